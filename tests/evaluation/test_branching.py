@@ -131,7 +131,7 @@ def test_an_agent_plays_on(run_dir: Path, tmp_path: Path) -> None:
         (BranchOptions(after=0, agent="noop"), "3 episodes match: give --episode"),
         (BranchOptions("sums/0"), "give where to branch"),
         (BranchOptions("sums/0", after=2), "nothing to play after step 2"),
-        (BranchOptions("sums/0", after=4, agent="noop"), "open after 0 to 3"),
+        (BranchOptions("sums/0", after=4, agent="noop"), "has the steps 0 to 3"),
         (BranchOptions("sums/0", edits={4: "x"}), "no step 4 to edit"),
         (BranchOptions("sums/0", after=2, edits={1: "x"}), "has to come after step 2"),
     ],

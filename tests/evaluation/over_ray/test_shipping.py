@@ -105,7 +105,7 @@ def test_what_does_not_arrive_whole_is_refused(
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     arrivals = ArtifactReceiver([parcel])
     arrivals.receive(0, pieces[0])
-    with pytest.raises(DataError, match="did not arrive whole"):
+    with pytest.raises(DataError, match="was not received completely"):
         arrivals.unpack(0, digest, mode, when)
     assert arrivals.missing_artifacts() == [0]
     with pytest.raises(SandboxError, match="was removed while"):

@@ -1,10 +1,12 @@
-"""More than one machine, by Ray: environments live on the nodes, beside their sandboxes; agents,
-models, limits and the run's files stay with the driver.
+"""Evaluation and pools on several machines, by Ray. Needs the extra ``ray``.
 
-``intercode eval --runner ray`` plays a run so (running.py). ``RayPool`` (pool.py) is the pool for
-trainers over nodes. On each node a few processes (host.py) hold many environments each; the driver
-knows who has room (hosts.py); an environment of the driver's (far.py) asks one of them. What nodes
-lack is sent by content (kit.py, shipping.py). Needs the extra ``ray``, loaded when it is used.
+Environments run on the nodes of a cluster, beside their sandboxes. Agents, models, limits and the
+files of a run stay in the driver. ``intercode eval --runner ray`` uses ``ray_runner``; ``RayPool``
+is the pool for trainers.
+
+Each node has a few host processes with many environments each (``env_host``). The driver starts
+them and assigns episodes to them (``host_manager``). It uses a ``RemoteEnv`` for each episode
+(``remote_env``), and sends the files that a node lacks (``environment_spec``, ``transfer``).
 """
 
 from __future__ import annotations

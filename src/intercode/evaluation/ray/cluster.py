@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster."""
+"""Connects to a Ray cluster."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from intercode.core.errors import ConfigError, UsageError
 
 LOCAL = "local"
-"""The address that stands for a cluster of this machine alone, which ends with this process."""
-_CONNECT_TIMEOUT = 10.0  # seconds for a head to answer
+"""The address of a cluster on this machine alone, which is started and ends with this process."""
+_CONNECT_TIMEOUT = 10.0  # seconds to reach the head
 _lock = threading.Lock()
-_connection_users = 0  # of the connection of this process, where it was made here
+_connection_users = 0  # of the connection that this module has made
 
 
 def load_ray() -> Any:
-    """The package ``ray``. Raises ConfigError where it is not installed."""
+    """Import the package ``ray``. Raises ConfigError if it is not installed."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
@@ -30,25 +30,25 @@ def load_ray() -> Any:
 
 @contextmanager
 def connect(address: str | None = None) -> Iterator[Any]:
-    """Be connected to a cluster, and give the package ``ray``; a connection that is there already
-    is used. One that was made here ends with the last that uses it.
+    """Connect to a cluster and yield the package ``ray``.
 
-    ``address``: ``host:port`` of its head, ``auto`` or None for the one that this machine is part
-    of (or RAY_ADDRESS), ``local`` for one that is started for the occasion. Raises UsageError
-    where nothing answers there.
+    An existing connection of this process is used and left open. A new one is shared, and closed
+    after its last use. ``address`` is ``host:port`` of the cluster's head; ``auto`` or None for
+    RAY_ADDRESS or the cluster that this machine is part of; or ``local`` for a new cluster on this
+    machine. Raises UsageError if no cluster answers.
     """
     global _connection_users
     ray = load_ray()
     with _lock:
-        made_here = _connection_users > 0 or not ray.is_initialized()
-        if made_here:
+        own = _connection_users > 0 or not ray.is_initialized()
+        if own:
             if not _connection_users:
                 _connect(ray, address or os.environ.get("RAY_ADDRESS") or "auto")
             _connection_users += 1
     try:
         yield ray
     finally:
-        if made_here:
+        if own:
             with _lock:
                 _connection_users -= 1
                 if not _connection_users:
@@ -67,8 +67,10 @@ def _connect(ray: Any, address: str) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise UsageError where nothing listens at ``host:port``: Ray would try for minutes, and then
-    end this process."""
+    """Raise UsageError if nothing listens at ``host:port``.
+
+    Ray itself would try for minutes and then end this process.
+    """
     host, _, port = address.rpartition(":")
     if "/" in address or not port.isdigit():
         return

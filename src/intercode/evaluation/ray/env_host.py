@@ -1,4 +1,4 @@
-"""The node's side: a process that holds many environments. It is made an actor by hosts.py."""
+"""The host process on a node: an actor with many environments. ``host_manager`` starts it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ StepResult = tuple[str, float, bool, bool, dict[str, Any]]
 
 
 class HostInfo(NamedTuple):
-    """What a host tells before it is given episodes: what its environments name, its version of
-    this package, and how many episodes its limit on open files allows (None: any number)."""
+    """What a host reports before its first episode.
+
+    That is the metadata of its environments, the version of this package, and how many episodes the
+    limit on open files allows (None: any number).
+    """
 
     metadata: Mapping[str, Any]
     version: str
@@ -30,7 +33,7 @@ class HostInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EpisodeStart:
-    """Where an episode stands: what ``reset`` answers, and what may be known of its task."""
+    """The result of ``reset``, and the task without its gold."""
 
     query: str
     info: dict[str, Any]
@@ -41,32 +44,35 @@ class EpisodeStart:
 
 
 class EnvHost:
-    """Environments of one kit. An episode is known by a ticket, which the driver chooses; each is
-    asked one thing at a time, but for ``abort``. ``beat`` and what is told go beside all else."""
+    """The environments of one specification.
 
-    def __init__(self, kit: EnvironmentSpec) -> None:
-        self._spec = kit
-        self._receiver = ArtifactReceiver(kit.artifacts)
+    The driver chooses an id for each episode and calls one method of an episode at a time, except
+    ``abort``. ``heartbeat``, and methods that the driver does not wait for, run concurrently.
+    """
+
+    def __init__(self, spec: EnvironmentSpec) -> None:
+        self._spec = spec
+        self._receiver = ArtifactReceiver(spec.artifacts)
         self._lock = threading.Lock()
         self._episodes: dict[str, InterCodeEnv] = {}
         self._idle: list[InterCodeEnv] = []
         self._snapshots: dict[str, Snapshot] = {}
 
-    # ------------------------------------------------------------- what is sent
+    # ------------------------------------------------------------- artifacts
     def missing_artifacts(self) -> list[int]:
-        """The positions of the kit's parcels that are not on this machine."""
+        """Return the positions of the artifacts that are not on this machine."""
         return self._receiver.missing_artifacts()
 
-    def receive(self, number: int, piece: bytes) -> None:
-        """The next piece of a parcel."""
-        self._receiver.receive(number, piece)
+    def receive(self, number: int, chunk: bytes) -> None:
+        """Receive the next chunk of an artifact."""
+        self._receiver.receive(number, chunk)
 
     def unpack(self, number: int, digest: str, mode: int, mtime_ns: int) -> None:
-        """A parcel has been sent whole."""
+        """Unpack an artifact that was sent completely."""
         self._receiver.unpack(number, digest, mode, mtime_ns)
 
     def prepare(self) -> HostInfo:
-        """Make the first environment and tell what it names. Raises what making one raises."""
+        """Make the first environment. Raises what making an environment raises."""
         import intercode
 
         env = self._make_env()
@@ -75,55 +81,55 @@ class EnvHost:
         return HostInfo(env.result_metadata(), intercode.__version__, max_parallel())
 
     # ------------------------------------------------------------- episodes
-    def reset(self, ticket: str, seed: int | None, options: dict[str, Any] | None) -> EpisodeStart:
-        """Begin an episode, in the environment of that ticket if it has one."""
-        env = self._acquire(ticket)
-        with self._discard_on_failure(ticket):
+    def reset(self, episode: str, seed: int | None, options: dict[str, Any] | None) -> EpisodeStart:
+        """Begin an episode, in the environment of that id if there is one."""
+        env = self._acquire(episode)
+        with self._discard_on_failure(episode):
             query, info = env.reset(seed=seed, options=options)
         return _episode_start(env, query, info)
 
-    def step(self, ticket: str, action: str) -> tuple[StepResult, dict[str, str]]:
-        """A turn, and how it changed each path, where that is recorded."""
-        env = self._running_env(ticket)
-        with self._discard_on_failure(ticket):
+    def step(self, episode: str, action: str) -> tuple[StepResult, dict[str, str]]:
+        """Run an action. Returns also how it changed each path, if that is recorded."""
+        env = self._running_env(episode)
+        with self._discard_on_failure(episode):
             answer = env.step(action)
             return answer, {} if answer[2] else env.file_diffs()
 
-    def submit(self, ticket: str, answer: str | None) -> StepResult:
-        """Hand in."""
-        env = self._running_env(ticket)
-        with self._discard_on_failure(ticket):
+    def submit(self, episode: str, answer: str | None) -> StepResult:
+        """Submit."""
+        env = self._running_env(episode)
+        with self._discard_on_failure(episode):
             return env.submit(answer)
 
-    def score(self, ticket: str) -> Score:
-        """The reward of the state as it is."""
-        env = self._running_env(ticket)
-        with self._discard_on_failure(ticket):
+    def score(self, episode: str) -> Score:
+        """Return the score of the current state."""
+        env = self._running_env(episode)
+        with self._discard_on_failure(episode):
             return env.score()
 
-    def snapshot(self, ticket: str, moment: str) -> tuple[str, ...]:
-        """Keep this moment under a name; tells what is left behind."""
-        env = self._running_env(ticket)
-        with self._discard_on_failure(ticket):
-            found = self._snapshots[moment] = env.snapshot()
-        return found.omitted_processes
+    def snapshot(self, episode: str, name: str) -> tuple[str, ...]:
+        """Take a snapshot under a name. Returns the processes that it omits."""
+        env = self._running_env(episode)
+        with self._discard_on_failure(episode):
+            snapshot = self._snapshots[name] = env.snapshot()
+        return snapshot.omitted_processes
 
-    def restore(self, ticket: str, moment: str) -> EpisodeStart:
-        """Go on from a moment, in an environment of its own."""
-        env = self._acquire(ticket)
-        with self._discard_on_failure(ticket):
-            env.restore(self._snapshots[moment])
+    def restore(self, episode: str, name: str) -> EpisodeStart:
+        """Restore a snapshot, in the environment of an episode."""
+        env = self._acquire(episode)
+        with self._discard_on_failure(episode):
+            env.restore(self._snapshots[name])
         return _episode_start(env, env.task.query, {"task": env.task.id, "index": env.index})
 
-    def drop_snapshot(self, moment: str) -> None:
-        """A moment is no longer needed."""
-        found = self._snapshots.pop(moment, None)
-        if found is not None:
-            found.close()
+    def drop_snapshot(self, name: str) -> None:
+        """Close a snapshot."""
+        snapshot = self._snapshots.pop(name, None)
+        if snapshot is not None:
+            snapshot.close()
 
-    def end(self, ticket: str, recycle: bool) -> None:
-        """End an episode and free its box. ``keep``: the environment may serve again."""
-        env = self._episodes.pop(ticket, None)
+    def end(self, episode: str, recycle: bool) -> None:
+        """End an episode and free its sandbox. With ``recycle`` the environment is used again."""
+        env = self._episodes.pop(episode, None)
         if env is None:
             return
         if not recycle:
@@ -133,21 +139,21 @@ class EnvHost:
         with self._lock:
             self._idle.append(env)
 
-    def abort(self, ticket: str) -> None:
-        """End what is under way in an episode."""
-        env = self._episodes.get(ticket)
+    def abort(self, episode: str) -> None:
+        """Stop what is in progress in an episode."""
+        env = self._episodes.get(episode)
         if env is not None:
             env.abort()
 
     def heartbeat(self) -> None:
-        """Answer, and so tell that this process lives."""
+        """Return, to show that this process lives."""
 
     def close(self) -> None:
-        """Free everything."""
-        for moment in list(self._snapshots):
-            self.drop_snapshot(moment)
-        for ticket in list(self._episodes):
-            self.end(ticket, recycle=False)
+        """Close all snapshots and environments."""
+        for name in list(self._snapshots):
+            self.drop_snapshot(name)
+        for episode in list(self._episodes):
+            self.end(episode, recycle=False)
         for env in self._idle:
             env.close()
         self._idle.clear()
@@ -156,26 +162,26 @@ class EnvHost:
     def _make_env(self) -> InterCodeEnv:
         return self._spec.make_env(self._receiver.local_paths())
 
-    def _acquire(self, ticket: str) -> InterCodeEnv:
-        """The environment of a ticket, or one for it."""
+    def _acquire(self, episode: str) -> InterCodeEnv:
+        """Return the environment of an episode, or assign one."""
         with self._lock:
-            env = self._episodes.get(ticket) or (self._idle.pop() if self._idle else None)
-        self._episodes[ticket] = env = env or self._make_env()
+            env = self._episodes.get(episode) or (self._idle.pop() if self._idle else None)
+        self._episodes[episode] = env = env or self._make_env()
         return env
 
-    def _running_env(self, ticket: str) -> InterCodeEnv:
-        env = self._episodes.get(ticket)
+    def _running_env(self, episode: str) -> InterCodeEnv:
+        env = self._episodes.get(episode)
         if env is None:
             raise SandboxLostError("the episode is not on this node any more")
         return env
 
     @contextmanager
-    def _discard_on_failure(self, ticket: str) -> Iterator[None]:
-        """An environment whose box failed is not used again."""
+    def _discard_on_failure(self, episode: str) -> Iterator[None]:
+        """Close the environment of an episode if its sandbox fails in the block."""
         try:
             yield
         except (InfrastructureError, OSError):
-            env = self._episodes.pop(ticket, None)
+            env = self._episodes.pop(episode, None)
             if env is not None:
                 with suppress(InterCodeError, OSError):  # it may be what failed
                     env.close()

@@ -1,4 +1,4 @@
-"""What a node needs to make environments: the dataset, the settings, the image, and files."""
+"""Describes the environments of a run, with all their files, so that nodes can make them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _KEY_LENGTH = 32  # hex digits of a digest
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Files on the driver's machine that nodes need, known by their content.
+    """Files on the driver's machine that nodes need. ``key`` is a digest of their content.
 
-    ``kind``: ``tree`` is a directory, ``upper`` one of an overlay, with its marks of deletion,
-    ``file`` a single file, which keeps its name and that of the directory it lies in.
+    ``kind`` is ``tree`` for a directory, ``upper`` for the upper layer of an overlay with its marks
+    for deleted files, or ``file`` for a single file, which keeps its name and its directory's name.
     """
 
     key: str
@@ -38,8 +38,11 @@ class Artifact:
 
 @dataclass(frozen=True)
 class EnvironmentSpec:
-    """Everything that a node makes environments from. ``settings`` are the environment's,
-    ``facts`` what it has to tell on every node as on the driver's machine."""
+    """Everything that a node needs to make environments.
+
+    ``settings`` are those of the environment. ``metadata`` is its result metadata, which has to be
+    the same on every node.
+    """
 
     environment: str
     dataset: Dataset
@@ -49,42 +52,39 @@ class EnvironmentSpec:
     artifacts: tuple[Artifact, ...]
     version: str = intercode.__version__
 
-    def make_env(self, places: Mapping[Path, Path]) -> InterCodeEnv:
-        """An environment on a node, where what was at the first path of each pair is at the
-        second."""
+    def make_env(self, paths: Mapping[Path, Path]) -> InterCodeEnv:
+        """Make an environment. ``paths`` maps paths of the driver to those of the node."""
         settings = dict(self.settings)
         if isinstance(reward := settings.get("reward"), str):
-            settings["reward"] = _local_reference(reward, places)
+            settings["reward"] = _local_reference(reward, paths)
         env: InterCodeEnv = ENVIRONMENTS.load(self.environment)(
-            self.local_dataset(places), **settings
+            self.local_dataset(paths), **settings
         )
         if self.image is not None and isinstance(env, SandboxedEnv):
-            env.image = _local_image(self.image, places)
+            env.image = _local_image(self.image, paths)
         return env
 
-    def local_dataset(self, places: Mapping[Path, Path]) -> Dataset:
-        """The dataset with its files where the node has them."""
-        tasks = tuple(_local_task(task, places) for task in self.dataset.tasks)
+    def local_dataset(self, paths: Mapping[Path, Path]) -> Dataset:
+        """Return the dataset with the paths of its files on the node."""
+        tasks = tuple(_local_task(task, paths) for task in self.dataset.tasks)
         reward = self.dataset.reward
-        return replace(
-            self.dataset, tasks=tasks, reward=reward and _local_reference(reward, places)
-        )
+        return replace(self.dataset, tasks=tasks, reward=reward and _local_reference(reward, paths))
 
 
 def make_environment_spec(
-    env: InterCodeEnv, environment: str, settings: Mapping[str, Any], chosen: Iterable[int]
+    env: InterCodeEnv, environment: str, settings: Mapping[str, Any], task_indices: Iterable[int]
 ) -> EnvironmentSpec:
-    """What nodes need for environments like ``env``, which was made with ``settings``.
+    """Describe environments like ``env``, which was made with ``settings``.
 
-    ``chosen``: positions of the tasks that are to be played, whose files are sent. Raises
-    UsageError where each task has an image of its own, and for files that cannot be read.
+    ``task_indices`` are the positions of the tasks to play, whose files are sent. Raises UsageError
+    if each task has an image of its own, and for files that cannot be read.
     """
     if (policy := env.policy.metadata()) is not None:
-        settings = {**settings, "policy": policy}  # its file may not be there
+        settings = {**settings, "policy": policy}  # the node may not have its file
     image = _shared_image(env)
     found: dict[Path, Artifact] = {}
-    for parcel in _artifacts(env.dataset, settings.get("reward"), image, chosen):
-        found.setdefault(parcel.path, parcel)
+    for artifact in _artifacts(env.dataset, settings.get("reward"), image, task_indices):
+        found.setdefault(artifact.path, artifact)
     return EnvironmentSpec(
         environment, env.dataset, settings, env.result_metadata(), image, tuple(found.values())
     )
@@ -103,7 +103,7 @@ def _shared_image(env: InterCodeEnv) -> Image | None:
 
 
 def _artifacts(
-    dataset: Dataset, reward: object, image: Image | None, chosen: Iterable[int]
+    dataset: Dataset, reward: object, image: Image | None, task_indices: Iterable[int]
 ) -> Iterator[Artifact]:
     if image is not None:
         if image.root is not None:
@@ -113,7 +113,7 @@ def _artifacts(
         if isinstance(reference, str) and registry.is_file_reference(reference):
             yield _file_artifact(Path(reference.rpartition(":")[0]))
     seen: set[Path] = set()
-    for index in chosen:
+    for index in task_indices:
         for path in _task_paths(dataset.tasks[index]):
             if path not in seen:
                 seen.add(path)
@@ -127,7 +127,7 @@ def _task_paths(task: Task) -> Iterator[Path]:
 
 
 def _tree_artifact(path: Path) -> Artifact:
-    """A directory; a tree of the image cache is known by its name there, which is its content's."""
+    """Return a directory as an artifact. The name of a tree in the image cache is its digest."""
     name, _, owner = path.name.rpartition("-")
     if path.parent == cache_root() / "layers" and name and owner == str(sandbox_uid()):
         return Artifact(name, path, "tree")
@@ -135,25 +135,25 @@ def _tree_artifact(path: Path) -> Artifact:
 
 
 def _file_artifact(path: Path) -> Artifact:
-    told = (file_digest(cache_root(), path), path.absolute().parent.name, path.name)
-    return Artifact(hashlib.sha256(repr(told).encode()).hexdigest()[:_KEY_LENGTH], path, "file")
+    identity = (file_digest(cache_root(), path), path.absolute().parent.name, path.name)
+    return Artifact(hashlib.sha256(repr(identity).encode()).hexdigest()[:_KEY_LENGTH], path, "file")
 
 
-def _local_image(image: Image, places: Mapping[Path, Path]) -> Image:
-    root = image.root and places[image.root]
-    layers = tuple(Layer(places[layer.root], layer.digest) for layer in image.layers)
+def _local_image(image: Image, paths: Mapping[Path, Path]) -> Image:
+    root = image.root and paths[image.root]
+    layers = tuple(Layer(paths[layer.root], layer.digest) for layer in image.layers)
     return replace(image, root=root, layers=layers)
 
 
-def _local_task(task: Task, places: Mapping[Path, Path]) -> Task:
-    files = tuple(replace(spec, path=places.get(spec.path, spec.path)) for spec in task.files)
+def _local_task(task: Task, paths: Mapping[Path, Path]) -> Task:
+    files = tuple(replace(spec, path=paths.get(spec.path, spec.path)) for spec in task.files)
     base = task.database
     if base is not None:
-        base = replace(base, path=places.get(base.path, base.path))
+        base = replace(base, path=paths.get(base.path, base.path))
     return replace(task, files=files, database=base)
 
 
-def _local_reference(reference: str, places: Mapping[Path, Path]) -> str:
+def _local_reference(reference: str, paths: Mapping[Path, Path]) -> str:
     path, _, name = reference.rpartition(":")
-    there = places.get(Path(path)) if registry.is_file_reference(reference) else None
+    there = paths.get(Path(path)) if registry.is_file_reference(reference) else None
     return reference if there is None else f"{there}:{name}"

@@ -1,4 +1,7 @@
-"""The driver's side of the nodes: which there are, which can be used, and who has room."""
+"""Starts host processes on the nodes of a cluster and assigns episodes to them.
+
+This module runs in the driver.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +21,106 @@ from intercode.core.errors import (
 )
 from intercode.evaluation.ray.env_host import EnvHost, HostInfo
 from intercode.evaluation.ray.environment_spec import EnvironmentSpec
-from intercode.evaluation.ray.host_handle import HostHandle
 from intercode.evaluation.ray.transfer import send_artifact
 
 CORES_PER_HOST = 4
-"""Processors of a node for each process that holds environments: what one interpreter keeps busy
-with the processes of its boxes."""
+"""CPU cores of a node for each host process: one interpreter and its sandboxes keep them busy."""
 NODE_TIMEOUT = 30.0
-"""Seconds that an episode waits for a node to come while there is none."""
-_POLL_INTERVAL = 1.0  # seconds between two looks at the cluster
-_MAX_STARTS = 3  # processes that may be lost while they start on one node
-_CLOSE_TIMEOUT = 5.0  # seconds for the processes to free what they have
+"""Seconds that an episode waits for a node while there is none."""
+HEARTBEAT_TIMEOUT = 60.0
+"""Seconds without an answer after which a host process counts as lost."""
+START_TIMEOUT = 300.0
+"""The same before its first answer, as starting takes longer."""
+_POLL_INTERVAL = 1.0  # seconds between two polls of the cluster, or of a pending answer
+_MAX_STARTS = 3  # host processes that may be lost at start on one node
+_CLOSE_TIMEOUT = 5.0  # seconds for the host processes to close their environments
+
+
+class HostHandle:
+    """A host process, as the driver sees it.
+
+    ``episodes`` counts its live episodes; ``max_episodes`` is how many it may have (None: any
+    number). ``lost`` is set when the process or its node is lost.
+    """
+
+    def __init__(self, ray: Any, actor: Any, node: Mapping[str, Any], share: float) -> None:
+        self.actor, self.node, self.name = actor, node["NodeID"], node["NodeManagerHostname"]
+        self.cores, self.episodes, self.lost = share, 0, False
+        self.max_episodes: int | None = None
+        self._ray = ray
+        self._heartbeat: Any = None
+        self._last_heartbeat, self._answered, self._reason = 0.0, False, ""
+
+    @property
+    def full(self) -> bool:
+        """Whether it can take no more episodes."""
+        return self.max_episodes is not None and self.episodes >= self.max_episodes
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the EnvHost and return its result.
+
+        Raises what the method raises, and SandboxLostError if the node or the process is lost.
+        """
+        errors = self._ray.exceptions
+        if self.lost:  # Ray may be shut down by now, and would start again
+            raise self._lost_error()
+        answer = getattr(self.actor, method).remote(*arguments)
+        try:
+            while True:
+                try:
+                    return self._ray.get(answer, timeout=_POLL_INTERVAL)
+                except errors.GetTimeoutError:
+                    if self.lost:
+                        raise self._lost_error() from None
+        except errors.RayTaskError as e:
+            if isinstance(e.cause, Exception) and not isinstance(e.cause, errors.RayError):
+                raise e.cause from e
+            raise SandboxLostError(f"{method} failed on the node {self.name}: {e}") from e
+        except errors.RayError as e:
+            self.lost = True
+            raise self._lost_error(str(e).strip().partition("\n")[0]) from e
+
+    def send(self, method: str, *arguments: Any) -> None:
+        """Call a method concurrently with others, without waiting for it."""
+        if self.lost:
+            return
+        getattr(self.actor, method).options(concurrency_group="control").remote(*arguments)
+
+    def check_heartbeat(self) -> None:
+        """Send a heartbeat request or check its answer. Sets ``lost`` if the answer is overdue.
+
+        One thread has to call this regularly.
+        """
+        now = time.monotonic()
+        arrived = self._heartbeat is not None and bool(
+            self._ray.wait([self._heartbeat], timeout=0)[0]
+        )
+        self._answered = self._answered or arrived
+        timeout = HEARTBEAT_TIMEOUT if self._answered else START_TIMEOUT
+        if arrived or self._heartbeat is None:
+            self._heartbeat = self.actor.heartbeat.options(concurrency_group="heartbeat").remote()
+            self._last_heartbeat = now
+        elif now - self._last_heartbeat > timeout:
+            self.lost, self._reason = True, f"no heartbeat for {timeout:g} s"
+
+    def kill(self) -> None:
+        """Kill the process and its sandboxes."""
+        self.lost = True
+        with suppress(Exception):  # Ray raises if it has ended already
+            self._ray.kill(self.actor)
+
+    def _lost_error(self, reason: str = "") -> SandboxLostError:
+        reason = self._reason or reason
+        message = f"the node {self.name} was lost with its sandboxes"
+        return SandboxLostError(f"{message} ({reason})" if reason else message)
 
 
 class HostManager:
-    """A host process for every few processors of each node, those of nodes that come later too.
+    """Runs a host process for every few CPU cores of each node, also of nodes that join later.
 
-    ``live``: the episodes that there may be at once. A node that differs in what results have to
-    name (its image's digest, its architecture, how it isolates, this package's version) is left
-    out, which ``say`` is told. Used by many threads; end it with ``close``.
+    At most ``max_episodes`` episodes are live at once. A node is excluded if results on it would
+    have other metadata (image digest, architecture, isolation tier, package version); ``log`` is
+    called with the reason. May be used by many threads. End it with ``close``.
     """
 
     def __init__(
@@ -65,93 +149,95 @@ class HostManager:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ------------------------------------------------------------- who has room
+    # ------------------------------------------------------------- episodes
     def acquire(self, before: HostHandle | None = None) -> HostHandle:
-        """The host with the fewest episodes for its processors, which then has one more; ``before``
-        where that is as good, with as many as it had. Waits while all are full.
+        """Assign an episode to the host with the lowest load per core, and return the host.
 
-        Raises SandboxUnavailableError where no node can be used, saying why.
+        ``before`` is the host that the episode had: it is preferred at equal load, and its count
+        does not change. Waits while all hosts are full. Raises SandboxUnavailableError with the
+        reasons if no node can be used.
         """
         end = time.monotonic() + NODE_TIMEOUT
         with self._change:
             while True:
                 if self._closed.is_set():
-                    raise EnvironmentStateError("the nodes were given back: the run is over")
-                seats = [s for s in self._hosts if not s.lost]
-                free = [s for s in seats if not s.full or s is before]
+                    raise EnvironmentStateError("the run is over, and its nodes are released")
+                hosts = [s for s in self._hosts if not s.lost]
+                free = [s for s in hosts if not s.full or s is before]
                 if free:
                     return _assign(min(free, key=lambda s: _load_after(s, before)), before)
-                if not seats and not self._opening_nodes and self._is_hopeless(end):
+                if not hosts and not self._opening_nodes and self._is_hopeless(end):
                     raise SandboxUnavailableError(self._exclusion_reasons())
                 self._change.wait(_POLL_INTERVAL)
 
-    def acquire_on(self, seat: HostHandle) -> HostHandle:
-        """A place on a certain host, though it may be full."""
+    def acquire_on(self, host: HostHandle) -> HostHandle:
+        """Assign an episode to this host, even if it is full."""
         with self._change:
-            seat.episodes += 1
-        return seat
+            host.episodes += 1
+        return host
 
-    def release(self, seat: HostHandle) -> None:
-        """Give a place back."""
+    def release(self, host: HostHandle) -> None:
+        """Remove an episode from a host."""
         with self._change:
-            seat.episodes -= 1
+            host.episodes -= 1
             self._change.notify_all()
 
     def episodes_by_node(self) -> dict[str, int]:
-        """Live episodes by node, of those that can be used."""
+        """Return the number of live episodes of each usable node."""
         with self._change:
             found: Counter[str] = Counter()
-            for seat in self._hosts:
-                if not seat.lost:
-                    found[seat.node] += seat.episodes
+            for host in self._hosts:
+                if not host.lost:
+                    found[host.node] += host.episodes
             return dict(found)
 
     def close(self) -> None:
-        """End every environment and every process. May be called again."""
+        """Close every environment and end every process. May be called again."""
         if self._closed.is_set():
             return
         self._closed.set()
         with self._change:
             self._change.notify_all()
-            seats = [s for s in self._hosts if not s.lost]
+            hosts = [s for s in self._hosts if not s.lost]
             starting, self._starting_hosts = self._starting_hosts, set()
-        ended = [s.actor.close.options(concurrency_group="control").remote() for s in seats]
-        with suppress(Exception):  # they are ended in any case
+        ended = [s.actor.close.options(concurrency_group="control").remote() for s in hosts]
+        with suppress(Exception):  # they are killed in any case
             self._ray.wait(ended, num_returns=len(ended), timeout=_CLOSE_TIMEOUT)
-        for seat in (*self._hosts, *starting):
-            seat.kill()
-        for thread in self._threads:  # what asks Ray after the end would connect to it again
+        for host in (*self._hosts, *starting):
+            host.kill()
+        for thread in self._threads:  # a call of Ray after its shutdown would connect again
             thread.join(_CLOSE_TIMEOUT)
 
-    # ------------------------------------------------------------- which there are
+    # ------------------------------------------------------------- nodes
     def _watch_nodes(self) -> None:
-        """Follow nodes as they come and go."""
+        """Poll the nodes of the cluster until ``close``."""
         while not self._closed.is_set():
-            with suppress(Exception):  # the cluster's head does not answer now
+            with suppress(Exception):  # the head of the cluster does not answer now
                 self._update([n for n in self._ray.nodes() if n["Alive"]])
             self._closed.wait(_POLL_INTERVAL)
 
     def _update(self, nodes: list[dict[str, Any]]) -> None:
+        """Drop lost hosts and start hosts on new nodes."""
         usable = {n["NodeID"]: n for n in nodes if n.get("Resources", {}).get("CPU")}
         with self._change:
-            seats = [*self._hosts, *self._starting_hosts]
-        for seat in seats:
-            seat.check_heartbeat()
+            hosts = [*self._hosts, *self._starting_hosts]
+        for host in hosts:
+            host.check_heartbeat()
         with self._change:
             self._usable_nodes = len(usable)
-            for seat in self._hosts:
-                seat.lost = seat.lost or seat.node not in usable
-            gone = [s for s in self._hosts if s.lost]
+            for host in self._hosts:
+                host.lost = host.lost or host.node not in usable
+            lost = [s for s in self._hosts if s.lost]
             self._hosts = [s for s in self._hosts if not s.lost]
-            there = Counter(s.node for s in self._hosts)
+            running = Counter(s.node for s in self._hosts)
             idle = usable.keys() - self._opening_nodes - self.excluded.keys()
-            new = [n for i, n in usable.items() if i in idle and there[i] < self._hosts_wanted(n)]
+            new = [n for i, n in usable.items() if i in idle and running[i] < self._hosts_wanted(n)]
             self._opening_nodes |= {n["NodeID"] for n in new}
             self._change.notify_all()
-        for seat in gone:
-            seat.kill()  # it may only have been out of reach, or hang
+        for host in lost:
+            host.kill()  # it may hang, or be unreachable for a while only
         for node in new:
-            work = (node, self._hosts_wanted(node) - there[node["NodeID"]])
+            work = (node, self._hosts_wanted(node) - running[node["NodeID"]])
             thread = threading.Thread(
                 target=self._start_hosts, args=work, name="ray-node", daemon=True
             )
@@ -159,17 +245,19 @@ class HostManager:
             thread.start()
 
     def _hosts_wanted(self, node: Mapping[str, Any]) -> int:
-        """The processes that a node is to have."""
+        """Return how many host processes a node should have."""
         return min(max(1, int(node["Resources"]["CPU"]) // CORES_PER_HOST), self._max_episodes)
 
     def _start_hosts(self, node: dict[str, Any], missing: int) -> None:
-        """Start processes on a node; what cannot be used is refused, what was lost is tried again
-        at the next look."""
+        """Start host processes on a node. Excludes a node on which they fail or are lost often.
+
+        A process that is lost at start is started again after the next poll.
+        """
         try:
             for _ in range(missing):
-                seat = self._start_host(node, node["Resources"]["CPU"] / self._hosts_wanted(node))
+                host = self._start_host(node, node["Resources"]["CPU"] / self._hosts_wanted(node))
                 with self._change:
-                    self._hosts.append(seat)
+                    self._hosts.append(host)
                     self._change.notify_all()
         except SandboxUnavailableError as e:
             self._exclude(node, str(e))
@@ -177,7 +265,7 @@ class HostManager:
             self._lost_starts[node["NodeID"]] += 1
             if self._lost_starts[node["NodeID"]] >= _MAX_STARTS:
                 self._exclude(node, str(e))
-        except Exception as e:  # what making an environment there raises: code of others, too
+        except Exception as e:  # making an environment may run code of users
             self._exclude(node, f"{type(e).__name__}: {e}")
         finally:
             with self._change:
@@ -191,65 +279,65 @@ class HostManager:
             num_cpus=0, max_concurrency=max(2, self._max_episodes), max_restarts=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
         ).remote(self._spec_ref)  # fmt: skip
-        seat = HostHandle(self._ray, actor, node, share)
+        host = HostHandle(self._ray, actor, node, share)
         with self._change:
-            self._starting_hosts.add(seat)
+            self._starting_hosts.add(host)
         try:
             if self._closed.is_set():
                 raise SandboxLostError("the run is over")
-            self._send_artifacts(seat)
-            ready: HostInfo = seat.call("prepare")
-            if differ := _differences(self.spec, ready):
-                raise SandboxUnavailableError(differ)
+            self._send_artifacts(host)
+            info: HostInfo = host.call("prepare")
+            if differences := _differences(self.spec, info):
+                raise SandboxUnavailableError(differences)
         except BaseException:
-            seat.kill()
+            host.kill()
             raise
         finally:
             with self._change:
-                self._starting_hosts.discard(seat)
-        seat.max_episodes = ready.max_episodes
-        return seat
+                self._starting_hosts.discard(host)
+        host.max_episodes = info.max_episodes
+        return host
 
-    def _send_artifacts(self, seat: HostHandle) -> None:
-        """Send what the node lacks, a piece at a time."""
-        for number in seat.call("missing_artifacts"):
+    def _send_artifacts(self, host: HostHandle) -> None:
+        """Send the artifacts that the node lacks, in chunks."""
+        for number in host.call("missing_artifacts"):
 
-            def give(piece: bytes, number: int = number) -> None:
-                seat.call("receive", number, piece)
+            def send(chunk: bytes, number: int = number) -> None:
+                host.call("receive", number, chunk)
 
-            told = send_artifact(self.spec.artifacts[number], give)
-            seat.call("unpack", number, *told)
+            archive = send_artifact(self.spec.artifacts[number], send)
+            host.call("unpack", number, *archive)
 
-    def _exclude(self, node: dict[str, Any], why: str) -> None:
+    def _exclude(self, node: dict[str, Any], reason: str) -> None:
         with self._change:
             if self._closed.is_set():
                 return
-            self.excluded[node["NodeID"]] = f"{node['NodeManagerHostname']}: {why}"
-        self._log(f"the node {node['NodeManagerHostname']} is left out: {why}")
+            self.excluded[node["NodeID"]] = f"{node['NodeManagerHostname']}: {reason}"
+        self._log(f"the node {node['NodeManagerHostname']} is excluded: {reason}")
 
     def _is_hopeless(self, end: float) -> bool:
-        known = self._usable_nodes > 0 and len(self.excluded) >= self._usable_nodes
-        return known or time.monotonic() > end
+        all_excluded = self._usable_nodes > 0 and len(self.excluded) >= self._usable_nodes
+        return all_excluded or time.monotonic() > end
 
     def _exclusion_reasons(self) -> str:
-        told = "; ".join(self.excluded.values()) or "the cluster has none with processors"
-        return f"no node can be used: {told}"
+        reasons = "; ".join(self.excluded.values()) or "the cluster has no node with CPU cores"
+        return f"no node can be used: {reasons}"
 
 
-def _load_after(seat: HostHandle, before: HostHandle | None) -> tuple[float, bool]:
-    """How loaded a host would be with the episode; of equals the one that has it already."""
-    return (seat.episodes + (seat is not before)) / seat.cores, seat is not before
+def _load_after(host: HostHandle, before: HostHandle | None) -> tuple[float, bool]:
+    """Return the load of a host with the episode; at equal load, ``before`` sorts first."""
+    return (host.episodes + (host is not before)) / host.cores, host is not before
 
 
-def _assign(seat: HostHandle, before: HostHandle | None) -> HostHandle:
-    seat.episodes += seat is not before
-    return seat
+def _assign(host: HostHandle, before: HostHandle | None) -> HostHandle:
+    host.episodes += host is not before
+    return host
 
 
-def _differences(kit: EnvironmentSpec, ready: HostInfo) -> str:
-    """In what a node differs from the driver, in words; empty where it does not."""
-    here: dict[str, Any] = {**kit.metadata, "version": kit.version}
-    there: dict[str, Any] = {**ready.metadata, "version": ready.version}
+def _differences(spec: EnvironmentSpec, info: HostInfo) -> str:
+    """Describe how the metadata of a node differs from the driver's. Empty if it does not."""
+    here: dict[str, Any] = {**spec.metadata, "version": spec.version}
+    there: dict[str, Any] = {**info.metadata, "version": info.version}
     names = [name for name in here if here[name] != there.get(name)]
     return "; ".join(f"its {n} is {there.get(n)!r}, here {here[n]!r}" for n in names)
 

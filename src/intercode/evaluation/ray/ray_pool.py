@@ -1,4 +1,4 @@
-"""The pool for trainers over the nodes of a cluster."""
+"""The pool of environments for trainers, on the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from intercode.evaluation.ray.host_manager import HostManager
 
 
 class RayPool(Pool):
-    """As ``intercode.Pool``, with the environments on the nodes of a Ray cluster.
+    """Like ``intercode.Pool``, with the environments on the nodes of a Ray cluster.
 
-    ``address``: see ``cluster.connected``. A group with a prefix lives on one node. When a node is
-    lost, what its episodes are asked for raises SandboxLostError; begin them again, elsewhere.
-    Raises what Pool raises, ConfigError where Ray is not installed, UsageError where no cluster
-    answers.
+    For ``address`` see ``cluster.connect``. A group with a prefix is on one node. If a node is
+    lost, calls of its episodes raise SandboxLostError; later episodes are on other nodes.
+    Raises what Pool raises, ConfigError if Ray is not installed, UsageError if no cluster answers.
     """
 
     def __init__(
@@ -37,23 +36,23 @@ class RayPool(Pool):
         with ExitStack() as stack:
             env: InterCodeEnv = ENVIRONMENTS.load(environment)(dataset, **settings)
             with env:
-                kit = make_environment_spec(env, environment, settings, range(len(env.dataset)))
+                spec = make_environment_spec(env, environment, settings, range(len(env.dataset)))
             ray = stack.enter_context(connect(address))
-            self.manager = stack.enter_context(HostManager(kit, ray, size))
+            self.manager = stack.enter_context(HostManager(spec, ray, size))
             super().__init__(
                 "intercode.evaluation.ray.remote_env:RemoteEnv",
                 size,
                 env.dataset,
                 idle_timeout=idle_timeout,
-                hosts=self.manager,
+                manager=self.manager,
             )
             self._resources = stack.pop_all()
 
     async def close(self) -> None:
-        """End every episode, free every sandbox, and leave the cluster. May be called again."""
+        """End every episode, free every sandbox, and disconnect. May be called again."""
         await super().close()
         await asyncio.get_running_loop().run_in_executor(None, self._resources.close)
 
     def result_metadata(self) -> dict[str, Any]:
-        """What every result of this pool's environments has to name."""
+        """Return the metadata of the results of this pool's environments."""
         return dict(self.manager.spec.metadata)

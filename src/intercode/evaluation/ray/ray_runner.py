@@ -1,4 +1,4 @@
-"""A run over nodes: agents, models, limits and files here, environments there."""
+"""Runs the environments of an evaluation on a cluster. All else stays in this process."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from intercode.evaluation.ray.remote_env import RemoteEnv
 
 @contextmanager
 def ray_environments(plan: Plan) -> Iterator[Callable[[], InterCodeEnv]]:
-    """What makes the environments of a run on the nodes of a cluster, while the context lasts.
+    """Yield a function that makes the environments of a run on the nodes of a cluster.
 
-    Raises ConfigError where Ray is not installed, UsageError where no cluster answers.
+    Raises ConfigError if Ray is not installed, UsageError if no cluster answers.
     """
     config, dataset = plan.config, plan.dataset
     with connect(config.address) as ray:
         settings = env_settings(config, dataset)
         with plan.make_env() as env:
-            kit = make_environment_spec(env, dataset.environment, settings, plan.task_indices)
-        with HostManager(kit, ray, config.parallel, _log) as hosts:
-            # all that a rollout asks of an environment it has
-            yield lambda: cast(InterCodeEnv, RemoteEnv(kit.dataset, manager=hosts))
+            spec = make_environment_spec(env, dataset.environment, settings, plan.task_indices)
+        with HostManager(spec, ray, config.parallel, _log) as hosts:
+            # it has everything that a rollout uses of an environment
+            yield lambda: cast(InterCodeEnv, RemoteEnv(spec.dataset, manager=hosts))
 
 
 def _log(text: str) -> None:

@@ -1,5 +1,7 @@
-"""The driver's side of an episode: an environment that lives on a node, used like one that is
-here."""
+"""An environment that lives on a node of a cluster, used like a local one.
+
+This module runs in the driver.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,17 @@ from intercode.core.types import Brief, Dataset, Score, Task
 from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH
 from intercode.environments.base.spaces import FreeText
 from intercode.evaluation.ray.env_host import EpisodeStart, StepResult
-from intercode.evaluation.ray.host_handle import HostHandle
-from intercode.evaluation.ray.host_manager import HostManager
+from intercode.evaluation.ray.host_manager import HostHandle, HostManager
 
 
 class RemoteSnapshot:
-    """A moment of an episode, kept on its node. Close it when it is no longer needed."""
+    """A snapshot of an episode, which stays on its node. Close it when it is no longer needed."""
 
-    def __init__(self, seat: HostHandle, name: str, left_behind: tuple[str, ...]) -> None:
-        self.host, self.name, self.omitted_processes = seat, name, left_behind
+    def __init__(self, host: HostHandle, name: str, omitted_processes: tuple[str, ...]) -> None:
+        self.host, self.name, self.omitted_processes = host, name, omitted_processes
 
     def close(self) -> None:
-        """Free what the node keeps. May be called again."""
+        """Delete the snapshot on the node. May be called again."""
         self.host.send("drop_snapshot", self.name)
 
     def __enter__(self) -> RemoteSnapshot:
@@ -36,10 +37,10 @@ class RemoteSnapshot:
 
 
 class RemoteEnv(gym.Env[str, str]):
-    """What rollouts and pools need of an InterCodeEnv, each call a question to the node that has
-    the episode. ``reset`` chooses the node with the most room.
+    """The part of InterCodeEnv that rollouts and pools use. Each call goes to the episode's node.
 
-    When the node is lost the episode is, too: SandboxLostError; ``reset`` begins another elsewhere.
+    ``reset`` chooses the node with the lowest load. If the node is lost, the episode is lost too
+    and calls raise SandboxLostError; ``reset`` begins another episode on another node.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
@@ -63,14 +64,14 @@ class RemoteEnv(gym.Env[str, str]):
     ) -> tuple[str, dict[str, Any]]:
         """Begin an episode; see ``InterCodeEnv.reset``."""
         before, self._start = self._host, None
-        seat = self._manager.acquire(before)
-        if before is not None and before is not seat:
-            before.send("end", self._episode_id, True)  # nobody has to wait for that
+        host = self._manager.acquire(before)
+        if before is not None and before is not host:
+            before.send("end", self._episode_id, True)  # no need to wait for it
             self._manager.release(before)
-        if before is not seat:
+        if before is not host:
             self._episode_id = uuid.uuid4().hex
-        self._host = seat
-        return self._adopt(seat.call("reset", self._episode_id, seed, options))
+        self._host = host
+        return self._adopt(host.call("reset", self._episode_id, seed, options))
 
     def step(self, action: str) -> StepResult:
         """Run an action; see ``InterCodeEnv.step``."""
@@ -79,58 +80,58 @@ class RemoteEnv(gym.Env[str, str]):
         return answer
 
     def submit(self, answer: str | None = None) -> StepResult:
-        """Hand in; see ``InterCodeEnv.submit``."""
+        """Submit; see ``InterCodeEnv.submit``."""
         found: StepResult = self._call("submit", answer)
         return found
 
     def score(self) -> Score:
-        """The reward of the state as it is; see ``InterCodeEnv.score``."""
+        """Return the score of the current state; see ``InterCodeEnv.score``."""
         found: Score = self._call("score")
         return found
 
     def file_diffs(self) -> dict[str, str]:
-        """How the last turn changed each path, where that is recorded."""
+        """Return how the last turn changed each path, if that is recorded."""
         return self._diffs
 
     def snapshot(self) -> RemoteSnapshot:
-        """Keep this moment; see ``InterCodeEnv.snapshot``."""
+        """Take a snapshot; see ``InterCodeEnv.snapshot``."""
         name = uuid.uuid4().hex
-        left = self._call("snapshot", name)
+        omitted = self._call("snapshot", name)
         assert self._host is not None
-        return RemoteSnapshot(self._host, name, left)
+        return RemoteSnapshot(self._host, name, omitted)
 
     def restore(self, snapshot: RemoteSnapshot) -> None:
-        """Go on from a moment, on the node that keeps it."""
+        """Restore a snapshot, on the node that has it."""
         self.end_episode()
         self._host = self._manager.acquire_on(snapshot.host)
         self._adopt(self._host.call("restore", self._episode_id, snapshot.name))
 
     def end_episode(self) -> None:
-        """End the episode and free its sandbox; ``reset`` begins another. May be called again."""
-        self._release(keep=True)
+        """End the episode and free its sandbox. May be called again."""
+        self._release(recycle=True)
 
     def close(self) -> None:
-        """As ``end``, and the node keeps nothing of it."""
-        self._release(keep=False)
+        """End the episode and close its environment on the node."""
+        self._release(recycle=False)
 
     def abort(self) -> None:
-        """End what is under way in another thread; comes back at once."""
+        """Stop what is in progress in another thread. Returns at once."""
         if self._host is not None:
             self._host.send("abort", self._episode_id)
 
     # ----------------------------------------------------------- what is known
     @property
     def task(self) -> Task:
-        """The task, as far as an agent may know it. Raises EnvironmentStateError before reset."""
+        """The task, without its gold. Raises EnvironmentStateError before reset."""
         return self._episode.task
 
     @property
     def brief(self) -> Brief:
-        """What an agent may know of it."""
+        """The brief for an agent."""
         return self._episode.brief
 
     def result_metadata(self) -> dict[str, Any]:
-        """What every result has to name, the same on every node."""
+        """Return the metadata of results, which is the same on every node."""
         return dict(self._manager.spec.metadata)
 
     # ------------------------------------------------------------- internals
@@ -140,22 +141,22 @@ class RemoteEnv(gym.Env[str, str]):
             raise EnvironmentStateError("no task yet: call reset() first")
         return self._start
 
-    def _adopt(self, begun: EpisodeStart) -> tuple[str, dict[str, Any]]:
-        self._start, self._diffs = begun, {}
-        self.index, self.task_seed = begun.index, begun.task_seed
-        return begun.query, begun.info
+    def _adopt(self, start: EpisodeStart) -> tuple[str, dict[str, Any]]:
+        self._start, self._diffs = start, {}
+        self.index, self.task_seed = start.index, start.task_seed
+        return start.query, start.info
 
-    def _call(self, what: str, *arguments: Any) -> Any:
+    def _call(self, method: str, *arguments: Any) -> Any:
         if self._host is None or self._start is None:
-            raise EnvironmentStateError(f"{what} without a running episode: call reset() first")
-        return self._host.call(what, self._episode_id, *arguments)
+            raise EnvironmentStateError(f"{method} without a running episode: call reset() first")
+        return self._host.call(method, self._episode_id, *arguments)
 
-    def _release(self, keep: bool) -> None:
-        seat, self._host, self._start = self._host, None, None
-        if seat is None:
+    def _release(self, recycle: bool) -> None:
+        host, self._host, self._start = self._host, None, None
+        if host is None:
             return
         try:
-            with suppress(SandboxLostError):  # with its node
-                seat.call("end", self._episode_id, keep)
+            with suppress(SandboxLostError):  # the node is lost with the episode
+                host.call("end", self._episode_id, recycle)
         finally:
-            self._manager.release(seat)
+            self._manager.release(host)

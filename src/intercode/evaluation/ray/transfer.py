@@ -1,4 +1,4 @@
-"""Trees and files on their way to a node: an archive in pieces, unpacked there once by content."""
+"""Sends artifacts to nodes: as archives in chunks, which a node unpacks once for each content."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.supervisor.runtime.overlay import OPAQUE_ATTRIBUTE
 
 CHUNK_SIZE = 4 << 20
-"""Bytes that travel at once: what a node's object store has to hold of an image."""
+"""Bytes of a chunk, which the object store of a node has to hold."""
 
 
-def send_artifact(parcel: Artifact, give: Callable[[bytes], None]) -> tuple[str, int, int]:
-    """Give a parcel's content to ``give`` in pieces, as an archive. Returns the archive's SHA-256,
-    and of a directory the mode and the time of change in nanoseconds.
+def send_artifact(artifact: Artifact, send: Callable[[bytes], None]) -> tuple[str, int, int]:
+    """Pass the content of an artifact to ``send``, as an archive in chunks.
 
-    Raises SandboxError for what cannot be read.
+    Returns the SHA-256 of the archive, and the mode and the modification time (in nanoseconds) of
+    the directory.
+
+    Raises SandboxError for files that cannot be read.
     """
-    out = _ChunkWriter(give)
+    out = _ChunkWriter(send)
     try:
-        info = os.stat(parcel.path)
-        if parcel.kind == "file":
-            _write_file(out, parcel.path)
+        info = os.stat(artifact.path)
+        if artifact.kind == "file":
+            _write_file(out, artifact.path)
         else:
-            write_layer(out, parcel.path)
+            write_layer(out, artifact.path)
     except OSError as e:
-        raise SandboxError(f"{parcel.path} cannot be sent to a node: {e}") from e
+        raise SandboxError(f"{artifact.path} cannot be sent to a node: {e}") from e
     out.flush_all()
     return out.digest.hexdigest(), stat.S_IMODE(info.st_mode), info.st_mtime_ns
 
@@ -56,11 +58,11 @@ def _write_file(out: Any, path: Path) -> None:
 
 
 class _ChunkWriter(io.RawIOBase):
-    """A file that hands on what is written to it in pieces of one size, the last one smaller."""
+    """A file that passes what is written to it on in chunks of CHUNK_SIZE."""
 
-    def __init__(self, give: Callable[[bytes], None]) -> None:
+    def __init__(self, send: Callable[[bytes], None]) -> None:
         self.digest = hashlib.sha256()
-        self._send, self._buffer = give, bytearray()
+        self._send, self._buffer = send, bytearray()
 
     def writable(self) -> bool:
         return True
@@ -74,63 +76,66 @@ class _ChunkWriter(io.RawIOBase):
         return len(data)
 
     def flush_all(self) -> None:
-        """Hand on what is left."""
+        """Pass the rest on."""
         if self._buffer:
             self._send(bytes(self._buffer))
             self._buffer.clear()
 
 
 class ArtifactReceiver:
-    """The node's side: which parcels it has, and those that are arriving."""
+    """Receives artifacts on a node."""
 
-    def __init__(self, parcels: Sequence[Artifact]) -> None:
-        self._artifacts = parcels
+    def __init__(self, artifacts: Sequence[Artifact]) -> None:
+        self._artifacts = artifacts
         self._incoming: dict[int, Any] = {}
 
     def missing_artifacts(self) -> list[int]:
-        """The positions of the parcels that this machine's cache does not have."""
+        """Return the positions of the artifacts that are not in this machine's cache."""
         return [
-            n for n, parcel in enumerate(self._artifacts) if not _cache_directory(parcel).is_dir()
+            n
+            for n, artifact in enumerate(self._artifacts)
+            if not _cache_directory(artifact).is_dir()
         ]
 
-    def receive(self, number: int, piece: bytes) -> None:
-        """The next piece of a parcel."""
+    def receive(self, number: int, chunk: bytes) -> None:
+        """Store the next chunk of an artifact."""
         if number not in self._incoming:
             cache = cache_root()
             self._incoming[number] = tempfile.TemporaryFile(dir=cache)  # noqa: SIM115
-        self._incoming[number].write(piece)
+        self._incoming[number].write(chunk)
 
     def unpack(self, number: int, digest: str, mode: int, mtime_ns: int) -> None:
-        """All pieces are there: unpack them. Raises DataError where they are not what was sent."""
-        parcel = self._artifacts[number]
+        """Unpack an artifact after its last chunk. Raises DataError if it is not what was sent."""
+        artifact = self._artifacts[number]
         with self._incoming.pop(number) as file:
             file.seek(0)
             if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                raise DataError(f"{parcel.path} did not arrive whole: begin again")
+                raise DataError(f"{artifact.path} was not received completely: start the run again")
 
             def fill(root: Path) -> None:
-                kind = UpperLayerWriter if parcel.kind == "upper" else TreeWriter
-                writer = kind(root, sandbox_uid(), str(parcel.path))
-                if parcel.kind != "file":
+                kind = UpperLayerWriter if artifact.kind == "upper" else TreeWriter
+                writer = kind(root, sandbox_uid(), str(artifact.path))
+                if artifact.kind != "file":
                     writer.directory("", mode, mtime_ns)
                 file.seek(0)
                 tar.write_entries(file, writer)
                 writer.finish()
 
-            cached_tree(cache_root(), _cache_directory(parcel).name, fill)
+            cached_tree(cache_root(), _cache_directory(artifact).name, fill)
 
     def local_paths(self) -> dict[Path, Path]:
-        """Where this machine has each parcel, by where the driver's has it. All have to be there;
-        while this process lives, nothing removes them."""
-        return {parcel.path: _local_path(parcel) for parcel in self._artifacts}
+        """Return the path of each artifact on this machine, by its path on the driver's.
+
+        All artifacts have to be unpacked. They are not removed while this process lives.
+        """
+        return {artifact.path: _local_path(artifact) for artifact in self._artifacts}
 
 
 class UpperLayerWriter(TreeWriter):
-    """Writes an overlay's upper directory: what the archive marks as deleted becomes what the
-    kernel takes for that."""
+    """Writes the upper layer of an overlay, with the kernel's marks for deleted files."""
 
     def handle_whiteout(self, name: str) -> bool:
-        """Deal with a mark of deletion."""
+        """Write a mark of deletion, if ``name`` is one."""
         above, _, last = name.rstrip("/").rpartition("/")
         if last == layered_writer.OPAQUE_WHITEOUT:
             os.setxattr(self._full_path(self.normalize(above)), OPAQUE_ATTRIBUTE, b"y")
@@ -143,14 +148,14 @@ class UpperLayerWriter(TreeWriter):
         return False
 
 
-def _cache_directory(parcel: Artifact) -> Path:
-    return cache_root() / "layers" / f"{parcel.key}-{sandbox_uid()}"
+def _cache_directory(artifact: Artifact) -> Path:
+    return cache_root() / "layers" / f"{artifact.key}-{sandbox_uid()}"
 
 
-def _local_path(parcel: Artifact) -> Path:
-    home = cached_tree(cache_root(), _cache_directory(parcel).name, _raise_removed)
-    if parcel.kind == "file":
-        return home / parcel.path.absolute().parent.name / parcel.path.name
+def _local_path(artifact: Artifact) -> Path:
+    home = cached_tree(cache_root(), _cache_directory(artifact).name, _raise_removed)
+    if artifact.kind == "file":
+        return home / artifact.path.absolute().parent.name / artifact.path.name
     return home
 
 

@@ -143,7 +143,7 @@ def _fork_point(parent: Trajectory, asked: BranchOptions) -> int:
     last = parent.turns - (parent.end == "submitted")
     if not 0 <= after <= last:
         raise UsageError(
-            f"cannot branch after step {after}: {parent.task} can be branched after steps 0 to {last}"
+            f"cannot branch after step {after}: {parent.task} has the steps 0 to {last}"
         )
     if any(k <= after for k in asked.edits):
         raise UsageError(f"an edited step has to come after step {after}, where the branch begins")

@@ -1,0 +1,125 @@
+"""One agent plays one episode: how it ends and what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+import intercode
+from intercode.agents.base import Feedback
+from intercode.core.types import AgentOutput, Brief, Dataset, Task, Usage
+from intercode.environments.base.env import InterCodeEnv
+from intercode.evaluation.rollout import rollout
+
+pytestmark = pytest.mark.sandbox
+
+TASKS = (
+    Task("t/five", "Print five.", gold="echo five", group="g", hardness="easy"),
+    Task("t/file", "Make /f.", gold="echo x > /f"),
+)
+
+
+class Script:
+    """An agent that plays given outputs and remembers its feedback."""
+
+    name = "script"
+
+    def __init__(
+        self,
+        outputs: Sequence[str | AgentOutput],
+        wants_score: bool = False,
+        max_turns: int | None = None,
+    ) -> None:
+        self.outputs, self.wants_score, self.max_turns = outputs, wants_score, max_turns
+        self.feedbacks: list[Feedback | None] = []
+        self.brief: Brief | None = None
+
+    def start(self, brief: Brief) -> None:
+        self.brief, self.feedbacks, self.left = brief, [], list(self.outputs)
+
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+        self.feedbacks.append(feedback)
+        if not self.left:
+            return None
+        move = self.left.pop(0)
+        return AgentOutput(move) if isinstance(move, str) else move
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[InterCodeEnv]:
+    with intercode.make("bash", dataset=Dataset("t", "bash", TASKS)) as made:
+        yield made
+
+
+def test_submitting_ends_an_episode(env: InterCodeEnv) -> None:
+    agent = Script(["echo five", "submit", "echo never"])
+    t = rollout(agent, env, "t/five", seed=1)
+    assert (t.end, t.reward, t.success, t.turns) == ("submitted", 1.0, True, 2)
+    assert (t.task, t.index, t.query) == ("t/five", 0, "Print five.")
+    assert (t.group, t.hardness) == ("g", "easy")
+    assert t.steps[0].observation == "five\n"
+    assert [s.reward for s in t.steps] == [None, 1.0]
+    assert sum(t.steps[1].parts.values()) == pytest.approx(1.0)
+    assert agent.brief is not None and agent.brief.query == "Print five."
+    assert agent.feedbacks[0] is None and agent.feedbacks[1] is not None
+    assert agent.feedbacks[1].score is None
+
+
+def test_an_agent_that_sees_its_score_ends_when_it_has_solved(env: InterCodeEnv) -> None:
+    agent = Script(["echo four", "echo five", "echo never"], wants_score=True)
+    t = rollout(agent, env, 0)
+    assert (t.end, t.turns, t.reward) == ("solved", 2, 1.0)
+    feedback = agent.feedbacks[1]
+    assert (
+        feedback is not None
+        and feedback.score is not None
+        and feedback.score.value == t.steps[0].reward
+    )
+
+
+def test_an_agent_that_stops_is_scored_at_its_last_step(env: InterCodeEnv) -> None:
+    t = rollout(Script(["echo x > /f", "touch /g"]), env, 1)
+    assert (t.end, t.turns) == ("agent_stopped", 2)
+    assert [s.reward is None for s in t.steps] == [True, False]
+    assert t.steps[0].changes == ("/f",) and t.steps[1].changes == ("/f", "/g")
+
+
+def test_an_agent_that_does_nothing_is_scored(env: InterCodeEnv) -> None:
+    t = rollout(Script([]), env, 0)
+    assert t.end == "agent_stopped" and not t.success
+    assert t.reward == pytest.approx(0.66)
+
+
+@pytest.mark.parametrize(("own", "given", "turns"), [(2, None, 2), (None, 3, 3), (5, 1, 1)])
+def test_the_least_limit_applies(
+    env: InterCodeEnv, own: int | None, given: int | None, turns: int
+) -> None:
+    t = rollout(Script(["true"] * 9, max_turns=own), env, 0, max_turns=given)
+    assert (t.end, t.turns) == ("turn_limit", turns)
+    assert t.steps[-1].reward is not None
+
+
+def test_a_turn_without_code_counts_and_has_a_reply(env: InterCodeEnv) -> None:
+    usage = Usage(3, 4, 1)
+    agent = Script([AgentOutput(None, message="hm", reply="Write code.", usage=usage), "exit 3"])
+    t = rollout(agent, env, 0, max_turns=2)
+    assert (t.end, t.turns, t.usage) == ("turn_limit", 2, usage)
+    first, second = t.steps
+    assert (first.executed, first.valid, first.observation) == (False, False, "Write code.")
+    assert (second.executed, second.valid, second.exit_code) == (True, False, 3)
+    assert agent.feedbacks[1] is not None and agent.feedbacks[1].observation == "Write code."
+
+
+def test_a_last_turn_without_code_does_not_hide_the_state(env: InterCodeEnv) -> None:
+    """The state before the turn without code is scored."""
+    t = rollout(Script(["echo five", AgentOutput(None, reply="Write code.")]), env, 0)
+    assert t.success
+
+
+def test_an_agent_sees_no_score_that_it_does_not_want() -> None:
+    with intercode.make("bash", dataset=Dataset("t", "bash", TASKS), reward_mode="per-turn") as env:
+        agent = Script(["echo four", "echo five", "submit"])
+        t = rollout(agent, env, 0)
+    assert [s.reward for s in t.steps] == [pytest.approx(t.steps[0].reward), 1.0, 1.0]
+    assert all(feedback is None or feedback.score is None for feedback in agent.feedbacks)
