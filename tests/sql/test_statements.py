@@ -14,7 +14,7 @@ from intercode.sql.server.statement_analysis import analyze_statement
     "SELECT table_name FROM information_schema.tables", "VALUES (1), (2)",
 ])  # fmt: skip
 def test_what_any_connection_may_run(code: str) -> None:
-    assert analyze_statement(code).kind == "plain"
+    assert analyze_statement(code).kind == "read"
 
 
 @pytest.mark.parametrize("code", [
@@ -59,7 +59,7 @@ def test_what_is_harmless_is_not_refused() -> None:
 
 def test_dangerous_words_count_anywhere_once_settings_were_changed() -> None:
     hidden = r"SELECT 'a\', GET_LOCK('x',1), '"
-    assert analyze_statement(hidden).kind == "plain"
+    assert analyze_statement(hidden).kind == "read"
     assert analyze_statement(hidden, careful=True).kind == "refused"
 
 
@@ -71,9 +71,9 @@ def test_use_locks_nonsense_and_nothing() -> None:
     assert (
         analyze_statement("LOCK TABLES t WRITE").kind
         == analyze_statement("unlock tables").kind
-        == "nothing"
+        == "no-op"
     )
-    assert analyze_statement("Can you show me the tables?").kind == "nonsense"
+    assert analyze_statement("Can you show me the tables?").kind == "syntax-error"
     assert analyze_statement(" -- x").argument == "Query was empty"
 
 

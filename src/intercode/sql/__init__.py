@@ -1,7 +1,7 @@
-"""SQL sessions: one statement after another, on an engine that is chosen by name.
+"""SQL sessions on a choice of engines.
 
-``base`` says what an engine and a session are; ``embedded`` answers as MySQL does with nothing
-installed, ``mysql`` is a real server, ``sqlite`` plain SQLite with its own dialect.
+``base`` defines engines, sessions and snapshots. ``embedded`` behaves as MySQL 8 and needs no
+server, ``server`` uses a MySQL or MariaDB server, ``sqlite`` is SQLite with its own dialect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENGINES = Registry(
         "sqlite": "intercode.sql.sqlite:open_engine",
     },
 )
-"""Names to functions that open an engine; that of ``mysql`` takes a DSN or None."""
+"""Functions that open an engine, by the engine's name. That of ``mysql`` takes a DSN or None."""
 
 __all__ = [
     "ENGINES",
@@ -36,12 +36,13 @@ __all__ = [
 
 
 def open_engine(kind: str, dsn: str | None = None) -> SqlEngine:
-    """The engine of that name. ``dsn``: the server to use, for ``mysql`` alone
-    (``mysql://user:password@host:port`` or ``mysql://user@/?unix_socket=/path``); without one it
-    starts a server of its own.
+    """Open the engine of that name.
 
-    Raises UnknownNameError for another name, UsageError for a DSN where none is used,
-    SandboxUnavailableError where this machine lacks what the engine needs.
+    ``dsn`` is the address of a server, for ``mysql`` only: ``mysql://user:password@host:port`` or
+    ``mysql://user@/?unix_socket=/path``. Without it, ``mysql`` starts a private server.
+
+    Raises UnknownNameError for an unknown name, UsageError for a DSN with another engine, and
+    SandboxUnavailableError if this machine lacks what the engine needs.
     """
     if dsn is not None and kind in ENGINES and kind != "mysql":
         raise UsageError(f"the engine {kind!r} uses no server: leave out dsn, or take mysql")

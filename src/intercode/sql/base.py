@@ -1,8 +1,8 @@
-"""What an SQL engine and an SQL session are, and how results become text.
+"""The interfaces of SQL engines, sessions and snapshots, and the text of results.
 
-The text of a result is what the authors' environment shows (MySQL Connector/Python): ``str()`` of
-the list of row tuples, ``[]`` for no rows, ``None`` for a statement that has no result, and
-``Error executing query: <message>`` for one that fails. It is made here and nowhere else.
+The text of a result is what MySQL Connector/Python shows in the authors' environment: ``str()`` of
+the list of row tuples, ``[]`` for no rows, ``None`` for a statement without a result, and ``Error
+executing query: <message>`` for an error. Only this module produces that text.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from typing import Any, Protocol
 from intercode.core.types import DatabaseSpec, ExecResult
 
 ERROR_PREFIX = "Error executing query: "
-"""What stands before an error's message."""
+"""Begins the text of an error."""
 TIMEOUT_MESSAGE = "Query execution was interrupted, maximum statement execution time exceeded"
-"""MySQL's message (3024) for a statement that took too long."""
+"""MySQL's message (3024) for a statement that exceeded its time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlLimits:
-    """``rows`` of one result and ``size`` of its text in characters; what is beyond is cut, and the
-    note says so. ``storage``: bytes that an episode's own copy of the data may grow to, where the
-    engine can tell."""
+    """Limits of a session.
+
+    ``rows`` limits the rows of one result and ``size`` its text in characters; a longer result is
+    cut and its note says so. ``storage`` limits the size of the session's own copy of the data in
+    bytes, for engines that can measure it.
+    """
 
     rows: int = 100_000
     size: int = 1 << 20
@@ -31,78 +34,82 @@ class SqlLimits:
 
 
 class SqlSession(Protocol):
-    """One connection to one episode's database. Nothing that it does is seen by another session.
+    """A connection to a private view of one database. No session sees the changes of another.
 
-    It has what ``sessions.base.Session`` has, but for the directory and the shell's state: the
-    name of the default database and ``snapshot`` stand in their place.
+    It corresponds to ``sessions.base.Session``, with the default database and ``snapshot`` instead
+    of the working directory and the state of the shell.
     """
 
     @property
     def database(self) -> str:
-        """The name of the default database as the agent knows it."""
+        """The name of the default database, as statements use it."""
         ...
 
     def run(self, code: str, timeout: float) -> ExecResult:
-        """Run one statement to its end, or for ``timeout`` seconds.
+        """Run one statement, for at most ``timeout`` seconds.
 
-        ``output`` and ``rows`` as ``answered`` gives them (``rows`` None: there is no result);
-        ``exit_code`` 0, 1 for an error of the statement, None where it timed out. A statement that
-        is not allowed, or that the engine cannot do, is an error with a clear message of its own.
-        Whatever the code does, the session is usable afterwards. Raises DatabaseLostError where
-        the connection or the server has gone, which costs the episode.
+        ``success_result`` describes ``output`` and ``rows``; ``rows`` is None for a statement
+        without a result. ``exit_code`` is 0, 1 for an error of the statement, or None after a
+        timeout. A statement that is not allowed or not supported is an error with a message of its
+        own. The session stays usable whatever the statement does. Raises DatabaseLostError if the
+        connection or the server is lost.
         """
         ...
 
     def snapshot(self) -> DatabaseSnapshot:
-        """Keep data, default database, user variables and session settings as they are now. The
-        session goes on undisturbed; an open transaction's changes are kept as if committed."""
+        """Copy the data, the default database, the user variables and the settings. The session is
+        not affected. Changes of an open transaction are in the snapshot as if they were
+        committed."""
         ...
 
     def changes(self) -> list[str]:
-        """What the episode has changed, sorted: ``table players: new``, ``table pets: gone``,
-        ``table pets: changed``, ``setting sql_mode``. Cheap where nothing has changed: it is asked
-        after every statement."""
+        """Return what the session has changed, sorted: ``table players: new``, ``table pets:
+        gone``, ``table pets: changed``, ``setting sql_mode``. It is called after every statement
+        and is cheap if nothing has changed."""
         ...
 
     def state_text(self) -> str:
-        """The whole state as text to make a fingerprint of: default database, settings, variables,
-        and what changed of the data with a digest of its content. Equal for equal states."""
+        """Return the state as text for a fingerprint: default database, settings, variables, and
+        the changed tables with digests of their content. Equal states give equal texts."""
         ...
 
     def abort(self) -> None:
-        """End what ``run`` does at this moment in another thread. That raises DatabaseLostError
-        then, and so does all that would run afterwards. Waits for nothing; may be called by any
-        thread, again, and after ``close``."""
+        """Stop the statement that another thread runs, and end the session. That ``run`` and all
+        later ones raise DatabaseLostError. Returns at once. Any thread can call it, more than once,
+        and after ``close``."""
         ...
 
     def close(self) -> None:
-        """End the connection and remove the episode's copy of the data. May be called again."""
+        """Close the connection and delete the session's copy of the data. Can be called more than
+        once."""
         ...
 
 
 class DatabaseSnapshot(Protocol):
-    """A session's state that does not change any more.
+    """An immutable copy of a session's state.
 
-    ``left_behind`` names what of it could not be kept: ``temporary table x``.
+    ``omitted_tables`` names what it could not copy, such as ``temporary table x``.
     """
 
     omitted_tables: tuple[str, ...]
 
     def open(self) -> SqlSession:
-        """A new session that begins with it."""
+        """Open a new session with this state."""
         ...
 
     def open_last(self) -> SqlSession:
-        """As ``open``, where nobody will ask again: what is held need not be copied."""
+        """Open a new session with this state and close the snapshot. Its data need not be
+        copied."""
         ...
 
     def close(self) -> None:
-        """Free it. May be called again; sessions that began with it live on."""
+        """Delete the snapshot's data. Can be called more than once. Sessions that were opened from
+        it are not affected."""
         ...
 
 
 class SqlEngine(Protocol):
-    """Where sessions come from. May be used by several threads and environments at once."""
+    """Opens sessions. Several threads and environments can share one."""
 
     @property
     def kind(self) -> str:
@@ -111,27 +118,27 @@ class SqlEngine(Protocol):
 
     @property
     def version(self) -> str:
-        """Product and version, for the facts of a result: ``MariaDB 10.11.19``, ``SQLite 3.40.1``
-        with that of the dialect's translator where there is one."""
+        """Product and version for a result's metadata, such as ``MariaDB 10.11.19`` or ``SQLite
+        3.40.1``, with the version of the translator if the engine has one."""
         ...
 
     def metadata(self) -> Mapping[str, Any]:
-        """What else a result has to name (modes of the server, say), as JSON types."""
+        """Return what else a result depends on, such as the server's modes, as JSON types."""
         ...
 
     def open(self, database: DatabaseSpec, limits: SqlLimits = ...) -> SqlSession:
-        """A session on pristine data, all session settings as at the start, its default database
-        ``database.name``.
+        """Open a session on pristine data, with default settings and ``database.name`` as its
+        default database.
 
-        Loads and caches the data by content when they are first needed. Raises DataError for
-        content that cannot be loaded or has no such database, UsageError for a kind of content
-        that the engine does not read, DatabaseLostError where its server is gone.
+        Data are loaded when they are first needed, and cached by content. Raises DataError for
+        content that cannot be loaded or lacks that database, UsageError for a kind of content that
+        the engine does not read, and DatabaseLostError if the server is lost.
         """
         ...
 
     def close(self) -> None:
-        """Give up what is held for this user of the engine. May be called again; sessions and kept
-        states that are still open stay usable."""
+        """Release what this engine holds. Can be called more than once. Open sessions and snapshots
+        stay usable."""
         ...
 
 
@@ -139,29 +146,33 @@ class SqlEngine(Protocol):
 def success_result(
     rows: Sequence[tuple[Any, ...]] | None, limits: SqlLimits, more: bool = False
 ) -> ExecResult:
-    """A statement that worked. ``rows`` are those fetched, None where there is no result;
-    ``more``: there were further ones than ``limits.rows``, which nobody fetched."""
+    """Return the result of a successful statement.
+
+    ``rows`` are the fetched rows, or None for a statement without a result. ``more`` says that
+    there were further rows, which were not fetched.
+    """
     if rows is None:
         return ExecResult("None", 0)
-    kept = tuple(rows[: limits.rows])
-    text = str(list(kept))
-    if len(kept) < len(rows) or more:
-        note = f"[the result is cut: {len(kept)} rows are shown, there are more]\n"
-        return ExecResult(text[: limits.size], 0, omitted_bytes=1, note=note, rows=kept)
+    shown = tuple(rows[: limits.rows])
+    text = str(list(shown))
+    if len(shown) < len(rows) or more:
+        note = f"[the result is cut: {len(shown)} rows are shown, there are more]\n"
+        return ExecResult(text[: limits.size], 0, omitted_bytes=1, note=note, rows=shown)
     if len(text) <= limits.size:
-        return ExecResult(text, 0, rows=kept)
+        return ExecResult(text, 0, rows=shown)
     cut = len(text) - limits.size
-    note = f"[the result is cut: {cut} characters of {len(kept)} rows are left out]\n"
-    return ExecResult(text[: limits.size], 0, omitted_bytes=cut, note=note, rows=kept)
+    note = f"[the result is cut: {cut} characters of {len(shown)} rows are left out]\n"
+    return ExecResult(text[: limits.size], 0, omitted_bytes=cut, note=note, rows=shown)
 
 
 def error_result(message: str) -> ExecResult:
-    """A statement that failed with the server's message (without its number)."""
+    """Return the result of a statement that failed with the server's message, without its
+    number."""
     return ExecResult(ERROR_PREFIX + message, 1)
 
 
 def timeout_result(message: str = TIMEOUT_MESSAGE) -> ExecResult:
-    """A statement that was ended because its time was over."""
+    """Return the result of a statement that exceeded its time limit."""
     return ExecResult(ERROR_PREFIX + message, None, timed_out=True)
 
 
@@ -171,10 +182,10 @@ _SIZED_TYPES = (str, bytes, bytearray)
 def fetch_rows(
     cursor: Iterable[tuple[Any, ...]], limits: SqlLimits
 ) -> tuple[list[tuple[Any, ...]], bool]:
-    """Rows of a cursor until one of the limits is met, and whether there are more.
+    """Fetch rows until a limit is reached. Return them and whether there are more.
 
-    Values are weighed by their length, numbers and dates by 8 characters, so that what a statement
-    makes up cannot fill the memory of whoever fetches it.
+    A value counts with its length, a number or a date with 8 characters. This bounds the memory
+    that a statement can make the caller use.
     """
     rows: list[tuple[Any, ...]] = []
     size = 0

@@ -1,8 +1,8 @@
-"""The engine ``sqlite``: plain SQLite with its own dialect and its own words, for SQLite files.
+"""The engine ``sqlite``: SQLite files with SQLite's own dialect and messages.
 
-The file is attached as immutable and shared; an episode's first write moves it to a copy of its
-own. An authorizer keeps statements from files, other databases and settings; the clock is looked
-at every few thousand instructions.
+The file is opened as immutable and shared. A session's first write moves it to a private copy. An
+authorizer denies access to files, other databases and settings. A progress handler checks the
+deadline every few thousand instructions.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _TABLES_QUERY = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') 
 
 
 class _WriteToPristineError(Exception):
-    """A statement wants to write to the pristine file."""
+    """A statement tried to write to the pristine file."""
 
 
 class SqliteSession:
-    """See ``sessions.sql.base.SqlSession``. SQLite's own messages are the errors."""
+    """An ``SqlSession`` on SQLite. Errors are SQLite's own messages."""
 
     def __init__(
         self, path: Path, name: str, limits: SqlLimits, content: Path | None = None
@@ -122,7 +122,8 @@ class SqliteSession:
             self._deadline.raise_if_aborted()
 
     def abort(self) -> None:
-        """End what runs; the connection looks at the clock every few thousand instructions."""
+        """Stop the running statement. SQLite checks the deadline every few thousand
+        instructions."""
         self._deadline.aborted = True
 
     @staticmethod
@@ -149,7 +150,7 @@ class SqliteSession:
         return success_result(rows, self._limits, more)
 
     def _switch_to_copy(self, source: Path) -> None:
-        """Move to a copy that is this episode's alone."""
+        """Move to a private copy of the file."""
         if self._connection is not None:
             self._connection.close()
         with tempfile.NamedTemporaryFile(prefix="intercode-sql-", delete=False) as file:
@@ -159,7 +160,7 @@ class SqliteSession:
 
     # ------------------------------------------------------------ state
     def snapshot(self) -> SqliteSnapshot:
-        """Keep the content as it is now."""
+        """Copy the content as it is now."""
         content = None
         if self._copy is not None and self._connection is not None:
             with tempfile.NamedTemporaryFile(prefix="intercode-sql-", delete=False) as file:
@@ -168,7 +169,7 @@ class SqliteSession:
         return SqliteSnapshot(self._path, self._name, self._limits, content)
 
     def _write_content(self, target: Path) -> None:
-        """The content as this connection sees it, an open transaction's changes with it."""
+        """Write the content as this connection sees it, including an open transaction's changes."""
         assert self._connection is not None
         assert self._copy is not None
         if self._connection.in_transaction:
@@ -177,7 +178,7 @@ class SqliteSession:
             shutil.copyfile(self._copy, target)
 
     def changes(self) -> list[str]:
-        """What the episode has changed."""
+        """Return the tables that are new, gone or changed."""
         if self._copy is None:
             return []
         before, after = (
@@ -192,7 +193,7 @@ class SqliteSession:
         return sorted(out)
 
     def state_text(self) -> str:
-        """The whole state as text."""
+        """Return the state as text for a fingerprint."""
         changed = {} if self._copy is None else self._table_digests(None)
         return json.dumps({"database": self._name, "tables": changed}, sort_keys=True)
 
@@ -217,7 +218,7 @@ class SqliteSession:
         return out
 
     def close(self) -> None:
-        """End the session; its copy is removed."""
+        """Close the connection and delete the private copy."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -227,7 +228,7 @@ class SqliteSession:
 
 
 class SqliteSnapshot:
-    """See ``sessions.sql.base.KeptDatabase``."""
+    """A ``DatabaseSnapshot`` of an SQLite session."""
 
     omitted_tables: tuple[str, ...] = ()
 
@@ -235,34 +236,35 @@ class SqliteSnapshot:
         self._path, self._name, self._limits, self._content = path, name, limits, content
 
     def open(self) -> SqliteSession:
-        """A new session that begins with it."""
+        """Open a new session with this content."""
         return SqliteSession(self._path, self._name, self._limits, self._content)
 
     def open_last(self) -> SqliteSession:
-        """As ``open``, for the last time."""
+        """Open a new session with this content and close the snapshot."""
         session = self.open()
         self.close()
         return session
 
     def close(self) -> None:
-        """Free what is held."""
+        """Delete the snapshot's file."""
         if self._content is not None:
             self._content.unlink(missing_ok=True)
             self._content = None
 
 
 class SqliteEngine:
-    """See ``sessions.sql.base.SqlEngine``."""
+    """An ``SqlEngine`` for SQLite files."""
 
     kind = "sqlite"
     version = f"SQLite {sqlite3.sqlite_version}"
 
     def metadata(self) -> Mapping[str, Any]:
-        """Nothing else: a file has no settings."""
+        """Return nothing: a file has no settings."""
         return {}
 
     def open(self, database: DatabaseSpec, limits: SqlLimits = SqlLimits()) -> SqliteSession:  # noqa: B008
-        """A session on the pristine file. Raises DataError and UsageError as the protocol says."""
+        """Open a session on the pristine file. Raises DataError and UsageError as
+        ``SqlEngine.open`` does."""
         if database.kind != "sqlite":
             raise UsageError(
                 f"the engine 'sqlite' reads SQLite files, not {database.kind!r}: "
@@ -273,9 +275,9 @@ class SqliteEngine:
         return SqliteSession(database.path, database.name, limits)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the engine holds no resources."""
 
 
 def open_engine() -> SqliteEngine:
-    """The engine ``sqlite``."""
+    """Open the engine ``sqlite``."""
     return SqliteEngine()

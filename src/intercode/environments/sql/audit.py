@@ -1,4 +1,4 @@
-"""What `check` finds on SQL tasks beyond what it finds on all: results that prove little."""
+"""Audit rules for SQL tasks: gold results that prove little."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EMPTY_VALUES: frozenset[object] = frozenset({None, 0})
 
 
 def audit_gold(player: CodeRunner, i: int, play: CodeRun) -> list[TaskFinding]:
-    """What the result of task ``i``'s gold gives away. ``play`` is a run of the gold."""
+    """Return the findings about the result of task ``i``'s gold. ``play`` is a run of the gold."""
     task = player.env.dataset.tasks[i]
     rows = play.state.rows if play.state is not None else None
     if rows is None or task.gold is None:
@@ -40,7 +40,7 @@ def audit_gold(player: CodeRunner, i: int, play: CodeRun) -> list[TaskFinding]:
 
 
 def _limit_cuts_tie(player: CodeRunner, i: int, gold: str, rows: Rows) -> bool:
-    """Whether LIMIT cuts a tie in the gold or in one of its subqueries that can stand alone."""
+    """Return whether LIMIT cuts a tie in the gold or in one of its independent subqueries."""
 
     def ask(statement: str) -> Rows | None:
         return _run_statement(player, i, statement)
@@ -52,7 +52,7 @@ def _limit_cuts_tie(player: CodeRunner, i: int, gold: str, rows: Rows) -> bool:
 
 
 def _empty_result_text(rows: Rows) -> str:
-    """What a result without any content is, in words."""
+    """Describe a result without content, or return an empty string."""
     if not rows:
         return "no row"
     if len(rows) == 1 and all(value in _EMPTY_VALUES for value in rows[0]):
@@ -61,7 +61,7 @@ def _empty_result_text(rows: Rows) -> str:
 
 
 def _tables_in_gold(task: Task) -> list[str]:
-    """The tables of the schema that a gold names."""
+    """Return the tables of the schema that a gold names."""
     words = {word.lower() for word in re.findall(r"\w+", str(task.gold))}
     return [name for name in task.data.get("schema", {}) if name.lower() in words]
 

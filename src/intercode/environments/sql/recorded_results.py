@@ -1,13 +1,10 @@
-"""Recorded SQL observations: what they are made of, and when two of them say the same.
+"""Compares recorded SQL observations.
 
-An observation is the ``str()`` of a list of row tuples, ``None``, or an error. Three things are no
-difference between servers of the family, and are made one before two observations are compared:
-
-- errors: those of one kind are equal (MariaDB and MySQL word them differently, and MySQL says
-  `Unknown database` of a table in a database that is not there, where MariaDB misses the table);
-- the display width of whole numbers: ``int(11)`` is ``int``;
-- what the connector gives as bytes in one release and as text in another;
-- the words for a default that is the current time, in ``DESCRIBE``.
+An observation is the ``str()`` of a list of row tuples, ``None``, or an error. These differences
+between servers are ignored: the wording of errors of one kind (MySQL reports `Unknown database` for
+a table of a missing database, MariaDB a missing table), the display width of integers (``int(11)``
+is ``int``), values that the connector returns as bytes in one release and as text in another, and
+the text of a default that is the current time in ``DESCRIBE``.
 """
 
 from __future__ import annotations
@@ -44,19 +41,19 @@ _LEXEME = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[()\[\]]|[^'\"()\[
 
 
 def is_error(text: str) -> bool:
-    """Whether an observation is an error."""
+    """Return whether an observation is an error."""
     return text.startswith(ERROR_PREFIX)
 
 
 def error_kind(text: str) -> str:
-    """Which kind of error an observation is: one of a fixed set, or its first words."""
+    """Return the kind of an error: one of a fixed set, or the first words of its message."""
     message = text.removeprefix(ERROR_PREFIX)
     found = next((name for name, pattern in _PATTERNS if pattern.search(message)), None)
     return found or " ".join(message.split()[:4])
 
 
 def same_observation(a: str, b: str) -> bool:
-    """Whether two observations say the same; see the module's words."""
+    """Return whether two observations are equal, apart from differences between servers."""
     if a == b:
         return True
     if is_error(a) or is_error(b):
@@ -65,15 +62,15 @@ def same_observation(a: str, b: str) -> bool:
 
 
 def normalize_observation(text: str) -> str:
-    """An observation without what differs between servers of the family."""
+    """Remove from an observation what differs between servers."""
     text = _WIDTH.sub(r"\1", text)
     text = _NOW.sub("'CURRENT_TIMESTAMP', ''", text)
     return _BYTES.sub(r"\1", text) if "b'" in text or 'b"' in text else text
 
 
 def parse_rows(text: str) -> list[str] | None:
-    """The texts of the rows in an observation; None where it holds no result, or is cut. What a
-    person was shown has no brackets around the rows."""
+    """Return the texts of the rows in an observation. Return None if it holds no result or is cut.
+    Observations of human players have no brackets around the rows."""
     if not text.startswith(("[", "(")):
         return None
     rows: list[str] = []
@@ -94,14 +91,14 @@ def parse_rows(text: str) -> list[str] | None:
 
 
 def same_rows(a: str, b: str) -> bool:
-    """Whether two observations hold the same rows, in whatever order."""
+    """Return whether two observations have the same rows in any order."""
     left, right = parse_rows(normalize_observation(a)), parse_rows(normalize_observation(b))
     return left is not None and right is not None and sorted(left) == sorted(right)
 
 
 def difference_cause(action: str, recorded: str, replayed: str) -> str:
-    """Why two observations of one statement differ, or, where they do not, their rewards: one of a
-    fixed set of causes with the kinds of the errors."""
+    """Return why two observations of one statement differ, or, if they are equal, why their rewards
+    do: one of a fixed set of causes with the kinds of the errors."""
     if same_observation(recorded, replayed):
         return "the gold's rows or their order differ"
     if is_error(recorded) and is_error(replayed):
@@ -122,6 +119,6 @@ def difference_cause(action: str, recorded: str, replayed: str) -> str:
 
 
 def _normalize_numbers(text: str) -> str:
-    """An observation with its numbers to ten digits, whatever their type."""
+    """Write the numbers of an observation with ten digits, whatever their type."""
     bare = re.sub(r"Decimal\('([^']*)'\)", r"\1", normalize_observation(text))
     return re.sub(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", lambda m: f"{float(m[0]):.10g}", bare)

@@ -1,4 +1,4 @@
-"""MySQL's errors: number, state and words (MySQL 8.0 reference manual, Server Error Messages)."""
+"""MySQL's errors: numbers, SQL states and messages (MySQL 8.0 manual, Server Error Messages)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _MESSAGES: dict[int, tuple[str, str]] = {
 
 
 class StatementError(Exception):
-    """A statement that fails, with MySQL's number (0: none, the limit is the engine's own)."""
+    """The failure of a statement. ``number`` is MySQL's, or 0 for a limit of the engine itself."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(message)
@@ -127,23 +127,23 @@ class StatementError(Exception):
 
 
 def mysql_error(number: int, *values: object) -> StatementError:
-    """The error of that number with its words; ``values`` fill the gaps in their order."""
+    """Return MySQL's error of that number. ``values`` fill the gaps of its message in order."""
     return StatementError(number, _MESSAGES[number][1].format(*values))
 
 
 def unsupported(what: str) -> StatementError:
-    """What this engine cannot do, said plainly: no wrong answer, and not MySQL's words either."""
+    """Return the error for what the embedded engine cannot do."""
     return StatementError(
         0, f"The embedded engine cannot do this: {what} (a MySQL server could: engine='mysql')"
     )
 
 
 def access_denied(what: str, why: str) -> StatementError:
-    """What no episode may do, on any engine."""
+    """Return the error for what no session may do, on any engine."""
     return StatementError(1227, f"Access denied: {what} is not allowed here ({why})")
 
 
 def syntax_error(text: str, start: int) -> StatementError:
-    """MySQL's syntax error at a place of the text; it quotes 80 characters at most."""
+    """Return MySQL's syntax error at a position of the text. It quotes at most 80 characters."""
     line = text.count("\n", 0, start) + 1
     return mysql_error(1064, text[start : start + 80], line)

@@ -1,4 +1,4 @@
-"""Functional dependence: which columns are determined by columns that are known."""
+"""Functional dependency: which columns are determined by a set of columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ColumnResolver = Callable[[exp.Column], ColumnName | None]
 
 
 class KeyedSource(Protocol):
-    """A table's columns and keys."""
+    """A table with its columns and keys."""
 
     @property
     def columns(self) -> tuple[str, ...]: ...
@@ -22,7 +22,7 @@ class KeyedSource(Protocol):
 
 
 class DeterminedColumns:
-    """Columns that are determined; grows until nothing more follows."""
+    """A set of determined columns and the rules by which it grows."""
 
     def __init__(self, sources: Mapping[str, KeyedSource]) -> None:
         self._sources = sources
@@ -33,12 +33,12 @@ class DeterminedColumns:
         return column in self._determined
 
     def add(self, columns: Iterable[ColumnName]) -> None:
-        """These are determined."""
+        """Add columns that are determined."""
         self._determined |= set(columns)
 
     def add_equality(self, left: ColumnName | None, right: ColumnName | None, both: bool) -> None:
-        """``left`` determines ``right`` (None: a constant does), and the other way round where
-        ``both``."""
+        """Record that ``left`` determines ``right``, and the reverse if ``both``. None stands for a
+        constant."""
         if left is None and right is not None:
             self._determined.add(right)
         elif right is None and left is not None:
@@ -49,7 +49,7 @@ class DeterminedColumns:
                 self._equalities.append((right, left))
 
     def compute_closure(self) -> None:
-        """Draw every conclusion."""
+        """Add every column that follows from the known columns, the equalities and the keys."""
         size = -1
         while size != len(self._determined):
             size = len(self._determined)
@@ -64,10 +64,10 @@ class DeterminedColumns:
 def equalities(
     node: exp.Select, find: ColumnResolver
 ) -> Iterator[tuple[ColumnName | None, ColumnName | None, bool]]:
-    """The equalities that hold for every row of a SELECT: of WHERE and of the joins.
+    """Yield the equalities that hold for every row of a SELECT, from WHERE and the joins.
 
-    A pair of columns, or a column and None for a constant; the flag tells whether it holds in both
-    directions (an outer join's holds from the outer to the inner side).
+    Each is a pair of columns, or a column and None for a constant. The flag says whether it holds
+    in both directions; that of an outer join holds only from the outer to the inner side.
     """
     where = node.args.get("where")
     if where is not None:
@@ -101,7 +101,7 @@ def _join_equality(
 
 
 def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a condition that all must hold."""
+    """Yield the parts of a condition that are joined by AND."""
     todo = [node]
     while todo:
         one = todo.pop()

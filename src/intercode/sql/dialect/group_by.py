@@ -1,9 +1,9 @@
-"""MySQL 8's ONLY_FULL_GROUP_BY: which columns a grouped query may name.
+"""MySQL 8's rule ONLY_FULL_GROUP_BY: which columns a grouped query may name.
 
-A column may stand outside an aggregate when the columns grouped by determine it: because it is one
-of them, because they hold a key of its table, or through equalities (MySQL 8.0 manual, "Detection
-of Functional Dependence"). Neither MariaDB nor SQLite knows this rule, so it is applied here, to
-the parsed statement and a plain description of the tables.
+A column may stand outside an aggregate if the grouping columns determine it: it is one of them,
+they contain a key of its table, or it follows through equalities (MySQL 8.0 manual, "Detection of
+Functional Dependence"). Neither MariaDB nor SQLite has this rule, so it is applied here to the
+parsed statement and a description of the tables.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from intercode.sql.dialect.functional_dependency import DeterminedColumns, equal
 from intercode.sql.dialect.keywords import AGGREGATE_FUNCTIONS
 from intercode.sql.dialect.parser import DIALECT, FUNCTION_MARK, all_nodes
 
-# -------------------- One SELECT as the rule of groups sees it: what it reads, what its name
 
+# ---------------------------------------------------------------- query blocks
 @dataclass(frozen=True, slots=True)
 class TableKeys:
-    """A table: its columns, and the sets of columns that determine a row (the primary key, unique
-    keys over columns that are NOT NULL)."""
+    """The columns of a table, and the sets of columns that determine a row: the primary key and
+    unique keys over columns that are NOT NULL."""
 
     columns: tuple[str, ...]
     keys: tuple[frozenset[str], ...] = ()
 
 
 Schema = Mapping[str, Mapping[str, TableKeys]]
-"""Databases and tables, both by their names in lower case."""
+"""Databases and their tables, by name in lower case."""
 ColumnName = tuple[str, str]
-"""Name of the source and of the column, in lower case."""
+"""A source and a column, by name in lower case."""
 
 
 @dataclass(slots=True)
 class QueryBlock:
-    """One SELECT: what it reads, and what its clauses name."""
+    """One SELECT with the sources that it reads."""
 
     node: exp.Select
     schema: Schema
@@ -72,7 +72,7 @@ class QueryBlock:
             self.display_names[name.lower()] = f"{database}.{name}".lstrip(".")
 
     def find(self, node: exp.Column) -> ColumnName | None:
-        """Which column of this block's sources a name means, None where it is none of them."""
+        """Return the column of this block's sources that a name means, or None."""
         name, table = node.name.lower(), node.table.lower()
         for source, keyed in self.sources.items():
             if table in ("", source) and name in (c.lower() for c in keyed.columns):
@@ -80,14 +80,14 @@ class QueryBlock:
         return None
 
     def display_name(self, column: ColumnName) -> str:
-        """A column as the error quotes it."""
+        """Return a column's name as MySQL's error quotes it."""
         source, name = column
         found = next(c for c in self.sources[source].columns if c.lower() == name)
         return f"{self.display_names[source]}.{found}"
 
 
 def _cte_keys(entry: exp.Table) -> TableKeys | None:
-    """The columns of a common table of that name, where one is in sight."""
+    """Return the columns of a common table expression of that name that is in scope."""
     node: exp.Expr | None = entry
     while node is not None:
         part = node.args.get("with_")
@@ -100,7 +100,8 @@ def _cte_keys(entry: exp.Table) -> TableKeys | None:
 
 
 def _derived_table_keys(node: exp.Expr, outer: QueryBlock) -> TableKeys:
-    """A derived table: what it groups by, shows once, or takes over with a key, is a key of it."""
+    """Return the keys of a derived table: its grouping columns, all columns under DISTINCT, and
+    selected keys of its only source."""
     if not isinstance(node, exp.Select):
         return TableKeys(tuple(getattr(node, "named_selects", ())))
     block = QueryBlock(node, outer.schema, outer.database)
@@ -128,7 +129,8 @@ def _derived_table_keys(node: exp.Expr, outer: QueryBlock) -> TableKeys:
 
 
 def selected_columns(item: exp.Expr, block: QueryBlock) -> Iterator[tuple[str, ColumnName | None]]:
-    """The columns that one item of a select list gives: their names, and whose they are."""
+    """Yield the columns of one item of a select list: their names, and the columns they stand
+    for."""
     star = isinstance(item, exp.Star) or (
         isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
     )
@@ -146,12 +148,12 @@ def selected_columns(item: exp.Expr, block: QueryBlock) -> Iterator[tuple[str, C
 
 __all__ = ["Schema", "TableKeys", "group_by_error"]
 _COLUMN_NAME = re.compile(r"[\w$]+(\.[\w$]+)*")
-"""The text of a column, and of nothing that contains one."""
+"""Matches the text of a column and of no other expression."""
 
 
 def group_by_error(tree: exp.Expr, schema: Schema, database: str) -> StatementError | None:
-    """The error that MySQL 8 reports for a statement under ONLY_FULL_GROUP_BY (1055, 1140, 3029 or
-    3065), None where it has nothing against it. Names that it does not know are left to others."""
+    """Return the error that MySQL 8 reports under ONLY_FULL_GROUP_BY (1055, 1140, 3029 or 3065), or
+    None. Unknown names are ignored."""
     try:
         for node in _selects_inner_first(tree):
             _check_select(node, schema, database.lower())
@@ -161,7 +163,7 @@ def group_by_error(tree: exp.Expr, schema: Schema, database: str) -> StatementEr
 
 
 def _selects_inner_first(tree: exp.Expr) -> Iterator[exp.Select]:
-    """The SELECTs of a statement, inner ones before those that contain them."""
+    """Yield the SELECTs of a statement, inner ones before outer ones."""
     yield from reversed([n for n in all_nodes(tree) if isinstance(n, exp.Select)])
 
 
@@ -175,9 +177,9 @@ def _check_select(node: exp.Select, schema: Schema, database: str) -> None:
         having is not None and _contains_aggregate(having)
     )
     if group is None and not selected:
-        for place, item in enumerate(order, 1):
+        for position, item in enumerate(order, 1):
             if _contains_aggregate(item):
-                raise mysql_error(3029, place)
+                raise mysql_error(3029, position)
         if node.args.get("distinct") is not None and order:
             _check_distinct(QueryBlock(node, schema, database), order)
         return
@@ -196,18 +198,18 @@ def _check_select(node: exp.Select, schema: Schema, database: str) -> None:
             [having.this], block, known, written | _aliases(items), number, "HAVING clause"
         )
     _check_determined(
-        [_resolve_position(o, items) for o in order], block, known, written | _aliases(items), number,
-        "ORDER BY clause" if group is not None else "ORDER BY",
+        [_resolve_position(o, items) for o in order], block, known, written | _aliases(items),
+        number, "ORDER BY clause" if group is not None else "ORDER BY",
     )  # fmt: skip
 
 
 def _aliases(items: Iterable[exp.Expr]) -> set[str]:
-    """Names of the select list, which stand for what has been checked already."""
+    """Return the aliases of the select list, whose expressions are checked already."""
     return {i.alias.lower() for i in items if isinstance(i, exp.Alias)}
 
 
 def _group_expressions(nodes: Iterable[exp.Expr], block: QueryBlock) -> list[exp.Expr]:
-    """What is grouped by; positions and aliases are followed to the select list."""
+    """Return the grouping expressions, with positions and aliases resolved."""
     items = block.node.expressions
     out = []
     for node in nodes:
@@ -228,7 +230,7 @@ def _resolve_position(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
 
 
 def _normalized_text(node: exp.Expr) -> str:
-    """An expression as text that two have in common where they are the same."""
+    """Return an expression as text that is equal for equal expressions."""
     if isinstance(node, exp.Column) and all(isinstance(p, exp.Identifier) for p in node.parts):
         return ".".join(p.this for p in node.parts).replace("`", "").lower()
     return node.sql(DIALECT).replace("`", "").lower()
@@ -249,7 +251,7 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 
 def _contains_aggregate(node: exp.Expr) -> bool:
-    """Whether an aggregate of this block stands in it, and not only in a subquery."""
+    """Return whether an aggregate of this block occurs in an expression, outside subqueries."""
     todo = [node]
     while todo:
         one = todo.pop()
@@ -268,17 +270,17 @@ def _check_determined(
     number: int,
     clause: str,
 ) -> None:
-    for place, node in enumerate(nodes, 1):
+    for position, node in enumerate(nodes, 1):
         for column in _ungrouped_columns(node, block, written):
             if column not in known:
-                values = (place, clause, block.display_name(column))
+                values = (position, clause, block.display_name(column))
                 raise mysql_error(number, *values)
 
 
 def _ungrouped_columns(
     node: exp.Expr, block: QueryBlock, written: set[str]
 ) -> Iterator[ColumnName]:
-    """Columns that stand outside aggregates and outside what is grouped by as it is written."""
+    """Yield the columns outside aggregates and outside grouping expressions."""
     composed = any(text and not _COLUMN_NAME.fullmatch(text) for text in written)
     todo = [node]
     while todo:
@@ -299,7 +301,7 @@ def _ungrouped_columns(
 
 
 def _resolves_in_subquery(node: exp.Column, block: QueryBlock) -> bool:
-    """Whether a name inside a subquery means one of the subquery's own columns."""
+    """Return whether a name inside a subquery means one of the subquery's own columns."""
     above = node.parent
     while above is not None and above is not block.node:
         if isinstance(above, exp.Select) and _select_has_column(above, node, block):
@@ -313,18 +315,18 @@ def _select_has_column(select: exp.Select, node: exp.Column, block: QueryBlock) 
 
 
 def _check_distinct(block: QueryBlock, order: list[exp.Expr]) -> None:
-    """DISTINCT with an ORDER BY over what is not selected."""
+    """Check that DISTINCT orders only by selected columns."""
     node = block.node
     shown: set[ColumnName] = set()
     names: set[str] = set()
     for item in node.expressions:
         names |= {item.alias.lower(), _normalized_text(item.unalias())}
         shown |= {c for _, c in selected_columns(item, block) if c is not None}
-    for place, item in enumerate(order, 1):
+    for position, item in enumerate(order, 1):
         if _normalized_text(item) in names or (
             isinstance(item, exp.Column) and item.name.lower() in names
         ):
             continue
         for column in _ungrouped_columns(item, block, names):
             if column not in shown:
-                raise mysql_error(3065, place, block.display_name(column))
+                raise mysql_error(3065, position, block.display_name(column))

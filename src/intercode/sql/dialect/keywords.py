@@ -1,10 +1,10 @@
-"""MySQL 8's own words: those that are reserved, and the names of its functions."""
+"""MySQL 8's reserved words and the names of its functions."""
 
 from __future__ import annotations
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text."""
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
@@ -32,7 +32,7 @@ RESERVED_WORDS = word_set("""
     TRIGGER TRUE UNDO UNION UNIQUE UNLOCK UNSIGNED UPDATE USAGE USE USING UTC_DATE UTC_TIME
     UTC_TIMESTAMP VALUES VARBINARY VARCHAR VARCHARACTER VARYING VIRTUAL WHEN WHERE WHILE WINDOW WITH
     WRITE XOR YEAR_MONTH ZEROFILL""")
-"""Words that are names only in backquotes or after a point."""
+"""Words that are names only in backquotes or after a dot."""
 
 WINDOW_FUNCTIONS = word_set("""
     CUME_DIST DENSE_RANK FIRST_VALUE LAG LAST_VALUE LEAD NTH_VALUE NTILE PERCENT_RANK RANK
@@ -41,13 +41,13 @@ WINDOW_FUNCTIONS = word_set("""
 RESERVED_FUNCTION_NAMES = WINDOW_FUNCTIONS | word_set(
     "CHAR DATABASE GROUPING IF INSERT LEFT MOD REPEAT REPLACE RIGHT SCHEMA VALUES"
 )
-"""Reserved words that a bracket may follow: MySQL finds the fault one word later."""
+"""Reserved words that a bracket can follow. As a name they cause a syntax error one token later."""
 
 NO_SPACE_FUNCTIONS = word_set("""
     ADDDATE BIT_AND BIT_OR BIT_XOR CAST COUNT CURDATE CURTIME DATE_ADD DATE_SUB EXTRACT
     GROUP_CONCAT MAX MID MIN NOW POSITION SESSION_USER STD STDDEV STDDEV_POP STDDEV_SAMP SUBDATE
     SUBSTR SUBSTRING SUM SYSDATE SYSTEM_USER TRIM VARIANCE VAR_POP VAR_SAMP""")
-"""Functions whose bracket must follow at once, unless sql_mode has IGNORE_SPACE."""
+"""Functions whose bracket must follow immediately, unless sql_mode has IGNORE_SPACE."""
 
 AGGREGATE_FUNCTIONS = word_set("""
     ANY_VALUE AVG BIT_AND BIT_OR BIT_XOR COUNT GROUP_CONCAT JSON_ARRAYAGG JSON_OBJECTAGG MAX MIN
@@ -82,9 +82,9 @@ FUNCTION_NAMES = (
         UUID_TO_BIN VALIDATE_PASSWORD_STRENGTH VERSION WEEK WEEKDAY WEEKOFYEAR YEAR
         YEARWEEK""")
 )
-"""Functions that are called by name and brackets, whether the embedded engine has them or not."""
+"""All functions that are called by name, whether or not the embedded engine supports them."""
 
 CAST_TYPES = word_set("""
     BINARY CHAR CHARACTER NCHAR NATIONAL DATE DATETIME TIME DECIMAL DEC DOUBLE FLOAT REAL JSON
     SIGNED UNSIGNED YEAR""")
-"""What CAST and CONVERT may convert to."""
+"""Target types of CAST and CONVERT."""

@@ -1,8 +1,8 @@
-"""MySQL's dialect as a tree: sqlglot's parser, held to what MySQL 8 accepts.
+"""Parses MySQL statements with sqlglot, and rejects what MySQL 8 rejects.
 
-sqlglot reads many dialects and forgives a lot: clauses in any order, reserved words as names,
-functions of others. What MySQL refuses is refused here, over the tokens, before the tree is made.
-Functions keep MySQL's own names (``Anonymous`` nodes, their names marked with ``MARK``).
+sqlglot accepts more than MySQL: clauses in any order, reserved words as names, functions of other
+dialects. The checks here run on the tokens before parsing. Function calls become ``Anonymous``
+nodes under MySQL's names, marked with ``FUNCTION_MARK``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from intercode.sql.dialect.keywords import (
 )
 
 FUNCTION_MARK = "f__"
-"""Stands before the name of each function that was called, so that no dialect reads it anew."""
+"""Precedes the name of each called function, so that no dialect interprets it."""
 MAX_TOKENS = 20_000
 MAX_DEPTH = 80
-"""Brackets and prefix operators in each other; beyond that the parsers' recursion gets deep."""
+"""Limit of nested brackets and prefix operators. It bounds the parsers' recursion."""
 
 DIALECT = MySQL()
 _LEADING_BLANKS = re.compile(r"(?:\s|/\*.*?\*/|--[ \t\n][^\n]*|#[^\n]*|\()*", re.S)
@@ -49,14 +49,14 @@ _PREFIX_OPERATORS = {TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.C
 
 
 class _FallbackWarningFilter(logging.Filter):
-    """Keeps sqlglot from writing about statements that it hands on unread."""
+    """Suppresses sqlglot's warnings about statements that it does not parse."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return "Falling back to parsing" not in record.getMessage()
 
 
 class _ThreadParsers(threading.local):
-    """One of each for every thread: they keep what they are at."""
+    """A tokenizer and a parser per thread, because they have state."""
 
     def __init__(self) -> None:
         self.tokenizer = DIALECT.tokenizer()
@@ -68,7 +68,8 @@ _PARSERS = _ThreadParsers()
 
 @lru_cache(maxsize=4)
 def sqlglot_tokens(text: str) -> tuple[Token, ...]:
-    """The words of a text. Raises StatementError (1064) where a quote is not closed."""
+    """Return the tokens of a statement. Raises StatementError 1064 for an unterminated
+    quotation."""
     head = _LEADING_BLANKS.match(text)
     start = head.end() if head else 0
     word = re.match(r"\w*", text[start:])
@@ -86,7 +87,7 @@ def sqlglot_tokens(text: str) -> tuple[Token, ...]:
 
 
 def require_single_statement(text: str) -> str:
-    """The text itself where it holds one statement. Raises StatementError 1064 at a second one."""
+    """Return the text if it holds one statement. Raises StatementError 1064 at a second one."""
     if ";" in text.rstrip().rstrip(";"):
         tokens = sqlglot_tokens(text)
         for i, token in enumerate(tokens[:-1]):
@@ -99,10 +100,10 @@ def require_single_statement(text: str) -> str:
 
 @lru_cache(maxsize=2048)
 def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr:
-    """The tree of one statement; it is shared, so nobody changes it.
+    """Parse one statement. The tree is cached and must not be changed.
 
-    Raises StatementError: 1064 where MySQL 8 sees a syntax error, 1305 and 1630 for functions that
-    it does not have, number 0 for what is too deep or too long.
+    Raises StatementError: 1064 for what MySQL 8 considers a syntax error, 1305 and 1630 for unknown
+    functions, and number 0 for a statement that is too deep or too long.
     """
     tokens = sqlglot_tokens(text)
     while tokens and tokens[-1].token_type == _END:
@@ -130,7 +131,7 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
 
 
 def _check_reserved_names(tree: exp.Expr, text: str) -> None:
-    """No reserved word is a name, but in backquotes or after a point."""
+    """Raise StatementError 1064 for a reserved word that is used as a name without backquotes."""
     starts = sorted(
         (i.meta["start"], i.this)
         for i in all_nodes(tree)
@@ -145,12 +146,12 @@ def _check_reserved_names(tree: exp.Expr, text: str) -> None:
 
 
 def mysql_text(node: exp.Expr) -> str:
-    """A part of a statement as text, its functions under their own names."""
+    """Return a part of a statement as MySQL's SQL, with functions under their own names."""
     return node.sql(DIALECT).replace(FUNCTION_MARK, "").replace(FUNCTION_MARK.upper(), "")
 
 
 def all_nodes(tree: exp.Expr) -> list[exp.Expr]:
-    """All nodes of a tree, those of a level after each other: what ``tree.walk()`` gives."""
+    """Return all nodes of a tree in breadth-first order, as ``tree.walk()`` does."""
     found = [tree]
     for node in found:
         for value in node.args.values():
@@ -179,7 +180,7 @@ def _check_depth(tokens: Sequence[Token]) -> None:
 def _mark_function_calls(
     tokens: Sequence[Token], text: str, ignore_space: bool, database: str
 ) -> list[Token]:
-    """The tokens with the names of called functions marked."""
+    """Return the tokens with the names of called functions marked."""
     if tokens[0].text.upper() in ("CREATE", "ALTER") and not any(
         t.token_type == TokenType.SELECT for t in tokens
     ):
@@ -204,7 +205,7 @@ def _mark_function_calls(
 def _space_before_bracket_error(
     tokens: Sequence[Token], i: int, text: str, database: str
 ) -> StatementError:
-    """A blank between the name and the bracket: to MySQL no call of its own function."""
+    """Return MySQL's error for a space between the name of a function and its bracket."""
     inside = tokens[i + 2]
     special = ("CAST", "EXTRACT", "POSITION", "TRIM", "GROUP_CONCAT")
     if inside.token_type in (TokenType.STAR, TokenType.DISTINCT):
@@ -215,15 +216,14 @@ def _space_before_bracket_error(
 
 
 def _error_from_sqlglot(error: ParseError, text: str) -> StatementError:
-    """sqlglot's refusal in MySQL's words: the text from where it stopped."""
+    """Return MySQL's syntax error at the position where sqlglot stopped."""
     where = error.errors[0] if error.errors else {}
     mark, after = where.get("highlight") or "", where.get("end_context") or ""
     start = text.find(mark + after) if mark or after else len(text)
     return syntax_error(text, start if start >= 0 else 0)
 
 
-# -------------------- What MySQL's grammar forbids though sqlglot reads it, found in the ord
-
+# ---------------------------------------------------------------- checks of tokens
 _CLAUSE_ORDER = {
     TokenType.FROM: 1,
     TokenType.WHERE: 2,
@@ -238,22 +238,22 @@ _CLAUSE_ORDER = {
 """The order of a query's clauses."""
 _SET_OPERATORS = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
 _CLAUSE_TOKENS = {
-    *_CLAUSE_ORDER, *_SET_OPERATORS, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SELECT, TokenType.UPDATE,
-    TokenType.DELETE, TokenType.JOIN,
+    *_CLAUSE_ORDER, *_SET_OPERATORS, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SELECT,
+    TokenType.UPDATE, TokenType.DELETE, TokenType.JOIN,
 }  # fmt: skip
-"""What the order of clauses hangs on."""
+"""Tokens that the check of the clause order depends on."""
 _STAR = TokenType.STAR
 _CHECKED_WORDS = word_set("OUTER AS NULLS LIMIT")
-"""Words whose neighbours are looked at."""
+"""Words whose neighbours are checked."""
 _OTHER_DIALECT_TOKENS = {
     TokenType.DCOLON, TokenType.ILIKE, TokenType.QUALIFY, TokenType.DPIPE_SLASH, TokenType.FETCH,
     TokenType.LATERAL, TokenType.PIVOT, TokenType.UNPIVOT, TokenType.GLOB, TokenType.SIMILAR_TO,
 } - {TokenType.LATERAL}  # fmt: skip
-"""What other dialects have and MySQL has not."""
+"""Tokens of other dialects that MySQL lacks."""
 
 
 def check_tokens(tokens: Sequence[Token], text: str) -> None:
-    """Raises StatementError 1064, with the text from where MySQL stops reading."""
+    """Raise StatementError 1064 with the text from where MySQL stops reading."""
     if tokens[0].text.upper() in ("CREATE", "ALTER", "SHOW", "DESC", "DESCRIBE", "SET"):
         return
     _check_clauses(tokens, text)
@@ -266,7 +266,7 @@ def check_tokens(tokens: Sequence[Token], text: str) -> None:
 
 
 def _check_clauses(tokens: Sequence[Token], text: str) -> None:
-    """Clauses come once and in their order, in every pair of brackets by itself."""
+    """Check that clauses occur once and in order, separately for each pair of brackets."""
     ranks = [-1]
     for i, token in enumerate(tokens):
         kind = token.token_type
@@ -327,14 +327,14 @@ _LIMIT_VALUES = {TokenType.NUMBER, TokenType.PLACEHOLDER}
 
 
 def _check_star(before: Token, star: Token, after: Token, text: str) -> None:
-    """``*`` for all columns stands first in its list."""
+    """Check that ``*`` for all columns stands first in its list."""
     ends = after.token_type in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN)
     if before.token_type == TokenType.COMMA and ends:
         raise syntax_error(text, star.start)
 
 
 def _is_cast_as(tokens: Sequence[Token], i: int) -> bool:
-    """Whether the ``AS`` there is that of a CAST."""
+    """Return whether the ``AS`` at this position belongs to a CAST."""
     depth = 0
     for j in range(i - 1, -1, -1):
         kind = tokens[j].token_type
@@ -348,7 +348,7 @@ def _is_cast_as(tokens: Sequence[Token], i: int) -> bool:
 
 
 def reserved_name_error(word: str, start: int, text: str) -> StatementError | None:
-    """The error for a reserved word where a name is expected, None if it is no such word."""
+    """Return the error for a reserved word that is used as a name, or None for any other word."""
     upper = word.upper()
     if upper not in RESERVED_WORDS:
         return None

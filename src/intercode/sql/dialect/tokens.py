@@ -1,4 +1,4 @@
-"""MySQL's words: a statement as tokens, as far as telling apart code, text and comments goes."""
+"""A tokenizer for MySQL that distinguishes code, strings and comments."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _TOKEN_PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""What stands in an executable comment (``/*! … */``) is code here, whatever its version."""
+"""The content of an executable comment (``/*! … */``) counts as code, whatever its version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of a statement and where it begins. A number is a word; ``quoted`` has backticks."""
+    """A token and its position. Numbers have the kind ``word``; ``quoted`` names are in
+    backquotes."""
 
     kind: TokenKind
     text: str
@@ -37,12 +38,12 @@ class Token:
 
     @property
     def upper(self) -> str:
-        """A word in capitals; anything else as it is."""
+        """A word in upper case; any other token as it is."""
         return self.text.upper() if self.kind == "word" else self.text
 
     @property
     def name(self) -> str:
-        """What a name or a string means, without its quotes."""
+        """A name or a string without its quotes."""
         if self.kind not in ("quoted", "string"):
             return self.text
         mark = self.text[0]
@@ -50,8 +51,8 @@ class Token:
 
 
 def tokenize(code: str) -> Iterator[Token]:
-    """The tokens of a statement, comments and blanks left out. Never fails: an unterminated text
-    reaches to the end."""
+    """Yield the tokens of a statement, without comments and spaces. An unterminated string reaches
+    to the end."""
     for match in _TOKEN_PATTERN.finditer(code):
         kind = match.lastgroup
         if kind != "blank":
@@ -59,7 +60,7 @@ def tokenize(code: str) -> Iterator[Token]:
 
 
 def split_statements(script: str) -> Iterator[str]:
-    """The statements of a dump, without their semicolons. It may not use DELIMITER."""
+    """Yield the statements of a dump without their semicolons. DELIMITER is not supported."""
     start, filled = 0, False
     for token in tokenize(script):
         if token.text != ";":

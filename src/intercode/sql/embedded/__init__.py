@@ -1,10 +1,9 @@
-"""The engine ``embedded``: SQLite underneath, MySQL 8 to whoever asks.
+"""The engine ``embedded``: behaves as MySQL 8, runs on SQLite.
 
-``dump`` and ``building`` make SQLite databases of a MySQL dump, once; ``catalog`` keeps what SQLite
-cannot tell. A statement is parsed (``sessions.sql.parsing``), compiled (``queries``, ``selects``,
-``sources``, ``expressions`` and what they use) and run by a ``session``; ``reading`` turns results
-into what MySQL Connector/Python would give. What was compiled is kept for the process, and in
-``store`` for the next one.
+``load`` builds SQLite databases from a MySQL dump, once per dump. ``catalog`` describes what SQLite
+cannot: MySQL's types, keys and collations. ``compile`` translates queries to SQLite's SQL,
+``functions`` implements MySQL's functions, and ``execute`` runs statements and caches results and
+translations.
 """
 
 from __future__ import annotations

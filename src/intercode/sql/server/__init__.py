@@ -1,7 +1,7 @@
-"""The engine ``mysql``: a real server, a private one of our own or one whose address is given.
+"""The engine ``mysql``: a MySQL or MariaDB server, either private or given by its address.
 
-It speaks through MySQL Connector/Python, because the values and texts of the published episodes are
-that library's; its pure Python part is used everywhere, so that they are the same everywhere.
+It uses the pure Python part of MySQL Connector/Python, because the values and texts of the
+published episodes come from that library.
 """
 
 from __future__ import annotations
@@ -10,5 +10,5 @@ from intercode.sql.server.engine import MysqlEngine
 
 
 def open_engine(dsn: str | None = None) -> MysqlEngine:
-    """See ``sessions.sql.open_engine``. Opens nothing before the first session."""
+    """Open the engine ``mysql``. It connects to no server before the first session."""
     return MysqlEngine(dsn)

@@ -1,4 +1,8 @@
-"""A connection to a server: one statement at a time, ended when its time is over."""
+"""A connection to a server, with time limits and fast reading of results.
+
+MySQL Connector/Python makes two system calls per packet and converts value by value. Here the
+socket is read in large pieces, and rows are converted column by column, with the same results.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is, and who we are there."""
+    """The address of a server and the account to use."""
 
     unix_socket: str = ""
     host: str = "127.0.0.1"
@@ -31,9 +35,9 @@ class Address:
 
     @classmethod
     def parse(cls, dsn: str) -> Address:
-        """``mysql://user:password@host:port`` or ``mysql://user@/?unix_socket=/path``.
+        """Parse ``mysql://user:password@host:port`` or ``mysql://user@/?unix_socket=/path``.
 
-        Raises UsageError for anything else.
+        Raises UsageError for any other text.
         """
         parts = urlsplit(dsn)
         options = dict(parse_qsl(parts.query))
@@ -46,7 +50,7 @@ class Address:
 
 
 class ServerStatementError(Exception):
-    """The server refused or failed a statement."""
+    """The server rejected a statement or failed to run it."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(message)
@@ -54,7 +58,8 @@ class ServerStatementError(Exception):
 
 
 class StatementTimeoutError(Exception):
-    """A statement was ended because its time was over. ``link_lost``: its connection with it."""
+    """A statement exceeded its time limit. ``connection_lost`` says whether its connection ended
+    too."""
 
     def __init__(self, link_lost: bool) -> None:
         super().__init__("time over")
@@ -62,7 +67,7 @@ class StatementTimeoutError(Exception):
 
 
 def load_connector() -> Any:
-    """The client library. Raises SandboxUnavailableError where it is not installed."""
+    """Import the client library. Raises SandboxUnavailableError if it is not installed."""
     try:
         import mysql.connector as library
     except ImportError as e:
@@ -73,8 +78,11 @@ def load_connector() -> Any:
 
 
 class ServerConnection:
-    """One connection. ``user`` and ``password`` in place of the address's own; ``seconds``: what
-    the server itself allows a statement (0: any time)."""
+    """One connection to a server.
+
+    ``user`` and ``password`` replace those of the address. ``seconds`` is the server's own time
+    limit for a statement (0: none).
+    """
 
     def __init__(
         self, address: Address, user: str = "", password: str = "", database: str = "",
@@ -104,23 +112,26 @@ class ServerConnection:
 
     @property
     def version(self) -> str:
-        """The server's own words for its version."""
+        """The server's version string."""
         return str(self._connection.server_info)
 
     @property
     def is_mariadb(self) -> bool:
-        """Whether the server is MariaDB and not MySQL."""
+        """Whether the server is MariaDB."""
         return "MariaDB" in self.version
 
     def set_time_limit(self, seconds: float) -> None:
-        """What the server itself allows each further statement."""
+        """Set the server's own time limit for later statements."""
         if seconds != self._time_limit:
             self.query(self._limit_statement(seconds))
             self._time_limit = seconds
 
     def _limit_statement(self, seconds: float) -> str:
-        """What an episode's connection begins with: its time limit; and temporary tables on disk,
-        because in memory MariaDB orders ties by address, so that one statement has two results."""
+        """Return the statement that sets a session's limits.
+
+        MariaDB's temporary tables are on disk: in memory, MariaDB orders ties by address, so that
+        results would differ between runs.
+        """
         if self.is_mariadb:
             return f"SET SESSION max_statement_time={seconds:.3f}, tmp_memory_table_size=0"
         return f"SET SESSION max_execution_time={max(1, round(seconds * 1000))}"
@@ -128,17 +139,19 @@ class ServerConnection:
     def query(
         self, code: str, limits: SqlLimits | None = None, kill: Callable[[], None] | None = None
     ) -> tuple[Rows | None, bool]:
-        """The rows of a statement, or None where it has no result, and whether there are more.
+        """Run a statement. Return its rows, or None for a statement without a result, and whether
+        there are more.
 
-        ``limits`` bound what is fetched; ``kill`` then ends the statement. Raises StatementError,
-        TimeOverError, DatabaseLostError.
+        ``limits`` bound what is fetched; ``kill`` then stops the statement. Raises
+        ServerStatementError, StatementTimeoutError or DatabaseLostError.
         """
         try:
             if limits is None:
                 result = self._connection.cmd_query(code)
                 return self._connection.get_rows()[0] if "columns" in result else None, False
             first: tuple[Rows | None, bool] = None, False
-            for result in self._connection.cmd_query_iter(code):  # a procedure may have several
+            # a procedure can have several results
+            for result in self._connection.cmd_query_iter(code):
                 if "columns" in result:
                     found = self._fetch(result["columns"], limits, kill)
                     first = found if first[0] is None else first
@@ -149,7 +162,7 @@ class ServerConnection:
             raise self._translate_error(e) from e
 
     def has_warning(self, number: int) -> bool:
-        """Whether the last statement gave this warning."""
+        """Return whether the last statement gave this warning."""
         rows, _ = self.query("SHOW WARNINGS")
         return any(row[1] == number for row in rows or ())
 
@@ -170,7 +183,7 @@ class ServerConnection:
         return rows, False
 
     def _drain(self) -> None:
-        """Read what was on its way when the statement was ended."""
+        """Read the rest of the result of a stopped statement."""
         try:
             while self._connection.get_rows(count=_FETCH_ROWS)[1] is None:
                 pass
@@ -190,15 +203,14 @@ class ServerConnection:
         return ServerStatementError(number, message)
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         try:
             self._connection.close()
         except (self._error, OSError):
             pass
 
 
-# -------------------- Reads what a server sends faster than its client does, with the client
-
+# ---------------------------------------------------------------- reading packets
 _READ_SIZE = 1 << 16  # bytes
 _HEADER_SIZE = 4  # bytes before a packet: three of its length, one of its number
 _INTEGER_TYPES = frozenset({1, 2, 3, 8, 9, 13})  # TINY SHORT LONG LONGLONG INT24 YEAR
@@ -207,12 +219,12 @@ _DECIMAL_TYPES = frozenset({0, 246})
 _TEXT_TYPES = frozenset(
     {15, 249, 250, 251, 252, 253, 254}
 )  # VARCHAR, the BLOBs, VAR_STRING, STRING
-_BINARY_CHARSET = 63  # the character set of what is no text
+_BINARY_CHARSET = 63  # the character set of binary values
 _SET_FLAG = 1 << 11  # a column's flag
 
 
 class _PacketReader:
-    """Gives one packet after another, as the client's own method does."""
+    """Reads one packet after another, as the client's own method does."""
 
     def __init__(self, sock: Any, lost: Callable[[], Exception]) -> None:
         self._sock, self._lost_error = sock, lost
@@ -230,7 +242,7 @@ class _PacketReader:
         return bytearray(self._data[start : self._offset])
 
     def _fill(self, length: int) -> None:
-        """Read until so many bytes are there."""
+        """Read until ``length`` bytes are buffered."""
         pieces = [self._data[self._offset :]]
         missing = length - len(pieces[0])
         while missing > 0:
@@ -243,18 +255,20 @@ class _PacketReader:
 
 
 def buffer_socket_reads(connection: Any, lost: Callable[[], Exception]) -> None:
-    """Have a connection read its socket in large pieces, where the client lets us. ``lost`` makes
-    the client's error for a socket that has come to its end."""
+    """Make a connection read its socket in large pieces, if the client allows it.
+
+    ``lost`` returns the client's error for a closed socket.
+    """
     holder: Any = getattr(connection, "_socket", None)
     if getattr(holder, "sock", None) is not None and hasattr(holder, "recv"):
-        holder.sock.settimeout(None)  # it was for connecting
+        holder.sock.settimeout(None)  # the timeout was for connecting
         holder.recv = _PacketReader(holder.sock, lost)
 
 
 def convert_rows(
     rows: Sequence[tuple[Any, ...]], columns: Sequence[Any], converter: Any
 ) -> list[tuple[Any, ...]]:
-    """Rows as the server's bytes, as the client would give them."""
+    """Convert rows of bytes to the values that the client would return."""
     if not rows:
         return []
     found = []
@@ -265,7 +279,7 @@ def convert_rows(
 
 
 def _column_converter(column: Any, converter: Any) -> Callable[[Any], Any]:
-    """What makes a value of a column; ``column`` is the client's description of it."""
+    """Return the converter of a column's values. ``column`` is the client's description of it."""
     kind, flags, charset = column[1], column[7], column[8]
     if kind in _INTEGER_TYPES:
         return int

@@ -1,4 +1,4 @@
-"""Copies of databases within a server, and what they differ in."""
+"""Copies databases within a server, and computes digests of their content."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ _TRIGGERS = (
 _TABLE_PREFIX = "table "
 
 CopyScript = tuple[str, ...]
-"""Statements that make the copy of a database, ``{0}`` standing for its name."""
+"""Statements that create a copy of a database. ``{0}`` stands for its name."""
 
 
 def copy_script(admin: ServerConnection, source: str) -> CopyScript:
-    """How to copy a database: tables with their rows, views, triggers, routines."""
+    """Return the statements that copy a database: tables with rows, views, triggers and
+    routines."""
     made = _query_value(admin, f"SHOW CREATE DATABASE `{source}`", 1)
     steps = [
         _escape_braces(made.replace(f"`{source}`", "\0", 1)).replace("\0", "`{0}`"),
@@ -51,9 +52,10 @@ def copy_script(admin: ServerConnection, source: str) -> CopyScript:
         steps.append(_escape_braces(table))
         columns = "*" if " GENERATED " not in table else _stored_columns(admin, source, name)
         named = "" if columns == "*" else f" ({columns})"
-        steps.append(_escape_braces(
-            f"INSERT INTO {_quote_identifier(name)}{named} SELECT {columns} FROM `{source}`.{_quote_identifier(name)}"
-        ))  # fmt: skip
+        quoted = _quote_identifier(name)
+        steps.append(
+            _escape_braces(f"INSERT INTO {quoted}{named} SELECT {columns} FROM `{source}`.{quoted}")
+        )
     steps += views
     for query in (_ROUTINES, _TRIGGERS):
         for kind, name in _query_rows(admin, query.format(source)):
@@ -71,7 +73,8 @@ def copy_script(admin: ServerConnection, source: str) -> CopyScript:
 def copy_database(
     admin: ServerConnection, steps: CopyScript, target: str, definer: str = ""
 ) -> None:
-    """Make a database from a recipe. Views and routines get the definer that is given."""
+    """Create a database from a script. ``definer`` becomes the definer of its views and
+    routines."""
     admin.query(f"DROP DATABASE IF EXISTS `{target}`")
     later = []
     for step in steps:
@@ -83,16 +86,16 @@ def copy_database(
         except ServerStatementError:
             if "VIEW" not in code[:120]:
                 raise
-            later.append(code)  # it looks at a view that comes later
+            later.append(code)  # it refers to a view that comes later
     while later:
         left = [code for code in later if not _try_query(admin, code)]
         if len(left) == len(later):
-            break  # views of what is not there any more: they do not work in the source either
+            break  # views of missing tables: they do not work in the source either
         later = left
 
 
 def definition_digests(admin: ServerConnection, database: str) -> dict[str, str]:
-    """What each table, view and routine of a database is, as a short digest."""
+    """Return a short digest of the definition of each table, view and routine."""
     found: dict[str, str] = {}
     if not _query_rows(admin, f"SHOW DATABASES LIKE '{database}'"):
         return found
@@ -108,7 +111,7 @@ def definition_digests(admin: ServerConnection, database: str) -> dict[str, str]
 def content_digests(
     admin: ServerConnection, database: str, defined: Mapping[str, str]
 ) -> dict[str, str]:
-    """The definitions, each table's with a sum over what it holds."""
+    """Return the digests of definitions, with a checksum of the rows for each table."""
     found = dict(defined)
     tables = [name for name in found if name.startswith(_TABLE_PREFIX)]
     if tables:

@@ -1,4 +1,4 @@
-"""One database under two names: the one that the episode knows, and the one that the server has."""
+"""Translates between the name of a database in statements and its name on the server."""
 
 from __future__ import annotations
 
@@ -36,8 +36,11 @@ _CATALOG_WORDS = {"INFORMATION_SCHEMA", "MYSQL", "SHOW"}
 
 @dataclass(frozen=True)
 class DatabaseNames:
-    """``shown`` to the episode, ``real`` on the server; ``account``: how the names of ours
-    begin there, which are never shown."""
+    """The two names of one database.
+
+    ``public_name`` is used in statements and results, ``server_name`` on the server. Names of
+    accounts begin with ``account_prefix`` and are never shown.
+    """
 
     public_name: str
     server_name: str
@@ -45,24 +48,25 @@ class DatabaseNames:
     _server_name_pattern: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_server_name_pattern", re.compile(re.escape(self.server_name), re.IGNORECASE))
+        pattern = re.compile(re.escape(self.server_name), re.IGNORECASE)
+        object.__setattr__(self, "_server_name_pattern", pattern)
 
     def to_server(self, code: str, pieces: tuple[Token, ...]) -> str:
-        """A statement with the server's name where the episode's stands for the database."""
+        """Return a statement with the server's name of the database instead of the public one."""
         if self.public_name == self.server_name or self.public_name.lower() not in code.lower():
             return code
-        places = sorted(_database_tokens(pieces, self.public_name.lower()), key=lambda t: t.start)
-        if not places:
+        found = sorted(_database_tokens(pieces, self.public_name.lower()), key=lambda t: t.start)
+        if not found:
             return code
         out, done = [], 0
-        for token in places:
+        for token in found:
             new = f"'{self.server_name}'" if token.kind == "string" else f"`{self.server_name}`"
             out += [code[done : token.start], new]
             done = token.end
         return "".join(out) + code[done:]
 
     def to_agent(self, text: str) -> str:
-        """A text of the server as the episode may see it."""
+        """Return a text of the server with the public name, and without names of accounts."""
         if self.account_prefix:
             text = re.sub(rf"{self.account_prefix}\w*(?=[`']?@)", "agent", text)
         return (
@@ -72,14 +76,14 @@ class DatabaseNames:
         )
 
     def has_private_name(self, text: str) -> bool:
-        """Whether a text holds what must not be shown."""
+        """Return whether a text contains a name that must not be shown."""
         return (self.public_name != self.server_name and self.server_name in text) or (
             bool(self.account_prefix) and self.account_prefix in text
         )
 
 
 def _database_tokens(pieces: tuple[Token, ...], shown: str) -> Iterator[Token]:
-    """The tokens that name the database ``shown``."""
+    """Yield the tokens that name the database."""
     clauses = [""]
     catalog = any(t.upper in _CATALOG_WORDS for t in pieces)
     last = len(pieces) - 1
@@ -104,7 +108,7 @@ def _database_tokens(pieces: tuple[Token, ...], shown: str) -> Iterator[Token]:
 
 
 def _is_qualifier(pieces: tuple[Token, ...], i: int, before: str, clause: str) -> bool:
-    """Whether the name before a dot is a database and no table."""
+    """Return whether the name before a dot is a database and not a table."""
     rest = [t.text for t in pieces[i + 2 : i + 4]]
     if rest[1:] and rest[1] in (".", "("):
         return True
@@ -112,7 +116,8 @@ def _is_qualifier(pieces: tuple[Token, ...], i: int, before: str, clause: str) -
 
 
 def _is_database_operand(pieces: tuple[Token, ...], i: int, before: str) -> bool:
-    """Whether it is the database of ``SHOW TABLES FROM x`` or ``CREATE DATABASE IF EXISTS x``."""
+    """Return whether it is the database of ``SHOW TABLES FROM x`` or ``CREATE DATABASE IF EXISTS
+    x``."""
     words = [t.upper for t in pieces[:i]]
     if words[:1] == ["SHOW"] and before in ("FROM", "IN"):
         columns = _SHOW_WITH_DATABASE - {"TABLES", "TRIGGERS", "EVENTS", "STATUS"}
@@ -121,15 +126,15 @@ def _is_database_operand(pieces: tuple[Token, ...], i: int, before: str) -> bool
     return before == "EXISTS" and bool(_WORDS_BEFORE_DATABASE & set(words))
 
 
-# -------------------- What the server says of what is none of the episode's business, in MyS
-
+# ---------------------------------------------------------------- error messages
 _ACCESS_DENIED = (1044, 1142, 1143, 1370, 1227, 1049)
 _TABLE = re.compile(r"for (?:table|routine|column) [`'](\w+)[`']\.")
 _DATABASE = re.compile(r"to database '(\w+)'")
 
 
 def agent_message(error: ServerStatementError, names: DatabaseNames) -> str:
-    """The message of an error. Another database is unknown here, whether or not there is one."""
+    """Return an error's message. It reports any other database as unknown, whether or not it
+    exists."""
     if error.number in _ACCESS_DENIED:
         match = _TABLE.search(error.message) or _DATABASE.search(error.message)
         if match and match[1].lower() not in (names.server_name.lower(), names.public_name.lower()):

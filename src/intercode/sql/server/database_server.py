@@ -1,9 +1,9 @@
-"""One server as this process uses it: connections, accounts, and private databases.
+"""The connections, accounts and databases that this process uses on one server.
 
-Who only reads shares a few connections of an account per database that can do nothing but select.
-Who writes gets a slot: a database of its own, with the only account that may use it. Everything
-that this process makes on the server bears its token in its name; while it lives it holds a lock of
-that name, so that others can remove what a process left that was killed.
+Sessions that only read share connections of one account per database, which can only select. A
+session that writes gets a database of its own and an account that can use only this database. The
+names of everything that the process creates begin with its token. While the process lives it holds
+a lock of that name, so that other processes can remove what a killed process left.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from intercode.sql.server.connection import (
 )
 from intercode.sql.server.watchdog import Watchdog
 
-_MAX_IDLE_READERS = 64  # connections that wait for the next reader
+_MAX_IDLE_READERS = 64  # idle connections for the next reader
 _END_CHECKS, _END_CHECK_SECONDS = (
     400,
     0.005,
-)  # at whether connections have ended, and seconds between two
+)  # checks whether connections have ended, and seconds between two of them
 _OWN_NAME = re.compile(r"(ic[0-9a-f]{8})[prwk]")
 
 
 @dataclass(frozen=True)
 class DatabaseAccount:
-    """An account and, but for readers, the private database of that name."""
+    """An account and, except for readers, the private database of that name."""
 
     name: str
     password: str
 
     @property
     def user(self) -> str:
-        """The account's name, which must not begin another one's."""
+        """The name of the account. No account's name begins with another's."""
         return f"{self.name}u"
 
 
 class DatabaseServer:
-    """May be used by several threads. ``address`` is that of an account that may do everything."""
+    """A server. Safe for several threads. ``address`` is that of an account with all privileges."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -71,17 +71,17 @@ class DatabaseServer:
         self._remove_orphans()
 
     def acquire(self) -> None:
-        """One more engine, session or kept state needs this server."""
+        """Count one more engine, session or snapshot that uses this server."""
         with self.lock:
             self._use_count += 1
 
     @property
     def in_use(self) -> bool:
-        """Whether somebody holds it."""
+        """Whether anything uses this server."""
         return self._use_count > 0
 
     def release(self) -> None:
-        """One less; after the last one ``idle`` is called."""
+        """Count one user less. Calls ``on_unused`` after the last one."""
         with self.lock:
             self._use_count -= 1
             last = self._use_count == 0
@@ -90,11 +90,11 @@ class DatabaseServer:
 
     # ------------------------------------------------------------ connections
     def kill(self, number: int) -> None:
-        """End a connection, whatever it does."""
+        """End a connection."""
         self._run_kill(f"KILL {number}")
 
     def interrupt(self, number: int) -> None:
-        """End what a connection does at this moment."""
+        """Stop the statement that a connection runs."""
         self._run_kill(f"KILL QUERY {number}")
 
     def _run_kill(self, code: str) -> None:
@@ -102,20 +102,20 @@ class DatabaseServer:
             try:
                 self._kill_connection.query(code)
             except DatabaseLostError:
-                with suppress(DatabaseLostError, ServerStatementError):  # it ended with that
+                with suppress(DatabaseLostError, ServerStatementError):  # the connection ended
                     self._kill_connection = self._open_marker()
                     self._kill_connection.query(code)
             except (ServerStatementError, StatementTimeoutError):
-                pass  # it has ended by itself
+                pass  # the statement has ended by itself
 
     def _open_marker(self) -> ServerConnection:
-        """A connection that shows, while it lives, that what bears our token is in use."""
-        link = ServerConnection(self.address)
-        link.query(f"SELECT GET_LOCK('{self.token}', 0)")
-        return link
+        """Open a connection that holds the lock of this process's token."""
+        connection = ServerConnection(self.address)
+        connection.query(f"SELECT GET_LOCK('{self.token}', 0)")
+        return connection
 
     def check_lost(self) -> None:
-        """A connection was lost: find out whether the server is, too."""
+        """Check, after a connection was lost, whether the server is lost too."""
         try:
             ServerConnection(self.address).close()
         except DatabaseLostError:
@@ -123,26 +123,27 @@ class DatabaseServer:
 
     @contextmanager
     def admin(self) -> Iterator[ServerConnection]:
-        """A connection that may do everything, and sees what is not committed yet."""
+        """Borrow a connection with all privileges, which also reads uncommitted data."""
         with self.lock:
-            link = self._admins.pop() if self._admins else None
-        if link is None:
-            link = ServerConnection(self.address)
-            link.query("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
-            link.query(f"SET {dump_loading.LENIENT_SETTINGS}")
+            connection = self._admins.pop() if self._admins else None
+        if connection is None:
+            connection = ServerConnection(self.address)
+            connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+            connection.query(f"SET {dump_loading.LENIENT_SETTINGS}")
         try:
-            yield link
+            yield connection
         except DatabaseLostError:
             self.lost = True
-            link.close()
+            connection.close()
             raise
         except BaseException:
-            self._admins.append(link)
+            self._admins.append(connection)
             raise
-        self._admins.append(link)
+        self._admins.append(connection)
 
     def take_reader(self, database: str, seconds: float) -> ServerConnection:
-        """A connection that can only read one database; hand it back with ``give_back``."""
+        """Return a connection that can only read one database. Give it back with
+        ``return_reader``."""
         with self.lock:
             idle = self._idle_readers.get((database, seconds))
             if idle:
@@ -151,14 +152,14 @@ class DatabaseServer:
             account = self._readers.get(database) or self._create_reader(database)
         return ServerConnection(self.address, account.user, account.password, database, seconds)
 
-    def return_reader(self, link: ServerConnection, database: str, seconds: float) -> None:
-        """A reader's connection that nothing personal was done with."""
+    def return_reader(self, connection: ServerConnection, database: str, seconds: float) -> None:
+        """Keep a reader's connection whose state has not changed."""
         with self.lock:
             if self._idle_count < _MAX_IDLE_READERS:
-                self._idle_readers.setdefault((database, seconds), []).append(link)
+                self._idle_readers.setdefault((database, seconds), []).append(connection)
                 self._idle_count += 1
                 return
-        link.close()
+        connection.close()
 
     # --------------------------------------------------------------- accounts
     def _create_reader(self, database: str) -> DatabaseAccount:
@@ -178,11 +179,11 @@ class DatabaseServer:
         admin.query(f"GRANT {rights} TO {who}")
 
     def definer(self, slot: DatabaseAccount) -> str:
-        """A slot's account as the definer of a view or a routine."""
+        """Return an account as the definer of a view or a routine."""
         return f"`{slot.user}`@`{self._host}`"
 
     def take_account(self) -> DatabaseAccount:
-        """A private name with its account; the database is still to be made."""
+        """Return an account for a private database. The caller creates the database."""
         with self.lock:
             if self._free_accounts:
                 return self._free_accounts.pop()
@@ -192,8 +193,11 @@ class DatabaseServer:
         return slot
 
     def return_account(self, slot: DatabaseAccount) -> None:
-        """Remove a private database; its account serves the next one, which must not see what is
-        left of this one's connection: the server goes on with that for a moment."""
+        """Delete a private database and keep its account for another one.
+
+        The account is kept only after all its connections have ended, because the server takes a
+        moment to end them.
+        """
         self.drop(slot.name)
         with self.admin() as admin:
             ended = _wait_until_disconnected(admin, slot)
@@ -202,45 +206,45 @@ class DatabaseServer:
                 self._free_accounts.append(slot)
 
     def new_snapshot_name(self) -> str:
-        """The name of a database that no account of an episode may use."""
+        """Return a name for a database that no session's account can use."""
         with self.lock:
             return f"{self.token}k{next(self._numbers)}"
 
     def drop(self, database: str) -> None:
-        """Remove a database of ours."""
+        """Delete a database of this process."""
         with self.admin() as admin:
             admin.query(f"DROP DATABASE IF EXISTS `{database}`")
 
     # -------------------------------------------------------------- databases
     def copy(self, source: str, target: str, slot: DatabaseAccount | None = None) -> None:
-        """Make a database of ours a copy of another one."""
+        """Create a copy of a database under another name."""
         with self.admin() as admin:
             steps = database_copy.copy_script(admin, source)
             database_copy.copy_database(admin, steps, target, self.definer(slot) if slot else "")
 
     def definition_digests(self, database: str) -> dict[str, str]:
-        """See ``copying.definitions``."""
+        """See ``database_copy.definition_digests``."""
         with self.admin() as admin:
             return database_copy.definition_digests(admin, database)
 
     def content_digests(self, database: str, defined: Mapping[str, str]) -> dict[str, str]:
-        """See ``copying.fingerprint``."""
+        """See ``database_copy.content_digests``."""
         with self.admin() as admin:
             return database_copy.content_digests(admin, database, defined)
 
     def size(self, database: str) -> int:
-        """Bytes that a database takes."""
+        """Return the size of a database in bytes."""
         with self.admin() as admin:
             rows, _ = admin.query(_SIZE.format(database, _TABLESPACE_VIEWS[admin.is_mariadb]))
         return int((rows or [(0,)])[0][0] or 0)
 
     def is_own_name(self, name: str) -> bool:
-        """Whether a process of ours has made it."""
+        """Return whether a name belongs to a process of this framework."""
         return _OWN_NAME.match(name) is not None
 
     # -------------------------------------------------------------------- end
     def _remove_orphans(self) -> None:
-        """Remove what processes left here that are no more."""
+        """Remove what processes created here that have ended."""
         with self.admin() as admin:
             names = [str(n) for (n,) in admin.query("SHOW DATABASES")[0] or ()]
             users = [(str(u), str(h)) for u, h in admin.query(_ACCOUNTS)[0] or ()]
@@ -260,7 +264,7 @@ class DatabaseServer:
                 admin.query(f"DROP USER IF EXISTS '{user}'@'{host}'")
 
     def close(self, remove: bool) -> None:
-        """End the connections; ``remove``: what we made on the server, too."""
+        """Close the connections. ``remove`` also deletes what the process created on the server."""
         self.watchdog.stop()
         if remove:
             with suppress(DatabaseLostError, ServerStatementError), self.admin() as admin:
@@ -270,8 +274,8 @@ class DatabaseServer:
         with self.lock:
             links = [*self._admins, *(k for idle in self._idle_readers.values() for k in idle)]
             self._admins, self._idle_readers, self._idle_count = [], {}, 0
-        for link in (*links, self._kill_connection):
-            link.close()
+        for connection in (*links, self._kill_connection):
+            connection.close()
 
 
 _TABLESPACE_VIEWS = {True: "INNODB_SYS_TABLESPACES", False: "INNODB_TABLESPACES"}
@@ -285,18 +289,18 @@ _ACCOUNTS = "SELECT User, Host FROM mysql.user WHERE User LIKE 'ic%'"
 
 
 def _wait_until_disconnected(admin: ServerConnection, slot: DatabaseAccount) -> bool:
-    """Whether no connection of an account is left; those that there are get killed."""
+    """Kill an account's connections and return whether all have ended."""
     for _ in range(_END_CHECKS):
         left, _ = admin.query(_CONNECTIONS.format(slot.user))
         if not left:
             return True
         for (number,) in left:
-            with suppress(ServerStatementError):  # it has ended by itself
+            with suppress(ServerStatementError):  # the connection has ended by itself
                 admin.query(f"KILL {number}")
         time.sleep(_END_CHECK_SECONDS)
     return False
 
 
 def _escape_wildcards(database: str) -> str:
-    """A name in a grant, where `_` and `%` would stand for any character."""
+    """Escape `_` and `%`, which stand for any characters in the name of a grant."""
     return database.replace("_", r"\_").replace("%", r"\%")

@@ -1,4 +1,4 @@
-"""Puts the databases of a dump into a server."""
+"""Loads the databases of a dump into a server."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from intercode.sql.server.connection import Address, ServerConnection, ServerSta
 from intercode.sql.server.database_names import DatabaseNames
 
 _ACCOUNT_STATEMENTS = {"GRANT", "REVOKE", "FLUSH"}
-"""A dump's own accounts are left out: episodes get theirs from us."""
+"""Statements about accounts. They are left out: sessions use accounts of their own."""
 
 
 LENIENT_SETTINGS = "foreign_key_checks=0, unique_checks=0, sql_mode='NO_AUTO_VALUE_ON_ZERO'"
-"""Settings under which data are taken as they are."""
+"""Settings under which the server accepts the data as they are."""
 
 
 _INNODB_TABLES = (
@@ -26,12 +26,13 @@ _INNODB_TABLES = (
 
 
 def load_dump(address: Address, dump: Path) -> None:
-    """Run the statements of a dump. Raises DataError with the one that fails."""
+    """Run the statements of a dump. Raises DataError with the statement that fails."""
     _load(address, dump, [])
 
 
 def load_renamed(address: Address, dump: Path, prefix: str) -> dict[str, str]:
-    """The same, with ``prefix`` before the name of every database: the names by what they were."""
+    """Load a dump with ``prefix`` before the name of every database. Return the new names by the
+    old ones in lower case."""
     names: list[DatabaseNames] = []
     for statement in split_statements(_read_text(dump)):
         pieces = tuple(islice(tokenize(statement), 8))
@@ -43,23 +44,25 @@ def load_renamed(address: Address, dump: Path, prefix: str) -> dict[str, str]:
 
 
 def _load(address: Address, dump: Path, names: Sequence[DatabaseNames]) -> None:
-    link, statement = ServerConnection(address), ""
+    connection, statement = ServerConnection(address), ""
     try:
-        link.query(f"SET {LENIENT_SETTINGS}")
+        connection.query(f"SET {LENIENT_SETTINGS}")
         for statement in split_statements(_read_text(dump)):
             if not _is_account_statement(statement):
-                link.query(_with_new_names(statement, names) if names else statement)
-        link.query("SET sql_mode=''")
-        for schema, table in link.query(_INNODB_TABLES)[0] or ():
-            link.query(f"ANALYZE TABLE `{schema}`.`{table}`")  # the same plans in every run
+                connection.query(_with_new_names(statement, names) if names else statement)
+        connection.query("SET sql_mode=''")
+        for schema, table in connection.query(_INNODB_TABLES)[0] or ():
+            connection.query(
+                f"ANALYZE TABLE `{schema}`.`{table}`"
+            )  # the same query plans in every run
     except ServerStatementError as e:
         raise DataError(f"{dump}: {statement[:200]!r} fails: {e.message}") from e
     finally:
-        link.close()
+        connection.close()
 
 
 def _with_new_names(statement: str, names: Sequence[DatabaseNames]) -> str:
-    """A statement about databases by their new names. What fills a table names none."""
+    """Return a statement with the new names of databases. An INSERT names no database."""
     if statement[:6].upper() == "INSERT":
         return statement
     for name in names:

@@ -1,4 +1,4 @@
-"""Sessions on servers that this process shares: found or started when the first one is opened."""
+"""The engine ``mysql``: opens sessions on servers that this process shares."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SYSTEM_DATABASES = {"information_schema", "mysql", "performance_schema", "sys"}
 
 
 class _SharedServer:
-    """A server that this process uses, and its pristine databases by name."""
+    """A server that this process uses, with its pristine databases by name."""
 
     def __init__(self, dump: Path, dsn: str | None) -> None:
         self.lease = private_server.lease_server(dump) if dsn is None else None
@@ -41,21 +41,21 @@ class _SharedServer:
         }
 
     def _load_renamed(self, dump: Path) -> dict[str, str]:
-        """On a server that is not ours alone the data have names of ours, until we leave."""
+        """Load the dump into a given server, under names that contain this process's token."""
         return dump_loading.load_renamed(self.server.address, dump, f"{self.server.token}p_")
 
     @property
     def usable(self) -> bool:
-        """Whether this process may use it and has not found it lost."""
+        """Whether this process can use the server and has not found it lost."""
         return self.process == os.getpid() and not self.server.lost
 
     @property
     def alive(self) -> bool:
-        """The same, and its supervisor has been asked."""
+        """Whether it is usable and the owner of a private server still runs."""
         return self.usable and (self.lease is None or self.lease.alive)
 
     def close(self) -> None:
-        """Let go of it; a private one ends when nobody else uses it."""
+        """Release the server. A private one ends when no process uses it."""
         if self.process != os.getpid():
             return
         if self._closed:
@@ -78,7 +78,7 @@ _shared_servers_lock = threading.Lock()
 
 
 class MysqlEngine:
-    """See ``SqlEngine``. ``dsn`` None: a private server for every dump."""
+    """An ``SqlEngine`` on a server. Without ``dsn`` it starts a private server per dump."""
 
     kind = "mysql"
 
@@ -95,14 +95,14 @@ class MysqlEngine:
     def version(self) -> str:
         if self._dsn is None:
             return _product_version(private_server.server_version())
-        link = ServerConnection(Address.parse(self._dsn))
+        connection = ServerConnection(Address.parse(self._dsn))
         try:
-            return _product_version(link.version)
+            return _product_version(connection.version)
         finally:
-            link.close()
+            connection.close()
 
     def metadata(self) -> Mapping[str, Any]:
-        """The modes of a private server; another's are its own."""
+        """Return the kind of server, and the modes of a private one."""
         modes = private_server.SQL_MODES if self._dsn is None else "the server's own"
         return {"server": "private" if self._dsn is None else "given", "sql_mode": modes}
 
@@ -147,23 +147,23 @@ class MysqlEngine:
 
 
 def _close_unused(key: tuple[str, int, int, str], running: _SharedServer) -> None:
-    """What happens when nobody in this process needs a server any more."""
+    """Close a server that nothing in this process uses."""
     with _shared_servers_lock:
         if running.server.in_use:
-            return  # somebody came in between
+            return  # it was acquired again in between
         if _shared_servers.get(key) is running:
             del _shared_servers[key]
     running.close()
 
 
-def _product_version(said: str) -> str:
-    words = said.removeprefix("5.5.5-").split()[0]
-    return f"MariaDB {words.split('-')[0]}" if "MariaDB" in said else f"MySQL {words}"
+def _product_version(text: str) -> str:
+    words = text.removeprefix("5.5.5-").split()[0]
+    return f"MariaDB {words.split('-')[0]}" if "MariaDB" in text else f"MySQL {words}"
 
 
 @atexit.register
 def _close_all() -> None:
-    """A process that ends without closing its engines takes its databases with it."""
+    """Delete this process's databases when it ends without closing its engines."""
     with _shared_servers_lock:
         for running in _shared_servers.values():
             running.close()

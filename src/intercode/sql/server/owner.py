@@ -1,12 +1,12 @@
-"""The process that owns a private database server, and ends with those who use it.
+"""The process that owns a private database server and ends with its last user.
 
-Started as a file by a bare interpreter, it knows the standard library only. It copies a data
-directory, starts the server on it as an unprivileged id, and listens on a socket: every process
-that uses the server holds a connection there for as long as it does. When the last one hangs up,
-however it ended, the server is killed and everything is removed. If this process itself is killed,
-the kernel ends the server, and the next start removes the files (see ``sweep``).
+It runs as a file in a bare interpreter and uses only the standard library. It copies a data
+directory, starts the server on it under an unprivileged user id, and listens on a socket. Every
+process that uses the server holds a connection to that socket. When the last connection ends, the
+owner kills the server and deletes all files. If the owner itself is killed, the kernel ends the
+server, and the next start removes the files (see ``remove_orphans``).
 
-    python -I supervisor.py '{"home": …, "source": …, "program": …, "arguments": […], "user": …}'
+    python -I owner.py '{"home": …, "source": …, "program": …, "arguments": […], "user": …}'
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1  # PR_SET_PDEATHSIG
 _START_SECONDS = 60.0
-_LINGER_SECONDS = 3.0  # seconds for which a server waits that was given back in good order
-_MAX_FILE_BYTES = 1 << 30  # bytes: no statement of an episode fills the memory file system
+_LINGER_SECONDS = 3.0  # seconds for which a released server waits for another user
+_MAX_FILE_BYTES = 1 << 30  # bytes: keeps statements from filling the memory file system
 _RLIMIT_FSIZE = 1  # RLIMIT_FSIZE
 
 
 class ServerOwner:
-    """Serves until nobody holds a connection any more."""
+    """Starts a server and serves until the last client disconnects."""
 
     def __init__(self, settings: dict[str, object]) -> None:
         self._home = Path(str(settings["home"]))
@@ -54,7 +54,7 @@ class ServerOwner:
         self._last_release = 0.0
 
     def run(self) -> None:
-        """Start the server, serve, and leave nothing behind."""
+        """Start the server, serve, and delete everything at the end."""
         listener = socket.socket(socket.AF_UNIX)
         try:
             listener.bind(str(self._home / "control"))
@@ -63,7 +63,8 @@ class ServerOwner:
                 ready = self._start()
             except OSError as e:
                 ready = {"error": f"its data could not be laid out: {e}"}
-            print(json.dumps(ready), flush=True)  # whoever started us waits for this line
+            # the process that started this one waits for this line
+            print(json.dumps(ready), flush=True)
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 1)
             if "error" not in ready:
@@ -73,10 +74,10 @@ class ServerOwner:
                 self._server.kill()
                 self._server.wait()
             for user in self._clients:
-                user.close()  # so that they know it before the files are gone
+                user.close()  # clients notice the end before the files are gone
             shutil.rmtree(self._home, ignore_errors=True)
             with suppress(OSError):
-                self._home.parent.rmdir()  # where we were the last
+                self._home.parent.rmdir()  # if this was the last server
 
     def _start(self) -> dict[str, object]:
         shutil.copytree(self._source, self._data)
@@ -99,12 +100,12 @@ class ServerOwner:
                 else:
                     return {"socket": str(self._socket), "pid": self._server.pid}
         log = self._home / "log"
-        said = log.read_text("utf-8", "replace")[-2000:] if log.exists() else "nothing"
+        log_text = log.read_text("utf-8", "replace")[-2000:] if log.exists() else "nothing"
         who = "" if self._user is None else f" (can the user id {self._user} reach {self._home}?)"
-        return {"error": f"the database server did not start{who}; it said: {said}"}
+        return {"error": f"the database server did not start{who}; it said: {log_text}"}
 
     def _confine(self) -> None:
-        """Between fork and exec: no privileges, no life without its owner, no endless file."""
+        """Drop privileges and set limits, between fork and exec."""
         import resource
 
         os.setsid()
@@ -119,7 +120,7 @@ class ServerOwner:
     def _serve(self, listener: socket.socket) -> None:
         assert self._server is not None
         server = os.pidfd_open(self._server.pid)
-        deadline = time.monotonic() + _START_SECONDS  # for the first user to come
+        deadline = time.monotonic() + _START_SECONDS  # for the first client
         while self._clients or time.monotonic() < deadline:
             left = None if self._clients else max(0.0, deadline - time.monotonic())
             ears: list[socket.socket | int] = [listener, server, *self._clients]
@@ -135,23 +136,24 @@ class ServerOwner:
                     deadline = self._last_release + _LINGER_SECONDS
 
     def _handle_message(self, user: socket.socket) -> bool:
-        """What a user says: ``save PATH``, ``bye``, or that it has gone. False: all is over."""
+        """Handle a client's message: ``save PATH``, ``bye``, or the end of its connection. Return
+        False to stop serving."""
         try:
-            said = user.recv(4096).decode()
+            message = user.recv(4096).decode()
         except OSError:
-            said = ""
-        if said.startswith("save "):
-            self._save(Path(said[5:].strip()))
+            message = ""
+        if message.startswith("save "):
+            self._save(Path(message[5:].strip()))
             user.sendall(b"saved\n")
             return False
-        if said.startswith("bye"):
+        if message.startswith("bye"):
             self._last_release = time.monotonic()
         self._clients.remove(user)
         user.close()
         return True
 
     def _save(self, path: Path) -> None:
-        """Stop the server in good order and keep its data."""
+        """Stop the server cleanly and copy its data to ``path``."""
         assert self._server is not None
         self._server.terminate()
         self._server.wait(_START_SECONDS)
@@ -161,7 +163,7 @@ class ServerOwner:
 
 
 def remove_orphans(base: Path) -> None:
-    """Remove homes whose supervisor was killed: it holds a lock on its home while it lives."""
+    """Delete the directories of owners that were killed. A living owner holds a lock on its own."""
     for home in base.glob("run-*"):
         try:
             fd = os.open(home, os.O_RDONLY)
@@ -171,14 +173,15 @@ def remove_orphans(base: Path) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(home, ignore_errors=True)
         except OSError:
-            pass  # alive
+            pass  # its owner is alive
         finally:
             os.close(fd)
 
 
 def main() -> None:
     settings = json.loads(sys.argv[1])
-    for number in (signal.SIGINT, signal.SIGHUP):  # meant for the owner, whose end ends us
+    # these signals are for the client, whose end also ends the owner
+    for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     home = os.open(settings["home"], os.O_RDONLY)

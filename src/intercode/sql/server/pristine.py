@@ -1,4 +1,4 @@
-"""The data that every episode of a database begins with: nobody can change them."""
+"""The pristine data of a database, and the changes that a private copy has made to them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from intercode.sql.dialect.group_by import Schema
 
 
-# -------------------- MySQL 8's rule for grouped queries on a server that has another one, o
-
+# ---------------------------------------------------------------- the rule for grouped queries
 _COLUMNS = (
     "SELECT TABLE_NAME, COLUMN_NAME, IS_NULLABLE FROM information_schema.COLUMNS "
     "WHERE TABLE_SCHEMA = '{}' ORDER BY 1, ORDINAL_POSITION"
@@ -31,7 +30,7 @@ _KEYS = (
 
 
 class GroupByCheck:
-    """The rule, for the tables of one database as they are now."""
+    """Applies MySQL 8's rule for grouped queries to the tables of one database."""
 
     def __init__(self, admin: ServerConnection, database: str, shown: str) -> None:
         columns, _ = admin.query(_COLUMNS.format(database))
@@ -41,8 +40,8 @@ class GroupByCheck:
         self._cached_message = lru_cache(maxsize=4096)(self._compute_message)
 
     def error_message(self, code: str) -> str:
-        """MySQL's message for a query that names a column which its groups do not determine, or
-        nothing. What cannot be read as MySQL's is left to the server."""
+        """Return MySQL's message for a query that breaks the rule, or an empty string. Statements
+        that cannot be parsed are left to the server."""
         return self._cached_message(code)
 
     def _compute_message(self, code: str) -> str:
@@ -86,7 +85,7 @@ def _schema(shown: str, columns: Rows, keys: Rows) -> Schema:
 
 
 class PristineDatabase:
-    """One database on a server: ``shown`` to the episode, ``real`` there."""
+    """One unchanged database on a server, with its public name and its name on the server."""
 
     def __init__(self, server: DatabaseServer, shown: str, real: str) -> None:
         self.server, self.public_name, self.server_name = server, shown, real
@@ -98,7 +97,7 @@ class PristineDatabase:
             return database_copy.copy_script(admin, self.server_name)
 
     def copy_to(self, slot: DatabaseAccount) -> None:
-        """Make a slot's database a copy of it."""
+        """Create an account's database as a copy of this one."""
         with self.server.admin() as admin:
             database_copy.copy_database(
                 admin, self._copy_script, slot.name, self.server.definer(slot)
@@ -111,44 +110,44 @@ class PristineDatabase:
         )
 
     def content_digests(self) -> dict[str, str]:
-        """What is in it; see ``copying.fingerprint``."""
+        """Return the digests of its content; see ``database_copy.content_digests``."""
         return self._content_digests
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
         slot = self.server.take_account()
         try:
-            link = ServerConnection(self.server.address, slot.user, slot.password)
+            connection = ServerConnection(self.server.address, slot.user, slot.password)
             try:
-                return settings.read_settings(link)
+                return settings.read_settings(connection)
             finally:
-                link.close()
+                connection.close()
         finally:
             self.server.return_account(slot)
 
     def settings(self) -> dict[str, Any]:
-        """The settings that every session begins with."""
+        """Return the settings with which every session starts."""
         return self._settings
 
     @cached_property
     def group_by_check(self) -> GroupByCheck:
-        """The rule for grouped queries, as it applies to these tables."""
+        """The rule for grouped queries on these tables."""
         return self.group_by_check_for(self.server_name)
 
     def group_by_check_for(self, database: str) -> GroupByCheck:
-        """The same for an episode's own tables."""
+        """Return the rule for grouped queries on the tables of a private copy."""
         with self.server.admin() as admin:
             return GroupByCheck(admin, database, self.public_name)
 
 
-# -------------------- What an episode has changed of its copy of the data, looked up no more
-
+# ---------------------------------------------------------------- changes
 _ROUTINE_KINDS = {"function", "procedure", "trigger"}
-"""What may change any data whenever it is called."""
+"""Objects whose code can change any data."""
 
 
 class ChangeTracker:
-    """Of one private database, which began as a copy of ``pristine``."""
+    """Tracks the changes of a private database, which is a copy of ``pristine``. Digests are
+    computed only after statements that can change them."""
 
     def __init__(self, pristine: PristineDatabase, database: str) -> None:
         self._pristine, self._database = pristine, database
@@ -156,20 +155,20 @@ class ChangeTracker:
         self._digests: dict[str, str] | None = None
         self._group_by_check: GroupByCheck | None = None
 
-    def invalidate(self, reading: StatementAnalysis) -> None:
-        """Forget what a statement may change, right before it runs."""
+    def invalidate(self, analysis: StatementAnalysis) -> None:
+        """Discard the digests that a statement can change. Called before the statement runs."""
         code = self._definitions is None or any(
             n.split()[0] in _ROUTINE_KINDS for n in self._definitions
         )
-        if reading.defines or reading.compound:
+        if analysis.defines or analysis.compound:
             self._definitions = self._digests = self._group_by_check = None
         elif code:
             self._definitions = self._digests = None
-        elif reading.writes:
+        elif analysis.writes:
             self._digests = None
 
     def changed_objects(self) -> dict[str, str]:
-        """How each thing differs from what it was: new, changed or gone."""
+        """Return how each object differs from the pristine data: new, changed or gone."""
         before, now = self._pristine.content_digests(), self._current_digests()
         return {
             thing: "new" if thing not in before else "changed" if thing in now else "gone"
@@ -178,12 +177,12 @@ class ChangeTracker:
         }
 
     def object_digests(self, things: Iterable[str]) -> list[tuple[str, str]]:
-        """What these things are now, as digests."""
+        """Return the current digests of these objects."""
         now = self._current_digests()
         return sorted((thing, now.get(thing, "")) for thing in things)
 
     def group_by_check(self) -> GroupByCheck:
-        """MySQL's rule for grouped queries, for the tables as they are."""
+        """Return the rule for grouped queries on the current tables."""
         if self._group_by_check is None:
             self._group_by_check = self._pristine.group_by_check_for(self._database)
         return self._group_by_check

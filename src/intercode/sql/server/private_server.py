@@ -1,8 +1,8 @@
-"""A private server of our own: found running, or started; shared by the processes of one user.
+"""Private database servers, shared by the processes of one user.
 
-Every content (a dump) has a server of its own, so that its databases keep their names. Its loaded
-data directory is cached, and copied to memory when a server starts. Whoever uses a server holds a
-connection to its supervisor (see supervisor.py), which removes it after the last one.
+Each dump has a server of its own, so that its databases keep their names. The data directory is
+loaded once, cached, and copied into memory when a server starts. Every user of a server holds a
+connection to its owner process (see ``owner``), which deletes the server after the last one.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from intercode.sql.server.connection import Address
 from intercode.sql.server.dump_loading import load_dump
 
 RUNTIME_VARIABLE = "INTERCODE_SQL_RUNTIME"
-"""An environment variable: where servers live while they run, if not in memory."""
+"""Environment variable: the directory of running servers, instead of one in memory."""
 SERVER_UID = 60601
-"""The id that a server of root's runs as: beside that of the sandboxes, which cannot reach it."""
-_CACHE_FORMAT = 3  # of the cached directories: raised when what is loaded into them changes
-_MIN_FREE_MEMORY = 1 << 30  # bytes that must be free on a memory file system to live there
-_MAX_CACHED_DIRECTORIES = 12  # loaded data directories in the cache: those used last
+"""The user id of servers that root starts. It is next to that of the sandboxes, which cannot reach
+it."""
+_CACHE_FORMAT = 3  # version of the cached directories: raise it when their content changes
+_MIN_FREE_MEMORY = 1 << 30  # bytes that must be free on a memory file system
+_MAX_CACHED_DIRECTORIES = 12  # cached data directories, the most recently used
 _EXTRA_PATH = ":/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/mysql/bin"
 
 SQL_MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,IGNORE_SPACE"
@@ -61,7 +62,7 @@ class Lease:
 
     @property
     def alive(self) -> bool:
-        """Whether the supervisor still holds its end."""
+        """Whether the owner process still holds its end of the connection."""
         try:
             return self.control.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) != b""
         except BlockingIOError:
@@ -70,7 +71,7 @@ class Lease:
             return False
 
     def release(self) -> None:
-        """Let go in good order: the server waits a moment for another user."""
+        """End the lease. The server waits for a moment for another user."""
         try:
             self.control.sendall(b"bye\n")
         except OSError:
@@ -80,7 +81,8 @@ class Lease:
 
 @functools.cache
 def server_program() -> Path:
-    """The database server of this machine. Raises SandboxUnavailableError where there is none."""
+    """Return the database server of this machine. Raises SandboxUnavailableError if there is
+    none."""
     path = os.environ.get("PATH", os.defpath) + _EXTRA_PATH
     for name in ("mariadbd", "mysqld"):
         if found := shutil.which(name, path=path):
@@ -94,15 +96,15 @@ def server_program() -> Path:
 
 @functools.cache
 def server_version() -> str:
-    """What the server says of itself, such as ``mariadbd  Ver 10.11.6-MariaDB …``."""
-    said = subprocess.run([server_program(), "--version"], capture_output=True, text=True)
-    return said.stdout.strip().partition("Ver ")[2] or said.stdout.strip()
+    """Return the server's version, such as ``mariadbd  Ver 10.11.6-MariaDB …``."""
+    answer = subprocess.run([server_program(), "--version"], capture_output=True, text=True)
+    return answer.stdout.strip().partition("Ver ")[2] or answer.stdout.strip()
 
 
 def lease_server(dump: Path) -> Lease:
-    """A server with this dump's databases: one that runs already, or a new one.
+    """Return a server with this dump's databases, which runs already or is started.
 
-    Raises SandboxUnavailableError where none can be started, DataError for a broken dump.
+    Raises SandboxUnavailableError if none can be started, and DataError for a broken dump.
     """
     content = hashlib.sha256(dump.read_bytes()).hexdigest()
     key = hashlib.sha256(f"{_CACHE_FORMAT} {server_version()} {content}".encode()).hexdigest()[:16]
@@ -121,7 +123,8 @@ def lease_server(dump: Path) -> Lease:
 
 
 def runtime_directory() -> Path:
-    """Where servers live: for their owner's eyes only, in memory where that has room."""
+    """Return the directory of running servers. Only its owner can read it; it is in memory if there
+    is room."""
     if chosen := os.environ.get(RUNTIME_VARIABLE):
         base = Path(chosen)
     else:
@@ -166,17 +169,17 @@ def _start_server(key: str, source: Path) -> Lease:
     assert process.stdout is not None
     with process.stdout:
         line = process.stdout.readline()
-    said = json.loads(line) if line else {"error": "its supervisor ended without a word"}
-    if "error" in said:
+    answer = json.loads(line) if line else {"error": "its supervisor ended without a word"}
+    if "error" in answer:
         process.wait()
-        raise SandboxUnavailableError(f"{server_program()}: {said['error']}")
+        raise SandboxUnavailableError(f"{server_program()}: {answer['error']}")
     if joined := _connect(home):
         return joined
     raise DatabaseLostError("the database server went away right after its start")
 
 
 def _loaded_directory(home: Path, key: str, dump: Path) -> Path:
-    """The cached data directory with a dump in it; loaded when it is first asked for."""
+    """Return the cached data directory of a dump. The dump is loaded if it is not cached."""
     loaded = home / key
     if loaded.is_dir():
         return loaded
@@ -192,7 +195,7 @@ def _loaded_directory(home: Path, key: str, dump: Path) -> Path:
 
 
 def _evict_old(home: Path, current: Path) -> None:
-    """Remove the loaded directories that were used longest ago, but for those in use."""
+    """Delete the least recently used data directories that are not in use."""
     found = [p for p in home.iterdir() if p.is_dir() and p.name.isalnum() and p != current]
     for path in sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)[
         _MAX_CACHED_DIRECTORIES - 1 :
@@ -203,7 +206,7 @@ def _evict_old(home: Path, current: Path) -> None:
 
 
 def _empty_directory(home: Path) -> Path:
-    """A data directory with nothing but the server's own tables."""
+    """Return a data directory that holds only the server's own tables."""
     key = hashlib.sha256(f"{_CACHE_FORMAT} {server_version()}".encode()).hexdigest()[:16]
     empty = home / f"empty-{key}"
     with _file_lock(home / "empty.lock"):
@@ -218,7 +221,7 @@ def _empty_directory(home: Path) -> Path:
 
 
 def _initialize_directory(into: Path) -> None:
-    """Have the server make its own tables, with an account ``root`` that needs no password."""
+    """Create the server's own tables, with an account ``root`` without a password."""
     installer = shutil.which("mariadb-install-db", path=os.environ.get("PATH", "") + _EXTRA_PATH)
     common = [f"--datadir={into}", "--lower-case-table-names=1", "--innodb-log-file-size=8M"]
     as_root = ["--user=root"] if os.geteuid() == 0 else []
@@ -232,5 +235,5 @@ def _initialize_directory(into: Path) -> None:
         command += as_root
     done = subprocess.run(command, capture_output=True, text=True, cwd="/")
     if done.returncode:
-        said = (done.stdout + done.stderr)[-2000:]
-        raise SandboxUnavailableError(f"{command[0]} could not make a data directory: {said}")
+        answer = (done.stdout + done.stderr)[-2000:]
+        raise SandboxUnavailableError(f"{command[0]} could not make a data directory: {answer}")

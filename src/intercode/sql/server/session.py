@@ -1,4 +1,5 @@
-"""One episode on a server: it reads the pristine data until it first writes, then its own copy."""
+"""A session on a server. It reads the pristine data, and gets a private copy when it first
+writes."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _CONNECTION_LOST_NOTE = (
     "[the connection was ended: settings, variables and temporary tables are lost]\n"
 )
 _RECURSION_WARNING = 1931
-"""MariaDB's warning where it stops a recursion; MySQL's is an error."""
+"""MariaDB's warning for an aborted recursion, which is an error in MySQL."""
 _RECURSION_MESSAGE = (
     "Recursive query aborted after 1001 iterations. Try increasing @@cte_max_recursion_depth to a "
     "larger value."
@@ -44,7 +45,7 @@ _SHRINKING_STATEMENTS = {"DELETE", "DROP", "TRUNCATE", "ROLLBACK", "COMMIT", "SE
 
 @dataclass
 class _PrivateDatabase:
-    """A private database, and the connection to it while there is one."""
+    """A session's private database, and the connection to it if one is open."""
 
     account: DatabaseAccount
     names: DatabaseNames
@@ -53,7 +54,7 @@ class _PrivateDatabase:
 
 
 class MysqlSession:
-    """See ``SqlSession``."""
+    """An ``SqlSession`` on a server."""
 
     def __init__(self, pristine: PristineDatabase, limits: SqlLimits) -> None:
         self._pristine, self._server, self._limits = pristine, pristine.server, limits
@@ -74,15 +75,15 @@ class MysqlSession:
 
     # -------------------------------------------------------------------- run
     def run(self, code: str, timeout: float) -> ExecResult:
-        reading = analyze_statement(
+        analysis = analyze_statement(
             code, any(not name.startswith("@") for name in self._changed_settings)
         )
-        if reading.kind == "refused":
-            return error_result(reading.argument)
-        if reading.kind == "nothing":
+        if analysis.kind == "refused":
+            return error_result(analysis.argument)
+        if analysis.kind == "no-op":
             return success_result(None, self._limits)
         try:
-            result = self._execute(code, reading, timeout)
+            result = self._execute(code, analysis, timeout)
         except DatabaseLostError:
             if not self._aborted:
                 self._server.check_lost()
@@ -97,15 +98,15 @@ class MysqlSession:
             if self._running_connection is not None:
                 self._server.watchdog.expire_now(self._running_connection)
 
-    def _execute(self, code: str, reading: StatementAnalysis, timeout: float) -> ExecResult:
+    def _execute(self, code: str, analysis: StatementAnalysis, timeout: float) -> ExecResult:
         """Run a statement on the server."""
-        if reading.kind == "use":
-            return self._change_database(reading.argument, timeout)
-        if self._private is None and reading.kind in ("plain", "nonsense"):
-            result = self._run_read(code, reading, timeout)
+        if analysis.kind == "use":
+            return self._change_database(analysis.argument, timeout)
+        if self._private is None and analysis.kind in ("read", "syntax-error"):
+            result = self._run_read(code, analysis, timeout)
         else:
-            result = self._run_write(code, reading, timeout)
-        if reading.may_group and result.ok and "sql_mode" not in self._changed_settings:
+            result = self._run_write(code, analysis, timeout)
+        if analysis.may_group and result.ok and "sql_mode" not in self._changed_settings:
             rule = (
                 self._private.tracker.group_by_check()
                 if self._private
@@ -115,48 +116,48 @@ class MysqlSession:
             return error_result(fault) if fault else result
         return result
 
-    def _run_read(self, code: str, reading: StatementAnalysis, timeout: float) -> ExecResult:
-        """Run what only reads on a connection that others have used and will use."""
+    def _run_read(self, code: str, analysis: StatementAnalysis, timeout: float) -> ExecResult:
+        """Run a statement that only reads, on a shared connection."""
         database = self._pristine.server_name
-        link = self._server.take_reader(database, timeout)
+        connection = self._server.take_reader(database, timeout)
         names = self._pristine.names
-        code = _rewritten(code, reading, names, link)
+        code = _rewritten(code, analysis, names, connection)
         try:
-            result = self._run_timed(link, code, names, timeout, reading.recursive)
+            result = self._run_timed(connection, code, names, timeout, analysis.recursive)
         except BaseException:
-            link.close()
+            connection.close()
             raise
         self._last_read = code
-        if link.killed or (reading.kind == "nonsense" and result.ok):
-            link.close()
+        if connection.killed or (analysis.kind == "syntax-error" and result.ok):
+            connection.close()
         else:
-            self._server.return_reader(link, database, timeout)
+            self._server.return_reader(connection, database, timeout)
         return result
 
-    def _run_write(self, code: str, reading: StatementAnalysis, timeout: float) -> ExecResult:
+    def _run_write(self, code: str, analysis: StatementAnalysis, timeout: float) -> ExecResult:
         if (
             self._storage_full
-            and reading.kind == "own"
-            and reading.first not in _SHRINKING_STATEMENTS
+            and analysis.kind == "own"
+            and analysis.first not in _SHRINKING_STATEMENTS
         ):
             return error_result(_STORAGE_FULL_MESSAGE.format(self._limits.storage))
-        own = self._private or self._make_private()
-        link = own.connection or self._connect(own, timeout)
-        self._changed_settings |= reading.assigned_names
-        self._temporary_tables |= reading.temporary_tables
-        own.tracker.invalidate(reading)
-        code = _rewritten(code, reading, own.names, link)
-        result = self._run_timed(link, code, own.names, timeout, reading.recursive)
-        if link.killed:
-            self._drop_connection(own)
+        private = self._private or self._make_private()
+        connection = private.connection or self._connect(private, timeout)
+        self._changed_settings |= analysis.assigned_names
+        self._temporary_tables |= analysis.temporary_tables
+        private.tracker.invalidate(analysis)
+        code = _rewritten(code, analysis, private.names, connection)
+        result = self._run_timed(connection, code, private.names, timeout, analysis.recursive)
+        if connection.killed:
+            self._drop_connection(private)
             return replace(result, note=result.note + _CONNECTION_LOST_NOTE)
-        if reading.writes:
-            self._storage_full = self._server.size(own.account.name) > self._limits.storage
+        if analysis.writes:
+            self._storage_full = self._server.size(private.account.name) > self._limits.storage
         return result
 
     def _run_timed(
         self,
-        link: ServerConnection,
+        connection: ServerConnection,
         code: str,
         names: DatabaseNames,
         timeout: float,
@@ -166,12 +167,12 @@ class MysqlSession:
         with self._lock:
             if self._aborted:
                 raise abort_error()
-            self._running_connection = link
-            watchdog.watch(link, timeout)
+            self._running_connection = connection
+            watchdog.watch(connection, timeout)
         try:
-            link.set_time_limit(timeout)
-            rows, more = link.query(code, self._limits, self._interrupter(link))
-            stopped = recursive and link.has_warning(_RECURSION_WARNING)
+            connection.set_time_limit(timeout)
+            rows, more = connection.query(code, self._limits, self._interrupter(connection))
+            stopped = recursive and connection.has_warning(_RECURSION_WARNING)
         except StatementTimeoutError:
             return timeout_result()
         except ServerStatementError as e:
@@ -179,9 +180,9 @@ class MysqlSession:
         finally:
             with self._lock:
                 self._running_connection = None
-                watchdog.unwatch(link)
+                watchdog.unwatch(connection)
         if not more and time.monotonic() - began >= timeout:
-            return timeout_result()  # what was interrupted inside a function gives a result
+            return timeout_result()  # an interrupted function returns a result
         if stopped:
             return error_result(_RECURSION_MESSAGE)
         result = success_result(rows, self._limits, more)
@@ -189,29 +190,29 @@ class MysqlSession:
             result = success_result(_rows_to_agent(rows, names), self._limits, more)
         return result
 
-    def _interrupter(self, link: ServerConnection) -> Callable[[], None]:
-        return lambda: self._server.interrupt(link.id)
+    def _interrupter(self, connection: ServerConnection) -> Callable[[], None]:
+        return lambda: self._server.interrupt(connection.id)
 
     def _change_database(self, name: str, timeout: float) -> ExecResult:
-        """Change the default database, where there is another one that may be used."""
-        shown = self._pristine.public_name.lower()
-        if name.lower() not in (shown, "information_schema"):
+        """Change the default database to another one that the session may use."""
+        public = self._pristine.public_name.lower()
+        if name.lower() not in (public, "information_schema"):
             return error_result(f"Unknown database '{name}'")
-        if self._private is None and name.lower() == shown:
+        if self._private is None and name.lower() == public:
             return success_result(None, self._limits)
-        own = self._private or self._make_private()
-        link = own.connection or self._connect(own, timeout)
-        real = own.account.name if name.lower() == shown else name.lower()
-        result = self._run_timed(link, f"USE `{real}`", own.names, timeout)
+        private = self._private or self._make_private()
+        connection = private.connection or self._connect(private, timeout)
+        real = private.account.name if name.lower() == public else name.lower()
+        result = self._run_timed(connection, f"USE `{real}`", private.names, timeout)
         if result.ok:
             self._default_database = (
-                self._pristine.public_name if real == own.account.name else real
+                self._pristine.public_name if real == private.account.name else real
             )
         return result
 
-    # --------------------------------------------------------------- own copy
+    # --------------------------------------------------------------- private copy
     def _make_private(self) -> _PrivateDatabase:
-        """From now on the episode has data of its own."""
+        """Give the session a private copy of the data."""
         self._private = self._copy_to_account(self._pristine.copy_to)
         return self._private
 
@@ -220,33 +221,33 @@ class MysqlSession:
         try:
             copy(slot)
         except BaseException:
-            with suppress(Exception):  # what failed is told, not this
+            with suppress(Exception):  # report the first error, not this one
                 self._server.return_account(slot)
             raise
         names = DatabaseNames(self._pristine.public_name, slot.name, self._server.token)
         return _PrivateDatabase(slot, names, ChangeTracker(self._pristine, slot.name))
 
-    def _connect(self, own: _PrivateDatabase, seconds: float) -> ServerConnection:
+    def _connect(self, private: _PrivateDatabase, seconds: float) -> ServerConnection:
         there = (
-            own.account.name
+            private.account.name
             if self._default_database == self._pristine.public_name
             else self._default_database or ""
         )
-        own.connection = ServerConnection(
-            self._server.address, own.account.user, own.account.password, there, seconds
+        private.connection = ServerConnection(
+            self._server.address, private.account.user, private.account.password, there, seconds
         )
-        if self._last_read:  # so that FOUND_ROWS() and SHOW WARNINGS tell of it
+        if self._last_read:  # so that FOUND_ROWS() and SHOW WARNINGS refer to it
             with suppress(ServerStatementError, StatementTimeoutError):
-                own.connection.query(
-                    self._last_read, self._limits, self._interrupter(own.connection)
+                private.connection.query(
+                    self._last_read, self._limits, self._interrupter(private.connection)
                 )
-        return own.connection
+        return private.connection
 
-    def _drop_connection(self, own: _PrivateDatabase) -> None:
-        """After the connection was killed: another one will be opened, which knows nothing."""
-        if own.connection is not None:
-            own.connection.close()
-        own.connection = None
+    def _drop_connection(self, private: _PrivateDatabase) -> None:
+        """Close a killed connection. The next one starts with default settings."""
+        if private.connection is not None:
+            private.connection.close()
+        private.connection = None
         self._changed_settings, self._temporary_tables, self._last_read = set(), set(), ""
         self._default_database = self._pristine.public_name
 
@@ -258,78 +259,81 @@ class MysqlSession:
             name, known = self._server.new_snapshot_name(), self._current_settings()
             self._server.copy(self._private.account.name, name)
         return ServerSnapshot(
-            self._pristine, self._limits, name, self._default_database, known, self._changed_settings,
+            self._pristine, self._limits, name, self._default_database, known,
+            self._changed_settings,
             [f"temporary table {table}" for table in self._temporary_tables],
         )  # fmt: skip
 
     def _current_settings(self) -> session_settings.Settings:
-        """Settings and variables of our connection."""
+        """Return the settings and variables of the session's connection."""
         if self._private is None or self._private.connection is None or not self._changed_settings:
             return ()
         return session_settings.changed_settings(
             self._private.connection, self._pristine.settings(), self._changed_settings
         )
 
-    def restore_from(self, kept: ServerSnapshot) -> None:
-        """Become what was kept, right after this session was made."""
+    def restore_from(self, snapshot: ServerSnapshot) -> None:
+        """Take over the state of a snapshot. Called once, in a new session."""
         self._default_database, self._changed_settings = (
-            kept.default_database,
-            set(kept.changed_names),
+            snapshot.default_database,
+            set(snapshot.changed_names),
         )
-        if not kept.name:
+        if not snapshot.name:
             return
-        own = self._private = self._copy_to_account(
-            lambda slot: self._server.copy(kept.name, slot.name, slot)
+        private = self._private = self._copy_to_account(
+            lambda slot: self._server.copy(snapshot.name, slot.name, slot)
         )
-        link = self._connect(own, 0.0)
-        session_settings.apply_settings(link, kept.settings)
+        connection = self._connect(private, 0.0)
+        session_settings.apply_settings(connection, snapshot.settings)
 
     def changes(self) -> list[str]:
         if self._private is None:
             return []
         changed = self._private.tracker.changed_objects()
-        said = [f"{thing}: {how}" for thing, how in changed.items()]
-        return sorted([*said, *(f"setting {name}" for name in self._changed_settings)])
+        changes = [f"{thing}: {how}" for thing, how in changed.items()]
+        return sorted([*changes, *(f"setting {name}" for name in self._changed_settings)])
 
     def state_text(self) -> str:
-        own = self._private
-        data = own.tracker.object_digests(own.tracker.changed_objects()) if own else []
+        private = self._private
+        data = private.tracker.object_digests(private.tracker.changed_objects()) if private else []
         return json.dumps([self._default_database, data, self._current_settings()])
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        own, self._private = self._private, None
+        private, self._private = self._private, None
         try:
-            if own is not None:
-                if own.connection is not None:
-                    own.connection.close()
-                with suppress(DatabaseLostError):  # then it is gone with its server
-                    self._server.return_account(own.account)
+            if private is not None:
+                if private.connection is not None:
+                    private.connection.close()
+                with suppress(DatabaseLostError):  # it is gone with its server
+                    self._server.return_account(private.account)
         finally:
             self._server.release()
 
 
 def _rewritten(
-    code: str, reading: StatementAnalysis, names: DatabaseNames, link: ServerConnection
+    code: str, analysis: StatementAnalysis, names: DatabaseNames, connection: ServerConnection
 ) -> str:
-    """A statement as this server has to be asked, to answer as MySQL 8 does."""
-    code = names.to_server(code, reading.tokens)
-    if reading.may_group:
+    """Return a statement as the server needs it to answer as MySQL 8 does."""
+    code = names.to_server(code, analysis.tokens)
+    if analysis.may_group:
         code = add_order_by_null(code)
-    boxed = reading.kind == "plain" and link.is_mariadb
-    return use_memory_tables(code, reading.tokens) if boxed else code
+    uses_memory = analysis.kind == "read" and connection.is_mariadb
+    return use_memory_tables(code, analysis.tokens) if uses_memory else code
 
 
 def _rows_to_agent(rows: Rows, names: DatabaseNames) -> Rows:
     return [tuple(names.to_agent(v) if isinstance(v, str) else v for v in row) for row in rows]
 
 
-# -------------------- A moment of an episode on a server, as a database that no episode can
-
+# ---------------------------------------------------------------- snapshots
 class ServerSnapshot:
-    """See ``KeptDatabase``. ``name``: the database that holds the data; empty for pristine ones."""
+    """A ``DatabaseSnapshot`` on a server.
+
+    ``name`` is the database that holds the data; it is empty for pristine data.
+    """
 
     def __init__(
         self, pristine: PristineDatabase, limits: SqlLimits, name: str, default: str | None,
@@ -369,7 +373,7 @@ class ServerSnapshot:
         server = self._pristine.server
         try:
             if self.name:
-                with suppress(DatabaseLostError):  # then it is gone with its server
+                with suppress(DatabaseLostError):  # it is gone with its server
                     server.drop(self.name)
         finally:
             server.release()

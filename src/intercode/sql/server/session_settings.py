@@ -1,4 +1,4 @@
-"""What a connection knows beside its data: settings and variables of its own."""
+"""Reads the settings and variables of a connection and applies them to another one."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ _VOLATILE_SETTINGS = {
 _NUMERIC_TYPES = {"INT", "INT UNSIGNED", "DOUBLE", "DECIMAL"}
 
 Settings = tuple[tuple[str, str], ...]
-"""Left and right sides of the ``SET`` that gives a connection what another one knew."""
+"""Left and right sides of the ``SET`` statements that reproduce a connection's settings."""
 
 
-def read_settings(link: ServerConnection) -> dict[str, Any]:
-    """The settings of a connection that nobody has changed."""
-    rows, _ = link.query(_SESSION_VARIABLES.format(_SCHEMA[link.is_mariadb]))
+def read_settings(connection: ServerConnection) -> dict[str, Any]:
+    """Return the settings of a connection."""
+    rows, _ = connection.query(_SESSION_VARIABLES.format(_SCHEMA[connection.is_mariadb]))
     return {str(name).lower(): value for name, value in rows or ()}
 
 
 def changed_settings(
-    link: ServerConnection, base: dict[str, Any], named: Iterable[str]
+    connection: ServerConnection, base: dict[str, Any], named: Iterable[str]
 ) -> Settings:
-    """The settings of a connection that differ from ``base``, and its variables: all of them, or
-    those in ``named`` where the server does not list them."""
-    now = read_settings(link)
+    """Return the settings of a connection that differ from ``base``, and its user variables. Where
+    the server does not list variables, those in ``named`` are read."""
+    now = read_settings(connection)
     changed = [
         (f"SESSION {name}", _literal(str(value)))
         for name, value in sorted(now.items())
         if base.get(name) != value and name not in _VOLATILE_SETTINGS
     ]
-    if link.is_mariadb:
-        rows, _ = link.query(_USER_VARIABLES)
+    if connection.is_mariadb:
+        rows, _ = connection.query(_USER_VARIABLES)
         for name, kind, digits, value in sorted(rows or (), key=lambda row: str(row[0])):
             plain = str(value) if kind in _NUMERIC_TYPES else _text_from_hex(_text(digits))
             changed.append((f"@`{name}`", "NULL" if digits is None else plain))
         return tuple(changed)
     for name in sorted(n.lstrip("@") for n in named if n.startswith("@") and n[1:2] != "@"):
-        ((value,),) = link.query(f"SELECT @`{name}`")[0] or [(None,)]
+        ((value,),) = connection.query(f"SELECT @`{name}`")[0] or [(None,)]
         numeric = isinstance(value, (int, float, Decimal))
         plain = str(value) if numeric else _text_from_hex(_text(value).encode().hex())
         changed.append((f"@`{name}`", "NULL" if value is None else plain))
@@ -66,11 +66,11 @@ def _text_from_hex(digits: str) -> str:
     return f"CONVERT(X'{digits}' USING utf8mb4)"
 
 
-def apply_settings(link: ServerConnection, settings: Settings) -> None:
-    """Give a connection what another one knew; a setting that cannot be set is left as it is."""
+def apply_settings(connection: ServerConnection, settings: Settings) -> None:
+    """Apply settings to a connection. A setting that cannot be set is skipped."""
     for left, right in settings:
         try:
-            link.query(f"SET {left} = {right}")
+            connection.query(f"SET {left} = {right}")
         except ServerStatementError:
             continue
         except StatementTimeoutError as e:

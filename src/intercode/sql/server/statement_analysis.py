@@ -1,4 +1,4 @@
-"""What a statement would do to the session, the data and the server, read from its words."""
+"""Determines from a statement's tokens what it can do to the session, the data and the server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 
 from intercode.sql.dialect.tokens import Token, tokenize
 
-StatementKind = Literal["plain", "own", "use", "nothing", "nonsense", "refused"]
+StatementKind = Literal["read", "own", "use", "no-op", "syntax-error", "refused"]
 
 _READ_STATEMENTS = {"SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "VALUES", "TABLE"}
 _OTHER_STATEMENTS = {
@@ -19,12 +19,12 @@ _OTHER_STATEMENTS = {
     "RELEASE", "RENAME", "REPAIR", "REPEAT", "REPLACE", "RESIGNAL", "ROLLBACK", "SAVEPOINT", "SET",
     "START", "TRUNCATE", "UPDATE", "WHILE", "FETCH", "CLOSE", "RETURN", "LEAVE", "ITERATE",
 }  # fmt: skip
-"""What else a statement can begin with: any other word is an error of syntax."""
+"""Other words that begin a statement. Any further word is a syntax error."""
 _DATA_STATEMENTS = {
     "BEGIN", "COMMIT", "DELETE", "DO", "HELP", "INSERT", "RELEASE", "REPLACE", "ROLLBACK",
     "SAVEPOINT", "SET", "START", "TRUNCATE", "UPDATE",
 }  # fmt: skip
-"""Of these, what defines nothing, unless it is a block with statements in it."""
+"""Those of them that define nothing, unless they are blocks with statements in them."""
 _DML = {"DELETE", "INSERT", "REPLACE", "UPDATE"}
 _COMPOUND_STATEMENTS = {"BEGIN", "CASE", "DECLARE", "FOR", "IF", "LOOP", "REPEAT", "WHILE"}
 _CONNECTION_FUNCTIONS = {
@@ -36,7 +36,7 @@ _CONNECTION_SHOWS = {
     "WARNINGS", "ERRORS", "STATUS", "PROCESSLIST", "PROFILE", "PROFILES", "VARIABLES", "GRANTS",
     "COUNT", "PRIVILEGES", "OPEN", "EXPLAIN", "ANALYZE",
 }  # fmt: skip
-"""What SHOW tells of one connection, or of them all."""
+"""SHOW statements about one connection or about all of them."""
 _CONNECTION_WORDS = {
     "INTO", "CURRENT_USER", "CURRENT_ROLE", "SESSION_VARIABLES", "SESSION_STATUS", "PROCESSLIST",
     "USER_PRIVILEGES", "USER_VARIABLES", "GLOBAL_STATUS", "PROFILING",
@@ -49,7 +49,7 @@ _LIMIT_SETTINGS = {
     "MAX_STATEMENT_TIME", "MAX_EXECUTION_TIME", "MAX_SESSION_MEM_USED", "MAX_HEAP_TABLE_SIZE",
     "TMP_MEMORY_TABLE_SIZE", "TMP_TABLE_SIZE", "SQL_LOG_BIN", "MAX_RECURSIVE_ITERATIONS",
 }  # fmt: skip
-"""Settings that hold an episode within its bounds."""
+"""Settings that limit a session."""
 _REFUSED_STATEMENTS = {
     "GRANT", "REVOKE", "LOAD", "KILL", "SHUTDOWN", "RESTART", "FLUSH", "RESET", "PURGE", "CHANGE",
     "STOP", "INSTALL", "UNINSTALL", "BACKUP", "HANDLER", "XA", "CLONE", "IMPORT",
@@ -59,24 +59,30 @@ _REFUSED_OBJECTS = {
     "USER", "ROLE", "SERVER", "TABLESPACE", "LOGFILE", "EVENT", "INSTANCE", "SLAVE", "ALL_SLAVES",
     "REPLICA", "RESOURCE", "UNDO", "PACKAGE",
 }  # fmt: skip
-"""What must not be created, altered, dropped or started."""
+"""Objects that must not be created, altered, dropped or started."""
 _DDL_VERBS = {"CREATE", "ALTER", "DROP", "RENAME"}
 _REFUSED_START_TARGETS = {"SLAVE", "ALL", "REPLICA", "GROUP"}
 _REFUSED_SET_SCOPES = {"GLOBAL", "PERSIST", "PERSIST_ONLY", "PASSWORD", "ROLE"}
 _ROUTINE_KINDS = {"PROCEDURE", "FUNCTION", "TRIGGER"}
 _DANGEROUS_WORDS = re.compile(
-    rf"\b({'|'.join(sorted(_LOCK_FUNCTIONS | _FILE_WORDS | _LIMIT_SETTINGS))}|PREPARE|EXECUTE|KILL)\b",
+    rf"\b({'|'.join(sorted(_LOCK_FUNCTIONS | _FILE_WORDS | _LIMIT_SETTINGS))}"
+    r"|PREPARE|EXECUTE|KILL)\b",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class StatementAnalysis:
-    """``plain`` only reads, and any connection may run it; ``own`` needs one of the episode's own;
-    ``use`` changes the default database to ``argument``; ``nothing`` has no effect where no other
-    session is; ``nonsense`` is an error of syntax; ``refused`` is not run, ``argument`` says why.
-    ``assigned``: settings and variables that it may change. ``grouped``: rows may be put together
-    in it, ``recursive``: made from each other."""
+    """What a statement does.
+
+    Kinds: ``read`` can run on any connection; ``own`` needs a connection of the session's own;
+    ``use`` changes the default database to ``argument``; ``no-op`` has no effect in a session
+    without neighbours; ``syntax-error`` is rejected by the server; ``refused`` is not run, and
+    ``argument`` says why.
+
+    ``assigned_names`` are settings and variables that it may change. ``may_group`` says that it may
+    group rows, ``recursive`` that it may have a recursive query.
+    """
 
     kind: StatementKind
     tokens: tuple[Token, ...] = ()
@@ -87,7 +93,7 @@ class StatementAnalysis:
 
     @property
     def temporary_tables(self) -> set[str]:
-        """The temporary table that it makes."""
+        """The temporary table that the statement creates."""
         if [t.upper for t in self.tokens[:3]] != ["CREATE", "TEMPORARY", "TABLE"]:
             return set()
         rest = (t for t in self.tokens[3:] if t.upper not in ("IF", "NOT", "EXISTS"))
@@ -95,30 +101,33 @@ class StatementAnalysis:
 
     @property
     def defines(self) -> bool:
-        """Whether it may change what tables, views and routines there are."""
+        """Whether the statement may change tables, views or routines."""
         return self.first not in _READ_STATEMENTS | _DATA_STATEMENTS
 
     @property
     def writes(self) -> bool:
-        """Whether it may change anything of the data, where there is no routine."""
+        """Whether the statement may change data, if it calls no routine."""
         return self.first not in _READ_STATEMENTS or (self.first == "WITH" and self.kind == "own")
 
     @property
     def compound(self) -> bool:
-        """Whether it has other statements in it."""
+        """Whether the statement contains other statements."""
         words = [t.upper for t in self.tokens if t.kind == "word"]
         return bool(words) and _contains_statements(words, self.tokens)
 
     @property
     def first(self) -> str:
-        """The first word, in capitals."""
+        """The first word in upper case."""
         return next((t.upper for t in self.tokens if t.text != "("), "")
 
 
 @lru_cache(maxsize=2048)
 def analyze_statement(code: str, careful: bool = False) -> StatementAnalysis:
-    """Read one statement. ``careful``: a setting may have changed what is text and what is code, so
-    dangerous words count wherever they stand."""
+    """Analyze one statement.
+
+    ``careful``: a setting may have changed how strings are quoted, so that dangerous words count
+    even inside strings.
+    """
     pieces = tuple(tokenize(code))
     while pieces and pieces[-1].text == ";":
         pieces = pieces[:-1]
@@ -133,20 +142,20 @@ def analyze_statement(code: str, careful: bool = False) -> StatementAnalysis:
     if first == "USE" and len(pieces) == 2:
         return StatementAnalysis("use", pieces, pieces[1].name)
     if first in ("LOCK", "UNLOCK"):
-        return StatementAnalysis("nothing", pieces)
+        return StatementAnalysis("no-op", pieces)
     if first in _READ_STATEMENTS:
         grouped = first in ("SELECT", "WITH") and not _GROUPING_WORDS.isdisjoint(words)
-        kind: StatementKind = "own" if _needs_own_connection(words, pieces) else "plain"
+        kind: StatementKind = "own" if _needs_own_connection(words, pieces) else "read"
         return StatementAnalysis(
             kind, pieces, "", _assigned_names(words, pieces), grouped, "RECURSIVE" in words
         )
     if first in _OTHER_STATEMENTS or (len(pieces) > 1 and pieces[1].text == ":"):
         return StatementAnalysis("own", pieces, assigned_names=_assigned_names(words, pieces))
-    return StatementAnalysis("nonsense", pieces)
+    return StatementAnalysis("syntax-error", pieces)
 
 
 def _needs_own_connection(words: list[str], pieces: tuple[Token, ...]) -> bool:
-    """Whether what reads still needs a connection of the episode's own."""
+    """Return whether a statement that reads needs a connection of the session's own."""
     if words[0] == "SHOW" and not _CONNECTION_SHOWS.isdisjoint(words[1:4]):
         return True
     if words[0] in ("EXPLAIN", "DESCRIBE", "DESC") and not _OTHER_STATEMENTS.isdisjoint(words[1:3]):
@@ -164,7 +173,7 @@ def _needs_own_connection(words: list[str], pieces: tuple[Token, ...]) -> bool:
 
 
 def _assigned_names(words: list[str], pieces: tuple[Token, ...]) -> frozenset[str]:
-    """Settings and variables that a statement may change."""
+    """Return the settings and variables that a statement may change."""
     whole = words[0] == "SET" or _contains_statements(words, pieces)
     into = "INTO" in words
     found = set()
@@ -178,7 +187,7 @@ def _assigned_names(words: list[str], pieces: tuple[Token, ...]) -> frozenset[st
 
 
 def _contains_statements(words: list[str], pieces: tuple[Token, ...]) -> bool:
-    """Whether a statement has others in it: a routine, or a block."""
+    """Return whether a statement contains others, as a routine or a block does."""
     if words[0] in ("CREATE", "ALTER"):
         return not _ROUTINE_KINDS.isdisjoint(words[1:9])
     label = len(pieces) > 1 and pieces[1].text == ":"
@@ -193,7 +202,7 @@ _GROUPING_WORDS = {
 
 
 def _refusal_reason(words: list[str], pieces: tuple[Token, ...]) -> str:
-    """Why a statement is not run, or nothing."""
+    """Return why a statement is refused, or an empty string."""
     first = words[0] if words else ""
     if first in _REFUSED_STATEMENTS or (
         first == "START" and words[1:2] and words[1] in _REFUSED_START_TARGETS

@@ -1,7 +1,7 @@
-"""Groups in the order in which MySQL 8 gives them: as they are met.
+"""Rewrites statements so that MariaDB returns rows in MySQL 8's order.
 
-MariaDB sorts by what it groups by, as MySQL did before its version 8. Where a query groups and
-orders nothing, ``ORDER BY NULL`` makes it leave that out. The two then give the same order.
+MySQL 8 returns groups in the order in which it meets them. MariaDB sorts them, as MySQL did before
+version 8. ``ORDER BY NULL`` keeps MariaDB from sorting a query that groups without ORDER BY.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ORDER_BY_NULL = " ORDER BY NULL "
 
 @dataclass
 class _QueryBlock:
-    """A query, or whatever else stands between two brackets. ``end``: where its clauses end."""
+    """A query, or anything else between two brackets. ``end`` is where its clauses end."""
 
     has_group_by: bool = False
     keeps_order: bool = False
@@ -32,9 +32,9 @@ class _QueryBlock:
 
 @lru_cache(maxsize=2048)
 def add_order_by_null(code: str) -> str:
-    """The statement with ``ORDER BY NULL`` in every query that groups and orders nothing. Parts of
-    a UNION and groups WITH ROLLUP, which may have no order, stay as they are."""
-    places: list[int] = []
+    """Add ``ORDER BY NULL`` to every query that groups without ORDER BY. Parts of a UNION and
+    groups WITH ROLLUP cannot have it and stay as they are."""
+    positions: list[int] = []
     open_: list[_QueryBlock] = [_QueryBlock()]
     pieces = list(tokenize(code))
     for n, token in enumerate(pieces):
@@ -42,23 +42,25 @@ def add_order_by_null(code: str) -> str:
         if word == "(":
             open_.append(_QueryBlock())
         elif word == ")" and len(open_) > 1:
-            places += _insert_positions(open_.pop(), token.start)
+            positions += _insert_positions(open_.pop(), token.start)
         elif word == "GROUP" and [t.upper for t in pieces[n + 1 : n + 2]] == ["BY"]:
             block.has_group_by = True
         elif word in ("ORDER", "ROLLUP") or word in _SET_OPERATORS:
             block.keeps_order = True
         elif word in _CLAUSES_AFTER_ORDER_BY and block.has_group_by and block.end is None:
             block.end = token.start
-    places += _insert_positions(open_[0], pieces[-1].end if pieces else 0)
-    for place in sorted(places, reverse=True):
-        code = f"{code[:place].rstrip()}{ORDER_BY_NULL}{code[place:].lstrip(' ')}"
+    positions += _insert_positions(open_[0], pieces[-1].end if pieces else 0)
+    for position in sorted(positions, reverse=True):
+        code = f"{code[:position].rstrip()}{ORDER_BY_NULL}{code[position:].lstrip(' ')}"
     return code
 
 
 def use_memory_tables(code: str, pieces: Sequence[Token]) -> str:
-    """The statement with its temporary tables in memory, where it takes rows of one query from
-    another's: on disk, where link.py has them, MariaDB 10.11 gives a wrong result for an INTERSECT
-    or EXCEPT in a subquery that depends on its outer query."""
+    """Keep the temporary tables of INTERSECT and EXCEPT in memory.
+
+    On disk (see ``connection``), MariaDB 10.11 gives a wrong result for them in a correlated
+    subquery.
+    """
     return (
         f"{_MEMORY_TABLES_PREFIX}{code}"
         if any(t.upper in _DIFFERENCE_OPERATORS for t in pieces)

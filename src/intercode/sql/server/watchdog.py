@@ -1,4 +1,4 @@
-"""Kills the connections whose statements do not end in time."""
+"""Kills connections whose statements exceed their time limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _POLL_SECONDS = 0.1
 
 
 class Watchdog:
-    """Kills the connections whose statements do not end in time. One thread, while it is needed."""
+    """Kills connections whose statements exceed their time limit. Its thread starts with the first
+    one."""
 
     def __init__(self, kill: Callable[[int], None]) -> None:
         self._kill = kill
@@ -23,26 +24,27 @@ class Watchdog:
         self._stopped = False
         self._thread: threading.Thread | None = None
 
-    def watch(self, link: ServerConnection, seconds: float) -> None:
-        """From now on the link has so many seconds, and a moment more."""
+    def watch(self, connection: ServerConnection, seconds: float) -> None:
+        """Kill the connection after ``seconds`` and a grace period, unless ``unwatch`` is called
+        before."""
         with self._lock:
-            self._deadlines[link] = time.monotonic() + seconds + _GRACE_SECONDS
+            self._deadlines[connection] = time.monotonic() + seconds + _GRACE_SECONDS
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="sql-time", daemon=True)
                 self._thread.start()
         self._wake.set()
 
-    def expire_now(self, link: ServerConnection) -> None:
-        """Its time is over now."""
-        self.watch(link, -_GRACE_SECONDS)
+    def expire_now(self, connection: ServerConnection) -> None:
+        """Kill the connection as soon as possible."""
+        self.watch(connection, -_GRACE_SECONDS)
 
-    def unwatch(self, link: ServerConnection) -> None:
-        """The statement has ended."""
+    def unwatch(self, connection: ServerConnection) -> None:
+        """Stop watching a connection."""
         with self._lock:
-            self._deadlines.pop(link, None)
+            self._deadlines.pop(connection, None)
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._stopped = True
         self._wake.set()
 
@@ -50,13 +52,13 @@ class Watchdog:
         while not self._stopped:
             with self._lock:
                 now = time.monotonic()
-                late = [link for link, due in self._deadlines.items() if due < now]
-                for link in late:
-                    link.killed = True
-                    del self._deadlines[link]
+                late = [connection for connection, due in self._deadlines.items() if due < now]
+                for connection in late:
+                    connection.killed = True
+                    del self._deadlines[connection]
                 if not self._deadlines:
                     self._wake.clear()
-            for link in late:
-                self._kill(link.id)
+            for connection in late:
+                self._kill(connection.id)
             self._wake.wait()
             time.sleep(_POLL_SECONDS)

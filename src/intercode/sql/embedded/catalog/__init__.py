@@ -1,1 +1,1 @@
-"""Databases, tables, columns, types, collations and values, as the embedded engine describes them."""
+"""Databases, tables, columns, types, collations and values of the embedded engine."""

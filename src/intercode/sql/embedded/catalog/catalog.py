@@ -1,4 +1,4 @@
-"""What the databases of an engine hold: tables, columns, keys, in MySQL's terms."""
+"""The catalog: databases, tables, columns and keys, in MySQL's terms."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from intercode.sql.embedded.catalog.types import Type
 
 
 def quote_identifier(name: str) -> str:
-    """A name as SQLite's SQL quotes it."""
+    """Quote a name for SQLite's SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``declared``: the type as MySQL 8 shows it. ``default``: text of a literal, or an expression
-    where ``computed``. ``values``: of an ENUM or SET."""
+    """A column of a table.
+
+    ``declared`` is the type as MySQL 8 shows it. ``default`` is the text of a literal, or of an
+    expression if ``computed``. ``values`` are those of an ENUM or SET.
+    """
 
     name: str
     type: Type
@@ -34,8 +37,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A key; ``prefixes`` are the lengths of its parts, 0 for whole columns. ``per_key``: rows that
-    share the first column's value, on average."""
+    """A key. ``prefixes`` are the lengths of its parts, 0 for whole columns. ``per_key`` is the
+    average number of rows that share a value of the first column."""
 
     name: str
     columns: tuple[str, ...]
@@ -60,8 +63,8 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table or view. ``rows``: how many when it was last counted; ``last``: the largest row
-    number of SQLite's then; ``query``: of a view."""
+    """A table or a view. ``rows`` is the number of rows when it was last counted, ``last`` the
+    largest rowid at that time. ``query`` is that of a view."""
 
     name: str
     columns: tuple[Column, ...]
@@ -77,7 +80,7 @@ class Table:
     temporary: bool = False
 
     def column(self, name: str) -> Column | None:
-        """The column of that name in any case."""
+        """Return the column of that name in any case, or None."""
         low = name.lower()
         return next((c for c in self.columns if c.name.lower() == low), None)
 
@@ -87,14 +90,14 @@ class Table:
 
     @property
     def rowid_key(self) -> str | None:
-        """The column that is SQLite's row number: a primary key of one whole number."""
+        """The column that is SQLite's rowid: a primary key of one integer column."""
         if len(self.primary) != 1:
             return None
         column = self.column(self.primary[0])
         return column.name if column and column.type.kind == "int" else None
 
     def key_label(self, name: str) -> str:
-        """PRI, UNI, MUL or nothing, as DESCRIBE shows it."""
+        """Return PRI, UNI, MUL or an empty string, as DESCRIBE shows it."""
         low = name.lower()
         if low in (c.lower() for c in self.primary):
             return "PRI"
@@ -105,7 +108,8 @@ class Table:
         return "MUL" if keys else ""
 
     def _implicit_primary_key(self) -> str | None:
-        """The first unique key over columns without NULL, which MySQL shows as the primary one."""
+        """Return the first unique key over a NOT NULL column, which MySQL shows as the primary
+        key."""
         for index in self.indexes:
             column = self.column(index.columns[0])
             if index.unique and len(index.columns) == 1 and column and not column.nullable:
@@ -118,8 +122,8 @@ Tables = Mapping[str, Table]
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Every database that a session can see. A change makes a new catalog; ``stamp`` tells two
-    apart for whoever caches what depends on one."""
+    """All databases that a session can see. It is immutable. ``stamp`` identifies a catalog in
+    caches."""
 
     databases: Mapping[str, Tables]
     stamp: str = ""

@@ -1,9 +1,11 @@
-"""MySQL's orders of strings: ``general`` (utf8mb4_general_ci and its like), ``uca`` (0900_ai_ci).
+"""MySQL's collations: ``general`` (utf8mb4_general_ci and similar) and ``uca``
+(utf8mb4_0900_ai_ci).
 
-General: one weight per character, upper case without accents, blanks at the end do not count. UCA
-(Unicode Collation Algorithm, primary weights only): ignorable characters, expansions, punctuation
-before digits before letters, blanks count. Scripts beyond Latin, Greek and Cyrillic are ordered by
-code point in both, which only their order can show, not equality.
+``general`` gives each character one weight, its upper case without accents, and ignores spaces at
+the end. ``uca`` uses the primary weights of the Unicode Collation Algorithm: it ignores some
+characters, expands others, orders punctuation before digits before letters, and compares spaces.
+Both order scripts other than Latin, Greek and Cyrillic by code point. This affects their order
+only, not equality.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _UCA_NOCASE_ORDER = re.compile(r"[A-Za-z0-9 ]*\Z")
 
 
 class _GeneralWeights(dict[int, str]):
-    """Weights, worked out as characters are first met."""
+    """Weights of characters, computed on first use."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -42,7 +44,7 @@ class _GeneralWeights(dict[int, str]):
 
 
 class _UcaWeights(dict[int, str]):
-    """Weights as characters whose code points are in the order of the algorithm."""
+    """Weights of characters: text whose code points are in the order of the algorithm."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -66,24 +68,24 @@ _UCA_WEIGHTS = _UcaWeights()
 
 
 def general_key(text: str) -> str:
-    """The key by which utf8mb4_general_ci compares."""
+    """Return the key by which utf8mb4_general_ci compares a string."""
     return text.rstrip(" ").translate(_GENERAL_WEIGHTS)
 
 
 def uca_key(text: str) -> str:
-    """The key by which utf8mb4_0900_ai_ci compares."""
+    """Return the key by which utf8mb4_0900_ai_ci compares a string."""
     return text.translate(_UCA_WEIGHTS)
 
 
 def weights(text: str, collation: Collation) -> str:
-    """A string's characters as its collation sees them, blanks at the end kept."""
+    """Return a string's weights. Unlike in ``general_key``, spaces at the end count."""
     if collation == "bin":
         return text
     return text.translate(_GENERAL_WEIGHTS if collation == "general" else _UCA_WEIGHTS)
 
 
 def collation_key(text: str, collation: Collation) -> str:
-    """What is equal for strings that the collation takes for equal."""
+    """Return a key that is equal for strings which the collation considers equal."""
     return (
         general_key(text)
         if collation == "general"
@@ -94,7 +96,8 @@ def collation_key(text: str, collation: Collation) -> str:
 
 
 def nocase_level(text: str, collation: Collation) -> int:
-    """How far NOCASE agrees with the collation on this string (see ``Type.plain``)."""
+    """Return how far SQLite's NOCASE agrees with the collation on this string (see
+    ``Type.plain``)."""
     if collation == "bin":
         return 0
     if not text.isascii() or text[-1:] == " " or not _PRINTABLE.match(text):
@@ -104,7 +107,8 @@ def nocase_level(text: str, collation: Collation) -> int:
 
 
 def collate_clause(ordered: bool, *types: Type) -> str:
-    """The COLLATE clause under which SQLite compares strings of these types as MySQL does."""
+    """Return the COLLATE clause under which SQLite compares strings of these types as MySQL does.
+    ``ordered`` says whether their order matters and not only equality."""
     texts = [t for t in types if t.kind == "string"]
     if not texts:
         return ""
@@ -118,7 +122,7 @@ def collate_clause(ordered: bool, *types: Type) -> str:
 
 
 class _KeyCache(dict[str, str]):
-    """Keys of strings that were compared before: sorting asks for each many times."""
+    """A cache of keys. Sorting asks for each key many times."""
 
     def __init__(self, keyed: Callable[[str], str]) -> None:
         super().__init__()
@@ -147,6 +151,6 @@ _COLLATIONS = {"mysql_general": _comparator(general_key), "mysql_uca": _comparat
 
 
 def register_collations(connection: sqlite3.Connection) -> None:
-    """Make the collations known to a connection."""
+    """Register the collations with a connection."""
     for name, compare in _COLLATIONS.items():
         connection.create_collation(name, compare)

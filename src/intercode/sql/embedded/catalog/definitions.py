@@ -1,4 +1,4 @@
-"""CREATE TABLE in MySQL's words: its tree becomes a Table."""
+"""Converts the tree of a CREATE TABLE to a ``Table``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEFAULT_COLLATIONS = {
     "ascii": "ascii_general_ci",
     "binary": "binary",
 }
-_INTEGER_TYPES = {  # name of sqlglot -> MySQL's name, digits
+_INTEGER_TYPES = {  # sqlglot's name -> MySQL's name, digits
     "TINYINT": ("tinyint", 3), "UTINYINT": ("tinyint", 3), "SMALLINT": ("smallint", 5),
     "USMALLINT": ("smallint", 5), "MEDIUMINT": ("mediumint", 8), "UMEDIUMINT": ("mediumint", 8),
     "INT": ("int", 10), "UINT": ("int", 10), "BIGINT": ("bigint", 19), "UBIGINT": ("bigint", 20),
@@ -42,16 +42,16 @@ _TEMPORAL_TYPES = {
 
 
 def collation_family(collation: str) -> Collation:
-    """Which of our three orders stands for a collation of MySQL's."""
+    """Return which of the three implemented collations stands for a collation of MySQL."""
     if collation.endswith("_bin") or collation == "binary":
         return "bin"
     return "uca" if "_0900_" in collation or "_unicode_" in collation else "general"
 
 
 def column_type(kind: exp.DataType, collation: str) -> tuple[Type, str, tuple[str, ...]]:
-    """A declared type: what it is, how MySQL 8 shows it, the words of an ENUM.
+    """Return a declared type, MySQL 8's text for it, and the words of an ENUM.
 
-    Raises StatementError for a type that is not MySQL's or not known here.
+    Raises StatementError for an unknown or unsupported type.
     """
     name = kind.this.name if hasattr(kind.this, "name") else str(kind.this)
     values = [p.this.this if isinstance(p, exp.DataTypeParam) else p.this for p in kind.expressions]
@@ -112,7 +112,7 @@ def _quote_text(text: str) -> str:
 
 
 def table_from_create(tree: exp.Create) -> Table:
-    """The table that a CREATE TABLE with a list of columns declares."""
+    """Return the table that a CREATE TABLE with a list of columns declares."""
     schema = tree.this
     charset, collation = table_charset(tree)
     name = (schema.this if isinstance(schema, exp.Schema) else schema).name.lower()
@@ -125,7 +125,7 @@ def table_from_create(tree: exp.Create) -> Table:
 
 
 def table_charset(tree: exp.Create) -> tuple[str, str]:
-    """Character set and collation of a table."""
+    """Return the character set and the collation of a table."""
     charset, collation = "utf8mb4", ""
     properties = tree.args.get("properties")
     for part in properties.expressions if properties else ():
@@ -145,7 +145,8 @@ def _auto_increment_start(tree: exp.Create) -> int | None:
 
 
 def validate_table(table: Table) -> Table:
-    """Columns of the primary key are NOT NULL, and every key is over columns that there are."""
+    """Return the table with its primary key NOT NULL. Raises StatementError 1072 for a key over a
+    missing column and 1075 for a wrong AUTO_INCREMENT column."""
     for index in table.indexes:
         for name in index.columns:
             if table.column(name) is None:
@@ -166,7 +167,7 @@ def validate_table(table: Table) -> Table:
 
 
 def with_definition(table: Table, part: exp.Expr) -> Table:
-    """A table with one more column, key or constraint."""
+    """Return the table with one more column, key or constraint."""
     if isinstance(part, exp.Constraint):
         inner = part.expressions[0]
         return (
@@ -191,7 +192,7 @@ def with_definition(table: Table, part: exp.Expr) -> Table:
 
 
 def with_index(table: Table, name: str, parts: Iterable[exp.Expr], unique: bool) -> Table:
-    """A table with one more key. Raises StatementError 1061 or 1068 where it has it already."""
+    """Return the table with one more key. Raises StatementError 1061 or 1068 if it exists."""
     columns: list[str] = []
     prefixes: list[int] = []
     for part in parts:
@@ -243,7 +244,7 @@ def _with_column(table: Table, part: exp.ColumnDef) -> Table:
 
 
 def column_from_definition(part: exp.ColumnDef, collation: str) -> tuple[Column, list[str]]:
-    """One column, and the keys that its own line declares."""
+    """Return a column, and the keys that its definition declares."""
     if part.args.get("kind") is None:
         raise unsupported(f"the column {part.name!r} without a type")
     found: dict[str, Any] = {}

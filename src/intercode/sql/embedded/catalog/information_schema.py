@@ -1,4 +1,4 @@
-"""information_schema: what MySQL tells of its databases, as far as agents ask."""
+"""The tables of information_schema, as far as they are supported."""
 
 from __future__ import annotations
 
@@ -15,12 +15,8 @@ _CREATE_TIME = "2000-01-01 00:00:00"
 Row = list[Any]
 
 
-
-
-
-
 def schema_names(catalog: Catalog) -> list[str]:
-    """Every database as SHOW DATABASES lists them."""
+    """Return the names of all databases, as SHOW DATABASES lists them."""
     return sorted([*catalog.databases, *SYSTEM_SCHEMAS])
 
 
@@ -34,8 +30,7 @@ def _all_tables(catalog: Catalog) -> Iterator[tuple[str, Table]]:
 def _tables(catalog: Catalog) -> Iterator[Row]:
     for database, table in _all_tables(catalog):
         if table.query is not None:
-            yield ["def", database, table.name, "VIEW", *[None] * 11, _CREATE_TIME, None, None, None, None,
-                   None, "VIEW"][:21]  # fmt: skip
+            yield ["def", database, table.name, "VIEW", *[None] * 11, _CREATE_TIME, *[None] * 5]
             continue
         pages = max(1, -(-table.rows * 80 // 12288))
         length = table.rows and 16384 * pages // max(1, table.rows)
@@ -49,12 +44,12 @@ def _tables(catalog: Catalog) -> Iterator[Row]:
 
 def _columns(catalog: Catalog) -> Iterator[Row]:
     for database, table in _all_tables(catalog):
-        places = sorted(enumerate(table.columns, 1), key=lambda p: p[1].name.lower())
-        for place, column in places:  # MySQL 8 finds them by their names
-            yield _column(database, table, place, column)
+        ordered = sorted(enumerate(table.columns, 1), key=lambda p: p[1].name.lower())
+        for position, column in ordered:  # MySQL 8 returns them in the order of their names
+            yield _column(database, table, position, column)
 
 
-def _column(database: str, table: Table, place: int, column: Column) -> Row:
+def _column(database: str, table: Table, position: int, column: Column) -> Row:
     base = re.match(r"[a-z]+", column.declared)
     kind = column.type
     text = kind.kind in ("string", "bytes")
@@ -72,7 +67,7 @@ def _column(database: str, table: Table, place: int, column: Column) -> Row:
     scale = kind.scale if kind.kind != "int" else 0
     extra = "auto_increment" if column.auto else "DEFAULT_GENERATED" if column.computed else ""
     return [
-        "def", database, table.name, column.name, place, column.default,
+        "def", database, table.name, column.name, position, column.default,
         "YES" if column.nullable else "NO", base.group() if base else column.declared, size, bytes_,
         digits.get(kind.kind), scale if kind.kind in digits else None,
         0 if kind.kind in ("datetime", "time") else None,
@@ -85,12 +80,12 @@ def _column(database: str, table: Table, place: int, column: Column) -> Row:
 def _statistics(catalog: Catalog) -> Iterator[Row]:
     for database, table in _all_tables(catalog):
         for index in table.indexes:
-            for place, name in enumerate(index.columns, 1):
+            for position, name in enumerate(index.columns, 1):
                 column = table.column(name)
                 yield [
-                    "def", database, table.name, int(not index.unique), database, index.name, place,
-                    name, "A", table.rows, None, None, "YES" if column and column.nullable else "",
-                    "BTREE", "", "", "YES", None,
+                    "def", database, table.name, int(not index.unique), database, index.name,
+                    position, name, "A", table.rows, None, None,
+                    "YES" if column and column.nullable else "", "BTREE", "", "", "YES", None,
                 ]  # fmt: skip
 
 
@@ -98,14 +93,14 @@ def _key_column_usage(catalog: Catalog) -> Iterator[Row]:
     for database, table in _all_tables(catalog):
         for index in table.indexes:
             if index.unique:
-                for place, name in enumerate(index.columns, 1):
-                    yield ["def", database, index.name, "def", database, table.name, name, place,
+                for position, name in enumerate(index.columns, 1):
+                    yield ["def", database, index.name, "def", database, table.name, name, position,
                            None, None, None, None]  # fmt: skip
         for key in table.foreign:
             pairs = zip(key.columns, key.parent_columns, strict=False)
-            for place, (name, other) in enumerate(pairs, 1):
-                yield ["def", database, key.name, "def", database, table.name, name, place, place,
-                       database, key.parent, other]  # fmt: skip
+            for position, (name, other) in enumerate(pairs, 1):
+                yield ["def", database, key.name, "def", database, table.name, name, position,
+                       position, database, key.parent, other]  # fmt: skip
 
 
 def _constraints(catalog: Catalog) -> Iterator[Row]:

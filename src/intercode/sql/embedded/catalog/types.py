@@ -22,13 +22,13 @@ MAX_PRECISION = 65
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What is known of an expression's values.
+    """The type of an expression's values.
 
-    ``precision``: digits of a decimal, characters of a string (0: unknown). ``scale``: digits
-    after the point, None where a double has as many as it needs. ``plain``: 1 where SQLite's own
-    NOCASE finds the same strings equal as the collation does, 2 where it also orders them alike.
-    ``words``: those of an ENUM, in whose order MySQL sorts. ``strong``: the collation is a
-    column's, which wins over a literal's.
+    ``precision`` is the number of digits of a decimal or of characters of a string (0: unknown).
+    ``scale`` is the number of digits after the point, or None for a double with as many as it
+    needs. ``plain`` is 1 if SQLite's NOCASE considers the same strings equal as the collation does,
+    and 2 if it also orders them alike. ``words`` are those of an ENUM, in MySQL's sort order.
+    ``strong`` marks the collation of a column, which takes precedence over that of a literal.
     """
 
     kind: TypeKind
@@ -54,7 +54,7 @@ class Type:
         return self.kind in ("string", "json", "bytes")
 
     def as_nullable(self) -> Type:
-        """The same type with NULL among its values."""
+        """Return the same type with NULL among its values."""
         return self if self.nullable else replace(self, nullable=True)
 
 
@@ -73,25 +73,25 @@ BYTES = Type("bytes", collation="bin")
 
 
 def decimal(precision: int, scale: int) -> Type:
-    """A DECIMAL, within MySQL's bounds."""
+    """Return a DECIMAL type within MySQL's limits."""
     scale = min(scale, MAX_SCALE)
     return Type("decimal", min(max(precision, scale, 1), MAX_PRECISION), scale)
 
 
 def integer_digits(kind: Type) -> int:
-    """Digits before the point of an exact number."""
+    """Return the number of digits before the point of an exact number."""
     if kind.kind in ("int", "year"):
         return kind.precision or 10
     return max(0, kind.precision - (kind.scale or 0))
 
 
 def is_exact(*kinds: Type) -> bool:
-    """Whether arithmetic over these stays exact in MySQL."""
+    """Return whether arithmetic over these types is exact in MySQL."""
     return all(k.kind in EXACT_KINDS for k in kinds)
 
 
 def merge_types(*kinds: Type) -> Type:
-    """The type of a CASE, COALESCE or UNION over values of these types."""
+    """Return the type of a CASE, COALESCE or UNION over values of these types."""
     known = [k for k in kinds if k.kind != "null"]
     if not known:
         return NULL
@@ -120,7 +120,7 @@ def _merge_kinds(known: list[Type]) -> Type:
 
 
 def concatenation_type(*kinds: Type) -> Type:
-    """The type of a string made of values of these types."""
+    """Return the type of a concatenation of values of these types."""
     texts = [k for k in kinds if k.kind == "string"]
     strong = [k for k in texts if k.strong]
     collation = (strong or texts or [STRING])[0].collation

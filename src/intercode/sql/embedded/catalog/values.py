@@ -1,7 +1,7 @@
-"""MySQL's values as SQLite stores them (see ``reading`` for the way back).
+"""Converts values between MySQL, SQLite's storage and Python.
 
-SQLite holds DECIMAL as REAL, dates and times as text in MySQL's form, FLOAT rounded to single
-precision. What a REAL cannot hold exactly is refused, never rounded in silence.
+SQLite stores DECIMAL as REAL, dates and times as text in MySQL's format, and FLOAT in single
+precision. A number that a REAL cannot hold exactly is rejected and never rounded silently.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from intercode.sql.embedded.catalog.catalog import Column
 from intercode.sql.embedded.catalog.types import Type
 
 MAX_EXACT_INTEGER = 1 << 53
-"""Whole numbers up to here are exact in a REAL."""
+"""Integers up to this value are exact in a REAL."""
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 _DATE = re.compile(r"\s*(\d{1,4})[^\d\s](\d{1,2})[^\d\s](\d{1,2})(?:[ T]+(.*))?\s*\Z", re.S)
 _TIME = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?\s*\Z")
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-# ---------------------------------------------------------------- reading
+# ---------------------------------------------------------------- parsing
 def leading_number(text: str) -> float:
-    """The number that a string begins with, as MySQL reads it in arithmetic; 0 for none."""
+    """Return the number that a string begins with, as MySQL's arithmetic reads it, or 0."""
     found = _NUMBER.match(text)
     return float(found[1]) if found else 0.0
 
 
 def parse_datetime_text(text: str) -> tuple[str, str] | None:
-    """Date and time (``00:00:00`` where there is none) of a string in one of MySQL's forms; None
-    where it is no date."""
+    """Return the date and the time (``00:00:00`` if it has none) of a string in one of MySQL's
+    formats, or None if it is no date."""
     found = _DATE.match(text)
     rest: str | None
     if found:
@@ -58,7 +58,7 @@ def parse_datetime_text(text: str) -> tuple[str, str] | None:
 
 
 def is_date(year: int, month: int, day: int) -> bool:
-    """Whether the calendar has that day."""
+    """Return whether the calendar has that day."""
     if not (1 <= month <= 12 and 1 <= day <= _DAYS[month - 1]):
         return False
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -66,7 +66,7 @@ def is_date(year: int, month: int, day: int) -> bool:
 
 
 def parse_time_text(text: str) -> str | None:
-    """A time of day in the form HH:MM:SS[.ffffff], None where the string is none."""
+    """Return a time in the format HH:MM:SS[.ffffff], or None if the string is no time."""
     found = _TIME.match(text.strip())
     if not found:
         return None
@@ -78,7 +78,7 @@ def parse_time_text(text: str) -> str | None:
 
 
 def to_single_precision(value: float) -> float:
-    """A number as a FLOAT column holds it."""
+    """Return a number as a FLOAT column stores it."""
     try:
         return float(struct.unpack("f", struct.pack("f", value))[0])
     except OverflowError:
@@ -86,16 +86,16 @@ def to_single_precision(value: float) -> float:
 
 
 def round_half_up(value: float | int | str | Decimal, scale: int) -> Decimal:
-    """A number with that many digits after the point, halves away from zero."""
+    """Round a number to ``scale`` digits after the point, half away from zero."""
     exact = value if isinstance(value, Decimal) else Decimal(repr(value).strip("'"))
     return exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
 
 
 # ---------------------------------------------------------------- storing
 def to_stored(value: Any, column: Column, row: int = 1) -> Any:
-    """A value as SQLite keeps it in that column, by the rules of MySQL's strict mode.
+    """Convert a value to what SQLite stores in that column, by the rules of MySQL's strict mode.
 
-    Raises StatementError (1048, 1264, 1265, 1292, 1366, 1406) for what does not fit.
+    Raises StatementError (1048, 1264, 1265, 1292, 1366, 1406) for a value that does not fit.
     """
     if value is None:
         if not column.nullable and not column.auto:
@@ -201,7 +201,7 @@ def _stored_text(value: Any, column: Column, row: int) -> str:
 
 
 def default_value(column: Column, now: str) -> Any:
-    """What a column holds where an INSERT says nothing. Raises StatementError 1364."""
+    """Return a column's value where an INSERT gives none. Raises StatementError 1364."""
     if column.computed:
         return now
     if column.default is None and not column.nullable and not column.auto:
@@ -210,17 +210,14 @@ def default_value(column: Column, now: str) -> Any:
 
 
 def error_text(value: Any) -> str:
-    """A value as an error's text quotes it."""
+    """Return a value as the text of an error quotes it."""
     return "NULL" if value is None else str(value)
 
 
-# -------------------- What SQLite gives as MySQL Connector/Python would give it.
-
+# ---------------------------------------------------------------- results
 def result_converter(kind: Type) -> Callable[[Any], Any] | None:
-    """What makes of SQLite's value what MySQL Connector/Python gives; None: it is that already.
-
-    NULL never reaches it.
-    """
+    """Return the function that converts SQLite's values to those of MySQL Connector/Python, or None
+    if no conversion is needed. It is never called with NULL."""
     if kind.kind == "decimal":
         return _decimal_converter(kind.scale or 0)
     if kind.kind == "float":
@@ -288,15 +285,13 @@ def _to_timedelta(value: Any) -> Any:
 def convert_rows(
     rows: Sequence[tuple[Any, ...]], readers: Sequence[Callable[[Any], Any] | None]
 ) -> list[tuple[Any, ...]]:
-    """Rows of SQLite's as rows of MySQL's."""
+    """Convert SQLite's rows to MySQL's."""
     if not rows or not any(readers):
         return list(rows)
     columns = list(zip(*rows, strict=True))
-    for place, read in enumerate(readers):
-        if read and not {type(v) for v in columns[place]} <= _UNCHANGED_TYPES.get(
-            read, frozenset()
-        ):
-            columns[place] = tuple(v if v is None else read(v) for v in columns[place])
+    for i, read in enumerate(readers):
+        if read and not {type(v) for v in columns[i]} <= _UNCHANGED_TYPES.get(read, frozenset()):
+            columns[i] = tuple(v if v is None else read(v) for v in columns[i])
     return list(zip(*columns, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Aggregate functions: their types, and what SQLite lacks of them."""
+"""Compiles calls of aggregate and window functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COUNT_TYPE = replace(INT, nullable=False)
 def aggregate_call(
     name: str, args: list[exp.Expr], scope: Scope, make: ExpressionCompiler
 ) -> Expression:
-    """A call of an aggregate. Raises StatementError 1111 where none may stand."""
+    """Compile a call of an aggregate. Raises StatementError 1111 where none is allowed."""
     distinct = bool(args) and isinstance(args[0], exp.Distinct)
     inner = list(args[0].expressions) if distinct else args
     made = _arguments(inner, scope, make)
@@ -109,7 +109,8 @@ def _sum_or_average_type(name: str, kind: Type) -> Type:
 
 
 def group_concat(node: exp.GroupConcat, scope: Scope, make: ExpressionCompiler) -> Expression:
-    """GROUP_CONCAT with its DISTINCT, ORDER BY and SEPARATOR; cut at 1024 bytes as in MySQL."""
+    """Compile GROUP_CONCAT with its DISTINCT, ORDER BY and SEPARATOR. The result is cut at 1024
+    bytes, as in MySQL."""
     inner = node.this
     order = inner if isinstance(inner, exp.Order) else None
     inner = inner.this if order is not None else inner
@@ -133,13 +134,13 @@ def group_concat(node: exp.GroupConcat, scope: Scope, make: ExpressionCompiler) 
     return Expression(sql, replace(kind, plain=0, precision=0), aggregate=True)
 
 
-# -------------------- Window functions: SQLite has them, their types and names are MySQL's.
-
+# ---------------------------------------------------------------- window functions
 _NATIVE_AGGREGATES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
 def window_call(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> Expression:
-    """``function OVER (...)`` or ``OVER name``. Raises StatementError 3593 where none may stand."""
+    """Compile ``function OVER (...)`` or ``OVER name``. Raises StatementError 3593 where none is
+    allowed."""
     call = node.this
     name = (
         str(call.this).removeprefix(FUNCTION_MARK).upper()

@@ -1,4 +1,4 @@
-"""Arithmetic with MySQL's result types: whole numbers, decimals of a known scale, doubles."""
+"""Compiles arithmetic with MySQL's result types: integers, decimals of a known scale, doubles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _BIT_OPERATORS = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseLeftShift:
 
 
 def binary_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler) -> Expression | None:
-    """``+ - * / DIV % & | ^ << >>`` and dates with an interval; None for another operator."""
+    """Compile ``+ - * / DIV % & | ^ << >>`` and dates with an interval. Return None for other
+    operators."""
     kind = type(node)
     if kind in (exp.Add, exp.Sub) and any(
         isinstance(e, exp.Interval) for e in (node.this, node.expression)
@@ -101,7 +102,8 @@ def _multiply(a: Expression, b: Expression) -> Expression:
 
 
 def divide(a: Expression, b: Expression) -> Expression:
-    """``a / b``: NULL for a division by zero; a decimal gains four digits after the point."""
+    """Compile ``a / b``: NULL for a division by zero; a decimal gains four digits after the
+    point."""
     x, y = a.type, b.type
     sql = f"(({a.sql}) * 1.0 / ({b.sql}))"
     if is_exact(x, y):
@@ -113,7 +115,7 @@ def divide(a: Expression, b: Expression) -> Expression:
 
 
 def modulo(a: Expression, b: Expression) -> Expression:
-    """``a % b``, with the sign of a; NULL for a division by zero."""
+    """Compile ``a % b``, which has the sign of a; NULL for a division by zero."""
     if a.type.kind == "int" and b.type.kind == "int":
         return Expression(f"({a.sql} % {b.sql})", INT)
     kind = _sum_type(a.type, b.type)
@@ -122,14 +124,14 @@ def modulo(a: Expression, b: Expression) -> Expression:
 
 
 def negate(ex: Expression) -> Expression:
-    """Minus a value."""
+    """Compile the negation of a value."""
     made = as_number(ex)
     literal = -made.literal if isinstance(made.literal, (int, float)) else None
     return Expression(f"(-{made.sql})", replace(made.type, unsigned=False), literal=literal)
 
 
 def concatenate(parts: list[Expression]) -> Expression:
-    """Strings joined; NULL where one of them is."""
+    """Compile the concatenation of strings; NULL if one of them is."""
     made = [as_text(p) for p in parts]
     kind = concatenation_type(*(m.type for m in made))
     return Expression(f"({' || '.join(m.sql for m in made)})", kind)
@@ -146,7 +148,7 @@ def _interval_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler
 def add_interval(
     base: Expression, interval: exp.Interval, sign: int, scope: Scope, make: ExpressionCompiler
 ) -> Expression:
-    """A date plus or minus an INTERVAL."""
+    """Compile a date plus or minus an INTERVAL."""
     unit = interval.args["unit"].name.upper() if interval.args.get("unit") else "DAY"
     amount = make(interval.this, scope)
     clock = any(w in unit for w in ("HOUR", "MINUTE", "SECOND"))

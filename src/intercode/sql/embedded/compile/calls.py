@@ -1,4 +1,4 @@
-"""Calls of functions: which of ours answers for which of MySQL's, and the type of its result."""
+"""Compiles calls of functions."""
 
 from __future__ import annotations
 
@@ -30,12 +30,15 @@ from intercode.sql.embedded.functions.registry import ARGUMENT_TEXT, SCALARS, Ar
 _UNSUPPORTED_FORMS = word_set("""
     MatchAgainst JSONTable JSONObject JSONObjectAgg JSONArrayAgg JSONValue WeightString
     SessionUser CurrentRole Normalize""")
-"""Forms that MySQL has and this engine has not; any other that sqlglot knows is not MySQL's."""
+"""sqlglot's names of functions that MySQL has and this engine lacks. All others are not MySQL's."""
 
 
 def function_call(node: exp.Anonymous, scope: Scope, make: ExpressionCompiler) -> Expression:
-    """A call by name. Raises StatementError 1305 for a function that MySQL has not, 1582 for a
-    wrong number of arguments, and one of our own for what is not supported."""
+    """Compile a call by name.
+
+    Raises StatementError 1305 for an unknown function, 1582 for a wrong number of arguments, and an
+    error of this engine for an unsupported function.
+    """
     marked = str(node.this)
     name = marked.removeprefix(FUNCTION_MARK).upper()
     if name == "ROW":
@@ -81,7 +84,8 @@ def _as_argument(value: Expression, parameter: Argument) -> Expression:
 
 
 def special_form(node: exp.Func, scope: Scope, make: ExpressionCompiler) -> Expression:
-    """A call in a form of its own: TRIM, SUBSTRING, EXTRACT, GROUP_CONCAT, CURRENT_DATE, …"""
+    """Compile a call with syntax of its own: TRIM, SUBSTRING, EXTRACT, GROUP_CONCAT, CURRENT_DATE,
+    …"""
     if isinstance(node, exp.GroupConcat):
         return aggregates.group_concat(node, scope, make)
     handler = FORMS.get(type(node))
@@ -95,11 +99,11 @@ def special_form(node: exp.Func, scope: Scope, make: ExpressionCompiler) -> Expr
     raise mysql_error(1305, f"{scope.context.database}.{name}")
 
 
-# ---------------------------------------------------------------- forms of their own
+# ---------------------------------------------------------------- calls with syntax of their own
 FormCompiler = Callable[[Any, Scope, ExpressionCompiler], Expression]
 
 FORMS: dict[type[exp.Expr], FormCompiler] = {}
-"""Functions that are written in a form of their own, by the type of their tree."""
+"""Compilers of calls with syntax of their own, by the type of their tree."""
 
 
 def form(*types: type[exp.Expr]) -> Callable[[FormCompiler], FormCompiler]:
@@ -141,14 +145,20 @@ def _position(node: exp.StrPosition, scope: Scope, make: ExpressionCompiler) -> 
 
 @form(exp.Extract)
 def _extract(node: exp.Extract, scope: Scope, make: ExpressionCompiler) -> Expression:
-    unit = node.this.name.upper()
+    context = node.this.name.upper()
     this = as_text(make(node.expression, scope))
-    return Expression(f"mysql_extract('{unit}', {this.sql})", INT)
+    return Expression(f"mysql_extract('{context}', {this.sql})", INT)
 
 
 @form(
-    exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.UtcDate,
-    exp.UtcTime, exp.UtcTimestamp, exp.Localtime, exp.Localtimestamp,
+    exp.CurrentDate,
+    exp.CurrentTime,
+    exp.CurrentTimestamp,
+    exp.UtcDate,
+    exp.UtcTime,
+    exp.UtcTimestamp,
+    exp.Localtime,
+    exp.Localtimestamp,
 )
 def _current_time(node: exp.Func, scope: Scope, make: ExpressionCompiler) -> Expression:
     names: dict[Any, str] = {

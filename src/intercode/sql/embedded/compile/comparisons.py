@@ -1,4 +1,4 @@
-"""Comparisons as MySQL makes them: what is compared as strings, numbers or moments."""
+"""Compiles comparisons: as strings, numbers or dates, by MySQL's rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _ORDERING_OPERATORS = frozenset({"<", "<=", ">", ">="})
 
 
 def compare(op: str, left: Expression, right: Expression) -> Expression:
-    """``left op right``; op is SQLite's: = <> < <= > >= IS. Rows are compared part by part.
+    """Compile ``left op right`` with SQLite's operator: = <> < <= > >= IS. Rows are compared part
+    by part.
 
     Raises StatementError 1241 for rows of different sizes.
     """
@@ -34,7 +35,8 @@ def compare(op: str, left: Expression, right: Expression) -> Expression:
 def align_types(
     left: Expression, right: Expression, ordered: bool
 ) -> tuple[Expression, Expression, str]:
-    """Both sides in the type in which MySQL compares them, and the COLLATE clause."""
+    """Convert both sides to the type in which MySQL compares them. Return them and the COLLATE
+    clause."""
     a, b = left.type, right.type
     if a.kind == "null" or b.kind == "null":
         return left, right, ""
@@ -93,10 +95,9 @@ def _compare_rows(op: str, left: Expression, right: Expression) -> Expression:
     return Expression(sql, BOOL)
 
 
-# -------------------- LIKE and REGEXP.
-
+# ---------------------------------------------------------------- LIKE and REGEXP
 def compile_like(node: exp.Like | exp.Escape, scope: Scope, make: ExpressionCompiler) -> Expression:
-    """LIKE: SQLite's own where its idea of letters is enough."""
+    """Compile LIKE. SQLite's own LIKE is used where NOCASE is equivalent to the collation."""
     escape = "\\"
     like = node
     if isinstance(node, exp.Escape):
@@ -120,7 +121,7 @@ def compile_like(node: exp.Like | exp.Escape, scope: Scope, make: ExpressionComp
 
 
 def compile_regexp(node: exp.RegexpLike, scope: Scope, make: ExpressionCompiler) -> Expression:
-    """REGEXP and RLIKE."""
+    """Compile REGEXP and RLIKE."""
     left, right = as_text(make(node.this, scope)), as_text(make(node.expression, scope))
     exact = int(collate_clause(False, left.type, right.type).endswith("BINARY"))
     sql = f"mysql_regexp({left.sql}, {right.sql}, {exact})"

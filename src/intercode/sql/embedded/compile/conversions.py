@@ -1,4 +1,4 @@
-"""Constants, and conversions between types, in SQLite's words."""
+"""Compiles constants, conversions between types, and CAST."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ NULL_EXPRESSION = Expression("NULL", NULL)
 
 
 def quote_text(text: str) -> str:
-    """A string literal of SQLite's."""
+    """Return a string literal of SQLite."""
     if "\0" in text:
         return f"CAST(X'{text.encode().hex()}' AS TEXT)"
     return "'" + text.replace("'", "''") + "'"
 
 
 def text_constant(value: str) -> Expression:
-    """A string constant."""
+    """Compile a string constant."""
     plain = min(nocase_level(value, "general"), nocase_level(value, "uca"))
     kind = Type("string", len(value), plain=plain, nullable=False)
     return Expression(quote_text(value), kind, literal=value)
 
 
 def number_constant(shown: str) -> Expression:
-    """A number as it was written. Raises StatementError for one that SQLite cannot hold."""
+    """Compile a number as it is written. Raises StatementError for one that SQLite cannot hold."""
     low = shown.lower()
     if "e" in low:
         return Expression(repr(float(low)), replace(DOUBLE, nullable=False), literal=float(low))
@@ -63,7 +63,7 @@ def number_constant(shown: str) -> Expression:
 
 
 def value_constant(value: Any) -> Expression:
-    """A value of the session (a variable, a setting) as a constant."""
+    """Compile the value of a variable or a setting as a constant."""
     if value is None:
         return NULL_EXPRESSION
     if isinstance(value, bool):
@@ -77,7 +77,7 @@ def value_constant(value: Any) -> Expression:
 
 
 def as_number(ex: Expression) -> Expression:
-    """A value where MySQL wants a number: strings become doubles, dates whole numbers."""
+    """Convert a value to a number: strings become doubles, dates integers."""
     kind = ex.type
     if kind.number or kind.kind == "null":
         return ex
@@ -92,7 +92,7 @@ def as_number(ex: Expression) -> Expression:
 
 
 def as_text(ex: Expression) -> Expression:
-    """A value where MySQL wants a string."""
+    """Convert a value to a string."""
     kind = ex.type
     if kind.kind in ("string", "json", "null") or kind.moment:
         if kind.kind in ("string", "null"):
@@ -110,9 +110,9 @@ def as_text(ex: Expression) -> Expression:
 
 
 def as_temporal(ex: Expression, kind: str, strict: bool = True) -> Expression:
-    """A value where a date, a datetime or a time is compared or wanted.
+    """Convert a value to a date, a datetime or a time.
 
-    Raises StatementError 1525 for a constant that is none, where ``strict``.
+    If ``strict``, raises StatementError 1525 for a constant that is none.
     """
     if ex.type.kind == kind or ex.type.kind == "null":
         return ex
@@ -140,7 +140,7 @@ def _temporal_constant(value: str, kind: str, target: Type, strict: bool) -> Exp
 
 
 def convert_to(ex: Expression, kind: Type) -> Expression:
-    """A value as part of a CASE, COALESCE or UNION whose type is ``kind``."""
+    """Convert a value to ``kind``, the type of the CASE, COALESCE or UNION that contains it."""
     if ex.type.kind == "null" or ex.type.kind == kind.kind:
         return ex
     if kind.kind == "string":
@@ -152,10 +152,9 @@ def convert_to(ex: Expression, kind: Type) -> Expression:
     return ex
 
 
-# -------------------- CAST and CONVERT.
-
+# ---------------------------------------------------------------- CAST
 def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
-    """A value as another type. Raises StatementError for a type that is not supported."""
+    """Compile CAST or CONVERT of a value. Raises StatementError for an unsupported type."""
     kind: Any = node.args["to"]
     name = kind.this.name if hasattr(kind.this, "name") else str(kind.this)
     sizes = [int(p.name) for p in kind.expressions if p.name.isdigit()]

@@ -1,4 +1,4 @@
-"""Expressions of MySQL's in SQLite's words, each with its type."""
+"""Compiles expressions to SQLite's SQL, each with its type in MySQL."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
-    """One expression. Raises StatementError as MySQL would, or for what cannot be done."""
+    """Compile an expression. Raises StatementError as MySQL does, or for an unsupported
+    expression."""
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         return handler(node, scope)
@@ -54,7 +55,7 @@ def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
 
 
 def compile_condition(node: exp.Expr, scope: Scope) -> str:
-    """An expression that is asked for its truth."""
+    """Compile an expression whose truth is needed."""
     made = compile_scalar(node, scope)
     return truth_sql(made)
 
@@ -64,7 +65,7 @@ def truth_sql(ex: Expression) -> str:
 
 
 def compile_scalar(node: exp.Expr, scope: Scope) -> Expression:
-    """An expression that must be one value. Raises StatementError 1241 for a row."""
+    """Compile an expression that must be one value. Raises StatementError 1241 for a row."""
     made = compile_expression(node, scope)
     if made.columns:
         raise mysql_error(1241, 1)
@@ -83,7 +84,7 @@ def _comparison(node: exp.Binary, scope: Scope) -> Expression:
 
 
 def _logical(node: exp.Connector, scope: Scope) -> Expression:
-    """AND and OR of any length, without recursion along the chain."""
+    """Compile AND and OR of any length, without recursion along the chain."""
     kind, word = type(node), "AND" if isinstance(node, exp.And) else "OR"
     parts: list[exp.Expr] = []
     todo: list[exp.Expr] = [node]
@@ -94,7 +95,7 @@ def _logical(node: exp.Connector, scope: Scope) -> Expression:
         else:
             parts.append(one)
     made = [compile_condition(p, scope) for p in parts]
-    while len(made) > 1:  # a tree of little depth: SQLite bounds the depth of an expression
+    while len(made) > 1:  # a balanced tree, because SQLite limits the depth of an expression
         made = [f"({f' {word} '.join(made[i : i + 2])})" for i in range(0, len(made), 2)]
     return Expression(made[0], BOOL)
 
@@ -214,7 +215,7 @@ def _collate(node: exp.Collate, scope: Scope) -> Expression:
 
 
 def _concatenation(node: exp.Concat, scope: Scope) -> Expression:
-    """String literals that stand beside each other."""
+    """Compile adjacent string literals."""
     parts = [compile_scalar(e, scope) for e in node.expressions]
     if all(isinstance(p.literal, str) for p in parts):
         return text_constant("".join(p.literal for p in parts))
@@ -280,8 +281,9 @@ _HANDLERS: dict[type[exp.Expr], Handler] = {
     exp.RegexpLike: _regexp, exp.Case: _case, exp.Neg: _negation, exp.Collate: _collate,
     exp.Concat: _concatenation, exp.Parameter: _variable, exp.SessionParameter: _setting,
     exp.HexString: _hex_literal, exp.BitString: _bit_literal, exp.Boolean: _boolean,
-    exp.Anonymous: _function_call, exp.Window: _window, exp.Subquery: _subquery, exp.Select: _subquery,
-    exp.Union: _subquery, exp.Except: _subquery, exp.Intersect: _subquery, exp.Exists: _exists,
+    exp.Anonymous: _function_call, exp.Window: _window, exp.Subquery: _subquery,
+    exp.Select: _subquery, exp.Union: _subquery, exp.Except: _subquery,
+    exp.Intersect: _subquery, exp.Exists: _exists,
     exp.Introducer: _introduced_string, exp.National: _introduced_string, exp.Cast: _cast,
     exp.Null: lambda node, scope: NULL_EXPRESSION,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Queries: a SELECT, what is united with it, and common tables, in SQLite's words."""
+"""Compiles queries: SELECTs, set operations and common table expressions."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from intercode.sql.embedded.compile.select import compile_select, limit_clause
 MAX_RECURSION = 1000
 """cte_max_recursion_depth."""
 MAX_ORDERED_PAIRS = 1_000_000
-"""Pairs of rows up to which INTERSECT and EXCEPT keep the order of the left side's rows."""
+"""Pairs of rows up to which INTERSECT and EXCEPT keep the order of the left side."""
 
 
 def compile_query(node: exp.Expr, parent: Scope | None, ordered: bool = True) -> CompiledQuery:
-    """A query with all that it contains. ``ordered``: whether the order of its rows matters.
+    """Compile a query. ``ordered`` says whether the order of its rows matters.
 
-    Raises StatementError as MySQL does, or for what cannot be done.
+    Raises StatementError as MySQL does, or for an unsupported query.
     """
     if isinstance(node, exp.Subquery):
         return _parenthesized_query(node, parent, ordered)
@@ -55,10 +55,10 @@ def compile_query(node: exp.Expr, parent: Scope | None, ordered: bool = True) ->
     return replace(query, sql=prefix + query.sql) if prefix else query
 
 
-def root_scope(unit: CompileContext) -> Scope:
-    """The scope in which a statement's outermost query stands."""
-    unit.compile = compile_query
-    return Scope(unit)
+def root_scope(context: CompileContext) -> Scope:
+    """Return the scope of a statement's outermost query."""
+    context.compile = compile_query
+    return Scope(context)
 
 
 def _parenthesized_query(node: exp.Subquery, parent: Scope | None, ordered: bool) -> CompiledQuery:
@@ -113,30 +113,33 @@ def _combine_queries(
 
 
 def _with_types(query: CompiledQuery, kinds: tuple[Type, ...], scope: Scope) -> str:
-    """A query's text with its columns in these types."""
-    tag = scope.context.new_alias()
+    """Return a query's SQL with its columns converted to these types."""
+    sql_alias = scope.context.new_alias()
     columns = [
-        convert_to(Expression(f"{tag}.c{i}", k), kinds[i]).sql for i, k in enumerate(query.types)
+        convert_to(Expression(f"{sql_alias}.c{i}", k), kinds[i]).sql
+        for i, k in enumerate(query.types)
     ]
-    if all(c == f"{tag}.c{i}" for i, c in enumerate(columns)):
+    if all(c == f"{sql_alias}.c{i}" for i, c in enumerate(columns)):
         return query.sql
     shown = ", ".join(f"{c} AS c{i}" for i, c in enumerate(columns))
-    return f"SELECT {shown} FROM ({query.sql}) AS {tag}"
+    return f"SELECT {shown} FROM ({query.sql}) AS {sql_alias}"
 
 
 def _order_and_limit(
     node: exp.Expr, query: CompiledQuery, parent: Scope, ordered: bool
 ) -> CompiledQuery:
-    """ORDER BY and LIMIT of what is united or in brackets: only the result's columns are seen."""
+    """Add the ORDER BY and LIMIT of a set operation or a query in brackets, which see only the
+    columns of the result."""
     order, limit = node.args.get("order"), limit_clause(node)
     if order is None and not limit:
         return query
-    tag = parent.context.new_alias()
+    sql_alias = parent.context.new_alias()
     columns = [
-        (n, k, f"{tag}.c{i}") for i, (n, k) in enumerate(zip(query.names, query.types, strict=True))
+        (n, k, f"{sql_alias}.c{i}")
+        for i, (n, k) in enumerate(zip(query.names, query.types, strict=True))
     ]
     scope = Scope(parent.context, parent=parent, clause="order")
-    scope.sources = [Source("", tag, "", columns, "")]
+    scope.sources = [Source("", sql_alias, "", columns, "")]
     keys = []
     for item in order.expressions if order is not None else ():
         made = _column_at_position(item.this, columns) or compile_scalar(item.this, scope)
@@ -144,8 +147,8 @@ def _order_and_limit(
             made.sql + collate_clause(True, made.type) + " DESC" * bool(item.args.get("desc"))
         )
     by = f" ORDER BY {', '.join(keys)}" if keys and (ordered or limit) else ""
-    shown = ", ".join(f"{tag}.c{i} AS c{i}" for i in range(len(columns)))
-    sql = f"SELECT {shown} FROM ({query.sql}) AS {tag}{by}{limit}"
+    shown = ", ".join(f"{sql_alias}.c{i} AS c{i}" for i in range(len(columns)))
+    sql = f"SELECT {shown} FROM ({query.sql}) AS {sql_alias}{by}{limit}"
     return replace(query, sql=sql, single=query.single or limit == " LIMIT 1")
 
 
@@ -167,20 +170,20 @@ def _common_tables(node: exp.With, scope: Scope) -> str:
 
 def _common_table(node: exp.CTE, scope: Scope, recursive: bool) -> str:
     name = node.alias
-    tag = scope.context.new_alias()
+    sql_alias = scope.context.new_alias()
     wanted = [c.name for c in node.args["alias"].args.get("columns") or ()]
     inner = node.this
     while isinstance(inner, exp.Subquery):
         inner = inner.this
     if recursive and isinstance(inner, exp.Union) and _references_table(inner.expression, name):
-        text, query = _recursive_cte(inner, name, tag, wanted, scope)
+        text, query = _recursive_cte(inner, name, sql_alias, wanted, scope)
     else:
         query = compile_query(inner, scope, bool(inner.args.get("limit")))
-        text = f"{tag} AS ({query.sql})"
+        text = f"{sql_alias} AS ({query.sql})"
     if wanted and len(wanted) != len(query.types):
         raise mysql_error(1353)
     scope.ctes[name.lower()] = _cte_source_factory(
-        tag, wanted or query.names, query.types, query.rows
+        sql_alias, wanted or query.names, query.types, query.rows
     )
     return text
 
@@ -190,27 +193,27 @@ def _references_table(node: exp.Expr, name: str) -> bool:
 
 
 def _cte_source_factory(
-    tag: str, names: list[str], types: tuple[Type, ...], rows: int
+    sql_alias: str, names: list[str], types: tuple[Type, ...], rows: int
 ) -> Callable[[Scope, str], Source]:
     def make(scope: Scope, alias: str) -> Source:
         own = scope.context.new_alias()
         columns = [
             (n, k, f"{own}.c{i}") for i, (n, k) in enumerate(zip(names, types, strict=False))
         ]
-        return Source(alias, own, "", columns, tag, rows=rows)
+        return Source(alias, own, "", columns, sql_alias, rows=rows)
 
     return make
 
 
 def _recursive_cte(
-    node: exp.Union, name: str, tag: str, wanted: list[str], scope: Scope
+    node: exp.Union, name: str, sql_alias: str, wanted: list[str], scope: Scope
 ) -> tuple[str, CompiledQuery]:
     base = compile_query(node.this, scope, False)
     base = replace(base, types=tuple(k.as_nullable() for k in base.types))
     names = wanted or base.names
     alls = node.args.get("distinct") is False
     seen: list[Source] = []
-    plain = _cte_source_factory(tag, names, base.types, 100)
+    plain = _cte_source_factory(sql_alias, names, base.types, 100)
 
     def make(inner: Scope, alias: str) -> Source:
         source = plain(inner, alias)
@@ -228,7 +231,7 @@ def _recursive_cte(
         extra = f", CASE WHEN {depth} > {MAX_RECURSION} THEN mysql_raise(3636) ELSE {depth} + 1 END"
         marked = step.sql.replace(" FROM ", f"{extra} FROM ", 1)
         if step.plain:
-            head = f"{tag}({columns}, depth)"
+            head = f"{sql_alias}({columns}, depth)"
             return f"{head} AS (SELECT *, 1 FROM ({base.sql}) UNION ALL {marked})", base
     word = "UNION ALL" if alls else "UNION"
-    return f"{tag}({columns}) AS (SELECT * FROM ({base.sql}) {word} {step.sql})", base
+    return f"{sql_alias}({columns}) AS (SELECT * FROM ({base.sql}) {word} {step.sql})", base

@@ -1,4 +1,10 @@
-"""The order of rows where a query names none, as MySQL's plans make it."""
+"""The order of rows where a query specifies none, as MySQL's query plans produce it.
+
+A small version of MySQL 8.0's cost model decides in which order the sources of a join are read.
+Only the order of rows depends on it. The constants are those of server_cost and engine_cost with
+everything in memory: 0.1 per row evaluated, 0.25 per page read. A condition on a column without a
+key keeps 10 % of the rows (equality) or a third (range).
+"""
 
 from __future__ import annotations
 
@@ -14,22 +20,21 @@ from intercode.sql.embedded.catalog.catalog import Column, Index, Table, quote_i
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.compile.scope import Expression, Scope, SelectParts, Source
 
-# -------------------- In which order MySQL 8 would read the sources of a join: its cost mode
-
+# ---------------------------------------------------------------- the order of joins
 ROW_COST, PAGE_COST = 0.1, 0.25
 EQUAL_SELECTIVITY, RANGE_SELECTIVITY, LIKE_SELECTIVITY, UNEQUAL_SELECTIVITY = 0.1, 1 / 3, 1 / 9, 0.9
 _ROWS_PER_PAGE = 160
 _MAX_SOURCES = 5
-"""Sources up to which every order is weighed."""
+"""Number of sources up to which all orders are compared."""
 
 SourceColumn = tuple[str, str]
-"""A source's tag and a column in lower case."""
+"""The alias of a source, and a column in lower case."""
 
 
 @dataclass(slots=True)
 class JoinConditions:
-    """What the conditions say: columns that are equal, columns equal to a constant, and the part of
-    each source's rows that its own conditions keep."""
+    """What the conditions of a join say: pairs of equal columns, columns that equal a constant, and
+    the fraction of each source's rows that its own conditions keep."""
 
     equalities: list[tuple[SourceColumn, SourceColumn]] = field(default_factory=list)
     constants: set[SourceColumn] = field(default_factory=set)
@@ -38,15 +43,15 @@ class JoinConditions:
 
 @dataclass(frozen=True, slots=True)
 class JoinStep:
-    """A source in its turn; ``hashed``: what came before is put into a hash table, and this source
-    is read from its beginning."""
+    """A source in the order of the join. ``hashed`` says that the rows before it are put into a
+    hash table, and that this source is scanned."""
 
     source: Source
     hashed: bool = False
 
 
 def join_conditions(scope: Scope, conditions: Sequence[exp.Expr]) -> JoinConditions:
-    """What the conjuncts of these conditions say of the scope's sources."""
+    """Collect what these conditions say about the sources of a scope."""
     found = JoinConditions()
     for node in conditions:
         for part in conjuncts(node):
@@ -55,21 +60,22 @@ def join_conditions(scope: Scope, conditions: Sequence[exp.Expr]) -> JoinConditi
 
 
 def source_column(node: exp.Expr | None, scope: Scope) -> SourceColumn | None:
-    """The source and column of this scope that a name means, None where it means neither."""
+    """Return the source and the column of this scope that a name means, or None."""
     if not isinstance(node, exp.Column):
         return None
     try:
         found: Expression = scope.column(node)
     except StatementError:
         return None
-    tag, _, name = found.sql.partition(".")
-    if found.outer or not any(s.alias == tag for s in scope.sources):
+    alias, _, name = found.sql.partition(".")
+    if found.outer or not any(s.alias == alias for s in scope.sources):
         return None
-    return tag, name.strip('"').lower()
+    return alias, name.strip('"').lower()
 
 
 _SELECTIVITIES: tuple[tuple[type[exp.Expr], float], ...] = (
-    (exp.NEQ, UNEQUAL_SELECTIVITY), (exp.Like, LIKE_SELECTIVITY), (exp.Between, LIKE_SELECTIVITY), (exp.GT, RANGE_SELECTIVITY), (exp.GTE, RANGE_SELECTIVITY),
+    (exp.NEQ, UNEQUAL_SELECTIVITY), (exp.Like, LIKE_SELECTIVITY),
+    (exp.Between, LIKE_SELECTIVITY), (exp.GT, RANGE_SELECTIVITY), (exp.GTE, RANGE_SELECTIVITY),
     (exp.LT, RANGE_SELECTIVITY), (exp.LTE, RANGE_SELECTIVITY), (exp.Is, EQUAL_SELECTIVITY),
 )  # fmt: skip
 
@@ -95,7 +101,7 @@ def _add_condition(node: exp.Expr, scope: Scope, found: JoinConditions) -> None:
 
 
 def join_order(sources: Sequence[Source], known: JoinConditions) -> list[JoinStep]:
-    """The sources in the order in which MySQL would read them."""
+    """Return the sources in the order in which MySQL would read them."""
     if not 1 < len(sources) <= _MAX_SOURCES:
         return [JoinStep(s) for s in sources]
     ranked = sorted(sources, key=lambda s: s.rows)
@@ -111,8 +117,8 @@ def _order_cost(order: Sequence[Source], known: JoinConditions) -> tuple[float, 
     cost, prefix = 0.0, 1.0
     steps: list[JoinStep] = []
     bound: set[SourceColumn] = set(known.constants)
-    for place, source in enumerate(order):
-        rows, price, hashed = _cheapest_access(source, bound, known, prefix, place == 0)
+    for position, source in enumerate(order):
+        rows, price, hashed = _cheapest_access(source, bound, known, prefix, position == 0)
         cost += price
         prefix = max(prefix * rows, 1e-3)
         steps.append(JoinStep(source, hashed))
@@ -123,16 +129,16 @@ def _order_cost(order: Sequence[Source], known: JoinConditions) -> tuple[float, 
 def _cheapest_access(
     source: Source, bound: set[SourceColumn], known: JoinConditions, prefix: float, first: bool
 ) -> tuple[float, float, bool]:
-    """Rows that come of one row before, the price of all, and whether it is a hash join."""
+    """Return the rows per row read before, the total cost, and whether it is a hash join."""
     keys = {b[1] for a, b in known.equalities if b[0] == source.alias and a in bound}
     keys |= {a[1] for a, b in known.equalities if a[0] == source.alias and b in bound}
     joined = len(keys)
-    keys |= {name for tag, name in known.constants if tag == source.alias}
+    keys |= {name for alias, name in known.constants if alias == source.alias}
     total = max(1.0, float(source.rows))
-    kept = known.selectivity.get(source.alias, 1.0)
+    selectivity = known.selectivity.get(source.alias, 1.0)
     pages = max(1.0, total / _ROWS_PER_PAGE)
     scan = pages * PAGE_COST + prefix * total * ROW_COST
-    best = (total * kept * (EQUAL_SELECTIVITY if joined else 1.0), scan, not first)
+    best = (total * selectivity * (EQUAL_SELECTIVITY if joined else 1.0), scan, not first)
     if source.table is None:
         return best
     for index in source.table.indexes:
@@ -144,7 +150,11 @@ def _cheapest_access(
         price = prefix * each * (PAGE_COST + ROW_COST)
         if price < best[1] or best[2]:
             fixed = (source.alias, names[0]) in known.constants
-            part = kept / EQUAL_SELECTIVITY if fixed and kept <= EQUAL_SELECTIVITY else kept
+            part = (
+                selectivity / EQUAL_SELECTIVITY
+                if fixed and selectivity <= EQUAL_SELECTIVITY
+                else selectivity
+            )
             best = (each * min(1.0, part), price, False)
     return best
 
@@ -154,7 +164,7 @@ _MAX_BITS = 62
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """Something to order by; ``size``: the largest it can be, 0 where it is no whole number."""
+    """An expression to order by. ``size`` is its largest value, or 0 if it is no integer."""
 
     sql: str
     descending: bool = False
@@ -165,8 +175,8 @@ class OrderKey:
 
 
 def row_order_keys(parts: SelectParts) -> list[str]:
-    """What orders rows that are otherwise equal: where each source's row stands, in the order in
-    which MySQL would read the sources."""
+    """Return the keys that order rows which are otherwise equal: the position of each source's row,
+    in the order in which MySQL would read the sources."""
     return [str(key) for key in _row_order(parts)]
 
 
@@ -182,13 +192,13 @@ def _row_order(parts: SelectParts) -> list[OrderKey]:
         return [k for s in sources for k in _primary_order(s)]
     keys: list[OrderKey] = []
     known = join_conditions(parts.scope, _join_predicates(parts.node))
-    for place, step in enumerate(join_order(sources, known)):
+    for position, step in enumerate(join_order(sources, known)):
         own = (
             _scan_order(step.source, parts)
-            if place == 0 or step.hashed
+            if position == 0 or step.hashed
             else _primary_order(step.source)
         )
-        if step.hashed:  # what is hashed comes back last in, first out
+        if step.hashed:  # hashed rows come back last in, first out
             keys = own + [OrderKey(k.sql, not k.descending, k.size) for k in keys]
         else:
             keys += own
@@ -209,13 +219,13 @@ def _join_predicates(node: exp.Select) -> list[exp.Expr]:
 
 
 def _primary_order(source: Source) -> list[OrderKey]:
-    """A source's rows by their primary key."""
+    """Return the keys of a source's rows in the order of the primary key."""
     size = source.table.last if source.table is not None else max(source.rows, 1) * 1000
     return [OrderKey(k, size=size) for k in source.order_keys()]
 
 
 def _scan_order(source: Source, parts: SelectParts) -> list[OrderKey]:
-    """A source that is read whole: by the shortest index that has all that the query names."""
+    """Return the keys of a source that is scanned, by the shortest covering index."""
     table = source.table
     if table is None:
         return _primary_order(source)
@@ -234,7 +244,8 @@ def _index_order(source: Source, table: Table, index: Index) -> list[OrderKey]:
 
 
 def _covering_index(table: Table, source: Source) -> Index | None:
-    """The shortest secondary index that holds every column named (InnoDB adds the primary key)."""
+    """Return the shortest secondary index that contains all columns used (InnoDB adds the primary
+    key)."""
     if not table.primary or not source.used_columns:
         return None
     found: list[tuple[int, Index]] = []
@@ -254,7 +265,7 @@ def _key_length(column: Column | None) -> int:
 
 
 def _filters_by_primary_key(source: Source, parts: SelectParts) -> bool:
-    """Whether a condition picks rows by the primary key."""
+    """Return whether a condition selects rows by the primary key."""
     if source.table is None or not source.table.primary:
         return False
     lead = (source.alias, source.table.primary[0].lower())
@@ -270,7 +281,7 @@ def _filters_by_primary_key(source: Source, parts: SelectParts) -> bool:
 
 # ---------------------------------------------------------------- groups
 def first_row_keys(parts: SelectParts) -> list[str]:
-    """Groups in the order in which their first rows come."""
+    """Return the keys that order groups by their first rows."""
     keys = _row_order(parts)
     if not keys:
         return []
@@ -284,7 +295,7 @@ def first_row_keys(parts: SelectParts) -> list[str]:
 
 
 def _packed_number(keys: list[OrderKey]) -> str:
-    """Several whole numbers as one; nothing where it would be too large."""
+    """Combine several integer keys into one, or return an empty string if it would be too large."""
     total, factor = "0", 1
     for key in reversed(keys):
         size = 2 * key.size + 1000
@@ -304,8 +315,8 @@ def _packed_text(keys: list[OrderKey]) -> str:
 
 
 def group_order_keys(parts: SelectParts) -> list[str]:
-    """The order of groups: sorted where MySQL has to sort them or reads them by an index, else as
-    their first rows come."""
+    """Return the keys that order groups: sorted if MySQL has to sort them or reads them by an
+    index, else by their first rows."""
     sorts = ("DISTINCT", "mysql_group_concat")
     shown = [c.sql for c in parts.columns if c.aggregate] + [parts.having]
     if any(word in sql for sql in shown for word in sorts) or _index_begins_with(
@@ -316,21 +327,21 @@ def group_order_keys(parts: SelectParts) -> list[str]:
 
 
 def distinct_order_keys(parts: SelectParts) -> list[str]:
-    """The order of distinct rows."""
+    """Return the keys that order distinct rows."""
     if _index_begins_with(parts, parts.columns):
         return [c.sql + collate_clause(True, c.type) for c in parts.columns]
     return first_row_keys(parts)
 
 
 def _index_begins_with(parts: SelectParts, wanted: list[Expression]) -> bool:
-    """Whether one table is read, and one of its indexes begins with what is wanted."""
+    """Return whether only one table is read and one of its indexes begins with these columns."""
     sources = parts.joined.sources if parts.joined is not None else []
     if len(sources) != 1 or sources[0].table is None:
         return False
-    table, tag = sources[0].table, sources[0].alias
+    table, alias = sources[0].table, sources[0].alias
     names = [e.sql for e in wanted if e.literal is None]
     for index in table.indexes:
-        lead = [f"{tag}.{quote_identifier(c)}" for c in index.columns[: len(names)]]
+        lead = [f"{alias}.{quote_identifier(c)}" for c in index.columns[: len(names)]]
         exact = [c.lower() for c in lead] == [n.lower() for n in names]
         if names and exact and not any(index.prefixes):
             return True

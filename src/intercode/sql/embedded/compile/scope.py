@@ -1,4 +1,4 @@
-"""Names in a statement: which sources a query sees, and what a column's name means there."""
+"""The compiler's data: expressions, sources, scopes and compiled queries."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ CLAUSE_NAMES = {
     "select": "field list", "where": "where clause", "on": "on clause", "group": "group statement",
     "having": "having clause", "order": "order clause",
 }  # fmt: skip
-"""What MySQL calls the parts of a query in its errors."""
+"""MySQL's names for the clauses of a query in its errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression in SQLite's words, with its type in MySQL.
+    """A compiled expression: SQLite's SQL and its type in MySQL.
 
-    ``literal``: the value where it is a constant that was written down. ``columns``: the parts of
-    a row of several values. ``aggregate``: it is made of an aggregate. ``outer``: it is a column
-    of a query further out, constant in this one.
+    ``literal`` is the value of a literal constant. ``columns`` are the parts of a row value.
+    ``aggregate`` says that it contains an aggregate, ``outer`` that it is a column of an outer
+    query and therefore constant here.
     """
 
     sql: str
@@ -38,8 +38,11 @@ class Expression:
 
 @dataclass(slots=True)
 class Source:
-    """One entry of FROM. ``tag``: its alias in SQLite. ``text``: how SQLite gets its rows.
-    ``keys``: what its rows' own order is, best first."""
+    """An entry of FROM.
+
+    ``alias`` is its name in SQLite, ``text`` the SQL that produces its rows. ``keys`` are the keys
+    of its own row order, the most significant first.
+    """
 
     name: str
     alias: str
@@ -62,7 +65,8 @@ class Source:
         return None
 
     def order_keys(self) -> list[str]:
-        """Keys of the row order; a derived table is numbered when it is first asked."""
+        """Return the keys of its row order. A derived table is numbered when they are first
+        needed."""
         if not self.keys and self.table is None:
             self.numbered = True
             self.keys = [f'{self.alias}."row number"']
@@ -70,11 +74,11 @@ class Source:
 
     @property
     def placeholder(self) -> str:
-        """Stands for the source's text until it is known whether its rows are numbered."""
+        """Stands for the source's SQL until it is known whether its rows are numbered."""
         return f"\x01{self.alias}\x01"
 
     def sql(self) -> str:
-        """How SQLite reads it."""
+        """Return the source's SQL for a FROM clause."""
         if self.numbered:
             return (
                 f'(SELECT *, ROW_NUMBER() OVER () AS "row number" FROM {self.text}) AS {self.alias}'
@@ -88,10 +92,10 @@ def _no_query_compiler(*_: Any) -> Any:
 
 @dataclass(slots=True)
 class CompileContext:
-    """What all parts of one statement share.
+    """What all parts of one statement share while it is compiled.
 
-    ``used``: databases whose tables it reads. ``volatile``: its meaning changes with time or
-    session, so that its translation is not kept. ``compile`` makes a query of a tree.
+    ``databases`` are those whose tables it reads. ``volatile`` says that its meaning depends on the
+    time or the session, so that its translation is not cached. ``compile`` compiles a subquery.
     """
 
     catalog: Catalog
@@ -113,7 +117,8 @@ class CompileContext:
 
 @dataclass(slots=True)
 class Scope:
-    """One query block. ``ctes``: common tables by name. ``visible``: sources that an ON sees."""
+    """One query block. ``ctes`` holds common table expressions by name, ``visible`` the sources
+    that an ON clause sees."""
 
     context: CompileContext
     parent: Scope | None = None
@@ -137,7 +142,7 @@ class Scope:
         return None
 
     def column(self, node: exp.Column) -> Expression:
-        """What a column's name means. Raises StatementError 1052 or 1054."""
+        """Resolve a column's name. Raises StatementError 1052 or 1054."""
         name, table, database = node.name, node.table, node.db
         shown = ".".join(p for p in (database, table, name) if p)
         found = self._find_in_block(name, table, database, shown)
@@ -163,7 +168,7 @@ class Scope:
     def _find_in_having(
         self, name: str, table: str, database: str, shown: str
     ) -> Expression | None:
-        """HAVING sees the select list and what is grouped by, and no other column."""
+        """Resolve a name in HAVING, which sees only the select list and the grouping columns."""
         low = name.lower()
         if not table and low in self.aliases:
             return self.aliases[low]
@@ -194,15 +199,14 @@ class Scope:
         return hits[0] if hits else None
 
 
-
-
 JoinedColumns = list[tuple[str, Expression, str]]
 """Columns in the order of ``*``: name, expression and the name of the source."""
 
 
 @dataclass(slots=True)
 class JoinedSources:
-    """Sources that are joined: SQLite's text, and how to list the columns that ``*`` names."""
+    """Sources that are joined. ``text`` is their SQL; ``list_columns`` lists the columns of
+    ``*``."""
 
     text: str
     sources: list[Source]
@@ -211,16 +215,16 @@ class JoinedSources:
 
     @property
     def columns(self) -> JoinedColumns:
-        """The columns in the order of ``*``: their names, what they are, and whose."""
+        """The columns in the order of ``*``."""
         return self.list_columns()
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
-    """A query in SQLite's words; its columns are named c0, c1, …
+    """A query in SQLite's SQL. Its columns are named c0, c1, …
 
-    ``single``: it gives one row at most. ``rows``: a guess at how many it reads. ``plain``: its
-    text is SELECT … FROM … with nothing before.
+    ``single`` says that it returns at most one row, ``plain`` that its SQL has the form SELECT …
+    FROM …. ``rows`` estimates how many rows it reads.
     """
 
     sql: str
@@ -233,7 +237,7 @@ class CompiledQuery:
 
 @dataclass(slots=True)
 class SelectParts:
-    """A SELECT on its way: everything compiled, not yet put together."""
+    """The compiled parts of a SELECT."""
 
     node: exp.Select
     scope: Scope

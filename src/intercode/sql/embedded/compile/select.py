@@ -1,4 +1,4 @@
-"""One SELECT: its columns, groups, order and limit."""
+"""Compiles one SELECT: its columns, groups, order and limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from intercode.sql.embedded.compile.sources import from_clause
 
 
 def compile_select(node: exp.Select, parent: Scope, ordered: bool) -> CompiledQuery:
-    """One SELECT. Raises StatementError as MySQL does, in the order in which MySQL looks."""
+    """Compile a SELECT. Raises StatementError as MySQL does, in the order of MySQL's checks."""
     scope = Scope(parent.context, parent=parent)
     scope.windows = {w.name.lower(): w for w in node.args.get("windows") or ()}
     _reject_unsupported(node)
@@ -41,7 +41,7 @@ def compile_select(node: exp.Select, parent: Scope, ordered: bool) -> CompiledQu
 
 
 def _compile_from(node: exp.Select, scope: Scope) -> JoinedSources | None:
-    """FROM; an error in the select list is reported before one in ON."""
+    """Compile FROM. An error in the select list takes precedence over one in ON."""
     try:
         return from_clause(node, scope, compile_condition)
     except StatementError as e:
@@ -63,7 +63,7 @@ def _reject_unsupported(node: exp.Select) -> None:
         raise unsupported("DISTINCT ON")
 
 
-# ---------------------------------------------------------------- the parts
+# ---------------------------------------------------------------- parts of a SELECT
 def _select_list(parts: SelectParts) -> None:
     scope = parts.scope
     for item in parts.node.expressions:
@@ -83,13 +83,14 @@ def _select_list(parts: SelectParts) -> None:
 
 
 def _default_column_name(node: exp.Expr) -> str:
-    """What MySQL calls a column without an alias: its text."""
+    """Return MySQL's name for a column without an alias: its text."""
     if isinstance(node, exp.Column):
         return node.name
     if isinstance(node, exp.Literal):
         return str(node.this)
     if isinstance(node, exp.Anonymous) and all(_is_name(a) for a in node.expressions):
-        return f"{node.this.removeprefix(FUNCTION_MARK)}({', '.join(map(_name_text, node.expressions))})"
+        arguments = ", ".join(map(_name_text, node.expressions))
+        return f"{node.this.removeprefix(FUNCTION_MARK)}({arguments})"
     return mysql_text(node)
 
 
@@ -100,7 +101,7 @@ def _is_name(node: exp.Expr) -> bool:
 
 
 def _name_text(node: exp.Expr) -> str:
-    """A column's name as a statement has it, or a star."""
+    """Return the name of a column as it is written, or a star."""
     if not isinstance(node, exp.Column):
         return "*"
     return ".".join(f"`{p.name}`" if p.args.get("quoted") else p.name for p in node.parts)
@@ -149,7 +150,7 @@ def _group_by(parts: SelectParts) -> None:
 
 
 def _group_expression(item: exp.Expr, parts: SelectParts) -> Expression:
-    """What an entry of GROUP BY means; an ambiguous name may be that of a selected column."""
+    """Compile an entry of GROUP BY. An ambiguous name can be that of a selected column."""
     try:
         return compile_scalar(item, parts.scope)
     except StatementError as e:
@@ -162,7 +163,7 @@ def _group_expression(item: exp.Expr, parts: SelectParts) -> Expression:
 
 
 def _resolve_position(item: exp.Expr, parts: SelectParts, clause: str) -> Expression | None:
-    """The column of the select list that a number names."""
+    """Return the column of the select list that a number names, or None."""
     if not isinstance(item, exp.Literal) or item.is_string:
         return None
     if not item.this.isdigit():
@@ -198,7 +199,7 @@ def _find_alias(name: str, parts: SelectParts) -> Expression | None:
 
 
 def limit_clause(node: exp.Expr) -> str:
-    """LIMIT and OFFSET as SQLite's text."""
+    """Return LIMIT and OFFSET as SQLite's SQL."""
     limit, offset = node.args.get("limit"), node.args.get("offset")
     if limit is None:
         return ""
@@ -208,14 +209,11 @@ def limit_clause(node: exp.Expr) -> str:
     return sql
 
 
-# -------------------- The parts of a SELECT put together.
-
-
-
+# ---------------------------------------------------------------- the SQL of a SELECT
 
 
 def select_query(parts: SelectParts, ordered: bool) -> CompiledQuery:
-    """The whole SELECT as SQLite's text. ``ordered``: whether the order of its rows matters."""
+    """Combine the parts of a SELECT. ``ordered`` says whether the order of its rows matters."""
     scope = parts.scope
     single = parts.limit == " LIMIT 1"
     rows = 1
@@ -255,7 +253,7 @@ def _order_keys(parts: SelectParts) -> list[str]:
 
 
 def _sort_expression(ex: Expression) -> str:
-    """What stands for a value in ORDER BY: an ENUM is sorted by its word's place."""
+    """Return the expression to sort a value by. An ENUM is sorted by the position of its word."""
     if ex.type.words:
         words = ", ".join(quote_text(w) for w in ex.type.words)
         return f"NULLIF(mysql_field({ex.sql}, {words}), 0)"
@@ -273,7 +271,8 @@ def _order_by_sql(keys: list[str]) -> str:
 def _plain_select(parts: SelectParts, keep: bool) -> str:
     keys = _order_keys(parts) + row_order.row_order_keys(parts) if keep else []
     having = parts.having if not parts.scope.aggregated else ""
-    return f"SELECT {_select_list_sql(parts)}{_from_where_sql(parts, having)}{_order_by_sql(keys)}{parts.limit}"
+    body = _from_where_sql(parts, having)
+    return f"SELECT {_select_list_sql(parts)}{body}{_order_by_sql(keys)}{parts.limit}"
 
 
 def _distinct_select(parts: SelectParts, keep: bool) -> str:
@@ -286,7 +285,8 @@ def _distinct_select(parts: SelectParts, keep: bool) -> str:
         return f"SELECT DISTINCT {shown} FROM ({inner})"
     keys = _order_keys(parts) + row_order.distinct_order_keys(parts) if keep else []
     body = _from_where_sql(parts, parts.having)
-    return f"SELECT {_select_list_sql(parts)}{body} GROUP BY {groups}{_order_by_sql(keys)}{parts.limit}"
+    order = _order_by_sql(keys)
+    return f"SELECT {_select_list_sql(parts)}{body} GROUP BY {groups}{order}{parts.limit}"
 
 
 def _single_group_select(parts: SelectParts) -> str:
@@ -305,7 +305,8 @@ def _grouped_select(parts: SelectParts, keep: bool) -> str:
     having = f" HAVING {parts.having}" if parts.having else ""
     keys = _order_keys(parts) + row_order.group_order_keys(parts) if keep else []
     limit = "" if parts.distinct else parts.limit
-    sql = f"SELECT {_select_list_sql(parts)}{_from_where_sql(parts)}{by}{having}{_order_by_sql(keys)}{limit}"
+    order = _order_by_sql(keys)
+    sql = f"SELECT {_select_list_sql(parts)}{_from_where_sql(parts)}{by}{having}{order}{limit}"
     if not parts.distinct:
         return sql
     shown = ", ".join(

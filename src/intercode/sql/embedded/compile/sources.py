@@ -1,4 +1,4 @@
-"""FROM: tables, views, derived tables and joins become sources that a query's names refer to."""
+"""Compiles FROM: tables, views, derived tables and joins become sources."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ from intercode.sql.embedded.compile.scope import (
 Condition = Callable[[exp.Expr, Scope], str]
 
 
-
-
 def from_clause(node: exp.Select, scope: Scope, condition: Condition) -> JoinedSources | None:
-    """Everything that a SELECT reads, None where it has no FROM.
+    """Compile FROM, or return None if there is none.
 
     Raises StatementError 1046, 1049, 1066, 1146, 1248 and those of the conditions.
     """
@@ -39,7 +37,7 @@ def from_clause(node: exp.Select, scope: Scope, condition: Condition) -> JoinedS
     entries = [(start.this, None)]
     entries += [(join.this, join) for join in node.args.get("joins") or ()]
     made: list[tuple[list[Source], exp.Join | None, JoinedSources]] = []
-    for entry, join in entries:  # all tables are opened before any condition is looked at
+    for entry, join in entries:  # all tables are opened before the conditions are compiled
         made.append(([], join, _from_entry(entry, scope, condition)))
     _check_unique_names(scope)
     whole: JoinedSources | None = None
@@ -73,7 +71,7 @@ def _check_unique_names(scope: Scope) -> None:
 
 
 def _from_entry(node: exp.Expr, scope: Scope, condition: Condition) -> JoinedSources:
-    """One entry: a table, a subquery, or joins in brackets."""
+    """Compile one entry: a table, a subquery, or joins in brackets."""
     if isinstance(node, exp.Table):
         inner = node.this
         if isinstance(inner, exp.Func):
@@ -186,7 +184,8 @@ def _common_column_names(left: JoinedSources, right: JoinedSources) -> list[str]
 def _using_columns(
     left: JoinedSources, right: JoinedSources, names: list[str], side: str, scope: Scope
 ) -> tuple[str, JoinedColumns]:
-    """USING and NATURAL: equal columns, which ``*`` shows once and no name is ambiguous for."""
+    """Compile USING and NATURAL: ``*`` shows the equal columns once, and their names are not
+    ambiguous."""
     tests, shown = [], []
     low = {n.lower() for n in names}
     for name in names:
@@ -199,16 +198,16 @@ def _using_columns(
                 raise mysql_error(1052, name, "from clause")
             pair.append(hits[0])
         tests.append(compare("=", pair[0], pair[1]).sql)
-        kept = pair[1] if side == "RIGHT" else pair[0]
-        scope.joined_columns[name.lower()] = kept
-        shown.append((name, kept, ""))
+        merged = pair[1] if side == "RIGHT" else pair[0]
+        scope.joined_columns[name.lower()] = merged
+        shown.append((name, merged, ""))
     rest = [c for p in (left, right) for c in p.columns if c[0].lower() not in low]
     return " AND ".join(tests) or "1", shown + rest
 
 
 # ---------------------------------------------------------------- single sources
 def table_source(node: exp.Table, scope: Scope) -> Source:
-    """A table, a view, a common table or one of information_schema."""
+    """Return a table, a view, a common table expression or a table of information_schema."""
     name, alias = node.name, node.alias or node.name
     if node.args.get("pivots") or node.args.get("sample"):
         raise unsupported("PIVOT and TABLESAMPLE")
@@ -232,13 +231,15 @@ def table_source(node: exp.Table, scope: Scope) -> Source:
 
 
 def base_table_source(table: Table, database: str, alias: str, scope: Scope) -> Source:
-    """A table as a source."""
-    tag = scope.context.new_alias()
+    """Return a table as a source."""
+    sql_alias = scope.context.new_alias()
     scope.context.databases.add(database)
-    columns = [(c.name, c.type, f"{tag}.{quote_identifier(c.name)}") for c in table.columns]
+    columns = [(c.name, c.type, f"{sql_alias}.{quote_identifier(c.name)}") for c in table.columns]
     schema = quote_identifier(database)
     text = f"{schema}.{quote_identifier(table.name)}"
-    return Source(alias, tag, database, columns, text, [f"{tag}.rowid"], table, table.rows)
+    return Source(
+        alias, sql_alias, database, columns, text, [f"{sql_alias}.rowid"], table, table.rows
+    )
 
 
 def _view_source(table: Table, database: str, alias: str, scope: Scope) -> Source:
@@ -286,18 +287,19 @@ def _visible_ctes(scope: Scope) -> dict[str, Callable[[Scope, str], Source]]:
 def query_source(
     query: CompiledQuery, names: list[str], alias: str, scope: Scope, database: str
 ) -> Source:
-    """A query as a source."""
-    tag = scope.context.new_alias()
+    """Return a query as a source."""
+    sql_alias = scope.context.new_alias()
     columns = [
-        (n, k, f"{tag}.c{i}") for i, (n, k) in enumerate(zip(names, query.types, strict=True))
+        (n, k, f"{sql_alias}.c{i}") for i, (n, k) in enumerate(zip(names, query.types, strict=True))
     ]
-    return Source(alias, tag, database, columns, f"({query.sql})", rows=10)
+    return Source(alias, sql_alias, database, columns, f"({query.sql})", rows=10)
 
 
 def _information_schema_source(
     database: str, name: str, alias: str, context: CompileContext
 ) -> Source:
-    """One of its tables. Raises StatementError 1109 for another, 1227 for the server's own."""
+    """Return a table of information_schema. Raises StatementError 1109 for an unknown one, 1227 for
+    another system database."""
     if database != "information_schema":
         raise access_denied(f"reading {database}", "it is the server's own database")
     low = name.lower()
@@ -306,14 +308,14 @@ def _information_schema_source(
             raise unsupported(f"information_schema.{name}")
         raise mysql_error(1109, name, "information_schema")
     columns, rows = information_schema.TABLES[low]
-    tag = context.new_alias()
+    sql_alias = context.new_alias()
     lines = [", ".join(_literal(v) for v in row) for row in rows(context.catalog)]
     names = ", ".join(f'"{n}"' for n, _ in columns)
     nothing = f"SELECT {', '.join('NULL' for _ in columns)} WHERE 0"
     body = f"VALUES {', '.join(f'({line})' for line in lines)}" if lines else nothing
     with_names = f"(WITH t({names}) AS ({body}) SELECT * FROM t)"
-    found = [(n, k, f'{tag}."{n}"') for n, k in columns]
-    return Source(alias, tag, database, found, with_names, rows=len(lines))
+    found = [(n, k, f'{sql_alias}."{n}"') for n, k in columns]
+    return Source(alias, sql_alias, database, found, with_names, rows=len(lines))
 
 
 def _literal(value: Any) -> str:

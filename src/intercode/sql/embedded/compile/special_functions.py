@@ -1,4 +1,4 @@
-"""Functions whose arguments or types follow rules of their own."""
+"""Compiles functions whose arguments or types follow rules of their own."""
 
 from __future__ import annotations
 
@@ -128,13 +128,13 @@ def _round(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Exp
     number = made[0]
     if name == "TRUNCATE" and len(made) == 1:
         raise mysql_error(1582, name)
-    places = made[1] if len(made) > 1 else value_constant(0)
+    digits = made[1] if len(made) > 1 else value_constant(0)
     kind = number.type
     exact = kind.kind in ("int", "decimal", "year")
-    sql = f"mysql_{name.lower()}({number.sql}, {places.sql}, {int(exact)})"
+    sql = f"mysql_{name.lower()}({number.sql}, {digits.sql}, {int(exact)})"
     if kind.kind in ("int", "year"):
         return Expression(f"CAST({sql} AS INTEGER)", replace(INT, nullable=True))
-    known = places.literal if isinstance(places.literal, int) else None
+    known = digits.literal if isinstance(digits.literal, int) else None
     if not exact:
         fixed = None if known is None else max(0, min(known, 30))
         fixed = fixed if kind.scale is not None or fixed == 0 else None
@@ -178,7 +178,7 @@ def _mod(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expre
 
 @special("NOW", "CURDATE", "CURTIME", "SYSDATE", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP")
 def current_time(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    """Date or time at which the statement began."""
+    """Compile the date or the time at which the statement began."""
     scope.context.volatile = True
     moment = scope.context.now
     if name in ("CURDATE", "UTC_DATE"):
@@ -196,7 +196,7 @@ def _date_add(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
     if not isinstance(interval, exp.Interval):
         if name in ("DATE_ADD", "DATE_SUB"):
             raise mysql_error(1064, "", 1)
-        interval = exp.Interval(this=interval, unit=exp.Var(this="DAY"))
+        interval = exp.Interval(this=interval, context=exp.Var(this="DAY"))
     sign = -1 if name in ("DATE_SUB", "SUBDATE") else 1
     return add_interval(make(args[0], scope), interval, sign, scope, make)
 
@@ -205,14 +205,14 @@ def _date_add(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
 def _timestampdiff(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     if len(args) != 3:
         raise mysql_error(1582, name)
-    unit = args[0].name.upper().removeprefix("SQL_TSI_")
+    context = args[0].name.upper().removeprefix("SQL_TSI_")
     a, b = (as_text(make(x, scope)) for x in args[1:])
     if name == "TIMESTAMPADD":
         kind = (
             DATETIME if make(args[2], scope).type.kind == "datetime" else concatenation_type(STRING)
         )
-        return Expression(f"mysql_date_add({b.sql}, {a.sql}, '{unit}', 1)", kind)
-    return Expression(f"mysql_timestampdiff('{unit}', {a.sql}, {b.sql})", INT)
+        return Expression(f"mysql_date_add({b.sql}, {a.sql}, '{context}', 1)", kind)
+    return Expression(f"mysql_timestampdiff('{context}', {a.sql}, {b.sql})", INT)
 
 
 @special("UNIX_TIMESTAMP")
@@ -235,10 +235,11 @@ def _str_to_date(name: str, args: Args, scope: Scope, make: ExpressionCompiler) 
 
 
 @special(
-    "DATABASE", "SCHEMA", "USER", "SESSION_USER", "SYSTEM_USER", "VERSION", "CONNECTION_ID", "LAST_INSERT_ID", "ROW_COUNT", "FOUND_ROWS",
-)
+    "DATABASE", "SCHEMA", "USER", "SESSION_USER", "SYSTEM_USER", "VERSION", "CONNECTION_ID",
+    "LAST_INSERT_ID", "ROW_COUNT", "FOUND_ROWS",
+)  # fmt: skip
 def session_function(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    """What a session knows of itself."""
+    """Compile a function that returns a value of the session."""
     scope.context.volatile = True
     value = scope.context.session_values.get(name)
     if name in ("DATABASE", "SCHEMA"):

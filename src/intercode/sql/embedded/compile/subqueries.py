@@ -1,4 +1,4 @@
-"""Subqueries inside expressions: scalars, EXISTS, IN, ANY and ALL."""
+"""Compiles subqueries in expressions: scalars, EXISTS, IN, ANY and ALL."""
 
 from __future__ import annotations
 
@@ -23,42 +23,43 @@ def _compile_subquery(node: exp.Expr, scope: Scope, ordered: bool = False) -> Co
 
 
 def scalar_subquery(node: exp.Expr, scope: Scope) -> Expression:
-    """A subquery as a value, or as a row of values. More than one row is MySQL's error 1242."""
+    """Compile a subquery as a value or a row. More than one row is MySQL's error 1242."""
     query = _compile_subquery(node, scope, ordered=True)
     if len(query.types) > 1:
         return _row_subquery(query, scope)
     kind = query.types[0].as_nullable()
     if query.single:
         return Expression(f"({query.sql})", kind)
-    tag = scope.context.new_alias()
+    alias = scope.context.new_alias()
     sql = (
-        f"(SELECT CASE WHEN COUNT(*) > 1 THEN mysql_raise(1242) ELSE MAX({tag}.c0) END "
-        f"FROM (SELECT * FROM ({query.sql}) LIMIT 2) AS {tag})"
+        f"(SELECT CASE WHEN COUNT(*) > 1 THEN mysql_raise(1242) ELSE MAX({alias}.c0) END "
+        f"FROM (SELECT * FROM ({query.sql}) LIMIT 2) AS {alias})"
     )
     return Expression(sql, kind)
 
 
 def _row_subquery(query: CompiledQuery, scope: Scope) -> Expression:
-    """Several columns: each becomes a subquery of its own."""
+    """Compile a subquery of several columns. Each becomes a subquery of its own."""
     parts = []
     for i, kind in enumerate(query.types):
-        tag = scope.context.new_alias()
+        alias = scope.context.new_alias()
         sql = (
-            f"(SELECT CASE WHEN COUNT(*) > 1 THEN mysql_raise(1242) ELSE MAX({tag}.c{i}) END "
-            f"FROM (SELECT * FROM ({query.sql}) LIMIT 2) AS {tag})"
+            f"(SELECT CASE WHEN COUNT(*) > 1 THEN mysql_raise(1242) ELSE MAX({alias}.c{i}) END "
+            f"FROM (SELECT * FROM ({query.sql}) LIMIT 2) AS {alias})"
         )
         parts.append(Expression(sql, kind.as_nullable()))
     return Expression("", INT, columns=tuple(parts))
 
 
 def exists_subquery(node: exp.Exists, scope: Scope) -> Expression:
-    """Whether a subquery has a row."""
+    """Compile EXISTS."""
     query = _compile_subquery(node.this, scope)
     return Expression(f"(EXISTS ({query.sql}))", BOOL)
 
 
 def in_subquery(left: Expression, node: exp.Expr, scope: Scope) -> Expression:
-    """``left IN (subquery)``. Raises StatementError 1235 for one with LIMIT, 1241 for columns."""
+    """Compile ``left IN (subquery)``. Raises StatementError 1235 for a LIMIT, 1241 for a wrong
+    number of columns."""
     inner = node
     while isinstance(inner, exp.Subquery):
         inner = inner.this
@@ -68,28 +69,28 @@ def in_subquery(left: Expression, node: exp.Expr, scope: Scope) -> Expression:
     wanted = left.columns or (left,)
     if len(query.types) != len(wanted):
         raise mysql_error(1241, len(wanted))
-    tag = scope.context.new_alias()
+    alias = scope.context.new_alias()
     lefts, rights = [], []
     for i, (one, kind) in enumerate(zip(wanted, query.types, strict=True)):
-        a, b, clause = align_types(one, Expression(f"{tag}.c{i}", kind), False)
+        a, b, clause = align_types(one, Expression(f"{alias}.c{i}", kind), False)
         lefts.append(a.sql + clause)
         rights.append(b.sql)
-    plain = all(r == f"{tag}.c{i}" for i, r in enumerate(rights))
-    inside = query.sql if plain else f"SELECT {', '.join(rights)} FROM ({query.sql}) AS {tag}"
+    plain = all(r == f"{alias}.c{i}" for i, r in enumerate(rights))
+    inside = query.sql if plain else f"SELECT {', '.join(rights)} FROM ({query.sql}) AS {alias}"
     row = f"({', '.join(lefts)})" if len(lefts) > 1 else lefts[0]
-    if len(lefts) > 1:  # a row's parts take no COLLATE in IN: compare them one by one
+    if len(lefts) > 1:  # the parts of a row take no COLLATE in IN, so they are compared one by one
         tests = " AND ".join(
-            compare("=", one, Expression(f"{tag}.c{i}", kind)).sql
+            compare("=", one, Expression(f"{alias}.c{i}", kind)).sql
             for i, (one, kind) in enumerate(zip(wanted, query.types, strict=True))
         )
-        return Expression(f"(EXISTS (SELECT 1 FROM ({query.sql}) AS {tag} WHERE {tests}))", BOOL)
+        return Expression(f"(EXISTS (SELECT 1 FROM ({query.sql}) AS {alias} WHERE {tests}))", BOOL)
     return Expression(f"({row} IN ({inside}))", BOOL)
 
 
 def quantified_comparison(
     op: str, left: exp.Expr, node: exp.All | exp.Any, scope: Scope, make: ExpressionCompiler
 ) -> Expression:
-    """``left op ALL|ANY (subquery)``, with MySQL's rule for NULL."""
+    """Compile ``left op ALL|ANY (subquery)``, with MySQL's rule for NULL."""
     inner = node.this
     while isinstance(inner, (exp.Subquery, exp.Paren)):
         inner = inner.this
@@ -98,13 +99,13 @@ def quantified_comparison(
     value, query = make(left, scope), _compile_subquery(inner, scope)
     if len(query.types) != 1 or value.columns:
         raise mysql_error(1241, 1)
-    tag = scope.context.new_alias()
-    test = compare(op, value, Expression(f"{tag}.c0", query.types[0])).sql
+    alias = scope.context.new_alias()
+    test = compare(op, value, Expression(f"{alias}.c0", query.types[0])).sql
     all_of = isinstance(node, exp.All)
     first, last = (0, 1) if all_of else (1, 0)
     found = f"SUM(t = {first}) > 0"
     sql = (
         f"(SELECT CASE WHEN {found} THEN {first} WHEN COUNT(*) > COUNT(t) THEN NULL "
-        f"ELSE {last} END FROM (SELECT {test} AS t FROM ({query.sql}) AS {tag}))"
+        f"ELSE {last} END FROM (SELECT {test} AS t FROM ({query.sql}) AS {alias}))"
     )
     return Expression(sql, BOOL)

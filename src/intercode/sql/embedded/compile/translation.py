@@ -1,4 +1,4 @@
-"""From a statement's text to what SQLite runs, kept for the next who says the same."""
+"""Translates a parsed query to SQLite's SQL."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from intercode.sql.embedded.compile.scope import CompileContext
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A query in SQLite's words. ``used``: the databases that it reads. ``volatile``: the next time
-    it may mean or give something else."""
+    """A query in SQLite's SQL.
+
+    ``databases`` are those that it reads. ``volatile`` says that the same text can have another
+    translation or result next time.
+    """
 
     sql: str
     names: tuple[str, ...]
@@ -31,20 +34,14 @@ class Translation:
     volatile: bool = False
 
 
-
-
-
-
-
-
-def translate(tree: exp.Expr, unit: CompileContext) -> Translation:
-    """A query's translation. Raises StatementError as MySQL does, or for what cannot be done."""
+def translate(tree: exp.Expr, context: CompileContext) -> Translation:
+    """Translate a query. Raises StatementError as MySQL does, or for an unsupported query."""
     try:
         found = all_nodes(tree)
-        _check_tables(found, unit)
-        query = compile_query(tree, root_scope(unit))
-        if "ONLY_FULL_GROUP_BY" in unit.modes:
-            _check_groups(tree, found, unit)
+        _check_tables(found, context)
+        query = compile_query(tree, root_scope(context))
+        if "ONLY_FULL_GROUP_BY" in context.modes:
+            _check_groups(tree, found, context)
     except RecursionError as e:
         raise unsupported("expressions that lie so deep in each other") from e
     readers = tuple(result_converter(k) for k in query.types)
@@ -53,18 +50,18 @@ def translate(tree: exp.Expr, unit: CompileContext) -> Translation:
         tuple(query.names),
         query.types,
         readers,
-        frozenset(unit.databases),
-        unit.volatile,
+        frozenset(context.databases),
+        context.volatile,
     )
 
 
-def _check_tables(found: list[exp.Expr], unit: CompileContext) -> None:
-    """Raises StatementError 1046, 1049, 1146 or 1235: MySQL opens all tables, and refuses some
-    subqueries, before it reads a name."""
+def _check_tables(found: list[exp.Expr], context: CompileContext) -> None:
+    """Raise StatementError 1046, 1049, 1146 or 1235. MySQL opens all tables, and rejects some
+    subqueries, before it resolves names."""
     common = {n.alias.lower() for n in found if isinstance(n, exp.CTE)}
     named = [n for n in found if isinstance(n, exp.Table) and isinstance(n.this, exp.Identifier)]
     for table in sorted(named, key=lambda t: int(t.this.meta.get("start", 0))):
-        database = (table.db or unit.database).lower()
+        database = (table.db or context.database).lower()
         low = table.name.lower()
         if (
             table.catalog
@@ -74,9 +71,9 @@ def _check_tables(found: list[exp.Expr], unit: CompileContext) -> None:
             continue
         if not database:
             raise mysql_error(1046)
-        if database not in unit.catalog.databases:
+        if database not in context.catalog.databases:
             raise mysql_error(1049, table.db or database)
-        if unit.catalog.table(database, low) is None:
+        if context.catalog.table(database, low) is None:
             raise mysql_error(1146, f"{database}.{low}")
     for node in found:
         if not isinstance(node, (exp.In, exp.All, exp.Any)):
@@ -88,11 +85,11 @@ def _check_tables(found: list[exp.Expr], unit: CompileContext) -> None:
             raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
 
 
-def _check_groups(tree: exp.Expr, found: list[exp.Expr], unit: CompileContext) -> None:
-    """Raises StatementError where ONLY_FULL_GROUP_BY forbids a column."""
+def _check_groups(tree: exp.Expr, found: list[exp.Expr], context: CompileContext) -> None:
+    """Raise the StatementError of ONLY_FULL_GROUP_BY, if any."""
     if not any(isinstance(node, _GROUPING_NODES) for node in found):
         return
-    error = group_by_error(tree, _CatalogSchema(unit.catalog), unit.database)
+    error = group_by_error(tree, _CatalogSchema(context.catalog), context.database)
     if error is not None:
         raise error
 
@@ -101,27 +98,27 @@ _GROUPING_NODES = (exp.Group, exp.Anonymous, exp.GroupConcat, exp.Distinct)
 
 
 class _CatalogSchema(dict[str, Mapping[str, TableKeys]]):
-    """The catalog as the rule of groups sees it, worked out as it is asked for."""
+    """The catalog as a ``Schema`` of the GROUP BY rule, computed on access."""
 
     def __init__(self, catalog: Catalog) -> None:
         super().__init__()
         self._catalog = catalog
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The tables of a database."""
+        """Return the tables of a database."""
         tables = self._catalog.databases.get(name)
         return default if tables is None else _CatalogTables(tables)
 
 
 class _CatalogTables(dict[str, TableKeys]):
-    """Its tables, likewise."""
+    """The tables of a database, computed on access."""
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
         super().__init__()
         self._tables = tables
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The columns and keys of a table."""
+        """Return the columns and keys of a table."""
         table = self._tables.get(name)
         return default if table is None else _table_keys(table)
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE: the table is made anew with what changed, its rows carried over."""
+"""ALTER TABLE: creates the changed table and copies the rows into it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from intercode.sql.embedded.execute.write_targets import record_drop, record_tab
 from intercode.sql.embedded.load.table_layout import store_in_key_order
 
 AlterPlan = tuple[Table, dict[str, str | None]]
-"""A table, and for each of its columns the old one that its values come from."""
+"""The changed table, and for each of its columns the old column that its values come from."""
 
 
 def alter_table(tree: exp.Alter, session: SessionContext) -> None:
-    """ALTER TABLE. Raises StatementError as MySQL does, or for what is not there."""
+    """Execute ALTER TABLE. Raises StatementError as MySQL does, or for an unsupported action."""
     database, table = target_table(tree.this, session)
     plan: AlterPlan = (table, {c.name: c.name for c in table.columns})
     for action in tree.args.get("actions") or ():
@@ -64,16 +64,16 @@ def _migrate_rows(
     origins: dict[str, str | None],
     now: str,
 ) -> list[tuple[Any, ...]]:
-    """The old rows with the new columns."""
+    """Return the old rows with the new columns."""
     names = [c.name for c in before.columns]
     shown = ", ".join(quote_identifier(n) for n in names)
     source = f"{quote_identifier(database)}.{quote_identifier(before.name)}"
     rows = connection.execute(f"SELECT {shown} FROM {source} ORDER BY rowid").fetchall()
     out = []
-    for place, row in enumerate(rows, 1):
+    for row_number, row in enumerate(rows, 1):
         old = dict(zip(names, row, strict=True))
         out.append(
-            tuple(_migrated_value(old, c, before, origins, now, place) for c in after.columns)
+            tuple(_migrated_value(old, c, before, origins, now, row_number) for c in after.columns)
         )
     return out
 
@@ -84,11 +84,11 @@ def _migrated_value(
     before: Table,
     origins: dict[str, str | None],
     now: str,
-    place: int,
+    row_number: int,
 ) -> Any:
     origin = origins.get(column.name)
     if origin is None:
-        return place if column.auto else _new_column_value(column, now)
+        return row_number if column.auto else _new_column_value(column, now)
     source = before.column(origin)
     value = old[origin]
     if source is None or source.declared == column.declared or value is None:
@@ -98,7 +98,7 @@ def _migrated_value(
 
 
 def _new_column_value(column: Column, now: str) -> Any:
-    """What a new column holds in the rows that are there: its default, or an empty value."""
+    """Return the value of a new column in existing rows: its default, or an empty value."""
     if column.computed or column.default is not None or column.nullable:
         return default_value(column, now)
     if column.type.moment:
@@ -112,8 +112,8 @@ def rebuild_table(
     table: Table,
     rows: Sequence[tuple[Any, ...]] | None,
 ) -> Table:
-    """Make a table with these rows (None: those that it has). Raises StatementError 1062 and those
-    of values that do not fit."""
+    """Create a table with these rows (None: its current rows). Raises StatementError 1062, and
+    those of values that do not fit."""
     schema = quote_identifier(database) + "."
     if rows is None:
         names = ", ".join(quote_identifier(c.name) for c in table.columns)
@@ -128,8 +128,8 @@ def rebuild_table(
     connection.executemany(
         f"INSERT INTO {raw} VALUES ({marks})",
         [
-            [to_stored(v, c, place) for v, c in zip(row, table.columns, strict=True)]
-            for place, row in enumerate(rows, 1)
+            [to_stored(v, c, row_number) for v, c in zip(row, table.columns, strict=True)]
+            for row_number, row in enumerate(rows, 1)
         ],
     )
     try:
@@ -161,16 +161,16 @@ def _apply_action(plan: AlterPlan, action: exp.Expr) -> AlterPlan:
 
 
 def _add_column(table: Table, origins: dict[str, str | None], action: exp.ColumnDef) -> AlterPlan:
-    place = action.args.get("position")
+    position = action.args.get("position")
     after = with_definition(table, action)
-    if place is not None:
+    if position is not None:
         new, rest = after.columns[-1], list(after.columns[:-1])
         at = 0
-        if place.this is not None:
+        if position.this is not None:
             names = [c.name.lower() for c in rest]
-            if place.this.name.lower() not in names:
-                raise mysql_error(1054, place.this.name, table.name)
-            at = names.index(place.this.name.lower()) + 1
+            if position.this.name.lower() not in names:
+                raise mysql_error(1054, position.this.name, table.name)
+            at = names.index(position.this.name.lower()) + 1
         rest.insert(at, new)
         after = replace(after, columns=tuple(rest))
     return after, {**origins, action.name: None}
@@ -220,8 +220,8 @@ def _rename_column(table: Table, origins: dict[str, str | None], old: str, new: 
 
     columns = tuple(replace(c, name=name(c.name)) for c in table.columns)
     indexes = tuple(replace(i, columns=tuple(map(name, i.columns))) for i in table.indexes)
-    foreign = tuple(replace(k, columns=tuple(map(name, k.columns))) for k in table.foreign)
-    after = replace(table, columns=columns, indexes=indexes, foreign=foreign)
+    foreign_keys = tuple(replace(k, columns=tuple(map(name, k.columns))) for k in table.foreign)
+    after = replace(table, columns=columns, indexes=indexes, foreign=foreign_keys)
     return after, {**origins, new: origins.get(column.name)}
 
 

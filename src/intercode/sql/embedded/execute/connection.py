@@ -1,8 +1,8 @@
-"""Connections to SQLite: pristine databases attached read-only and shared, an episode's own copies.
+"""SQLite connections with shared pristine databases and private copies.
 
-A pristine file is attached as immutable, so that thousands of connections share its pages in the
-system's cache. What an episode writes to is first copied: small databases into memory, large ones
-into a file without a name that others know.
+Pristine files are attached as immutable, so that all connections share their pages in the system's
+cache. A database is copied before a session writes to it: into memory if it is small, else into a
+temporary file.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from intercode.sql.embedded.functions.runtime import MAX_TEXT_LENGTH, THREAD_STA
 from intercode.sql.embedded.load.build import BuiltDatabases
 
 MAX_IN_MEMORY_BYTES = 32 << 20
-"""Bytes up to which an episode's copy of a database lies in memory."""
+"""Largest private copy in memory, in bytes."""
 _PROGRESS_STEPS = 5000
-"""Instructions of SQLite's machine between two looks at the clock."""
+"""Instructions of SQLite's virtual machine between two checks of the deadline."""
 _FORBIDDEN_ACTIONS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA}
 _MAX_ATTACHED = 9
 _MAX_IDLE_CONNECTIONS = 32
@@ -38,7 +38,7 @@ _MIN_OPEN_CONNECTIONS = 8
 
 
 class EmbeddedConnection:
-    """One connection, with the databases that are attached to it."""
+    """A connection to SQLite and the databases that are attached to it."""
 
     def __init__(self, built: BuiltDatabases) -> None:
         self.databases = built
@@ -73,7 +73,7 @@ class EmbeddedConnection:
         return int(self._deadline.expired)
 
     def set_deadline(self, clock: Deadline) -> None:
-        """The clock that ends the statements to come, which this thread runs."""
+        """Set the deadline of the statements that this thread is about to run."""
         self._deadline = THREAD_STATE.deadline = clock
         THREAD_STATE.error = None
 
@@ -81,7 +81,8 @@ class EmbeddedConnection:
         self._with_full_access(lambda: self.sqlite.execute(sql))
 
     def _with_full_access(self, work: Callable[[], object]) -> None:
-        """Do what no statement of an episode may: SQLite attaches and serializes by statements."""
+        """Run ``work`` without the authorizer's restrictions, which also deny attaching and
+        serializing."""
         self._locked = False
         try:
             work()
@@ -95,7 +96,7 @@ class EmbeddedConnection:
         return len(self.attached) < _MAX_ATTACHED
 
     def attach(self, databases: Iterable[str]) -> None:
-        """Have these attached. Raises StatementError where they are too many at once."""
+        """Attach these databases. Raises StatementError if they are too many."""
         wanted = frozenset(databases)
         missing = wanted.difference(self.attached)
         if not missing:
@@ -113,10 +114,10 @@ class EmbeddedConnection:
     def _detach_unused(self, wanted: Set[str]) -> None:
         if self.can_attach:
             return
-        spare = [n for n in self.attached if n not in wanted and n not in self.private_copies]
-        if not spare:
+        unused = [n for n in self.attached if n not in wanted and n not in self.private_copies]
+        if not unused:
             raise unsupported(f"an episode that writes to more than {_MAX_ATTACHED} databases")
-        self._detach(spare[0])
+        self._detach(unused[0])
 
     def _detach(self, name: str) -> None:
         self._command(f"DETACH {quote_identifier(name)}")
@@ -124,7 +125,8 @@ class EmbeddedConnection:
 
     # ------------------------------------------------------------ own copies
     def make_private(self, name: str, storage: int, content: bytes | Path | None = None) -> None:
-        """Have an own copy of a database: of the pristine one, or with that content."""
+        """Attach a private copy of a database: of the pristine one, or with ``content``.
+        ``storage`` limits its growth in bytes."""
         if name in self.private_copies and content is None:
             return
         if name in self.attached:
@@ -146,7 +148,7 @@ class EmbeddedConnection:
             self._command(f"ATTACH ':memory:' AS {quote_identifier(name)}")
             if data:
                 self._with_full_access(lambda: self.sqlite.deserialize(data, name=name))
-            else:  # a first page, without which SQLite does not serialize
+            else:  # SQLite does not serialize a database without a first page
                 self._command(f"CREATE TABLE {quote_identifier(name)}.t (a)")
                 self._command(f"DROP TABLE {quote_identifier(name)}.t")
             self.private_copies[name] = None
@@ -155,7 +157,7 @@ class EmbeddedConnection:
         self._command(f"PRAGMA {quote_identifier(name)}.max_page_count = {pages}")
 
     def copy_content(self, name: str) -> bytes | Path:
-        """An own copy as it is now: bytes, or a new file that the caller removes."""
+        """Return a private copy's content as bytes, or as a new file that the caller deletes."""
         path = self.private_copies[name]
         if path is None:
             held: list[bytes] = []
@@ -167,7 +169,7 @@ class EmbeddedConnection:
         return Path(made)
 
     def drop_private(self, name: str) -> None:
-        """Give an own copy up."""
+        """Delete a private copy."""
         if name in self.private_copies:
             self._detach(name)
             self._remove_copy(name)
@@ -179,21 +181,20 @@ class EmbeddedConnection:
                 path.unlink()
 
     def close(self) -> None:
-        """End the connection; own copies are gone."""
+        """Close the connection and delete its private copies."""
         self.sqlite.close()
         for name in list(self.private_copies):
             self._remove_copy(name)
         self.attached.clear()
 
 
-# -------------------- SQLite's errors in the words of this engine.
-
+# ---------------------------------------------------------------- errors
 def translate_sqlite_error(error: sqlite3.Error) -> StatementError:
-    """What a statement's end inside SQLite means: an error that one of our functions raised, the
-    end of its time (3024), MySQL's number where there is one, else our own."""
-    kept, text = THREAD_STATE.error, str(error)
-    if kept is not None:
-        return kept
+    """Return the StatementError for an error of SQLite: one raised in a registered function, 3024
+    for a timeout, MySQL's number if there is one, else an error of this engine."""
+    raised, text = THREAD_STATE.error, str(error)
+    if raised is not None:
+        return raised
     if text == "interrupted":
         return StatementError(3024, text)
     if text == "integer overflow":

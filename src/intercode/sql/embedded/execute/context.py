@@ -1,4 +1,4 @@
-"""What the statements of a session share: its connection, its state and its limits."""
+"""The session context: connection, state and limits, which all statements use."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ from intercode.sql.embedded.execute.state import (
 )
 from intercode.sql.embedded.load.build import BuiltDatabases
 
+_INITIAL_SESSION_VALUES: dict[str, Any] = {
+    "VERSION": MYSQL_VERSION, "USER": "admin@localhost", "SESSION_USER": "admin@localhost",
+    "SYSTEM_USER": "admin@localhost", "CONNECTION_ID": 8, "LAST_INSERT_ID": 0, "ROW_COUNT": -1,
+    "FOUND_ROWS": 0,
+}  # fmt: skip
 _INITIAL_SETTINGS = {**DEFAULT_SETTINGS, "version": MYSQL_VERSION}
 
 
@@ -73,18 +78,16 @@ class SessionContext:
         return self.state.database
 
     def rows(self, found: Translation) -> list[tuple[Any, ...]]:
-        """All rows of a query as SQLite has them."""
+        """Return all rows of a query as SQLite stores them."""
         self.connection.attach(found.databases)
         return self.connection.sqlite.execute(found.sql).fetchall()
 
     def compile_context(self) -> CompileContext:
-        """What a statement's parts share, as the session stands now."""
+        """Return what the parts of a statement share when it is compiled."""
         state = self.state
         modes = _mode_set(str(self.setting("sql_mode")))
         now = dt.datetime.now().isoformat(" ", "seconds")
-        session = {"VERSION": MYSQL_VERSION, "USER": "admin@localhost", "SESSION_USER": "admin@localhost",
-                   "SYSTEM_USER": "admin@localhost", "CONNECTION_ID": 8, "LAST_INSERT_ID": 0,
-                   "ROW_COUNT": -1, "FOUND_ROWS": 0, **state.session_values}  # fmt: skip
+        session = {**_INITIAL_SESSION_VALUES, **state.session_values}
         settings = {**_INITIAL_SETTINGS, **state.settings} if state.settings else _INITIAL_SETTINGS
         return CompileContext(
             state.catalog, state.database, modes, state.variables, now, settings=settings,
@@ -92,12 +95,12 @@ class SessionContext:
         )  # fmt: skip
 
     def setting(self, name: str) -> Any:
-        """A system variable's value in this session."""
+        """Return the value of a system variable in this session."""
         found = self.state.settings.get(name)
         return DEFAULT_SETTINGS.get(name) if found is None else found
 
     def set_session_values(self, **values: Any) -> None:
-        """Keep what functions such as LAST_INSERT_ID tell."""
+        """Store the results of functions such as LAST_INSERT_ID."""
         now = self.state
         self.state = EmbeddedState(
             now.catalog, now.database, now.settings, now.variables, now.table_changes,
@@ -105,7 +108,7 @@ class SessionContext:
         )  # fmt: skip
 
     def new_stamp(self) -> str:
-        """A name for a catalog that only this session has."""
+        """Return a new stamp for a catalog that only this session has."""
         self.stamp_count += 1
         return f"{id(self)}-{time.monotonic_ns()}-{self.stamp_count}"
 

@@ -1,4 +1,4 @@
-"""DDL: CREATE, ALTER, DROP, TRUNCATE and RENAME, in the episode's own copy."""
+"""DDL: CREATE, DROP, TRUNCATE and RENAME, in the session's private copy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from intercode.sql.embedded.execute.write_targets import (
 
 
 def execute(tree: exp.Expr, code: str, session: SessionContext) -> None:
-    """One statement of DDL. Raises StatementError as MySQL does, or for what is not there."""
+    """Execute a DDL statement. Raises StatementError as MySQL does, or for an unsupported one."""
     kind = str(tree.args.get("kind") or "").upper()
     if isinstance(tree, exp.TruncateTable):
         _truncate(tree, session)
@@ -50,7 +50,7 @@ def execute(tree: exp.Expr, code: str, session: SessionContext) -> None:
 
 # ---------------------------------------------------------------- CREATE
 def _database_for_new_table(node: exp.Expr, exists: bool, session: SessionContext) -> str | None:
-    """The database for a new table; None where it is there and that is no error."""
+    """Return the database for a new table, or None if the table exists and that is no error."""
     database = target_database(node.text("db"), session)
     if session.state.catalog.table(database, node.name) is None:
         return database
@@ -93,7 +93,7 @@ def _create_table(tree: exp.Create, code: str, session: SessionContext) -> None:
 
 
 def _column_from_query(name: str, kind: Type) -> Column:
-    """The column that MySQL makes for an expression of a query."""
+    """Return the column that MySQL creates for an expression of a query."""
     shown = {
         "int": "bigint" if kind.precision > 10 else "int", "double": "double", "float": "float",
         "date": "date", "datetime": "datetime", "time": "time", "year": "year", "json": "json",
@@ -183,9 +183,7 @@ def _drop(tree: exp.Drop, kind: str, session: SessionContext) -> None:
         raise unsupported(f"DROP {kind}")
 
 
-def _drop_target(
-    node: exp.Expr, exists: bool, session: SessionContext
-) -> tuple[str, Table] | None:
+def _drop_target(node: exp.Expr, exists: bool, session: SessionContext) -> tuple[str, Table] | None:
     database = target_database(node.text("db"), session)
     table = session.state.catalog.table(database, node.name)
     if table is None and not exists:
@@ -241,7 +239,7 @@ def _truncate(tree: exp.TruncateTable, session: SessionContext) -> None:
 
 
 def rename_table(code: str, session: SessionContext) -> None:
-    """RENAME TABLE a TO b."""
+    """Execute ``RENAME TABLE a TO b``."""
     found = re.fullmatch(r"\s*RENAME\s+TABLE\s+`?(\w+)`?\s+TO\s+`?(\w+)`?\s*;?\s*", code, re.I)
     if found is None:
         raise unsupported("RENAME in this form")

@@ -1,4 +1,4 @@
-"""Which part of the engine answers a statement."""
+"""Parses statements and passes them to the module that executes them."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _STORED_PROGRAM = re.compile(
 
 
 def first_word(code: str) -> str:
-    """The word that says what a statement is; nothing for one in brackets."""
+    """Return the first word of a statement, which names its kind, or an empty string."""
     found = re.match(r"(?:\s|\(|/\*.*?\*/|--[ \t][^\n]*\n|#[^\n]*\n)*([A-Za-z]+)", code, re.S)
     return found[1].upper() if found else ""
 
 
 def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
-    """The tree of a statement that the parser reads, None for one that is read by its words.
+    """Parse a statement. Return None for a statement that is executed from its text.
 
-    Raises StatementError for what no episode may do.
+    Raises StatementError for what no session may do.
     """
     word = first_word(code)
     sqlglot_tokens(code)
@@ -67,7 +67,7 @@ def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
 def execute(
     tree: exp.Expr | None, code: str, session: SessionContext
 ) -> list[tuple[Any, ...]] | None:
-    """A statement that is no query: rows, or None where it has no result."""
+    """Execute a statement that is no query. Return its rows, or None if it has no result."""
     word = first_word(code)
     if tree is None:
         return _execute_unparsed(word, code, session)

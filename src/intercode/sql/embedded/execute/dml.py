@@ -1,4 +1,5 @@
-"""INSERT, REPLACE, UPDATE and DELETE: rows are worked out first, then written, all or none."""
+"""INSERT, REPLACE, UPDATE and DELETE. All rows are computed first, then written in a
+transaction."""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ Row = dict[str, Any]
 
 @contextmanager
 def write_transaction(session: SessionContext, database: str) -> Iterator[sqlite3.Connection]:
-    """The connection with the database as the episode's own; what fails leaves nothing."""
-    link = session.connection
-    link.make_private(database, session.limits.storage)
-    link.attach([database])
-    connection = link.sqlite
+    """Run a transaction in the session's private copy of a database. It is rolled back on an
+    error."""
+    session.connection.make_private(database, session.limits.storage)
+    session.connection.attach([database])
+    connection = session.connection.sqlite
     connection.execute("BEGIN")
     try:
         yield connection
@@ -44,7 +45,7 @@ def write_transaction(session: SessionContext, database: str) -> Iterator[sqlite
 
 
 def insert(tree: exp.Insert, session: SessionContext, replacing: bool = False) -> None:
-    """INSERT and REPLACE. Raises StatementError as MySQL's strict mode does."""
+    """Execute INSERT or REPLACE. Raises StatementError as MySQL's strict mode does."""
     schema = tree.this
     named = isinstance(schema, exp.Schema)
     database, table = target_table(schema.this if named else schema, session)
@@ -111,7 +112,7 @@ _DEFAULT_VALUE = object()
 
 
 def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> Any:
-    """The value of one expression of VALUES."""
+    """Return the value of one expression of VALUES."""
     if isinstance(node, exp.Var) and node.name.upper() == "DEFAULT":
         return _DEFAULT_VALUE
     if isinstance(node, exp.Column) and node.name.upper() == "DEFAULT" and not node.table:
@@ -130,8 +131,8 @@ def _number_value(text: str) -> Any:
     return int(text) if text.isdigit() else text
 
 
-def _complete_row(row: Row, table: Table, session: SessionContext, place: int) -> Row:
-    """A row with its defaults, every value as it is stored."""
+def _complete_row(row: Row, table: Table, session: SessionContext, row_number: int) -> Row:
+    """Return a row with its defaults, with every value as it is stored."""
     if "STRICT_TRANS_TABLES" not in str(session.setting("sql_mode")):
         raise unsupported("writing without sql_mode STRICT_TRANS_TABLES")
     now = session.compile_context().now
@@ -140,14 +141,15 @@ def _complete_row(row: Row, table: Table, session: SessionContext, place: int) -
         value = row.get(column.name, _DEFAULT_VALUE)
         if value is _DEFAULT_VALUE:
             value = default_value(column, now)
-        out[column.name] = to_stored(value, column, place)
+        out[column.name] = to_stored(value, column, row_number)
     return out
 
 
 def _assign_auto_increment(
     row: Row, table: Table, counter: int | None
 ) -> tuple[int | None, int | None]:
-    """Give the row its AUTO_INCREMENT value; the counter after it, and the value that was made."""
+    """Assign the row's AUTO_INCREMENT value. Return the next counter, and the value if one was
+    generated."""
     auto = next((c for c in table.columns if c.auto), None)
     if auto is None or counter is None:
         return counter, None
@@ -185,7 +187,7 @@ def _insert_row(
 def duplicate_key_error(
     row: Mapping[str, Any], table: Table, error: sqlite3.IntegrityError
 ) -> Exception:
-    """MySQL's error 1062 for SQLite's of a key that is taken."""
+    """Return MySQL's error 1062 for SQLite's error about a duplicate key."""
     text = str(error)
     for index in table.indexes:
         full = ", ".join(f"{table.name}.{c}" for c in index.columns)
@@ -197,7 +199,7 @@ def duplicate_key_error(
 
 # ---------------------------------------------------------------- UPDATE and DELETE
 def update(tree: exp.Update, session: SessionContext) -> None:
-    """UPDATE of one table."""
+    """Execute UPDATE of one table."""
     if (
         not isinstance(tree.this, exp.Table)
         or tree.this.args.get("joins")
@@ -213,8 +215,10 @@ def update(tree: exp.Update, session: SessionContext) -> None:
     )
     made: list[Row] = []
     with write_transaction(session, database) as connection:
-        for place, (rowid, old, values) in enumerate(rows, 1):
-            new = {c.name: to_stored(v, c, place) for c, v in zip(columns, values, strict=True)}
+        for row_number, (rowid, old, values) in enumerate(rows, 1):
+            new = {
+                c.name: to_stored(v, c, row_number) for c, v in zip(columns, values, strict=True)
+            }
             changed = {k: v for k, v in new.items() if old[k] != v}
             if not changed:
                 continue
@@ -231,10 +235,11 @@ def update(tree: exp.Update, session: SessionContext) -> None:
 
 
 def _check_assignment_order(columns: Sequence[Column], values: Sequence[exp.Expr]) -> None:
-    """MySQL works assignments out one after the other; here all see the old row."""
-    for place, value in enumerate(values):
+    """Reject assignments that depend on earlier ones. MySQL evaluates them in order; here all see
+    the old row."""
+    for position, value in enumerate(values):
         names = {c.name.lower() for c in value.find_all(exp.Column)}
-        if any(c.name.lower() in names for c in columns[:place]):
+        if any(c.name.lower() in names for c in columns[:position]):
             raise unsupported("UPDATE with a value that depends on an assignment before it")
 
 
@@ -252,19 +257,17 @@ def _update_row(
 
 
 def delete(tree: exp.Delete, session: SessionContext) -> None:
-    """DELETE from one table."""
+    """Execute DELETE from one table."""
     if tree.args.get("tables") or tree.args.get("using") or tree.this.args.get("joins"):
         raise unsupported("DELETE from several tables")
     database, table = target_table(tree.this, session)
     rows = select_target_rows(tree, table, database, session, [], [])
+    target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
     touched: set[str] = set()
     with write_transaction(session, database) as connection:
         for rowid, old, _ in rows:
             touched |= foreign_keys.apply_on_delete(old, table, database, session, connection)
-            connection.execute(
-                f"DELETE FROM {quote_identifier(database)}.{quote_identifier(table.name)} WHERE rowid = ?",
-                [rowid],
-            )
+            connection.execute(f"DELETE FROM {target} WHERE rowid = ?", [rowid])
     session.set_session_values(ROW_COUNT=len(rows))
     if rows:
         record_write(session, database, replace(table, rows=max(0, table.rows - len(rows))), [{}])

@@ -1,4 +1,4 @@
-"""Foreign keys, checked row by row as InnoDB does."""
+"""Checks foreign keys row by row, as InnoDB does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _constraint_text(key: ForeignKey, database: str, child: str) -> str:
 def _matching_rows(
     connection: sqlite3.Connection, database: str, table: Table, names: tuple[str, ...], values: Any
 ) -> list[tuple[Any, ...]]:
-    """Rows of a table with these values in these columns: row number, then all columns."""
+    """Return the rows with these values in these columns: rowid, then all columns."""
     columns = [table.column(n) for n in names]
     tests = " AND ".join(
         f"{quote_identifier(c.name)} = ?{collate_clause(False, c.type)}"
@@ -54,7 +54,7 @@ def check_child(
     connection: sqlite3.Connection,
     changed: set[str] | None = None,
 ) -> None:
-    """Raises StatementError 1452 where a row points to a parent that is not there."""
+    """Raise StatementError 1452 if a row refers to a parent row that does not exist."""
     if not _checks_enabled(session):
         return
     low = {k.lower(): v for k, v in row.items()}
@@ -76,7 +76,7 @@ def check_child(
 def referencing_tables(
     table: Table, database: str, session: SessionContext
 ) -> Iterator[tuple[Table, ForeignKey]]:
-    """The tables whose foreign keys point to a table."""
+    """Yield the tables and foreign keys that refer to a table."""
     for child in session.state.catalog.databases[database].values():
         for key in child.foreign:
             if key.parent == table.name:
@@ -91,7 +91,7 @@ def check_parent(
     connection: sqlite3.Connection,
     changed: set[str],
 ) -> None:
-    """Raises StatementError 1451 where a row that others point to gets another key."""
+    """Raise StatementError 1451 if the key of a row changes that other rows refer to."""
     if not _checks_enabled(session):
         return
     low = {k.lower(): v for k, v in old.items()}
@@ -113,7 +113,7 @@ def apply_on_delete(
     connection: sqlite3.Connection,
     depth: int = 0,
 ) -> set[str]:
-    """What the end of a row means for those that point to it: 1451, or CASCADE and SET NULL.
+    """Apply ON DELETE to the rows that refer to a deleted row: error 1451, CASCADE or SET NULL.
 
     Returns the names of the tables that changed.
     """

@@ -1,4 +1,4 @@
-"""One session of the embedded engine: statements in, results out."""
+"""A session of the embedded engine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class EmbeddedSession(SessionContext):
             self._deadline.raise_if_aborted()
 
     def abort(self) -> None:
-        """End what runs; the connection looks at the clock every few thousand instructions."""
+        """Stop the running statement. SQLite checks the deadline every few thousand
+        instructions."""
         self._deadline.aborted = True
 
     def _run_or_error(self, code: str) -> ExecResult:
@@ -72,7 +73,7 @@ class EmbeddedSession(SessionContext):
             return error_result(unsupported("expressions that lie so deep in each other").message)
 
     def _run_statement(self, code: str) -> ExecResult:
-        """One statement: its result where that is known, else by its translation."""
+        """Run one statement. The result or the translation may come from a cache."""
         state, caches = self.state, self._caches
         pristine = state.catalog.stamp.startswith(self.databases.digest)
         key = (state.catalog.stamp, state.database, self.setting("sql_mode"), code)
@@ -93,22 +94,22 @@ class EmbeddedSession(SessionContext):
 
     # ------------------------------------------------------------ queries
     def _translate(self, tree: exp.Expr, key: Key, pristine: bool) -> Translation:
-        unit = self.compile_context()
+        context = self.compile_context()
         keep = self._caches.translations.add
         try:
-            found = translate(tree, unit)
+            found = translate(tree, context)
         except StatementError as e:
-            if not unit.volatile:
+            if not context.volatile:
                 keep(key, e, pristine)
             raise
-        if not unit.volatile:
+        if not context.volatile:
             keep(key, found, pristine)
         return found
 
     def _run_query(self, found: Translation) -> ExecResult:
-        link = self.connection
-        link.attach(found.databases)
-        cursor = link.sqlite.execute(found.sql)
+        connection = self.connection
+        connection.attach(found.databases)
+        cursor = connection.sqlite.execute(found.sql)
         try:
             rows, more = fetch_rows(cursor, self.limits)
         finally:
@@ -123,7 +124,7 @@ class EmbeddedSession(SessionContext):
         return EmbeddedSnapshot(self._pool, self._caches, self.databases, self.save(), self.limits)
 
     def changes(self) -> list[str]:
-        """What the episode has changed."""
+        """Return the tables and settings that the session has changed."""
         state = self.state
         if not state.table_changes and not state.settings:
             return []
@@ -139,7 +140,7 @@ class EmbeddedSession(SessionContext):
         return sorted(out)
 
     def state_text(self) -> str:
-        """The whole state as text."""
+        """Return the state as text for a fingerprint."""
         state = self.state
         try:
             tables = {
@@ -149,11 +150,11 @@ class EmbeddedSession(SessionContext):
         except sqlite3.OperationalError:
             self._deadline.raise_if_aborted()
             raise
-        told = {
+        content = {
             "database": state.database, "settings": dict(state.settings),
             "variables": {k: repr(v) for k, v in state.variables.items()}, "tables": tables,
         }  # fmt: skip
-        return json.dumps(told, sort_keys=True, default=str)
+        return json.dumps(content, sort_keys=True, default=str)
 
     def _table_digest(self, database: str, name: str) -> str:
         table = self.state.catalog.table(database, name)

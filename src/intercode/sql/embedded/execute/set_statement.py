@@ -1,4 +1,4 @@
-"""SET: user variables and the system variables that a session may change."""
+"""SET: user variables, and the system variables that a session can change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _IGNORED_SETTINGS = word_set("""
     character_set_connection character_set_results collation_connection wait_timeout
     interactive_timeout transaction_isolation tx_isolation max_execution_time sql_big_selects
     sql_quote_show_create""")
-"""What may be set and changes nothing that a statement of an episode shows."""
+"""Variables that can be set but do not affect the results of statements."""
 _READ_ONLY = word_set(
     "version hostname port license protocol_version lower_case_table_names system_time_zone"
 )
@@ -47,8 +47,8 @@ _IGNORED_SET = re.compile(
 
 
 def execute(code: str, session: SessionContext) -> None:
-    """One SET statement. Raises StatementError 1193, 1227, 1231, 1238 and for what has effects
-    that this engine has not."""
+    """Execute a SET statement. Raises StatementError 1193, 1227, 1231, 1238, and for unsupported
+    variables."""
     text = code.strip().rstrip(";").strip()
     if _IGNORED_SET.match(text):
         return

@@ -1,4 +1,4 @@
-"""What all embedded engines of a process know together: built databases, translations, results."""
+"""Caches that all embedded engines of a process share: databases, translations and results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from intercode.sql.embedded.load.build import BuiltDatabases, build_databases
 
 
 class SharedCaches:
-    """For several threads."""
+    """The caches of a process. Safe for several threads."""
 
     def __init__(self) -> None:
         self.translations = TranslationCache(open_store())
@@ -34,7 +34,7 @@ class SharedCaches:
         self._catalogs: dict[tuple[str, str], Catalog] = {}
 
     def databases_of(self, path: Path) -> BuiltDatabases:
-        """The databases of a dump. Raises DataError where it cannot be read or is no dump."""
+        """Return the databases of a dump. Raises DataError if it cannot be read or is no dump."""
         try:
             status = os.stat(path)
         except OSError as e:
@@ -47,7 +47,7 @@ class SharedCaches:
         return found
 
     def single_database_catalog(self, data: BuiltDatabases, name: str) -> Catalog:
-        """The catalog with that database alone: an episode sees no other."""
+        """Return the catalog with one database only. A session sees no other."""
         key = (data.digest, name)
         found = self._catalogs.get(key)
         if found is None:
@@ -65,24 +65,27 @@ def _caches_for(cache: Path, store: str | None) -> SharedCaches:
 
 
 def shared_caches() -> SharedCaches:
-    """That of this process, for the cache that it uses now."""
+    """Return the caches of this process for the current cache directory."""
     return _caches_for(cache_root(), os.environ.get(DIRECTORY_VARIABLE))
 
 
-if hasattr(os, "register_at_fork"):  # another thread may hold a lock of it at that moment
+if hasattr(os, "register_at_fork"):  # another thread may hold a lock at the moment of the fork
     os.register_at_fork(after_in_child=_caches_for.cache_clear)
 
 
-# -------------------- Results of queries on pristine data, which do not change: what was ask
-
+# ---------------------------------------------------------------- results
 MAX_TOTAL_CHARACTERS = 32 << 20
-"""Characters of output that all results may have together."""
+"""Limit of all cached results together, in characters of output."""
 MAX_RESULT_CHARACTERS = 256 << 10
-"""Characters of output that one may have; a larger one is worked out anew."""
+"""Limit of one cached result, in characters of output."""
 
 
 class ResultCache:
-    """The results that were asked for last, within bounds. For several threads."""
+    """The most recently used results of queries on pristine data, which do not change.
+
+    A gold is executed in every episode of its task, often right after the same statement of the
+    agent. Safe for several threads.
+    """
 
     def __init__(self) -> None:
         self._results: OrderedDict[tuple[Any, ...], ExecResult] = OrderedDict()
@@ -90,7 +93,7 @@ class ResultCache:
         self._lock = threading.Lock()
 
     def find(self, key: tuple[Any, ...], limits: SqlLimits) -> ExecResult | None:
-        """The result of a query under these limits, if it is kept."""
+        """Return the cached result of a query under these limits, or None."""
         with self._lock:
             found = self._results.get((limits, *key))
             if found is not None:
@@ -98,7 +101,7 @@ class ResultCache:
             return found
 
     def add(self, key: tuple[Any, ...], limits: SqlLimits, result: ExecResult) -> None:
-        """Keep a result; the oldest make room."""
+        """Add a result. The least recently used ones are removed."""
         size = len(result.output)
         if size > MAX_RESULT_CHARACTERS:
             return

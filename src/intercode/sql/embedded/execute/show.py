@@ -22,7 +22,8 @@ _TAIL = r"(?:\s+(?:LIKE\s+(?P<like>'[^']*'|\"[^\"]*\")|WHERE\s+(?P<where>.+)))?"
 
 
 def execute(code: str, session: SessionContext) -> Rows:
-    """One of these statements. Raises StatementError as MySQL does, or for what is not there."""
+    """Execute one of these statements. Raises StatementError as MySQL does, or for an unsupported
+    one."""
     text = re.sub(r"/\*.*?\*/", " ", code, flags=re.S).strip().rstrip(";").strip()
     if re.match(
         r"(EXPLAIN|DESC(RIBE)?)\s+(SELECT|WITH|INSERT|UPDATE|DELETE|FORMAT|ANALYZE|\()", text, re.I
@@ -72,7 +73,7 @@ def _table(found: dict[str, Any], session: SessionContext) -> tuple[str, Table]:
     return database, table
 
 
-def _filter_rows(rows: Rows, found: dict[str, Any], place: int = 0) -> Rows:
+def _filter_rows(rows: Rows, found: dict[str, Any], column: int = 0) -> Rows:
     if found.get("where"):
         condition = re.fullmatch(
             r"`?(\w+)`?\s*(=|LIKE)\s*('[^']*'|\"[^\"]*\")", found["where"].strip(), re.I
@@ -88,7 +89,7 @@ def _filter_rows(rows: Rows, found: dict[str, Any], place: int = 0) -> Rows:
         pattern = found["like"][1:-1]
     else:
         return rows
-    return [r for r in rows if like(str(r[place]), pattern, "\\", "general")]
+    return [r for r in rows if like(str(r[column]), pattern, "\\", "general")]
 
 
 def _databases(found: dict[str, Any], session: SessionContext) -> Rows:
@@ -140,7 +141,7 @@ def _create_table(found: dict[str, Any], session: SessionContext) -> Rows:
 
 
 def create_statement(table: Table) -> str:
-    """A table's CREATE TABLE as MySQL 8 writes it."""
+    """Return a table's CREATE TABLE as MySQL 8 writes it."""
     lines = [_column_line(c) for c in table.columns]
     for index in table.indexes:
         sizes = index.prefixes or (0,) * len(index.columns)
@@ -192,16 +193,16 @@ def _index(found: dict[str, Any], session: SessionContext) -> Rows:
     _, table = _table(found, session)
     rows: Rows = []
     for index in table.indexes:
-        for place, name in enumerate(index.columns, 1):
+        for position, name in enumerate(index.columns, 1):
             column = table.column(name)
-            size = index.prefixes[place - 1] if index.prefixes else 0
+            size = index.prefixes[position - 1] if index.prefixes else 0
             null = "YES" if column is not None and column.nullable else ""
             rows.append(
                 (
                     table.name,
                     int(not index.unique),
                     index.name,
-                    place,
+                    position,
                     name,
                     "A",
                     table.rows,

@@ -14,7 +14,7 @@ DEFAULT_MODES = (
     "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
     "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 )
-"""MySQL 8's own modes."""
+"""MySQL 8's default modes."""
 DEFAULT_SETTINGS: dict[str, Any] = {
     "sql_mode": f"{DEFAULT_MODES},IGNORE_SPACE", "autocommit": 1, "foreign_key_checks": 1,
     "unique_checks": 1,
@@ -54,8 +54,8 @@ class EmbeddedState:
 
 @dataclass(slots=True)
 class SavedState:
-    """A copy of a session's state. ``contents`` holds the databases that the session has written to,
-    as bytes or as a file."""
+    """A copy of a session's state. ``contents`` holds the databases that the session has written
+    to, as bytes or files."""
 
     state: EmbeddedState
     contents: dict[str, bytes | Path]

@@ -1,4 +1,4 @@
-"""BEGIN, COMMIT, ROLLBACK and savepoints: states that are kept and gone back to."""
+"""BEGIN, COMMIT, ROLLBACK and savepoints, on saved copies of the session's state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _TRANSACTION_START = ""
 
 
 def execute(word: str, code: str, session: SessionContext) -> None:
-    """One of these statements. Raises StatementError 1064 and 1305 (no such savepoint)."""
+    """Execute one of these statements. Raises StatementError 1064, and 1305 for an unknown
+    savepoint."""
     text = " ".join(code.strip().rstrip(";").split())
     upper = text.upper()
     if word == "START" and not upper.startswith("START TRANSACTION"):
@@ -35,22 +36,22 @@ def execute(word: str, code: str, session: SessionContext) -> None:
 
 
 def commit(session: SessionContext) -> None:
-    """The transaction is over, its changes stay. DDL does this too."""
-    for _, kept in session.savepoints:
-        kept.close()
+    """End the transaction and keep its changes. DDL does this implicitly."""
+    for _, saved in session.savepoints:
+        saved.close()
     session.savepoints.clear()
 
 
 def _savepoint_index(name: str, session: SessionContext) -> int:
-    for place in reversed(range(len(session.savepoints))):
-        if session.savepoints[place][0] == name:
-            return place
+    for i in reversed(range(len(session.savepoints))):
+        if session.savepoints[i][0] == name:
+            return i
     raise StatementError(1305, f"SAVEPOINT {name} does not exist")
 
 
 def _rollback_to(name: str, session: SessionContext) -> None:
-    place = _savepoint_index(name, session)
-    session.restore(session.savepoints[place][1])
-    for _, kept in session.savepoints[place + 1 :]:
-        kept.close()
-    del session.savepoints[place + 1 :]
+    i = _savepoint_index(name, session)
+    session.restore(session.savepoints[i][1])
+    for _, saved in session.savepoints[i + 1 :]:
+        saved.close()
+    del session.savepoints[i + 1 :]

@@ -1,10 +1,10 @@
-"""Translations on disk: what one process has read of MySQL's, the next need not.
+"""The cache of translations, in memory and on disk.
 
-One file in the user's cache for each version of the translator: its name is made of this code,
-sqlglot, SQLite and Python, so that no other version's words are ever taken. A line is an entry:
-a checksum, the digest of its key (dump, database, modes, text), and JSON. Processes append whole
-lines and read what others have appended. It is a help only: a line that is broken, or a file that
-others can write to, is passed over, and the statement translated anew.
+There is one file per version of the translator in the user's cache. Its name contains a digest of
+this code, sqlglot, SQLite and Python, so that translations of other versions are never used. Each
+line is an entry: a checksum, the digest of its key (dump, database, modes, text), and JSON.
+Processes append whole lines and read those that others have appended. Broken lines, and files that
+other users can write to, are ignored.
 """
 
 from __future__ import annotations
@@ -34,53 +34,53 @@ from intercode.sql.embedded.catalog.values import result_converter
 from intercode.sql.embedded.compile.translation import Translation
 
 DIRECTORY_VARIABLE = "INTERCODE_SQL_TRANSLATIONS"
-"""An environment variable: the directory of these files; empty: nothing is kept."""
+"""Environment variable: the directory of these files. If it is empty, nothing is stored."""
 MAX_FILE_BYTES = 8 << 20
-"""Bytes of a file; one that is larger is begun anew."""
+"""Limit of a file in bytes. A larger one is deleted and started again."""
 MAX_ENTRY_CHARACTERS = 32 << 10
-"""Characters of an entry; what is longer is worked out every time."""
+"""Limit of an entry in characters. Longer ones are not stored."""
 _MAX_OLD_FILES = 3
 _SOURCES = ("base.py", "deadline.py", "dialect", "embedded")
 """Files and folders of ``intercode.sql`` on which translations depend."""
 _BATCH_SIZE = 32
-"""Entries that are written at once."""
+"""Number of entries that are written together."""
 _MAX_TRANSLATIONS = 4096
-"""Translations that a process keeps in memory."""
+"""Limit of translations in memory."""
 
 
 Key = tuple[str, str, Any, str]
-"""A catalog's stamp, the database in use, sql_mode, a statement's text."""
+"""The catalog's stamp, the default database, sql_mode and the text of the statement."""
 
 
 Outcome = Translation | StatementError
 
 
 class TranslationStore(Protocol):
-    """What outlives the process."""
+    """A store of translations that outlives the process."""
 
     def find(self, key: Key) -> Outcome | None:
-        """What is kept under a key, if anything is."""
+        """Return the entry of a key, or None."""
         ...
 
     def add(self, key: Key, value: Outcome) -> None:
-        """Keep one."""
+        """Store an entry."""
         ...
 
     def flush(self) -> None:
-        """Let the next process have them."""
+        """Write pending entries, so that other processes can read them."""
         ...
 
 
 class TranslationCache:
-    """Translations and errors by catalog, database, modes and text; those that last (of a pristine
-    catalog, whose stamp means the same tomorrow) in a store too."""
+    """Translations and errors by key. Those that are ``persistent`` are in a store, too: the stamp
+    of a pristine catalog has the same meaning in every process."""
 
     def __init__(self, store: TranslationStore) -> None:
         self._store = store
         self._entries: OrderedDict[Key, Outcome] = OrderedDict()
 
     def find(self, key: Key, lasting: bool) -> Translation | None:
-        """What is kept. Raises the StatementError that was found before."""
+        """Return the translation of a key, or None. Raises the StatementError that is cached."""
         found = self._entries.get(key)
         if found is None and lasting:
             found = self._store.find(key)
@@ -91,13 +91,13 @@ class TranslationCache:
         return found
 
     def add(self, key: Key, value: Outcome, lasting: bool) -> None:
-        """Keep one; the oldest makes room."""
+        """Add an entry. The oldest ones are removed."""
         self._insert(key, value)
         if lasting:
             self._store.add(key, value)
 
     def flush(self) -> None:
-        """Write down what lasts."""
+        """Write pending entries to the store."""
         self._store.flush()
 
     def _insert(self, key: Key, value: Outcome) -> None:
@@ -105,25 +105,25 @@ class TranslationCache:
         while len(self._entries) > _MAX_TRANSLATIONS:
             try:
                 self._entries.popitem(last=False)
-            except KeyError:  # another thread was quicker
+            except KeyError:  # another thread has removed the last entry
                 return
 
 
 class NoStore:
-    """Keeps nothing."""
+    """A store that stores nothing."""
 
     def find(self, key: Key) -> Outcome | None:  # noqa: ARG002
         return None
 
     def add(self, key: Key, value: Outcome) -> None:
-        """Nothing is kept."""
+        """Do nothing."""
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing."""
 
 
 class FileStore:
-    """See above. For several threads."""
+    """A store in a file. Safe for several threads."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -133,16 +133,16 @@ class FileStore:
         self._last_lookup: tuple[Key | None, bytes] = (
             None,
             b"",
-        )  # what is kept was mostly asked for last
-        self._inode, self._read_bytes = 0, 0  # its inode, and how far it was read
+        )  # a key is mostly looked up before it is added
+        self._inode, self._read_bytes = 0, 0  # its inode, and how many bytes were read
 
     @functools.cached_property
     def path(self) -> str:
-        """The file of this version."""
+        """The file of this version of the translator."""
         return str(self._folder / f"translations-{translator_digest()}")
 
     def find(self, key: Key) -> Outcome | None:
-        """What is kept under a key, if anything sound is."""
+        """Return the entry of a key, or None if there is none or it is broken."""
         name = _key_digest(key)
         self._last_lookup = key, name
         line = self._lines.get(name)
@@ -157,19 +157,19 @@ class FileStore:
         return None
 
     def add(self, key: Key, value: Outcome) -> None:
-        """Keep one, soon."""
+        """Add an entry. It is written with the next batch."""
         text = _ENCODE(_to_json(value)).encode()
         if len(text) > MAX_ENTRY_CHARACTERS:
             return
-        asked, name = self._last_lookup
-        name = name if asked is key else _key_digest(key)
+        last_key, name = self._last_lookup
+        name = name if last_key is key else _key_digest(key)
         with self._lock:
             self._pending.append(b" ".join((_checksum(name, text), name, text)))
         if len(self._pending) >= _BATCH_SIZE:
             self.flush()
 
     def flush(self) -> None:
-        """Append what waits."""
+        """Append the pending entries to the file."""
         with self._lock:
             lines, self._pending = self._pending, []
             if lines:
@@ -191,7 +191,8 @@ class FileStore:
             _remove_old_files(Path(self.path))
 
     def _read_new_lines(self) -> None:
-        """Read the lines that were appended since. Raises OSError where there is no file."""
+        """Read the lines that were appended since the last call. Raises OSError if there is no
+        file."""
         status = os.stat(self.path)
         if (status.st_ino, status.st_size) == (self._inode, self._read_bytes):
             return
@@ -210,7 +211,7 @@ class FileStore:
 
 
 def open_store() -> FileStore | NoStore:
-    """The store of this user; none where there can be no such file."""
+    """Open the store of this user. Where there can be no file, return a ``NoStore``."""
     chosen = os.environ.get(DIRECTORY_VARIABLE)
     if chosen == "":
         return NoStore()
@@ -225,7 +226,10 @@ def open_store() -> FileStore | NoStore:
 
 @functools.cache
 def translator_digest() -> str:
-    """A name for all that a translation depends on, but for its key."""
+    """Return a digest of everything that translations depend on, apart from their keys.
+
+    Raises FileNotFoundError if sources are missing.
+    """
     digest = hashlib.sha256()
     kind = Path(sqlglot.parser.__file__).suffix
     for fact in (version_of("sqlglot"), kind, sqlite3.sqlite_version, sys.version):
@@ -242,13 +246,13 @@ def translator_digest() -> str:
 
 
 def _require_private(status: os.stat_result, path: str) -> None:
-    """Raises PermissionError for what others than this user can write to."""
+    """Raise PermissionError for a file that other users can write to."""
     if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
         raise PermissionError(f"others can write to {path}")
 
 
 def _remove_old_files(path: Path) -> None:
-    """Remove the files of other versions, but for the last ones."""
+    """Delete the files of all but the most recent other versions."""
     with suppress(OSError):
         others = set(path.parent.glob("translations-*")) - {path}
         for old in sorted(others, key=lambda p: p.stat().st_mtime)[: -_MAX_OLD_FILES or None]:
@@ -276,16 +280,18 @@ def _to_json(value: Outcome) -> dict[str, Any]:
     return {"sql": value.sql, "names": value.names, "types": types, "used": sorted(value.databases)}
 
 
-def _from_json(told: dict[str, Any]) -> Outcome:
-    if "number" in told:
-        return StatementError(told["number"], told["message"])
-    types = tuple(_type_from_json(facts) for facts in told["types"])
+def _from_json(record: dict[str, Any]) -> Outcome:
+    if "number" in record:
+        return StatementError(record["number"], record["message"])
+    types = tuple(_type_from_json(values) for values in record["types"])
     readers = tuple(result_converter(kind) for kind in types)
-    return Translation(told["sql"], tuple(told["names"]), types, readers, frozenset(told["used"]))
+    return Translation(
+        record["sql"], tuple(record["names"]), types, readers, frozenset(record["used"])
+    )
 
 
-def _type_from_json(facts: list[Any]) -> Type:
-    known = dict(zip(_TYPE_FIELDS, facts, strict=True))
+def _type_from_json(values: list[Any]) -> Type:
+    known = dict(zip(_TYPE_FIELDS, values, strict=True))
     return Type(**{**known, "words": tuple(known["words"])})
 
 

@@ -1,4 +1,4 @@
-"""What INSERT, UPDATE, DELETE and DDL share: their target, its rows, and what is known after."""
+"""What statements that write share: their target table, its rows, and the record of changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TargetRows = list[tuple[int, dict[str, Any], list[Any]]]
 
 
 def target_database(name: str, session: SessionContext) -> str:
-    """The database that a statement writes to. Raises StatementError 1046, 1049, 1227."""
+    """Return the database that a statement writes to. Raises StatementError 1046, 1049 or 1227."""
     chosen = (name or session.database).lower()
     if not chosen:
         raise mysql_error(1046)
@@ -38,7 +38,7 @@ def target_database(name: str, session: SessionContext) -> str:
 
 
 def target_table(node: exp.Expr, session: SessionContext) -> tuple[str, Table]:
-    """The table that a statement writes to. Raises StatementError 1146 and 1288."""
+    """Return the table that a statement writes to. Raises StatementError 1146 or 1288."""
     database = target_database(node.text("db"), session)
     table = session.state.catalog.table(database, node.name)
     if table is None:
@@ -56,10 +56,10 @@ def select_target_rows(
     values: Sequence[exp.Expr],
     columns: Sequence[Column],
 ) -> TargetRows:
-    """The rows that WHERE, ORDER BY and LIMIT choose: row number, stored values, new values."""
+    """Return the rows that WHERE, ORDER BY and LIMIT select: rowid, stored values, new values."""
     _check_self_reference(tree, table.name)
-    unit = session.compile_context()
-    scope = Scope(unit, parent=root_scope(unit))
+    context = session.compile_context()
+    scope = Scope(context, parent=root_scope(context))
     source = base_table_source(table, database, tree.this.alias or table.name, scope)
     scope.sources.append(source)
     makers: list[tuple[str, Any]] = []
@@ -79,7 +79,7 @@ def select_target_rows(
         )
     own = [f"{source.alias}.{quote_identifier(c.name)}" for c in table.columns]
     shown = ", ".join([f"{source.alias}.rowid", *own, *(sql for sql, _ in makers)])
-    session.connection.attach(unit.databases)
+    session.connection.attach(context.databases)
     rows = session.connection.sqlite.execute(
         f"SELECT {shown} FROM {source.sql()}{tests} ORDER BY {', '.join(keys)}{limit_clause(tree)}"
     ).fetchall()
@@ -99,7 +99,7 @@ def select_target_rows(
 
 
 def _resolve_default(node: exp.Expr, column: Column) -> exp.Expr:
-    """``SET c = DEFAULT`` as the value it means."""
+    """Replace the value of ``SET c = DEFAULT``."""
     named = isinstance(node, (exp.Var, exp.Column)) and node.name.upper() == "DEFAULT"
     if not named:
         return node
@@ -109,7 +109,8 @@ def _resolve_default(node: exp.Expr, column: Column) -> exp.Expr:
 
 
 def _check_self_reference(tree: exp.Expr, name: str) -> None:
-    """A subquery may not read what the statement writes, but through a derived table."""
+    """Raise StatementError 1093 if a subquery reads the table that the statement writes to. A
+    derived table may read it."""
     for table in tree.find_all(exp.Table):
         above = table.parent
         if table is tree.this or table.name.lower() != name.lower():
@@ -126,7 +127,7 @@ def _check_self_reference(tree: exp.Expr, name: str) -> None:
 def record_write(
     session: SessionContext, database: str, table: Table, rows: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Take note of what was written to a table: how plain its text is now, and that it changed."""
+    """Record that rows were written to a table, and update ``Type.plain`` of its columns."""
     if not rows:
         return
     columns = tuple(_with_nocase_level(c, rows) for c in table.columns)
@@ -140,7 +141,7 @@ def record_write(
 
 
 def _rebuild_indexes(session: SessionContext, database: str, table: Table) -> None:
-    """Unique keys under the collation that the text now needs."""
+    """Create the indexes again, under the collation that the text now needs."""
     connection = session.connection.sqlite
     schema = quote_identifier(database) + "."
     names = [quote_identifier(f"{table.name}.{i.name}") for i in table.indexes]
@@ -162,7 +163,7 @@ def _with_nocase_level(column: Column, rows: Sequence[Mapping[str, Any]]) -> Col
 
 
 def record_table(session: SessionContext, database: str, table: Table, what: str) -> None:
-    """A table that is new, or changed."""
+    """Record a new or changed table."""
     state = session.state
     catalog = state.catalog.with_table(database, table, session.new_stamp())
     touched = {**state.table_changes, (database, table.name): what}
@@ -170,7 +171,7 @@ def record_table(session: SessionContext, database: str, table: Table, what: str
 
 
 def record_drop(session: SessionContext, database: str, name: str) -> None:
-    """A table that is gone; one that the episode had made leaves no trace."""
+    """Record that a table was dropped. A table that the session had created leaves no trace."""
     state = session.state
     catalog = state.catalog.without_table(database, name, session.new_stamp())
     touched = {k: v for k, v in state.table_changes.items() if k != (database, name.lower())}

@@ -1,4 +1,4 @@
-"""Aggregates that SQLite lacks."""
+"""Aggregate functions that SQLite lacks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from intercode.sql.embedded.catalog.types import DOUBLE, INT, STRING
 from intercode.sql.embedded.functions.registry import aggregate
 
 GROUP_CONCAT_MAX_BYTES = 1024
-"""group_concat_max_len: MySQL cuts what is longer."""
+"""group_concat_max_len: MySQL cuts longer results."""
 _MAX_CHARACTERS = 4 << 20
 
 
 class _VarianceAggregate:
-    """Welford's sums of a column (Knuth, The Art of Computer Programming 2, 4.2.2)."""
+    """Computes a variance by Welford's method (Knuth, The Art of Computer Programming 2, 4.2.2)."""
 
     def __init__(self) -> None:
         self.count, self.mean, self.square = 0, 0.0, 0.0
@@ -90,7 +90,7 @@ class BitXor(BitOr):
 
 @aggregate("GROUP_CONCAT", returns=STRING)
 class GroupConcat:
-    """Called with value, separator, distinct, directions, collation, and the keys to order by."""
+    """Takes value, separator, distinct, directions, collation, and the keys to order by."""
 
     def __init__(self) -> None:
         self.items: list[tuple[tuple[Any, ...], str]] = []
@@ -120,11 +120,10 @@ class GroupConcat:
     def finalize(self) -> str | None:
         if not self.items:
             return None
-        for place in reversed(range(len(self.ways))):
+        for i in reversed(range(len(self.ways))):
             self.items.sort(
-                key=lambda item: (item[0][place] is not None, item[0][place]),
-                reverse=self.ways[place] == "d",
+                key=lambda item: (item[0][i] is not None, item[0][i]),
+                reverse=self.ways[i] == "d",
             )
         text = self.glue.join(t for _, t in self.items).encode()
         return text[:GROUP_CONCAT_MAX_BYTES].decode("utf-8", "ignore")
-

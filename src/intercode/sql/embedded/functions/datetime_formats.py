@@ -27,7 +27,7 @@ WeekFunction = Callable[[dt.date, int], tuple[int, int]]
 
 
 def date_format(moment: dt.datetime, form: str, week: WeekFunction) -> str:
-    """A moment written by MySQL's format."""
+    """Format a date and time with MySQL's format codes."""
     suffix = (
         "th"
         if 10 <= moment.day % 100 <= 20
@@ -62,7 +62,8 @@ def date_format(moment: dt.datetime, form: str, week: WeekFunction) -> str:
 
 @internal("str_to_date")
 def str_to_date(text: str, form: str) -> str | None:
-    """The date, the time or both that a string holds by that format; NULL where it does not."""
+    """Parse a date, a time or both by a format. The result is NULL where the string does not
+    match."""
     seen: set[str] = set()
     pattern = ""
     at = 0
@@ -112,7 +113,7 @@ def _date_text(parts: dict[str, str]) -> str | None:
 
 
 def _time_text(parts: dict[str, str]) -> str | None:
-    """None where no time was asked for, nothing where it is none."""
+    """Return the time, None if the format has none, or an empty string if it is invalid."""
     if not any(k in parts for k in "HkhIlisSp"):
         return None
     hour = int(

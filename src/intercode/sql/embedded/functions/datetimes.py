@@ -1,4 +1,4 @@
-"""Dates and times."""
+"""Date and time functions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COMPOUND_UNITS = {
 
 
 def parse_datetime(value: Any) -> dt.datetime | None:
-    """Date and time of a value in one of MySQL's forms, None where it is no date."""
+    """Return the date and time of a value in one of MySQL's formats, or None if it is no date."""
     text = str(value)
     try:
         return dt.datetime.fromisoformat(text)
@@ -43,7 +43,7 @@ def parse_datetime(value: Any) -> dt.datetime | None:
 
 
 def _parse_time_of_day(value: Any) -> dt.datetime | None:
-    """The time of day in a value: of a moment, or of a time alone."""
+    """Return the time of day of a datetime or a time, or None."""
     text = str(value)
     if (found := parse_datetime(text)) is not None:
         return found
@@ -95,12 +95,12 @@ def as_time(value: Any) -> str | None:
 
 @internal("temporal_number")
 def temporal_number(value: str) -> int:
-    """A date as a whole number: 20230131, with the time 20230131235959."""
+    """Return a date as an integer: 20230131, or 20230131235959 with its time."""
     return int(re.sub(r"\D", "", value.partition(".")[0]))
 
 
 def datetime_text(moment: dt.datetime, with_time: bool) -> str:
-    """A moment in MySQL's form."""
+    """Return a date, or a date and time, in MySQL's format."""
     if not with_time:
         return f"{moment.year:04d}-{moment:%m-%d}"
     text = f"{moment.year:04d}-{moment:%m-%d %H:%M:%S}"
@@ -109,7 +109,7 @@ def datetime_text(moment: dt.datetime, with_time: bool) -> str:
 
 @internal("date_add")
 def date_add(base: Any, amount: Any, unit: str, sign: int) -> str | None:
-    """DATE_ADD and its like; NULL outside the years 1 to 9999."""
+    """Add an interval to a date. The result is NULL outside the years 1 to 9999."""
     text = str(base)
     moment = parse_datetime(text)
     if moment is None:
@@ -160,7 +160,7 @@ def _days_in(year: int, month: int) -> int:
 
 @internal("timestampdiff")
 def timestampdiff(unit: str, start: Any, end: Any) -> int | None:
-    """TIMESTAMPDIFF: whole units from start to end."""
+    """Return the number of whole units from start to end."""
     a, b = parse_datetime(start), parse_datetime(end)
     if a is None or b is None:
         return None
@@ -227,7 +227,7 @@ def yearweek(value: Any, mode: float = 0) -> int | None:
 
 @internal("extract")
 def extract(unit: str, value: Any) -> int | None:
-    """EXTRACT of one unit or of a range of them."""
+    """EXTRACT of one unit or of a range of units."""
     moment = _parse_time_of_day(value)
     if moment is None:
         return None

@@ -29,24 +29,24 @@ def to_decimal(value: float | int) -> Decimal:
 
 # ---------------------------------------------------------------- rounding
 @internal("round")
-def round_number(value: float, places: int, exact: int) -> float:
+def round_number(value: float, digits: int, exact: int) -> float:
     """ROUND. Exact numbers round half away from zero, doubles half to even as C's rint does."""
-    places = max(-30, min(30, int(places)))
+    digits = max(-30, min(30, int(digits)))
     if exact:
-        return float(to_decimal(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP))
-    power = 10.0 ** abs(places)
-    scaled = value / power if places < 0 else value * power
+        return float(to_decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
+    power = 10.0 ** abs(digits)
+    scaled = value / power if digits < 0 else value * power
     if not math.isfinite(scaled):
         return value
     whole = float(round(scaled))
-    return whole * power if places < 0 else whole / power
+    return whole * power if digits < 0 else whole / power
 
 
 @internal("truncate")
-def truncate(value: float, places: int, exact: int) -> float:
+def truncate(value: float, digits: int, exact: int) -> float:
     """TRUNCATE: round toward zero."""
-    places = max(-30, min(30, int(places)))
-    return float(to_decimal(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_DOWN))
+    digits = max(-30, min(30, int(digits)))
+    return float(to_decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_DOWN))
 
 
 @internal("floor")
@@ -97,10 +97,10 @@ def text_number(value: Any) -> float:
 
 
 @scalar("FORMAT", args=[NUMBER, NUMBER, OPTIONAL_TEXT], returns=ASCII_STRING)
-def format_number(value: float, places: float, *_: Any) -> str:
+def format_number(value: float, digits: float, *_: Any) -> str:
     """Return a number with commas between the thousands. The locale has no effect."""
-    places = max(0, min(30, int(places)))
-    exact = to_decimal(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
+    digits = max(0, min(30, int(digits)))
+    exact = to_decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)
     return f"{exact:,}"
 
 

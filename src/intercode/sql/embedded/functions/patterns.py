@@ -1,4 +1,4 @@
-"""LIKE and regular expressions, whose work is bounded before it begins."""
+"""LIKE and regular expressions. Their cost is bounded before they run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from intercode.sql.embedded.catalog.types import BOOL, INT
 from intercode.sql.embedded.functions.registry import ARGUMENT_TEXT, TEXT, internal, scalar
 
 MAX_REGEX_STEPS = 20_000_000
-"""Steps that a regular expression may take on one string, as estimated from its form."""
+"""Limit of the estimated steps of a regular expression on one string."""
 _CHARACTER_CLASSES = {
     "alpha": "A-Za-z", "digit": "0-9", "alnum": "A-Za-z0-9", "space": r"\s", "upper": "A-Z",
     "lower": "a-z", "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "blank": r" \t",
@@ -21,7 +21,8 @@ _CHARACTER_CLASSES = {
 
 @internal("like")
 def like(text: str, pattern: str, escape: str, collation: str) -> int:
-    """LIKE: ``%`` is any string, ``_`` any character; linear but for the number of ``%``."""
+    """LIKE: ``%`` is any string, ``_`` any character. Its time is linear apart from the number of
+    ``%``."""
     pieces = _split_pattern(pattern, escape, collation)
     subject = weights(text, collation)  # type: ignore[arg-type]
     at = 0
@@ -55,7 +56,8 @@ def _matches_at(subject: str, piece: tuple[str | None, ...], at: int) -> bool:
 def _split_pattern(
     pattern: str, escape: str, collation: str
 ) -> list[tuple[tuple[str | None, ...], bool]]:
-    """The pattern between its ``%``: characters (None: any), and whether a ``%`` stands before."""
+    """Split a pattern at its ``%``. Return each part's characters (None: any) and whether a ``%``
+    precedes it."""
     out: list[tuple[tuple[str | None, ...], bool]] = []
     piece: list[str | None] = []
     free = escaped = False
@@ -77,9 +79,10 @@ def _split_pattern(
 # ---------------------------------------------------------------- regular expressions
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str, exact: bool) -> tuple[re.Pattern[str], int]:
-    """A pattern of ICU's as one of Python's, and how often it may repeat without bound.
+    """Convert ICU's pattern to Python's. Return it and its number of unbounded repeats.
 
-    Raises StatementError 3685 for one that is wrong, our own for one whose time has no bound.
+    Raises StatementError 3685 for an invalid pattern, and an error of this engine for one whose
+    time is not bounded.
     """
     if len(pattern) > 2000:
         raise unsupported("a regular expression of more than 2000 characters")
@@ -100,10 +103,10 @@ _TOKEN = re.compile(
 
 
 def _count_unbounded_repeats(pattern: str) -> int:
-    """How many unbounded repeats a pattern has.
+    """Return how many unbounded repeats a pattern has.
 
     Raises StatementError for repeats or alternatives within a repeat, and for references: their
-    time may grow with every power of the string's length.
+    time may grow with any power of the string's length.
     """
     total = 0
     risky = [False]
@@ -159,4 +162,3 @@ def regexp_substr(text: str, pattern: str) -> str | None:
 def regexp_instr(text: str, pattern: str) -> int:
     found = _search(text, pattern)
     return found.start() + 1 if found else 0
-

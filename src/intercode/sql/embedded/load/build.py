@@ -1,8 +1,8 @@
-"""A MySQL dump becomes SQLite databases, built once and kept by the dump's content.
+"""Builds SQLite databases from a MySQL dump, once per content.
 
-One file per database, its rows in the order of InnoDB's primary keys, and ``catalog.json`` with
-what SQLite cannot tell. They are built in a folder of their own, which is renamed when it is whole;
-a lock keeps processes from building the same at once.
+Each database becomes a file whose rows are in the order of InnoDB's primary keys. ``catalog.json``
+holds what SQLite cannot describe. The files are built in a temporary folder, which is renamed when
+it is complete. A lock keeps two processes from building the same databases.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from intercode.sql.embedded.load.dump import Value, parse_insert, read_statement
 from intercode.sql.embedded.load.table_layout import store_in_key_order
 
 BUILDER_VERSION = "4"
-"""Raised whenever what is built from the same dump changes."""
+"""Version of what is built from a dump. Raise it when the result changes."""
 _IGNORED_STATEMENT = re.compile(
     r"(SET|LOCK|UNLOCK|CREATE\s+USER|GRANT|FLUSH|START|COMMIT|BEGIN|ANALYZE|DELIMITER|USE\s*$)\b"
     r"|ALTER\s+TABLE\s+\S+\s+(DISABLE|ENABLE)\s+KEYS|ALTER\s+DATABASE",
@@ -66,7 +66,8 @@ class BuiltDatabases:
 
 
 def build_databases(dump: Path) -> BuiltDatabases:
-    """The databases of a dump, built now if nobody has. Raises DataError for what is no dump."""
+    """Return the databases of a dump. They are built if they are not cached. Raises DataError for a
+    file that is no valid dump."""
     digest = _dump_digest(dump)
     folder = cache_root() / "sql" / f"{digest}-{BUILDER_VERSION}"
     if not (folder / "catalog.json").exists():
@@ -88,7 +89,7 @@ def _dump_digest(dump: Path) -> str:
 
 @contextmanager
 def _file_lock(path: Path) -> Iterator[None]:
-    """Held by one process at a time, on every system that SQLite runs on."""
+    """Hold a lock between processes, by means that SQLite has on every system."""
     with closing(sqlite3.connect(path, timeout=600, isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         yield
@@ -115,7 +116,7 @@ def _build(dump: Path, folder: Path, digest: str) -> None:
 
 
 class _DumpLoader:
-    """Executes a dump's statements."""
+    """Executes the statements of a dump."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -214,7 +215,7 @@ class _DumpLoader:
         )
 
     def finish(self, digest: str) -> Catalog:
-        """Lay every table out as it will be read."""
+        """Store every table in its final layout and return the catalog."""
         done: dict[str, dict[str, Table]] = {}
         for name, tables in sorted(self.tables.items()):
             connection = self._connections[name]

@@ -1,4 +1,4 @@
-"""Reading a MySQL dump: its statements, one by one, and the rows of its INSERTs."""
+"""Reads the statements of a MySQL dump and the rows of its INSERTs."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _VALUE = re.compile(
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a"}
 _ESCAPE_SEQUENCE = re.compile(r"\\(.)|''", re.S)
 SERVER_VERSION = 80033
-"""Conditional comments up to this version of MySQL count as code."""
+"""Conditional comments for versions up to this one count as code."""
 
 _STATEMENT_END = "\0;\0"
-"""Stands for the semicolon at a statement's end, which no text holds."""
+"""Stands for the semicolon at the end of a statement. No text contains it."""
 
 Value = str | int | float | bytes | None
 
 
 def read_statements(path: Path) -> Iterator[str]:
-    """Every statement of a dump in order, without comments; conditional ones are opened.
+    """Yield the statements of a dump, without comments and with conditional comments expanded.
 
-    The file is read line by line, so its size does not matter. Raises DataError where it cannot be
-    read or ends within a quotation.
+    The file is read line by line and can have any size. Raises DataError if it cannot be read or
+    ends inside a quotation.
     """
     try:
         with path.open(encoding="utf-8", newline="\n") as file:
@@ -62,8 +62,8 @@ def read_statements(path: Path) -> Iterator[str]:
 
 
 def _split_lexemes(text: str) -> list[str] | None:
-    """The text cut into words, quotations and ends of statements (``_END``), without comments; None
-    where a quotation or a comment is still open."""
+    """Split a text into words, quotations and ends of statements (``_STATEMENT_END``), without
+    comments. Return None if a quotation or a comment is not closed."""
     out = []
     for piece in _LEXEME.finditer(text):
         found = piece.group()
@@ -81,7 +81,7 @@ def _split_lexemes(text: str) -> list[str] | None:
 
 
 def _expand_conditional_comments(statement: str) -> Iterator[str]:
-    """A statement whose conditional comments are opened; nothing where it has no words."""
+    """Yield a statement with its conditional comments expanded, unless it is empty."""
 
     def code(match: re.Match[str]) -> str:
         return match[2] if int(match[1] or 0) <= SERVER_VERSION else " "
@@ -96,9 +96,10 @@ def _expand_conditional_comments(statement: str) -> Iterator[str]:
 
 
 def parse_insert(statement: str) -> tuple[str | None, str, list[str] | None, Iterator[list[Value]]]:
-    """Database, table, columns (None: all) and rows of an INSERT with plain values.
+    """Return the database, the table, the columns (None: all) and the rows of an INSERT of
+    literals.
 
-    Raises DataError at a value that is no literal.
+    Raises DataError for a value that is no literal.
     """
     head = _INSERT.match(statement)
     if head is None:
@@ -145,5 +146,5 @@ def _parse_value(found: re.Match[str]) -> Value:
 
 
 def unescape(text: str) -> str:
-    """A string literal's content."""
+    """Return the content of a string literal."""
     return _ESCAPE_SEQUENCE.sub(lambda m: "'" if m[1] is None else _ESCAPES.get(m[1], m[1]), text)

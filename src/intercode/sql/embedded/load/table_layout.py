@@ -1,4 +1,4 @@
-"""How a table of MySQL's lies in SQLite: its rows in the order of InnoDB's primary key."""
+"""The layout of MySQL's tables in SQLite: rows in the order of InnoDB's primary key."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ _SQLITE_TYPES = {"int": "INTEGER", "year": "INTEGER", "bytes": "BLOB"}
 
 
 def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str = "") -> Table:
-    """Move the rows of ``raw <name>`` into the table itself, in the order of the primary key, with
-    its indexes. Returns the table with what its rows tell: their number, how plain their text.
+    """Move the rows of ``raw <name>`` into the table in the order of the primary key, and create
+    its indexes.
 
-    ``schema``: of SQLite's, quoted and with a point.
+    Returns the table with its number of rows and the measured ``Type.plain`` of its columns.
+    ``schema`` is SQLite's name of the database, quoted and with a dot.
     """
     raw = schema + quote_identifier("raw " + table.name)
     columns = tuple(_with_nocase_level(connection, raw, c) for c in table.columns)
@@ -42,7 +43,7 @@ def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str
 def _with_index_statistics(
     connection: sqlite3.Connection, table: Table, target: str, rows: int
 ) -> Table:
-    """The table with how many rows share a key."""
+    """Return the table with the number of rows per key."""
     indexes = []
     for index in table.indexes:
         (column,) = _named_columns(table, index.columns[:1])
@@ -71,20 +72,19 @@ def _with_nocase_level(connection: sqlite3.Connection, raw: str, column: Column)
 
 
 def create_table_sql(table: Table, schema: str = "") -> str:
-    """SQLite's statement that makes the table."""
+    """Return SQLite's statement that creates the table."""
     key = table.rowid_key
     lines = []
     for column in table.columns:
         kind = _SQLITE_TYPES.get(column.type.kind, "REAL" if column.type.number else "TEXT")
         primary = " PRIMARY KEY" if column.name == key else ""
-        lines.append(
-            f"{quote_identifier(column.name)} {kind}{primary}{collations.collate_clause(False, column.type)}"
-        )
+        clause = collations.collate_clause(False, column.type)
+        lines.append(f"{quote_identifier(column.name)} {kind}{primary}{clause}")
     return f"CREATE TABLE {schema}{quote_identifier(table.name)} ({', '.join(lines)})"
 
 
 def create_index_sql(table: Table, schema: str = "") -> list[str]:
-    """SQLite's statements that make the table's indexes."""
+    """Return SQLite's statements that create the table's indexes."""
     out = []
     for index in table.indexes:
         if index.primary and table.rowid_key:
