@@ -1,4 +1,4 @@
-"""The authors' data, with a cache of the test's own."""
+"""The authors' data, with a cache for each test."""
 
 from __future__ import annotations
 

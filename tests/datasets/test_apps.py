@@ -1,4 +1,4 @@
-"""APPS in both of its layouts, with rows of our own: the file itself cannot be had."""
+"""APPS in both layouts, with rows written for the test."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_broken_row_is_named(tmp_path: Path, change: dict[str, str], words: st
         apps.load(path=path)
 
 
-def test_without_the_file_it_says_where_to_put_it(home: Path) -> None:
+def test_a_missing_file_is_an_error_with_its_location(home: Path) -> None:
     with pytest.raises(UsageError, match=r"put it there as apps/test\.jsonl"):
         load("apps")
 

@@ -1,4 +1,4 @@
-"""Releases of others in small become files of tasks that load and whose golds run."""
+"""Small releases of other benchmarks are converted to files whose golds run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMN = [0, [0, [0, 1, False], None]]
 
 
 def _sql(**clauses: Any) -> dict[str, Any]:
-    """A tree in Spider's form: ``SELECT Name FROM Cat`` with further clauses."""
+    """Return a tree in Spider's form: ``SELECT Name FROM Cat`` with further clauses."""
     return {
         "select": [False, [COLUMN]], "from": {"table_units": [["table_unit", 0]], "conds": []},
         "where": [], "groupBy": [], "orderBy": [], "having": [], "limit": None,

@@ -1,4 +1,4 @@
-"""InterCode-CTF in the authors' layouts: subsets, layers without solutions, what is said."""
+"""InterCode-CTF in the authors' layouts: subsets, layers without solutions, error messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HASHES = {
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout of the authors' shape, with solutions, of the test's own."""
+    """Write a small checkout in the authors' layout, with solutions."""
     folder = tmp_path / "data" / "ctf"
     rows = [{"task_id": n, "query": f"q{n}", "gold": f"flag{{{n}}}", "tags": ["A"]} for n in (0, 1)]
     rows[0]["query"] = "in lowercase"
@@ -129,7 +129,7 @@ def test_the_pinned_files_are_those_of_the_data(data_dir: Path) -> None:
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file.size, file.sha256)
 
 
-def test_what_is_said_where_it_is_not_there(
+def test_missing_data_are_an_error_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Path
 ) -> None:
     (made / "ic_ctf.json").write_text('[{"query": 3, "gold": "x"}]')

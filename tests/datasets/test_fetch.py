@@ -1,4 +1,4 @@
-"""Fetching from servers that behave, and from some that do not."""
+"""Fetching from correct and from faulty servers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.files: dict[str, bytes] = {}
         self.ranges, self.cuts, self.status = True, 0, 0
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     @property
     def url(self) -> str:
@@ -44,7 +44,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         wanted = self.headers.get("Range", "")
-        self.server.asked.append((self.path, wanted))
+        self.server.requests.append((self.path, wanted))
         body = self.server.files.get(self.path.lstrip("/"))
         if body is None or self.server.status:
             self.send_error(self.server.status or 404)
@@ -81,24 +81,24 @@ def one(server: Server) -> dict[str, Pin]:
 
 
 def _by_git(body: bytes) -> Pin:
-    """A pin that knows what git does of a file: no size."""
+    """Return a pin with Git's digest only, without a size."""
     found = hashlib.sha1(b"blob %d\0" % len(body) + body).hexdigest()
     return Pin("a/b", "c", (PinnedFile("big.sql", git_blob_sha1=found),))
 
 
 def test_a_file_of_unknown_size_is_known_by_gits_checksum(server: Server, tmp_path: Path) -> None:
     server.files["big.sql"], server.cuts = BODY, 1
-    told: list[tuple[str, int, int]] = []
+    reports: list[tuple[str, int, int]] = []
     pins = {"x": _by_git(BODY)}
-    fetch("x", server.url, tmp_path, lambda *a: told.append(a), pins=pins, retry_delay=0.01)
+    fetch("x", server.url, tmp_path, lambda *a: reports.append(a), pins=pins, retry_delay=0.01)
     assert (tmp_path / "big.sql").read_bytes() == BODY
-    assert told[-1] == ("big.sql", len(BODY), len(BODY))
-    asked = len(server.asked)
+    assert reports[-1] == ("big.sql", len(BODY), len(BODY))
+    requests = len(server.requests)
     fetch("x", server.url, tmp_path, pins=pins)
-    assert len(server.asked) == asked > 1  # it was continued, and is not asked for again
+    assert len(server.requests) == requests > 1  # it was continued, and is not requested again
 
 
-def test_another_file_of_unknown_size_is_not_kept(server: Server, tmp_path: Path) -> None:
+def test_a_wrong_file_of_unknown_size_is_not_stored(server: Server, tmp_path: Path) -> None:
     server.files["big.sql"] = BODY + b"x"
     with pytest.raises(DataError, match="expected git's sha1"):
         fetch("x", server.url, tmp_path, pins={"x": _by_git(BODY)})
@@ -111,13 +111,13 @@ def test_files_arrive_and_are_not_fetched_again(server: Server, tmp_path: Path) 
     for _ in range(2):
         root = fetch("mine", server.url + "/", tmp_path / "d", lambda *a: seen.append(a), pins=pins)
     assert {p: (root / p).read_bytes() for p in server.files} == server.files
-    assert len(server.asked) == 3
+    assert len(server.requests) == 3
     assert seen[-1] == ("empty", 0, 0)
     assert ("a/big", len(BODY), len(BODY)) in seen
     (root / "b/c/small").write_bytes(b"y\n")
     fetch("mine", server.url, root, pins=pins)
     assert (root / "b/c/small").read_bytes() == b"x\n"
-    assert [path for path, _ in server.asked[3:]] == ["/b/c/small"]
+    assert [path for path, _ in server.requests[3:]] == ["/b/c/small"]
     assert not list(root.rglob("*.part"))
 
 
@@ -130,7 +130,7 @@ def test_a_cut_connection_is_taken_up_again(
     assert (tmp_path / "a/big").read_bytes() == BODY
     half, more = len(BODY) // 2, len(BODY) * 3 // 4
     resumed = [f"bytes={half}-", f"bytes={more if ranges else half}-"]
-    assert [wanted for _, wanted in server.asked] == ["", *resumed]
+    assert [wanted for _, wanted in server.requests] == ["", *resumed]
 
 
 def test_a_later_run_goes_on_where_the_first_gave_up(
@@ -142,7 +142,7 @@ def test_a_later_run_goes_on_where_the_first_gave_up(
     have = (tmp_path / "a/big.part").stat().st_size
     assert have == len(BODY) - len(BODY) // 16
     fetch("mine", server.url, tmp_path, pins=one)
-    assert server.asked[-1] == ("/a/big", f"bytes={have}-")
+    assert server.requests[-1] == ("/a/big", f"bytes={have}-")
     assert (tmp_path / "a/big").read_bytes() == BODY
 
 
@@ -191,7 +191,7 @@ def test_servers_that_refuse(server: Server, one: dict[str, Pin], tmp_path: Path
 def test_what_was_fetched_is_what_load_reads(
     server: Server, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The real task files with their real checksums, and scripts of the test's own."""
+    """Serve the real task files with their real digests, and scripts written for the test."""
     pin = load_pins()["nl2bash"]
     real = tuple(f for f in pin.files if f.path.endswith(".json"))
     folder = data_dir if (data_dir / "nl2bash").is_dir() else data_dir / "data"

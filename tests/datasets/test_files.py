@@ -1,4 +1,4 @@
-"""Datasets from files, and what is said about broken ones."""
+"""Datasets from files, and the errors for broken ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_all_fields(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text", "message"),
     [
         ("a.json", '[\n{"query": "q",\n]', "a.json, line 3"),
         ("a.json", '{"query": "q"}', "expected a list"),
@@ -74,10 +74,10 @@ def test_all_fields(tmp_path: Path) -> None:
         ("a.csv", "query,gold\nq,g,h\n", "a.csv, line 2"),
     ],
 )
-def test_faults_name_their_place(tmp_path: Path, name: str, text: str, says: str) -> None:
+def test_errors_name_file_and_line(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         load(write(tmp_path / name, text))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_absent_and_binary(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Capture-the-Flag tasks of one's own, in a file."""
+"""Capture-the-Flag tasks in a user's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading Harbor's task directories."""
+"""Loading Harbor's task directories."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_files_of_this_machine_are_no_image_of_a_task(tmp_path: Path, name: str)
         ({"instruction.md": "\n"}, "is empty"),
     ],
 )
-def test_what_is_broken_or_not_to_be_had_is_told(
+def test_broken_and_unsupported_tasks_are_errors(
     tmp_path: Path, files: dict[str, str], message: str
 ) -> None:
     folder = write_task(tmp_path / "t", **files)
@@ -99,7 +99,7 @@ def test_what_is_broken_or_not_to_be_had_is_told(
         load(f"harbor:{folder}")
 
 
-def test_tasks_that_cannot_be_played_are_left_out_when_asked(tmp_path: Path) -> None:
+def test_skip_leaves_unplayable_tasks_out(tmp_path: Path) -> None:
     broken = {"a": {}, "b": {"task.toml": "[[steps]]"}, "c": {"tests__test.sh": ""}}
     for name, files in broken.items():
         write_task(tmp_path / "set" / name, **files)
@@ -119,7 +119,7 @@ def test_a_task_directory_alone_is_known_by_what_is_in_it(tmp_path: Path) -> Non
         load(str(folder))
 
 
-def test_places_without_tasks(tmp_path: Path) -> None:
+def test_paths_without_tasks(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no directory"):
         load(f"harbor:{tmp_path}/absent")
     with pytest.raises(UsageError, match=r"a directory with a task\.toml"):

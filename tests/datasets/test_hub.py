@@ -1,4 +1,4 @@
-"""Datasets of the hub, by its own client from a server on loopback."""
+"""Datasets of the Hugging Face hub, read by its client from a local server."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def address(hub: Hub) -> Iterator[str]:
 
 
 def loaded(address: str, home: Path, *specs: str, **variables: str) -> list[Any]:
-    """What a fresh process loads, which has a cache of the client's own."""
+    """Return what a new process with an empty cache of the client loads."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))}
     environment |= {"HF_ENDPOINT": address, "HF_HOME": str(home), **variables}
     run = subprocess.run(
@@ -78,17 +78,17 @@ def loaded(address: str, home: Path, *specs: str, **variables: str) -> list[Any]
 
 @pytest.mark.slow
 def test_splits_revisions_and_columns(hub: Hub, address: str, tmp_path: Path) -> None:
-    place, names = "hub:someone/plain", "query=question&gold=answer"
+    spec, names = "hub:someone/plain", "query=question&gold=answer"
     (tmp_path / "rows.py").write_text(
         "def upper(row):\n    return {'query': row['question'].upper(), 'gold': row['answer']}\n"
     )
     train, test, first, again, made = loaded(
         address, tmp_path,
-        f"{place}?split=train&{names}",
-        f"{place}?split=test&{names}&environment=sql&image=recipe:x",
-        f"{place}@v1?{names}",
-        f"{place}@{Hub.commit(hub.datasets['someone/plain']['v1'])}?{names}",
-        f"{place}@v1?preprocess={tmp_path}/rows.py:upper",
+        f"{spec}?split=train&{names}",
+        f"{spec}?split=test&{names}&environment=sql&image=recipe:x",
+        f"{spec}@v1?{names}",
+        f"{spec}@{Hub.commit(hub.datasets['someone/plain']['v1'])}?{names}",
+        f"{spec}@v1?preprocess={tmp_path}/rows.py:upper",
     )  # fmt: skip
     commit = Hub.commit(hub.datasets["someone/plain"]["main"])
     assert train == [

@@ -1,4 +1,4 @@
-"""MBPP: its splits, and which name the tests of a task call."""
+"""MBPP: its splits, and the entry points of its tasks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROW = {
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Rows of the test's own in place of the data, in the layout of the authors' repository."""
+    """Write rows of the test in the layout of the authors' repository."""
 
     def write(*rows: object) -> None:
         folder = tmp_path / "data" / "python" / "mbpp"
@@ -69,7 +69,7 @@ def test_every_test_calls_the_entry_and_no_text_has_carriage_returns(data: Path)
     assert Counter(bool(t.data["setup"]) for t in tasks)[True] == 2
 
 
-def test_classes_that_the_tests_need_are_told(data: Path) -> None:
+def test_the_prompt_names_classes_that_the_tests_need(data: Path) -> None:
     tasks = {t.id: t for t in load("mbpp").tasks}
     assert tasks["mbpp/601"].data["entry"] == "max_chain_length"
     assert tasks["mbpp/601"].data["notes"].endswith("and class Pair.")
@@ -102,7 +102,7 @@ def test_a_broken_row_is_named(written: Any, change: dict[str, object], words: s
         load("mbpp")
 
 
-def test_without_the_data_it_says_how_to_get_them(
+def test_missing_data_are_an_error_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""NL2Bash in the authors' layouts, its subsets, and what is said when it is not there."""
+"""NL2Bash in the authors' layouts, its subsets, and the error for missing data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZES = {"fs_1": 60, "fs_2": 53, "fs_3": 60, "fs_4": 27}
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout of the authors' shape with tasks and scripts of the test's own."""
+    """Write a small checkout in the authors' layout, with tasks and scripts."""
     tasks, scripts = tmp_path / "data" / "nl2bash", tmp_path / "docker" / "bash_scripts"
     tasks.mkdir(parents=True)
     scripts.mkdir(parents=True)
@@ -53,7 +53,7 @@ def test_subsets(data: Path, name: str) -> None:
         assert kind == ("tar" if path.suffix == ".tar" else "script")
 
 
-def test_hash_tells_subsets_apart_and_stays(data: Path) -> None:
+def test_the_hash_is_stable_and_differs_between_subsets(data: Path) -> None:
     hashes = [load(f"nl2bash:{name}").hash for name in SIZES]
     assert len({*hashes, load("nl2bash").hash}) == 5
     assert load("nl2bash").hash == "d44f6824609a1e0c"
@@ -95,7 +95,7 @@ def test_verified(made: Path) -> None:
     assert dataset.tasks[1].golds == ("echo 1;pwd", "echo other")
     path.write_text(json.dumps({**listing, "hash": dataset.hash}))
     assert nl2bash.load("verified", verified=path) == dataset
-    for change, says in [
+    for change, message in [
         ({"hash": "0" * 16}, dataset.hash),
         ({"exclude": {}}, "neither included nor excluded"),
         ({"include": {"nl2bash/fs_9/0": {}}}, "not a task"),
@@ -103,11 +103,11 @@ def test_verified(made: Path) -> None:
         ({"include": []}, "'include' must be an object"),
     ]:
         path.write_text(json.dumps({**listing, **change}))
-        with pytest.raises(DataError, match=says):
+        with pytest.raises(DataError, match=message):
             nl2bash.load("verified", verified=path)
 
 
-def test_names_and_places_that_are_wrong(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_names_and_paths(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownNameError, match=r"did you mean 'fs_1'.*fs_1, fs_2, fs_3, fs_4"):
         load("nl2bash:fs1")
     with pytest.raises(UnknownNameError, match="did you mean 'nl2bash'"):

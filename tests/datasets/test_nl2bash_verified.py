@@ -1,4 +1,4 @@
-"""The packaged list of sound tasks: whole, as documented, and true on the image."""
+"""The packaged list of verified NL2Bash tasks: complete and right on the image."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_task_is_listed_once_with_a_reason() -> None:
     assert all(len(reason) > 10 for reason in LISTING["exclude"].values())
 
 
-def test_the_audit_says_the_same() -> None:
+def test_the_audit_agrees_with_the_list() -> None:
     text = AUDIT.read_text(encoding="utf-8")
     assert f"`{LISTING['hash']}`" in text
     rows = dict(re.findall(r"^\| (\d/\d+) \| ([\w -]+) \|", text, re.MULTILINE))
@@ -56,7 +56,7 @@ def test_the_subset_loads_with_its_hash(data: None) -> None:
 @pytest.mark.nl2bash
 @pytest.mark.rootfs
 @pytest.mark.slow
-def test_every_gold_is_proven_on_the_image(data: None) -> None:
+def test_every_gold_scores_1_on_the_image(data: None) -> None:
     image = requirements.image("nl2bash")
     report = check("nl2bash:verified", image=image)
     assert report.faults == ()

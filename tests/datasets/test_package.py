@@ -1,4 +1,4 @@
-"""Task packages: a directory whose task.toml says what its rows are played on and scored with."""
+"""Task packages: their settings, defaults and errors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ROWS = """\
 """
 
 
-def made(folder: Path, told: str = "", rows: str = ROWS, **files: str) -> Dataset:
-    """The dataset of a package with this task.toml, these rows and these further files."""
+def made(folder: Path, settings: str = "", rows: str = ROWS, **files: str) -> Dataset:
+    """Return the dataset of a package with this task.toml, these rows and these further files."""
     folder.mkdir(exist_ok=True)
-    (folder / "task.toml").write_text(told)
+    (folder / "task.toml").write_text(settings)
     (folder / "tasks.jsonl").write_text(rows)
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_text(text)
@@ -36,7 +36,7 @@ def test_an_empty_task_toml_is_enough(tmp_path: Path) -> None:
 
 def test_everything_that_a_package_may_say(tmp_path: Path) -> None:
     (tmp_path / "more.csv").write_text("question,gold\nsay one,echo one\nskip me,true\n")
-    told = """
+    settings = """
 description = "Some words"
 environment = "bash"
 tasks = "more.csv"
@@ -56,7 +56,7 @@ def row(row):
     return {"query": row.pop("question").upper(), **row, "extra": row["cwd"]}
 def score(task, agent, gold): ...
 """
-    dataset = made(tmp_path, told, judge_py=hook)
+    dataset = made(tmp_path, settings, judge_py=hook)
     (task,) = dataset.tasks
     assert (task.query, task.cwd, task.data) == ("SAY ONE", "/work", {"extra": "/work"})
     assert (task.probe, task.probe_paths) == ("echo here", ("/work",))
@@ -66,7 +66,7 @@ def score(task, agent, gold): ...
 
 
 @pytest.mark.parametrize(
-    ("told", "file", "image"),
+    ("settings", "file", "image"),
     [
         ("", "recipe.toml", "recipe:{}/recipe.toml"),
         ("", "Dockerfile", "dockerfile:{}/Dockerfile"),
@@ -78,10 +78,10 @@ def score(task, agent, gold): ...
     ],
 )
 def test_the_image_is_one_beside_it_or_any(
-    tmp_path: Path, told: str, file: str, image: str
+    tmp_path: Path, settings: str, file: str, image: str
 ) -> None:
     (tmp_path / file).write_text("")
-    assert made(tmp_path, told).image.rstrip("/.") == image.format(tmp_path)
+    assert made(tmp_path, settings).image.rstrip("/.") == image.format(tmp_path)
 
 
 def test_a_probe_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_probe_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("told", "rows", "says"),
+    ("settings", "rows", "message"),
     [
         ("imgae = 'host'", ROWS, "did you mean 'image'"),
         ("image = 'no.such'", ROWS, "'no.such' is neither a file in"),
@@ -107,11 +107,11 @@ def test_a_probe_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None
         ("[defaults]\nprobe = 'ls'", '{"query": "q", "flag": "f"}', "not 'ctf'"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(
-    tmp_path: Path, told: str, rows: str, says: str
+def test_errors_name_the_fault_and_the_file(
+    tmp_path: Path, settings: str, rows: str, message: str
 ) -> None:
-    with pytest.raises(UsageError, match=says):
-        made(tmp_path, told, rows)
+    with pytest.raises(UsageError, match=message):
+        made(tmp_path, settings, rows)
 
 
 def test_a_directory_of_harbor_s_is_named_as_such(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Parquet files, and columns of other names."""
+"""Parquet files, and columns with other names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python tasks in a file of the user's own."""
+"""Python tasks in a user's file."""
 
 from __future__ import annotations
 

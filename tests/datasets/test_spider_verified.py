@@ -1,4 +1,4 @@
-"""The packaged list of sound Spider tasks: whole, as documented, and true on both engines."""
+"""The packaged list of verified Spider tasks: complete and right on both engines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_task_is_listed_once_with_a_reason() -> None:
     assert all(re.fullmatch(r"[\w-]+(, [\w-]+)*", why) for why in LISTING["exclude"].values())
 
 
-def test_the_audit_says_the_same() -> None:
+def test_the_audit_agrees_with_the_list() -> None:
     text = AUDIT.read_text(encoding="utf-8")
     assert f"`{LISTING['hash']}`" in text
     assert f"**{len(LISTING['include'])} of 1034 tasks are sound.**" in text
@@ -51,7 +51,7 @@ def test_the_subset_loads_with_its_hash(data: None) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["embedded", pytest.param("mysql", marks=pytest.mark.mysql)])
-def test_every_gold_is_proven(data: None, engine: str) -> None:
+def test_every_gold_scores_1(data: None, engine: str) -> None:
     report = check("spider:verified", env_options={"engine": engine})
     assert report.faults == ()
     assert len(report.fingerprints) == report.tasks == len(LISTING["include"])

@@ -1,4 +1,4 @@
-"""The starter suite as data. That its golds score 1 is proved by ``intercode check starter``."""
+"""The Bash starter suite. `intercode check starter` verifies that its golds score 1."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def tasks(cache: Path) -> tuple[Task, ...]:
         return suites.load().tasks
 
 
-def picture(root: Path) -> dict[str, tuple[int, int, bytes | str]]:
-    """Mode, time in nanoseconds and content of everything below (and at) ``root``."""
+def listing(root: Path) -> dict[str, tuple[int, int, bytes | str]]:
+    """Return mode, time in nanoseconds and content of ``root`` and everything below it."""
     found: dict[str, tuple[int, int, bytes | str]] = {}
     for path in [root, *sorted(root.rglob("*"))]:
         info = path.lstat()
@@ -56,12 +56,12 @@ def test_two_builds_are_equal_whatever_the_umask(tmp_path: Path) -> None:
         bash_starter.build(tmp_path / "b")
     finally:
         os.umask(before)
-    assert picture(tmp_path / "a") == picture(tmp_path / "b")
+    assert listing(tmp_path / "a") == listing(tmp_path / "b")
 
 
 def test_the_tree_holds_what_the_tasks_are_about(tasks: tuple[Task, ...]) -> None:
     root = tasks[0].files[0].path
-    seen = picture(root)
+    seen = listing(root)
     assert stat.S_IMODE(seen["."][0]) == 0o755
     assert sorted(p.name for p in root.iterdir()) == ["data", "home", "srv"]
     modes = {stat.S_IMODE(mode) for mode, _, _ in seen.values()}
@@ -148,9 +148,7 @@ def test_golds_are_bash_and_need_only_the_usual_programs(tasks: tuple[Task, ...]
         assert (done.returncode, done.stderr) == (0, b""), task.id
 
 
-def test_the_dataset_says_that_it_is_not_comparable(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_dataset_is_marked_not_comparable(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(cache))
     first, again = suites.load("bash"), suites.load()
     assert (first.name, first.environment, first.image) == ("starter:bash", "bash", "host")
@@ -176,7 +174,7 @@ def test_processes_that_load_at_once_share_one_whole_tree(tmp_path: Path) -> Non
     [path] = paths
     assert [p.name for p in (tmp_path / "starter").iterdir()] == [Path(path).name]
     bash_starter.build(tmp_path / "reference")
-    assert picture(Path(path)) == picture(tmp_path / "reference")
+    assert listing(Path(path)) == listing(tmp_path / "reference")
 
 
 def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:

@@ -1,5 +1,4 @@
-"""The starter tasks in JavaScript, C and Java as data; that their golds score 1 in a box and doing
-nothing does not is proved by ``intercode check``, see tests/runner/test_code_check.py."""
+"""The Code starter suite in JavaScript, C and Java. `intercode check` verifies its golds."""
 
 from __future__ import annotations
 
@@ -46,8 +45,8 @@ def test_tests_are_several_stay_hidden_and_differ(tasks: tuple[Task, ...]) -> No
             assert example in task.query and example not in [t["input"] for t in tests], task.id
 
 
-def test_what_the_references_say_is_checked_by_hand(tasks: tuple[Task, ...]) -> None:
-    """One value of each, worked out on paper."""
+def test_references_agree_with_values_computed_by_hand(tasks: tuple[Task, ...]) -> None:
+    """Compares one value of each reference with one computed by hand."""
     wanted = {
         "javascript/evaluate": (["2*-(3-5)*1.5"], 6),
         "javascript/compare-versions": (["1.0.0-alpha.beta", "1.0.0-alpha.1"], 1),

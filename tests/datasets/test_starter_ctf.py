@@ -1,4 +1,4 @@
-"""The Capture-the-Flag starter tasks: drawn from the seed, the same everywhere, solved by golds."""
+"""The Capture-the-Flag starter suite: instances depend on the seed alone, golds solve them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from intercode.datasets.ctf.starter.challenge import SeededRandom, stored_zlib
 FLAG = re.compile(r"flag\{[a-z]+_[a-z]+_[0-9a-f]{16}\}")
 IDS = sorted(starter.CHALLENGES)
 GIVEN_AWAY = {"unlisted", "behind", "permissions", "history", "trail"}
-"""Tasks about finding the right one of many places; in the others no file holds the flag as is."""
+"""Tasks in which a file holds the flag as plain text, among many others."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_there_are_enough_of_several_kinds(tasks: dict[str, Task]) -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_a_task_is_drawn_from_its_seed_and_nothing_else(name: str, tasks: dict[str, Task]) -> None:
+def test_an_instance_depends_on_the_seed_alone(name: str, tasks: dict[str, Task]) -> None:
     task = tasks[name]
     first, again, other = (starter.instantiate(task, seed) for seed in (11, 11, 12))
     assert first == again
@@ -59,17 +59,17 @@ def test_a_task_is_drawn_from_its_seed_and_nothing_else(name: str, tasks: dict[s
     assert first.flag not in task.query + str(task.gold)
 
 
-def test_the_drawn_files_are_known(tasks: dict[str, Task]) -> None:
-    """What a seed gives may not change between releases, or old episodes do not come again."""
-    drawn = starter.instantiate(tasks["starter/ctf/numbers"], 1)
-    assert drawn.flag == SeededRandom("starter/ctf/numbers:1").flag()
-    assert drawn.flag == "flag{pepper_cedar_9634815c88b1182b}"
+def test_the_files_of_a_seed_are_stable(tasks: dict[str, Task]) -> None:
+    """The files of a seed must not change between releases, so that episodes can be repeated."""
+    instance = starter.instantiate(tasks["starter/ctf/numbers"], 1)
+    assert instance.flag == SeededRandom("starter/ctf/numbers:1").flag()
+    assert instance.flag == "flag{pepper_cedar_9634815c88b1182b}"
 
 
 @pytest.mark.slow
 @pytest.mark.sandbox
 def test_golds_print_what_is_then_the_flag(tasks: dict[str, Task]) -> None:
-    """With one seed here; `intercode check starter:ctf` plays each twice and noop as well."""
+    """This test uses one seed; `intercode check starter:ctf` runs each gold twice."""
     wrong = []
     with intercode.make("ctf", "starter:ctf", timeout=60.0) as env:
         for name in IDS:

@@ -1,5 +1,4 @@
-"""The Python starter tasks as data; that their golds score 1 is proved by ``intercode check``, and
-here by running them with this interpreter."""
+"""The Python starter suite. `intercode check` verifies its golds in a sandbox, these tests here."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def test_a_query_names_what_is_to_be_defined_and_shows_no_test(tasks: tuple[Task
 def test_the_golds_pass_and_nothing_passes_without_them(
     tasks: tuple[Task, ...], tmp_path: Path
 ) -> None:
-    """All in one interpreter, each in a namespace of its own; a line for every test that fails."""
+    """Run all solutions in one interpreter with separate namespaces; print failed tests."""
     program = """
 import json, os, sys
 for gold, setup, tests in json.load(sys.stdin):
@@ -69,10 +68,10 @@ for gold, setup, tests in json.load(sys.stdin):
         [sys.executable, "-c", program], input=json.dumps(rows), cwd=home, text=True,
         capture_output=True, check=True, env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
-    told = done.stdout.splitlines()
-    assert [line for line in told if line.startswith("True")] == []
-    assert told.count("passed True") == sum(len(t.data["tests"]) for t in tasks)
-    assert told.count("passed False") == 0
+    error = done.stdout.splitlines()
+    assert [line for line in error if line.startswith("True")] == []
+    assert error.count("passed True") == sum(len(t.data["tests"]) for t in tasks)
+    assert error.count("passed False") == 0
 
 
 def test_the_files_lie_where_the_tasks_are_played(tasks: tuple[Task, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The SQL starter tasks: many, graded, on two databases; that golds hold, `check` proves."""
+"""The SQL starter suite. `intercode check` verifies its golds."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def test_they_play_on_databases_that_the_dump_makes(tasks: tuple[Task, ...]) -> 
         assert words & set(known[str(task.group)]), task.id
 
 
-def test_an_order_is_asked_for_where_the_gold_has_one(tasks: tuple[Task, ...]) -> None:
-    said = r"first|order|largest|heaviest|newest|oldest|longest|earliest"
+def test_queries_ask_for_an_order_where_the_gold_has_one(tasks: tuple[Task, ...]) -> None:
+    query_text = r"first|order|largest|heaviest|newest|oldest|longest|earliest"
     for task in tasks:
         if has_order_by(str(task.gold)):
-            assert re.search(said, task.query), task.id
+            assert re.search(query_text, task.query), task.id
 
 
 def test_the_environment_asks_for_its_own_starter_tasks() -> None:

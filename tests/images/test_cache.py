@@ -1,4 +1,4 @@
-"""Unpacked once, whole or not at all, by however many processes."""
+"""Trees are unpacked once and atomically, by any number of processes."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def hang(root: Path) -> None:
 
 
 def test_many_processes_fill_once_and_see_the_whole(tmp_path: Path) -> None:
-    asking = [SPAWN.Process(target=ask, args=(tmp_path,)) for _ in range(6)]
-    for process in asking:
+    waiting = [SPAWN.Process(target=ask, args=(tmp_path,)) for _ in range(6)]
+    for process in waiting:
         process.start()
-    for process in asking:
+    for process in waiting:
         process.join(20)
-    assert [p.exitcode for p in asking] == [0] * 6
+    assert [p.exitcode for p in waiting] == [0] * 6
     assert (tmp_path / "layers" / "fills").read_text() == "x"
 
 

@@ -1,4 +1,4 @@
-"""The image of InterCode-CTF: one list of packages for both back ends, and links."""
+"""The InterCode-CTF image: one list of packages for both back ends, and links."""
 
 from __future__ import annotations
 

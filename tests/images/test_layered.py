@@ -1,4 +1,4 @@
-"""Layers over each other: whiteouts, replacements, links on the way, and what is refused."""
+"""Stacked layers: whiteouts, replacements, links, and refused entries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Stack = Callable[..., Path]
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Stack:
-    """Lays layers (lists of entries) over each other in a tree; beside it lies a secret."""
+    """Writes layers (lists of entries) into a tree that has a secret file beside it."""
 
     def stack(*layers: list[Entry]) -> Path:
         root = tmp_path / "box" / "root"
@@ -43,15 +43,13 @@ LOWER = [
 ]  # fmt: skip
 
 
-def test_a_whiteout_removes_what_is_below(stack: Stack) -> None:
+def test_a_whiteout_removes_files_of_lower_layers(stack: Stack) -> None:
     root = stack(LOWER, [entry("a/.wh.x"), entry("a/.wh.sub"), entry(".wh.top"), entry(".wh.no")])
     assert listing(root) == {"a", "a/y"}
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_an_opaque_directory_hides_what_is_below_and_not_what_comes_with_it(
-    stack: Stack, order: int
-) -> None:
+def test_an_opaque_directory_hides_lower_layers_but_not_its_own(stack: Stack, order: int) -> None:
     upper = [
         entry("a/.wh..wh..opq"), entry("a/new", content=b"n"), directory("a/sub"),
         entry("a/sub/own", content=b"o"),
@@ -61,14 +59,14 @@ def test_an_opaque_directory_hides_what_is_below_and_not_what_comes_with_it(
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_whiteout_spares_what_its_own_layer_brings(stack: Stack, order: int) -> None:
+def test_a_whiteout_does_not_affect_its_own_layer(stack: Stack, order: int) -> None:
     upper = [entry("a/.wh.x"), entry("a/x", content=b"new"), entry("a/.wh.sub"), directory("a/sub")]
     root = stack(LOWER, upper[::order])
     assert (root / "a/x").read_text() == "new"
     assert listing(root) == {"a", "a/x", "a/y", "a/sub", "top"}
 
 
-def test_an_entry_replaces_whatever_is_below(stack: Stack) -> None:
+def test_an_entry_replaces_files_of_lower_layers(stack: Stack) -> None:
     root = stack(
         LOWER,
         [entry("a/sub", content=b"file"), directory("top"), entry("top/in", content=b"in")],
@@ -79,14 +77,14 @@ def test_an_entry_replaces_whatever_is_below(stack: Stack) -> None:
     assert ((root / "a/x").read_text(), (root / "a/y").read_text()) == ("y", "other")
 
 
-def test_a_directory_keeps_what_is_below_and_takes_the_last_mode_and_time(stack: Stack) -> None:
+def test_a_directory_merges_layers_and_takes_the_last_mode_and_time(stack: Stack) -> None:
     root = stack(LOWER, [entry("a", tarfile.DIRTYPE, mode=0o750, mtime=5), entry("a/n")])
     assert listing(root) == {"a", "a/x", "a/y", "a/sub", "a/sub/z", "a/n", "top"}
     assert (root / "a").stat().st_mode & 0o777 == 0o750 and (root / "a").stat().st_mtime == 5
 
 
 def test_links_on_the_way_stay_inside(stack: Stack) -> None:
-    """As an engine does that unpacks with the image as its root."""
+    """Engines do the same, as they unpack with the image as the root."""
     root = stack(
         [directory("usr/bin"), link("bin", "usr/bin"), link("abs", "/usr"), link("up", "../../..")],
         [entry("bin/tool", content=b"t"), entry("abs/lib/so", content=b"s"), entry("up/flat")],
@@ -118,7 +116,7 @@ def test_what_is_made_harmless(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entries", "says"),
+    ("entries", "message"),
     [
         ([entry("../escaped", content=b"x")], "is outside the tree"),
         ([entry("a/../../escaped", content=b"x")], "is outside the tree"),
@@ -141,10 +139,10 @@ def test_what_is_made_harmless(stack: Stack) -> None:
     ],
 )
 def test_hostile_layers_are_refused(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch, entries: list[Entry], says: str
+    stack: Stack, monkeypatch: pytest.MonkeyPatch, entries: list[Entry], message: str
 ) -> None:
     monkeypatch.setenv("INTERCODE_IMAGE_LIMIT", "30K")
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         stack(LOWER, entries)
 
 

@@ -1,4 +1,4 @@
-"""What the cache gives back, and what it must not."""
+"""What pruning the cache removes, and what it must not remove."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 def unpacked_elsewhere(spec: str, cache: Path) -> None:
-    """Have another process unpack it, which then ends: nothing here uses it."""
+    """Unpack an image in another process, which then ends, so that nothing uses it."""
     command = [sys.executable, "-c", USER, spec, str(cache)]
     subprocess.run(command, stdin=subprocess.DEVNULL, check=True, timeout=60)
 
@@ -47,7 +47,7 @@ def trees(cache: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_what_a_killed_process_left_may_be_deep(cache: Path) -> None:
-    """Deeper than a path is long, and than Python calls itself."""
+    """The tree is deeper than the limits on paths and on Python's recursion."""
     half = cache / "built" / "name.half-x"
     half.mkdir(parents=True)
     (half / "file").write_bytes(b"x" * 5000)
@@ -66,8 +66,8 @@ def test_trees_of_live_processes_stay(tmp_path: Path, cache: Path) -> None:
         assert user.stdout is not None
         root = Path(user.stdout.readline().strip())
         assert prune.prune(cache, everything=True).trees == 0
-        kept = prune.remove_image(cache, spec)
-        assert kept is not None and kept.trees == 0 and (root / "a").is_file()
+        stored = prune.remove_image(cache, spec)
+        assert stored is not None and stored.trees == 0 and (root / "a").is_file()
     finally:
         user.kill()
         user.communicate(timeout=20)
@@ -77,7 +77,7 @@ def test_trees_of_live_processes_stay(tmp_path: Path, cache: Path) -> None:
     assert [p.name for p in (cache / "layers").iterdir()] == [], "locks without a tree go as well"
 
 
-def test_images_go_only_when_told_and_when_they_can_come_again(tmp_path: Path, cache: Path) -> None:
+def test_prune_all_removes_only_reproducible_images(tmp_path: Path, cache: Path) -> None:
     spec = f"docker-archive:{IMAGE.docker_archive(tmp_path / 'a.tar')}"
     other = f"oci:{Saved([layer(entry('b'))]).oci(tmp_path / 'b')}"
     for one in (spec, other):
@@ -95,7 +95,7 @@ def test_images_go_only_when_told_and_when_they_can_come_again(tmp_path: Path, c
 
 
 def test_what_was_left_half_made(cache: Path) -> None:
-    """Halves of the dead go; one that somebody is at stays."""
+    """Unfinished entries of ended processes are removed, those of live processes stay."""
     for name in ("layers", "blobs", "built", "images", "images/engines", "digests"):
         (cache / name).mkdir(parents=True, exist_ok=True)
     key, other = "k" * 32, "o" * 32
@@ -130,13 +130,13 @@ def test_who_waits_for_a_lock_that_is_removed_gets_the_new_one(tmp_path: Path) -
         assert path.exists()
 
 
-def test_kept_under_a_name(tmp_path: Path, cache: Path) -> None:
+def test_import_under_a_name(tmp_path: Path, cache: Path) -> None:
     path = IMAGE.docker_archive(tmp_path / "a.tar")
     first = resolve(f"docker-archive:{path}", cache)
-    kept = saved_images.import_image(first, "my/tool-1.0", cache)
+    stored = saved_images.import_image(first, "my/tool-1.0", cache)
     path.unlink()
     found = resolve("image:my/tool-1.0", cache)
-    assert found == kept and (found.env, found.cwd) == ({"A": "1"}, "/w")
+    assert found == stored and (found.env, found.cwd) == ({"A": "1"}, "/w")
     assert found.root == first.root
     with pytest.raises(UsageError, match=r"no image is imported as 'other' .*image:my/tool-1.0"):
         resolve("image:other", cache)

@@ -1,4 +1,4 @@
-"""Recipes and the faults they can have."""
+"""Packaged recipes and their errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_packaged_recipe_is_pinned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "lock", "kind", "says"),
+    ("text", "lock", "kind", "message"),
     [
         ("suite =", "", ConfigError, "not valid TOML"),
         (GOOD + "suit = 1", "", UnknownNameError, "did you mean 'suite'"),
@@ -37,6 +37,6 @@ def test_the_packaged_recipe_is_pinned() -> None:
         (GOOD, "bash=5.2\nlibc6", ConfigError, "'libc6' in the lock"),
     ],
 )
-def test_faults(text: str, lock: str, kind: type[InterCodeError], says: str) -> None:
-    with pytest.raises(kind, match=says):
+def test_faults(text: str, lock: str, kind: type[InterCodeError], message: str) -> None:
+    with pytest.raises(kind, match=message):
         packaged.parse_recipe("mine", text, lock)

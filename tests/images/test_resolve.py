@@ -1,4 +1,4 @@
-"""What names an image or a layer, and where its tree lies."""
+"""Specifications of images and layers, and the location of their trees."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_host_and_recipes(cache: Path, archive: Path) -> None:
 
 
 def test_what_is_no_image(tree: Path, archive: Path, cache: Path) -> None:
-    for spec, says in [
+    for spec, message in [
         ("debian:12", "host, dir:/path, tar:/path.tar, recipe:NAME, docker-archive:"),
         ("", "is not an image"),
         ("tar:", "is not an image"),
@@ -100,7 +100,7 @@ def test_what_is_no_image(tree: Path, archive: Path, cache: Path) -> None:
         (f"tar:{tree}", f"there is no file {tree}"),
         (f"dir:{archive}", f"there is no directory {archive}"),
     ]:
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(UsageError, match=message):
             resolve(spec, cache)
     with pytest.raises(UsageError, match="builders"):
         resolve_layer(LayerSpec("script", archive), cache)

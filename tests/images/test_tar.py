@@ -1,4 +1,4 @@
-"""Archives that are honest, hostile or broken."""
+"""Valid, hostile and broken tar archives."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ ME = os.geteuid()
 Entry = tuple[str, bytes, dict[str, object], bytes]
 
 
-def entry(name: str, kind: bytes = tarfile.REGTYPE, content: bytes = b"", **facts: object) -> Entry:
-    return name, kind, {"mode": 0o644, "mtime": 1_000_000_000, **facts}, content
+def entry(
+    name: str, kind: bytes = tarfile.REGTYPE, content: bytes = b"", **metadata: object
+) -> Entry:
+    return name, kind, {"mode": 0o644, "mtime": 1_000_000_000, **metadata}, content
 
 
 def make(path: Path, entries: Sequence[Entry], mode: str = "w") -> Path:
     with tarfile.open(path, mode, format=tarfile.PAX_FORMAT) as archive:
-        for name, kind, facts, content in entries:
+        for name, kind, metadata, content in entries:
             member = tarfile.TarInfo(name)
             member.type, member.size = kind, len(content)
-            for key, value in facts.items():
+            for key, value in metadata.items():
                 setattr(member, key, value)
             archive.addfile(member, io.BytesIO(content))
     return path
@@ -45,11 +47,11 @@ def unpack(tmp_path: Path) -> Callable[..., Path]:
 
 
 def outside(root: Path) -> list[Path]:
-    """What lies beside the tree: anything there has escaped."""
+    """Return the entries beside the tree; an archive must not create any."""
     return [p for p in root.parent.rglob("*") if root not in (p, *p.parents)]
 
 
-def test_what_is_kept_and_what_is_dropped(unpack: Callable[..., Path]) -> None:
+def test_preserved_and_dropped_attributes(unpack: Callable[..., Path]) -> None:
     root = unpack(
         entry("./", tarfile.DIRTYPE, mode=0o755),
         entry("./d", tarfile.DIRTYPE, mode=0o1777, pax_headers={"mtime": "1700000000.123456789"}),
@@ -177,7 +179,7 @@ def test_broken_archives_say_so(tmp_path: Path, mode: str) -> None:
             tar.unpack(path, tmp_path / f"r{n}", ME)
 
 
-def test_zstd_says_what_to_do(tmp_path: Path) -> None:
+def test_zstd_without_support_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "a.tar.zst").write_bytes(b"\x28\xb5\x2f\xfd" + b"\0" * 600)
     (tmp_path / "r").mkdir()
     with pytest.raises(DataError, match=r"a\.tar\.zst"):

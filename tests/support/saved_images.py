@@ -17,9 +17,9 @@ from intercode.sandbox.images.oci.documents import architecture
 Entry = tuple[str, bytes, dict[str, Any], bytes]
 
 
-def entry(name: str, kind: bytes = tarfile.REGTYPE, content: bytes = b"", **facts: Any) -> Entry:
+def entry(name: str, kind: bytes = tarfile.REGTYPE, content: bytes = b"", **header: Any) -> Entry:
     """An entry of a layer: name, kind as tarfile has it, content, attributes of its TarInfo."""
-    return name, kind, {"mode": 0o644, "mtime": 1_000_000_000, **facts}, content
+    return name, kind, {"mode": 0o644, "mtime": 1_000_000_000, **header}, content
 
 
 def directory(name: str, mode: int = 0o755) -> Entry:
@@ -36,10 +36,10 @@ def layer(*entries: Entry) -> bytes:
     """The tar of a layer."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name, kind, facts, content in entries:
+        for name, kind, header, content in entries:
             member = tarfile.TarInfo(name)
             member.type, member.size = kind, len(content)
-            for key, value in facts.items():
+            for key, value in header.items():
                 setattr(member, key, value)
             archive.addfile(member, io.BytesIO(content))
     return out.getvalue()
@@ -62,7 +62,7 @@ class Saved:
     layers: Sequence[bytes]
     store: Callable[[bytes], bytes] = zipped
     start: dict[str, Any] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    overrides: dict[str, Any] = field(default_factory=dict)
 
     @property
     def config(self) -> bytes:
@@ -72,7 +72,7 @@ class Saved:
             "os": "linux",
             "config": self.start,
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{sha(d)}" for d in self.layers]},
-            **self.facts,
+            **self.overrides,
         }
         return json.dumps(table).encode()
 

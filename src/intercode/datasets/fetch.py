@@ -124,7 +124,7 @@ def _fetch_file(
         kind = "sha256" if file.sha256 else "git's sha1"
         raise DataError(
             f"{file.path} from {url} is not the pinned file: expected {kind} {expected}, "
-            f"got {found}; nothing was kept: try another server with --mirror"
+            f"got {found}; nothing was stored: try another server with --mirror"
         )
     part.replace(target)
 
@@ -182,7 +182,7 @@ def _resume_download(
         part.unlink()
         raise DataError(
             f"{file.path} from {url} is not the pinned file: expected {size} bytes, got more; "
-            "nothing was kept: try another server with --mirror"
+            "nothing was stored: try another server with --mirror"
         )
     if done < size:
         raise httpx.ReadError(f"the connection ended after {done} of {size} bytes")

@@ -1,4 +1,4 @@
-"""Images that a test builds are forgotten after it."""
+"""Deletes the images that a test builds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from intercode.sandbox.images.build import built_images
 
 @pytest.fixture(autouse=True)
 def forgotten(tmp_path: Path) -> Iterator[None]:
-    """Removes the notes and steps of what was built below the test's directory."""
+    """Deletes the records and steps of images that were built in the test's directory."""
     yield
     for record in built_images.built_images():
         if str(tmp_path) in record.spec:

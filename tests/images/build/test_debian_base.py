@@ -1,4 +1,4 @@
-"""Images on a release of Debian, with packages: made from the machine's own archives."""
+"""Images of a Debian release with packages, from the machine's own archives."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ pytestmark = [
 
 
 def shown(image: Image, code: str) -> str:
-    with open_sandbox(SandboxSpec(image)) as box:
-        return box.run(["/bin/bash", "-c", code], cwd=image.cwd).output
+    with open_sandbox(SandboxSpec(image)) as sandbox:
+        return sandbox.run(["/bin/bash", "-c", code], cwd=image.cwd).output
 
 
 def test_a_recipe_with_packages(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Layers that are made in a sandbox: set-up scripts of the authors' shape, and their repository."""
+"""Layers made in a sandbox: the authors' set-up scripts, and their Git repository."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_a_script_becomes_a_layer(script: LayerSpec) -> None:
     image = images.resolve("host")
     layer = task_layer(script, image)
     assert task_layer(script, image) == layer
-    with open_sandbox(SandboxSpec(image, (layer,))) as box:
-        shown = box.run(["bash", "-c", "cd /shop; cat link; stat -c '%a %Y' old.txt; ls -A"])
+    with open_sandbox(SandboxSpec(image, (layer,))) as sandbox:
+        shown = sandbox.run(["bash", "-c", "cd /shop; cat link; stat -c '%a %Y' old.txt; ls -A"])
         assert shown.output == "one\ntwo\n640 1577836800\nempty\nlink\nold.txt\ntill\n"
-        assert box.changes() == {}
+        assert sandbox.changes() == {}
 
 
-def test_a_failing_script_says_what_it_printed(tmp_path: Path) -> None:
+def test_the_error_of_a_failed_script_has_its_output(tmp_path: Path) -> None:
     path = tmp_path / "bad.sh"
     path.write_text("echo about to fail\nexit 3\n")
     with pytest.raises(DataError, match=r"bad\.sh failed \(3\): 'about to fail"):
@@ -50,11 +50,11 @@ def test_a_failing_script_says_what_it_printed(tmp_path: Path) -> None:
 def test_the_repository_sees_only_what_the_authors_do(script: LayerSpec) -> None:
     image = images.resolve("host")
     base = task_layer(script, image)
-    with open_sandbox(SandboxSpec(image, (base, git_layer(image, (base,))))) as box:
-        box.run(["bash", "-c", "echo x > /shop/new; mkdir /shop/dir /etc/d; echo > /etc/d/f"])
-        box.run(["bash", "-c", "echo y >> '/shop/till/a list.txt'; rm /shop/old.txt"])
-        status = box.run(["git", "status", "--short"]).output
+    with open_sandbox(SandboxSpec(image, (base, git_layer(image, (base,))))) as sandbox:
+        sandbox.run(["bash", "-c", "echo x > /shop/new; mkdir /shop/dir /etc/d; echo > /etc/d/f"])
+        sandbox.run(["bash", "-c", "echo y >> '/shop/till/a list.txt'; rm /shop/old.txt"])
+        status = sandbox.run(["git", "status", "--short"]).output
         assert sorted(status.splitlines()) == [
             ' D shop/old.txt', ' M "shop/till/a list.txt"', "?? shop/new"
         ]  # fmt: skip
-        assert box.run(["ls", "-A", "/shop"]).output.split() == ["dir", "link", "new", "till"]
+        assert sandbox.run(["ls", "-A", "/shop"]).output.split() == ["dir", "link", "new", "till"]

@@ -1,4 +1,4 @@
-"""Registries that break off, are busy, lie or send us elsewhere."""
+"""Registries that disconnect, are overloaded, send wrong data or redirect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IMAGE = Saved([layer(entry("a", content=DATA))])
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Attempts follow without a pause; nobody is logged in."""
+    """Removes delays between attempts, and all credentials."""
     monkeypatch.setattr(client.time, "sleep", lambda _: None)
     monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "none.json"))
 
@@ -38,8 +38,8 @@ def serving(saved: Saved = IMAGE, **faults: object) -> Iterator[tuple[str, Fault
 
 
 def ranges(faults: Faults) -> list[str]:
-    last = [asked for asked in faults.asked if "/blobs/" in asked[0]]
-    return [told for path, told, _ in last if path == last[-1][0]]
+    last = [request for request in faults.asked if "/blobs/" in request[0]]
+    return [sent for path, sent, _ in last if path == last[-1][0]]
 
 
 def test_a_fetch_that_breaks_off_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_blob_that_the_disk_damaged_is_fetched_anew(tmp_path: Path) -> None:
 
 
 def test_sent_elsewhere_without_the_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second server has the layers, as a content network does; it must not see who we are."""
+    """The second server has the layers, like a CDN; it must not receive the credentials."""
     (tmp_path / "auth.json").write_text(json.dumps({"auths": {}}))
     monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "auth.json"))
     with serving() as (elsewhere, there), serving() as (host, here):
@@ -142,9 +142,9 @@ def test_sent_elsewhere_without_the_login(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_bearer_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked for without a login, with one, and with an identity token; of use for the blobs too."""
+    """A token is requested without a login, with one, and with an identity token, and reused."""
     monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "auth.json"))
-    for number, (entry_, told) in enumerate([
+    for number, (entry_, sent) in enumerate([
         ({}, ("", "")),
         ({"auth": "bWU6c2VjcmV0"}, ("", "Basic bWU6c2VjcmV0")),
         ({"identitytoken": "long-lived"}, ("refresh_token=long-lived", "")),
@@ -154,7 +154,7 @@ def test_bearer_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             cache = tmp_path / str(number)
             assert resolve(f"registry:{host}/some/x:1", cache).digest == IMAGE.digest
         (path, form, authorization), *more = [a for a in faults.asked if a[0].startswith("/token")]
-        assert not more and told[0] in form and authorization == told[1]
+        assert not more and sent[0] in form and authorization == sent[1]
         assert "repository%3Asome%2Fx%3Apull" in path + form and "service=here" in path + form
     for token in (b"{}", b'{"token": "a\\nb"}', b'{"token": 7}'):
         with serving(token=token) as (host, _), pytest.raises(InfrastructureError, match="a token"):
@@ -173,18 +173,18 @@ def test_sent_round_in_circles(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_other_answers(tmp_path: Path) -> None:
     answers = [
-        ((403, {}), UsageError, "does not give"),
-        ((401, {"WWW-Authenticate": "Basic"}), UsageError, "asks for a login"),
+        ((403, {}), UsageError, "denies access"),
+        ((401, {"WWW-Authenticate": "Basic"}), UsageError, "requires a login"),
         (
             (401, {"WWW-Authenticate": "Digest x=1"}),
             InfrastructureError,
-            "unknown kind 'Digest x=1",
+            "unknown kind of login: 'Digest x=1",
         ),
         ((401, {}), InfrastructureError, "unknown kind"),
         ((418, {}), InfrastructureError, "unexpected status 418"),
     ]
-    for answer, kind, says in answers:
-        with serving(statuses=[answer]) as (host, _), pytest.raises(kind, match=says):
+    for answer, kind, message in answers:
+        with serving(statuses=[answer]) as (host, _), pytest.raises(kind, match=message):
             resolve(f"registry:{host}/x:1", tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Images out of a real registry: by tag and digest, for this machine, logged in, over TLS."""
+"""Images from a real registry: tags, digests, platforms, logins and TLS."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.saved_images import Saved, described, entry, layer, listing
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 SECRET = "$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a"
-"""The word `secret` as bcrypt has it."""
+"""The bcrypt hash of `secret`."""
 IMAGE = Saved([layer(entry("a", content=b"1")), layer(entry(".wh.a"), entry("b", content=b"2"))],
               start={"Env": ["X=1"], "WorkingDir": "/b"})  # fmt: skip
 OTHER = Saved([IMAGE.layers[0], layer(entry("c", content=b"3"))])
@@ -54,7 +54,7 @@ def test_by_tag_and_by_digest(host: str, tmp_path: Path) -> None:
     assert record is not None and record.source == f"{host}/some/name@{digest}"
 
 
-def test_a_tag_is_asked_for_again_only_when_told(host: str, tmp_path: Path) -> None:
+def test_a_tag_is_resolved_again_only_with_force(host: str, tmp_path: Path) -> None:
     base = f"http://{host}/v2/moving"
     push(base, IMAGE, "latest")
     first = resolve(f"registry:{host}/moving", tmp_path)
@@ -70,13 +70,13 @@ def test_a_tag_is_asked_for_again_only_when_told(host: str, tmp_path: Path) -> N
 @pytest.mark.slow
 def test_the_image_for_this_machine(host: str, tmp_path: Path) -> None:
     base = f"http://{host}/v2/many"
-    foreign = Saved([OTHER.layers[1]], facts={"architecture": "s390x"})
+    other_platform = Saved([OTHER.layers[1]], overrides={"architecture": "s390x"})
     entries = []
-    for saved, machine in ((foreign, "s390x"), (IMAGE, documents.architecture())):
+    for saved, machine in ((other_platform, "s390x"), (IMAGE, documents.architecture())):
         digest = push(base, saved, machine)
         with httpx.Client(trust_env=False) as client:
-            asked = {"Accept": MANIFEST}
-            data = client.get(f"{base}/manifests/{digest}", headers=asked).content
+            headers = {"Accept": MANIFEST}
+            data = client.get(f"{base}/manifests/{digest}", headers=headers).content
         entries.append({
             **described(data), "mediaType": MANIFEST,
             "platform": {"os": "linux", "architecture": machine},
@@ -97,7 +97,7 @@ def test_what_is_not_there(host: str, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that is its own authority, and its key."""
+    """Return a self-signed certificate for 127.0.0.1 and its key."""
     requirements.require("openssl")
     folder = tmp_path_factory.mktemp("tls")
     paths = folder / "cert.pem", folder / "key.pem"
@@ -116,8 +116,8 @@ def test_over_tls_with_a_login(
     secrets = tmp_path / "htpasswd"
     secrets.write_text(f"me:{SECRET}\n")
     certificates = {"certificate": str(certificate[0]), "key": str(certificate[1])}
-    asked = {"htpasswd": {"realm": "test", "path": str(secrets)}}
-    with server(tmp_path / "registry", tls=certificates, auth=asked) as host:
+    auth = {"htpasswd": {"realm": "test", "path": str(secrets)}}
+    with server(tmp_path / "registry", tls=certificates, auth=auth) as host:
         trusted = ssl.create_default_context(cafile=certificate[0])
         push(f"https://{host}/v2/private", IMAGE, "1", verify=trusted, auth=("me", "secret"))
         spec, cache = f"registry:{host}/private:1", tmp_path / "cache"

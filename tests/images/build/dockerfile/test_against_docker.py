@@ -1,4 +1,4 @@
-"""The same Dockerfile built by Docker and without it: the same tree comes out."""
+"""A Dockerfile built with and without Docker gives the same tree."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RUN mv /etc/moved /etc/there; chmod 600 /etc/there; cp /bin/tool /root/tool
 
 
 def programs(root: Path) -> None:
-    """The machine's own small programs with the libraries that they need, and some files."""
+    """Returns a root file system with small programs, their libraries and some files."""
     for name in PROGRAMS:
         found = shutil.which(name)
         assert found is not None
@@ -69,7 +69,7 @@ def programs(root: Path) -> None:
 
 @pytest.fixture
 def base(tmp_path: Path) -> Iterator[None]:
-    """An image of Docker's own store, which FROM names."""
+    """Returns the name of an image in Docker's store, for FROM."""
     require_docker()
     root = tmp_path / "root"
     programs(root)
@@ -112,11 +112,11 @@ Tree = dict[str, tuple[int, str]]
 
 def of_docker(context: Path) -> Tree:
     identity = docker("build", "--quiet", "--network=none", str(context)).strip()
-    box = docker("create", identity, "true").strip()
+    sandbox = docker("create", identity, "true").strip()
     try:
-        docker("export", "--output", str(context.parent / "made.tar"), box)
+        docker("export", "--output", str(context.parent / "made.tar"), sandbox)
     finally:
-        docker("rm", box)
+        docker("rm", sandbox)
         docker("image", "rm", "--force", identity)
     found: Tree = {}
     with tarfile.open(context.parent / "made.tar") as tar:
@@ -130,7 +130,7 @@ def of_docker(context: Path) -> Tree:
                 0o777 if member.issym() else member.mode & 0o7777,
                 held,
             )
-    return kept(found)
+    return recorded(found)
 
 
 def of_ours(image: Image) -> Tree:
@@ -142,13 +142,13 @@ def of_ours(image: Image) -> Tree:
         elif os.path.isfile(path):
             held = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         found[name] = (status.st_mode & 0o7777, held)
-    return kept(found)
+    return recorded(found)
 
 
-def kept(tree: Tree) -> Tree:
+def recorded(tree: Tree) -> Tree:
     return {
-        name: told
-        for name, told in tree.items()
+        name: details
+        for name, details in tree.items()
         if name and name not in OURS and name.split("/")[0] not in OUTSIDE
     }
 

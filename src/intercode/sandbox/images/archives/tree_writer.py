@@ -53,7 +53,7 @@ class TreeWriter:
                 "make the archive with relative names"
             )
         if len(parts) > _MAX_DEPTH:
-            raise DataError(f"{self.origin}: an entry lies {len(parts)} directories deep")
+            raise DataError(f"{self.origin}: an entry is {len(parts)} directories deep")
         return "/".join(parts)
 
     def directory(self, name: str, mode: int, mtime_ns: int) -> None:

@@ -75,7 +75,7 @@ class BaseImageResolver:
             f"{instruction} {name}: there is no such image here; {hint}{remedy}. {why}"
         )
 
-    def _check_location(self, name: str, asked: str) -> None:
+    def _check_location(self, name: str, instruction: str) -> None:
         found = _LOCAL_SPEC.fullmatch(name)
         if self.allowed_directory is None or found is None or is_packaged_recipe(name):
             return
@@ -83,7 +83,8 @@ class BaseImageResolver:
         if not path.resolve().is_relative_to(self.allowed_directory):
             hint = _HINT.format(name=name, table=user_images_path())
             raise UsageError(
-                f"{asked} {name} lies outside of {self.allowed_directory}; if you trust it, {hint}"
+                f"{instruction} {name} is outside of {self.allowed_directory}; if you trust it, "
+                f"{hint}"
             )
 
     def _from_spec(self, spec: str) -> Image:

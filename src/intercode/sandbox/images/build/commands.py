@@ -87,11 +87,11 @@ def _run_in_sandbox(
 ) -> tuple[int, str]:
     found: list[ExecResult] = []
 
-    def work(box: Sandbox) -> None:
+    def work(sandbox: Sandbox) -> None:
         for name, text in command.files.items():
-            box.write_file(f"/dev/shm/{name}", text.encode("utf-8", "surrogateescape"), 0o755)
+            sandbox.write_file(f"/dev/shm/{name}", text.encode("utf-8", "surrogateescape"), 0o755)
         env = build_environment(command.env)
-        found.append(box.run(command.argv, cwd=command.cwd, env=env, timeout=command.timeout))
+        found.append(sandbox.run(command.argv, cwd=command.cwd, env=env, timeout=command.timeout))
 
     spec = SandboxSpec(base.image, base.layers, network=command.network, limits=_LIMITS)
     capture_changes(home, spec, work)

@@ -90,19 +90,19 @@ def run_multi_uid(
         "files": {"resolv.conf": _read_text("/etc/resolv.conf"), **files},
         "limits": _LIMITS, "binds": [], "anonymous_mounts": [], "appearance": "docker",
     }  # fmt: skip
-    ours, theirs = socket.socketpair()
-    with ours, _start_process(theirs, request, timeout) as (process, output):
-        ours.settimeout(30)
-        if _read_status(ours) == b"M":
+    local_socket, remote_socket = socket.socketpair()
+    with local_socket, _start_process(remote_socket, request, timeout) as (process, output):
+        local_socket.settimeout(30)
+        if _read_status(local_socket) == b"M":
             _write_id_maps(process.pid)
-            ours.sendall(b"G")
+            local_socket.sendall(b"G")
         last: deque[str] = deque(maxlen=_ERROR_LINES)
         for line in iter(lambda: output.readline(_MAX_LINE), b""):
             text = line.decode("utf-8", "replace").rstrip()
             last.append(text)
             progress(text)
         process.wait()
-        answer = ours.recv(1 << 16)
+        answer = local_socket.recv(1 << 16)
     printed = "\n".join(last)
     if answer[:1] == b"S":
         return int(answer[1:]), printed
@@ -112,21 +112,21 @@ def run_multi_uid(
     raise SandboxError(f"a sandbox with several user ids cannot be started here: {why}")
 
 
-def _read_status(ours: socket.socket) -> bytes:
-    word = ours.recv(1)
+def _read_status(local_socket: socket.socket) -> bytes:
+    word = local_socket.recv(1)
     if word == b"E":
         raise SandboxError(
-            f"a sandbox with several user ids cannot be started here: {ours.recv(4096).decode()}"
+            f"a sandbox with several user ids cannot be started here: {local_socket.recv(4096).decode()}"
         )
     return word
 
 
 @contextmanager
 def _start_process(
-    theirs: socket.socket, request: Mapping[str, object], timeout: float
+    remote_socket: socket.socket, request: Mapping[str, object], timeout: float
 ) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     """Start the process that runs the command; kill it after ``timeout`` seconds and on exit."""
-    with theirs:
+    with remote_socket:
         process = subprocess.Popen(
             [
                 sys.executable,
@@ -135,12 +135,12 @@ def _start_process(
                 "-c",
                 _BOOT,
                 str(_SUPERVISOR_DIRECTORY),
-                str(theirs.fileno()),
+                str(remote_socket.fileno()),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[remote_socket.fileno()],
             env={},
             cwd="/",
         )

@@ -49,7 +49,7 @@ def mark_in_use(cache: Path, name: str) -> None:
         except OSError as e:
             if e.errno not in READ_ONLY_ERRNOS:
                 raise
-            return  # whoever can write this cache is responsible for keeping its entries
+            return  # processes that can write this cache do that
         known[1].add(name)
 
 

@@ -133,9 +133,9 @@ class RegistryClient:
         try:
             response = self._follow(url, headers)
             if response.status_code == 401:
-                asked = response.headers.get("www-authenticate", "")
+                challenge = response.headers.get("www-authenticate", "")
                 response.close()
-                self._authorization = self._authorize(asked)
+                self._authorization = self._authorize(challenge)
                 response = self._follow(url, headers)
             try:
                 self._check_status(response)
@@ -176,9 +176,9 @@ class RegistryClient:
         if status in (200, 206):
             return
         if status == 429 or status >= 500:
-            asked = response.headers.get("retry-after", "")
+            delay = response.headers.get("retry-after", "")
             raise RetryableError(
-                f"status {status}", status, float(asked) if asked.isdigit() else 0.0
+                f"status {status}", status, float(delay) if delay.isdigit() else 0.0
             )
         if status in (401, 403):
             raise UsageError(
@@ -193,7 +193,7 @@ class RegistryClient:
 
     def _authorize(self, header: str) -> str:
         """Return the Authorization header in response to a challenge."""
-        scheme, asked = credentials.parse_challenge(header)
+        scheme, challenge = credentials.parse_challenge(header)
         known = credentials.find_credentials(self._reference.host)
         if scheme == "basic":
             if known is None or known.token:
@@ -202,21 +202,21 @@ class RegistryClient:
                     f"{self._reference.host}` or `podman login`"
                 )
             return _basic_header(known)
-        if scheme != "bearer" or "realm" not in asked:
+        if scheme != "bearer" or "realm" not in challenge:
             raise InfrastructureError(
                 f"{self._reference.host} requires an unknown kind of login: {header[:80]!r}"
             )
-        return f"Bearer {self._token(asked, known)}"
+        return f"Bearer {self._token(challenge, known)}"
 
-    def _token(self, asked: Mapping[str, str], known: credentials.Credentials | None) -> str:
-        realm = httpx.URL(asked["realm"])
+    def _token(self, challenge: Mapping[str, str], known: credentials.Credentials | None) -> str:
+        realm = httpx.URL(challenge["realm"])
         if realm.scheme != "https" and self._scheme == "https":
             raise DataError(
                 f"{self._reference.host} requires a login at {realm}, which is not encrypted: "
                 "refused"
             )
-        scope = asked.get("scope") or f"repository:{self._reference.name}:pull"
-        query = {"service": asked.get("service", self._reference.host), "scope": scope}
+        scope = challenge.get("scope") or f"repository:{self._reference.name}:pull"
+        query = {"service": challenge.get("service", self._reference.host), "scope": scope}
         if known is not None and known.token:
             form = {"grant_type": "refresh_token", "refresh_token": known.token, **query}
             form["client_id"] = "intercode"

@@ -1,4 +1,4 @@
-"""Layers on each other, seen without a box as a box would see them."""
+"""Reading stacked layers as a sandbox would see them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_what_is_seen(stack: LayerStack) -> None:
 
 
 def test_a_text_is_a_file_s(stack: LayerStack, tmp_path: Path) -> None:
-    """Neither is a pipe waited for, nor a link followed to this machine's files."""
+    """Reading does not wait for a pipe, nor follow a link to this machine's files."""
     os.mkfifo(tmp_path / "high" / "pipe")
     (tmp_path / "high" / "out").symlink_to("/etc/hostname")
     assert stack.read_text("abs") == "2" and stack.read_text("up") == "new"

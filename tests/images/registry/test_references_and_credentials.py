@@ -1,4 +1,4 @@
-"""References, and the logins that engines keep."""
+"""References to images, and the credentials that engines store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_names_no_image(text: str) -> None:
     if text == "host.example/x:":
         assert reference.parse_reference(text).tag == "latest"
         return
-    with pytest.raises(UsageError, match="is not a reference to an image in a registry; write registry:host"):
+    with pytest.raises(UsageError, match="is not a reference to an image in a registry"):
         reference.parse_reference(text)
 
 

@@ -1,4 +1,4 @@
-"""What names of images mean, and whose ids a build may use."""
+"""The names of base images, and the user ids that a build may use."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ def test_an_image_of_debian_is_named_by_what_is_in_it() -> None:
 
 
 def test_the_table_comes_first() -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def resolve(spec: str) -> Image:
-        asked.append(spec)
+        requested.append(spec)
         return HERE
 
     bases = BaseImageResolver(resolve, {"debian:12": "tar:/a.tar", "mine": "host"})
     for name in ("debian:12", "mine:latest", "tar:/b.tar", "registry:host:5000/a"):
         assert bases.resolve_base(name) is HERE
-    assert asked == ["tar:/a.tar", "host", "tar:/b.tar", "registry:host:5000/a"]
+    assert requested == ["tar:/a.tar", "host", "tar:/b.tar", "registry:host:5000/a"]
     assert bases.resolve_base("scratch") == scratch_image()
 
 
-def test_who_has_nothing_is_told_of_all_that_was_tried() -> None:
+def test_an_unknown_base_is_an_error_with_all_attempts() -> None:
     def resolve(spec: str) -> Image:
         raise UsageError(f"no {spec}")
 
@@ -88,14 +88,14 @@ def test_who_has_nothing_is_told_of_all_that_was_tried() -> None:
 
 
 def test_paths_are_of_the_context_or_the_users(tmp_path: Path) -> None:
-    """As a Dockerfile that somebody sends is not to read files of this machine."""
-    context, asked = tmp_path / "context", list[str]()
+    """A Dockerfile from somebody else must not read files of this machine."""
+    context, requested = tmp_path / "context", list[str]()
     (context / "in").mkdir(parents=True)
     (tmp_path / "out").mkdir()
     (context / "link").symlink_to("../out")
 
     def resolve(spec: str) -> Image:
-        asked.append(spec)
+        requested.append(spec)
         return HERE
 
     out = f"dir:{tmp_path}/out"
@@ -103,7 +103,7 @@ def test_paths_are_of_the_context_or_the_users(tmp_path: Path) -> None:
     fine = [f"dir:{context}/in", f"oci:{context}/in:tag", "recipe:nl2bash", "host", "mine"]
     for name in fine:
         assert bases.resolve_base(name) is HERE
-    assert asked == [*fine[:-1], out]
+    assert requested == [*fine[:-1], out]
     for name in (
         out, "dir:/", "tar:out.tar", f"dir:{context}/../out", f"dir:{context}/link", "tar:~/x.tar",
         f"docker-archive:{context}/link:tag", f"recipe:{tmp_path}/r.toml", f"dockerfile:{tmp_path}",

@@ -1,4 +1,4 @@
-"""Removing trees that someone made hard to remove."""
+"""Removing trees that are hard to remove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives of Docker and Podman, OCI layouts: read, refused, shared by content."""
+"""Docker and Podman archives and OCI layouts: accepted, refused, shared by content."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_several_images_have_to_be_named(tmp_path: Path, cache: Path, saved: Sav
     several = [entries[0], {**entries[0], "RepoTags": ["b:1"]}]
     files = {name: _member(path, name) for name in _names(path)}
     write_tar(path, {**files, "manifest.json": json.dumps(several).encode()})
-    with pytest.raises(UsageError, match="holds 2 images: .* out of a:1, b:1"):
+    with pytest.raises(UsageError, match=r"holds 2 images: .* out of a:1, b:1"):
         resolve(f"docker-archive:{path}", cache)
     assert resolve(f"docker-archive:{path}:b:1", cache).digest == saved.digest
 
@@ -142,8 +142,8 @@ def _member(path: Path, name: str) -> bytes:
 
 def test_the_image_for_this_machine_is_taken(tmp_path: Path, cache: Path, saved: Saved) -> None:
     blobs: dict[str, bytes] = {}
-    mine, foreign = saved.manifest(blobs), Saved([SECOND], facts={"architecture": "s390x"})
-    other = foreign.manifest(blobs)
+    mine, other_platform = saved.manifest(blobs), Saved([SECOND], overrides={"architecture": "s390x"})
+    other = other_platform.manifest(blobs)
     machine = json.loads(saved.config)["architecture"]
     listed = [
         {**described(other), "platform": {"os": "linux", "architecture": "s390x"}},
@@ -158,7 +158,7 @@ def test_the_image_for_this_machine_is_taken(tmp_path: Path, cache: Path, saved:
     with pytest.raises(UsageError, match=r"it has linux/s390x, unknown/unknown"):
         resolve(f"oci:{tmp_path / 'p'}", cache)
     with pytest.raises(UsageError, match="an image for linux/s390x"):
-        resolve(f"docker-archive:{foreign.docker_archive(tmp_path / 's.tar')}", cache)
+        resolve(f"docker-archive:{other_platform.docker_archive(tmp_path / 's.tar')}", cache)
 
 
 @pytest.mark.parametrize("what", ["manifest", "config", "layer", "unpacked"])
@@ -185,7 +185,7 @@ def test_a_wrong_digest_is_refused(what: str, saved: Saved, tmp_path: Path, cach
     assert not list((cache / "layers").glob("[!.]*")), "nothing of it may be used"
 
 
-def test_a_configuration_that_is_not_what_its_name_says(
+def test_a_configuration_with_another_digest_than_its_name(
     saved: Saved, tmp_path: Path, cache: Path
 ) -> None:
     path = saved.docker_archive(tmp_path / "a.tar")
@@ -207,17 +207,17 @@ CONFIG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("facts", "says"), CONFIG)
+@pytest.mark.parametrize(("config", "message"), CONFIG)
 def test_faulty_configurations(
-    facts: dict[str, Any], says: str, tmp_path: Path, cache: Path
+    config: dict[str, Any], message: str, tmp_path: Path, cache: Path
 ) -> None:
-    path = Saved([FIRST], facts=facts).docker_archive(tmp_path / "a.tar")
-    with pytest.raises(UsageError, match=says):
+    path = Saved([FIRST], overrides=config).docker_archive(tmp_path / "a.tar")
+    with pytest.raises(UsageError, match=message):
         resolve(f"docker-archive:{path}", cache)
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    ("files", "message"),
     [
         ({"x": b""}, "has no manifest.json"),
         ({"manifest.json": b"{"}, "is not valid JSON"),
@@ -233,9 +233,11 @@ def test_faulty_configurations(
         ({"index.json": b'{"manifests": 7}'}, "is not of type list"),
     ],
 )
-def test_faulty_archives(files: dict[str, bytes], says: str, tmp_path: Path, cache: Path) -> None:
+def test_faulty_archives(
+    files: dict[str, bytes], message: str, tmp_path: Path, cache: Path
+) -> None:
     path = write_tar(tmp_path / "a.tar", files)
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=message):
         resolve(f"docker-archive:{path}", cache)
 
 
@@ -254,25 +256,25 @@ def test_indexes_without_an_end_and_old_schemas(tmp_path: Path, cache: Path) -> 
 
 
 def test_bombs(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that unpacks to much, an archive that never ends, a header that is gigantic."""
+    """A file that decompresses to too much, an endless archive, and a huge header."""
     monkeypatch.setenv("INTERCODE_IMAGE_LIMIT", "1M")
     zeros = layer(entry("zeros", content=bytes(2 << 20)))
     endless = FIRST + bytes(4 << 20)
     header = tarfile.TarInfo("x")
     header.type, header.size = tarfile.XHDTYPE, 1 << 32
-    for data, says in [
+    for data, message in [
         (zeros, "unpacks to more bytes than may be written"),
         (endless, "more than the allowed"),
         (header.tobuf(), "a header of 4294967296 bytes"),
     ]:
         path = Saved([data]).oci(tmp_path / sha(data))
-        with pytest.raises(DataError, match=says):
+        with pytest.raises(DataError, match=message):
             resolve(f"oci:{path}", cache)
     assert not list((cache / "layers").glob("[!.]*"))
 
 
 def test_parts_that_are_no_plain_files(saved: Saved, tmp_path: Path, cache: Path) -> None:
-    """A layout whose blobs are pipes or directories does not hang us."""
+    """A layout whose blobs are pipes or directories does not block the reader."""
     folder = saved.oci(tmp_path / "o")
     index = folder / "index.json"
     blob = folder / "blobs/sha256" / json.loads(index.read_text())["manifests"][0]["digest"][7:]

@@ -1,4 +1,4 @@
-"""Which archives an image is built from."""
+"""The Debian archives that images are built from."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_another_machine_needs_a_mirror(etc: Path, tmp_path: Path) -> None:
     assert apt_sources.machine_sources("bookworm", tmp_path / "absent") == []
 
 
-def test_mirrors_take_the_place_of_the_own(etc: Path) -> None:
+def test_mirrors_replace_the_archives_of_the_machine(etc: Path) -> None:
     lines = apt_sources.recipe_sources(
         "bookworm",
         "20261120",

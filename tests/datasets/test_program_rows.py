@@ -1,4 +1,4 @@
-"""Rows of users' own with hidden tests in any language."""
+"""Rows with hidden tests in any language, in a user's file."""
 
 from __future__ import annotations
 

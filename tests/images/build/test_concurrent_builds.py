@@ -1,4 +1,4 @@
-"""Many processes that build the same image at once, and some that are killed while they do."""
+"""Processes that build the same image at once, some of which are killed."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_one_builds_and_the_others_wait(folder: Path) -> None:
     builders = [start(folder) for _ in range(3)]
     digests = {builder.communicate(timeout=120)[0].strip() for builder in builders}
     image = resolve_or_build(f"recipe:{folder}")
-    assert digests == {image.digest}  # what is drawn by chance was drawn once
-    with open_sandbox(SandboxSpec(image)) as box:
-        assert box.run(["cat", "/srv/lines"]).output == "1\n2\n3\n4\n5\n6\n"
+    assert digests == {image.digest}  # the random part was created once
+    with open_sandbox(SandboxSpec(image)) as sandbox:
+        assert sandbox.run(["cat", "/srv/lines"]).output == "1\n2\n3\n4\n5\n6\n"
 
 
 def test_threads_of_one_process(tmp_path: Path) -> None:
@@ -76,13 +76,15 @@ def test_one_that_is_killed_leaves_nothing_that_counts(folder: Path) -> None:
     chance = random.Random(7)
     for _ in range(3):
         builder = start(folder)
-        time.sleep(chance.uniform(0.3, 1.2))  # while it begins, builds, or is done
+        time.sleep(chance.uniform(0.3, 1.2))  # while it starts, builds, or ends
         builder.kill()
         builder.communicate()
     image = resolve_or_build(f"recipe:{folder}")
-    with open_sandbox(SandboxSpec(image)) as box:
-        told = box.run(["bash", "-c", "cat /srv/lines | tr -d '\\n'; wc -c < /srv/once"]).output
-    assert told == "1234568\n"
+    with open_sandbox(SandboxSpec(image)) as sandbox:
+        output = sandbox.run(
+            ["bash", "-c", "cat /srv/lines | tr -d '\\n'; wc -c < /srv/once"]
+        ).output
+    assert output == "1234568\n"
     for layer in image.layers:
         left = list(steps.steps_directory().glob(f"{layer.root.name}.half-*"))
         assert not left, left
@@ -110,7 +112,7 @@ def test_one_that_is_killed_frees_those_that_wait(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.rootfs
 def test_what_a_killed_build_had_started_is_gone(tmp_path: Path) -> None:
-    """A command with several ids runs in a box of another kind."""
+    """A command with several user ids runs in another kind of sandbox."""
     length = f"60.{random.randrange(10**9)}"
     text = f"FROM {requirements.image('nl2bash')}\nRUN setsid sleep {length} & sleep {length}\n"
     (tmp_path / "Dockerfile").write_text(text)

@@ -1,5 +1,4 @@
-"""Dockerfiles built without a daemon, on an image of the test's own with a static program or on the
-machine's programs; on a real Debian where there is one."""
+"""Dockerfiles built without a daemon, on a static image, on `host` and on Debian."""
 
 from __future__ import annotations
 
@@ -40,9 +39,9 @@ def build(context: Path, text: str, **more: object) -> Image:
 
 
 def shown(image: Image, code: str) -> str:
-    with open_sandbox(SandboxSpec(image)) as box:
-        assert box.changes() == {}
-        return box.run(["/bin/bash", "-c", code], cwd=image.cwd).output
+    with open_sandbox(SandboxSpec(image)) as sandbox:
+        assert sandbox.changes() == {}
+        return sandbox.run(["/bin/bash", "-c", code], cwd=image.cwd).output
 
 
 def test_the_way_the_paper_works(context: Path) -> None:
@@ -115,9 +114,7 @@ COPY --from=other:1 /etc/issue /srv/
         build(context, text, aliases=table, target="broken")
 
 
-def test_the_users_table_says_what_names_mean(
-    context: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_from_the_users_table(context: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = context / "images.toml"
     monkeypatch.setenv("INTERCODE_IMAGES", str(table))
     table.write_text('[from]\n"example.invalid/mine:3" = "host"\n')
@@ -193,7 +190,7 @@ def test_a_file_that_is_not_there_or_builds_on_itself(context: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_stage_that_is_none_is_told_with_the_near_one(context: Path) -> None:
+def test_an_unknown_stage_is_an_error_with_the_nearest_name(context: Path) -> None:
     def only_host(spec: str) -> Image:
         if spec != "host":
             raise UsageError(f"no {spec}")
@@ -207,7 +204,7 @@ def test_a_stage_that_is_none_is_told_with_the_near_one(context: Path) -> None:
 
 
 def test_no_detour_leads_to_files_of_this_machine(context: Path) -> None:
-    """By a recipe in the context, whose base lies elsewhere."""
+    """A recipe in the context must not refer to a base outside it."""
     (context / "r.toml").write_text(f'base = "dir:{context.parent}"\n')
     for name in (f"dir:{context.parent}", f"recipe:{context}/r.toml"):
         with pytest.raises(UsageError, match="lies outside of"):
@@ -218,7 +215,7 @@ def test_no_detour_leads_to_files_of_this_machine(context: Path) -> None:
 
 
 @pytest.mark.rootfs
-def test_a_line_without_an_end_is_not_kept(context: Path) -> None:
+def test_a_line_without_an_end_is_reported_in_pieces(context: Path) -> None:
     base, heard = requirements.image("nl2bash"), list[str]()
     build(context, f"FROM {base}\nRUN head -c 3000000 /dev/zero | tr '\\0' x\n",
           progress=heard.append, force=True)  # fmt: skip
@@ -227,7 +224,7 @@ def test_a_line_without_an_end_is_not_kept(context: Path) -> None:
 
 @pytest.mark.rootfs
 def test_commands_that_need_several_ids(context: Path) -> None:
-    """As those of packages do: other owners, users, a switch to them."""
+    """Other owners, new users and su, as set-up scripts of packages use them."""
     base = requirements.image("nl2bash")
     text = (
         f"FROM {base}\nRUN useradd -m joe && touch /home/joe/f && chown joe:joe /home/joe/f "
@@ -245,30 +242,30 @@ def test_commands_see_nothing_of_this_machine(
     context: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_OF_MINE", "leaked")
-    look = (
+    inspect = (
         "env; ls /proc | grep -c '^[0-9]'; cat /proc/1/environ | tr '\\0' ' '; ls -A /dev/shm;"
         f"ls {context} 2>&1; echo x > /proc/sys/kernel/hostname; mknod /srv/d b 8 0; kill -9 1;"
         "mount -t tmpfs x /mnt; touch /sys/x; echo the end"
     )
     base = requirements.image("nl2bash")
-    image = build(context, f"FROM {base}\nRUN ({look}) > /srv/told 2>&1\n")
-    told = shown(image, "cat /srv/told")
-    assert "SECRET_OF_MINE" not in told and "the end" in told
-    assert f"cannot access '{context}'" in told
+    image = build(context, f"FROM {base}\nRUN ({inspect}) > /srv/told 2>&1\n")
+    output = shown(image, "cat /srv/told")
+    assert "SECRET_OF_MINE" not in output and "the end" in output
+    assert f"cannot access '{context}'" in output
     for refused in (
         "hostname: Read-only",
         "mknod: /srv/d",
         "/mnt: ",
         "touch: cannot touch '/sys/x'",
     ):
-        assert refused in told, told
-    count = next(line for line in told.splitlines() if line.isdigit())
+        assert refused in output, output
+    count = next(line for line in output.splitlines() if line.isdigit())
     assert int(count) <= 6
 
 
 @pytest.mark.slow
 def test_what_nobody_could_read_is_refused_and_removed(context: Path) -> None:
-    """Directories deeper than a path is long."""
+    """The directories are deeper than the limit on paths."""
     text = "FROM host\nRUN cd /tmp; for i in $(seq {}); do mkdir aaa && cd aaa; done; true\n"
     before = set(steps.steps_directory().glob("*.half-*"))
     for levels in (600, 3000):

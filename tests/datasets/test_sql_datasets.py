@@ -137,11 +137,11 @@ CREATE TABLE'),(2,'B');
 
 
 def _bird(folder: Path, rows: list[dict[str, str]]) -> Path:
-    place = folder / "sql" / "bird"
-    place.mkdir(parents=True)
-    (place / "ic_bird.json").write_text(json.dumps(rows))
-    (place / "ic_bird_dbs.sql").write_text(DUMP)
-    return place
+    root = folder / "sql" / "bird"
+    root.mkdir(parents=True)
+    (root / "ic_bird.json").write_text(json.dumps(rows))
+    (root / "ic_bird_dbs.sql").write_text(DUMP)
+    return root
 
 
 ROW = {
@@ -151,19 +151,19 @@ ROW = {
 
 
 def test_bird_on_a_dump_of_its_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = _bird(tmp_path, [ROW, {**ROW, "difficulty": "simple", "evidence": ""}])
+    root = _bird(tmp_path, [ROW, {**ROW, "difficulty": "simple", "evidence": ""}])
     monkeypatch.setenv("INTERCODE_DATA", str(tmp_path))
     first, second = load("bird").tasks
     assert (first.id, first.hardness, first.group) == ("bird/0", "moderate", "superhero")
-    assert first.database is not None and first.database.path == place / "ic_bird_dbs.sql"
+    assert first.database is not None and first.database.path == root / "ic_bird_dbs.sql"
     assert first.data["schema"] == {"hero": ["id", "full name"]} and "notes" not in first.data
     assert [t.id for t in load("bird:simple").tasks] == [second.id]
-    told = load("bird:evidence+schema").tasks
-    assert told[0].data["notes"] == (
+    notes = load("bird:evidence+schema").tasks
+    assert notes[0].data["notes"] == (
         "What is known: hero refers to full name\n"
         "The database has these tables, each with its columns:\n- hero: id, full name"
     )
-    assert "known" not in told[1].data["notes"]
+    assert "known" not in notes[1].data["notes"]
 
 
 def test_a_row_on_a_database_that_the_dump_lacks(
@@ -175,7 +175,7 @@ def test_a_row_on_a_database_that_the_dump_lacks(
         load("bird")
 
 
-def test_bird_without_its_dump_says_how_to_get_it(data: Path) -> None:
+def test_a_missing_dump_of_bird_is_an_error_with_a_remedy(data: Path) -> None:
     if (data / "sql" / "bird" / "ic_bird_dbs.sql").is_file():
         assert len(load("bird")) == 338
     else:
@@ -189,7 +189,7 @@ def test_a_dump_of_nothing(tmp_path: Path) -> None:
         dump_schemas(tmp_path / "x.sql")
 
 
-def test_the_schema_as_an_agent_is_told() -> None:
+def test_the_schema_in_the_prompt() -> None:
     assert schema_text({"a": ["b", "c"]}).splitlines()[-1] == "- a: b, c"
 
 

@@ -1,4 +1,4 @@
-"""Processes killed at random moments while they unpack or fetch: what counts is whole or absent."""
+"""Processes killed while they unpack or fetch leave complete entries or none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
 
 
 def seconds_of(spec: str, cache: Path) -> float:
-    """How long it takes a process that nobody kills."""
+    """Return the seconds that a process needs without being killed."""
     start = time.monotonic()
     process = FORK.Process(target=resolve, args=(spec, cache))
     process.start()
@@ -45,7 +45,7 @@ def seconds_of(spec: str, cache: Path) -> float:
 
 
 def check(cache: Path) -> None:
-    """Every tree and blob that has its final name is whole."""
+    """Check that every tree and blob with its final name is complete."""
     for tree in (cache / "layers").glob("[!.]*"):
         assert listing(tree) == WHOLE
         assert (tree / "e").stat().st_size == 300_000
@@ -65,7 +65,7 @@ def test_killed_at_random_moments(form: str, tmp_path: Path, server: str) -> Non
     chance = random.Random(form)
     killed = 0
     for number in range(KILLS):
-        cache = tmp_path / f"cache{number % 3}"  # what one leaves is what the next one finds
+        cache = tmp_path / f"cache{number % 3}"  # the next process finds what this one left
         pair = [FORK.Process(target=resolve, args=(spec, cache)) for _ in range(1 + number % 2)]
         for process in pair:
             process.start()

@@ -1,4 +1,4 @@
-"""A user's recipe.toml: what it may say, and the image that it becomes."""
+"""A user's recipe.toml: its keys, its errors, and the resulting image."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def shown(image: Image, code: str) -> str:
-    with open_sandbox(SandboxSpec(image)) as box:
-        assert box.changes() == {}
-        return box.run(["/bin/bash", "-c", code], cwd=image.cwd).output
+    with open_sandbox(SandboxSpec(image)) as sandbox:
+        assert sandbox.changes() == {}
+        return sandbox.run(["/bin/bash", "-c", code], cwd=image.cwd).output
 
 
 def test_it_becomes_an_image(folder: Path) -> None:
@@ -76,7 +76,7 @@ def test_only_what_changed_is_made_again(folder: Path) -> None:
     second = resolve_or_build(f"recipe:{folder}")
     assert first.layers[:2] == second.layers[:2] and first.layers[2] != second.layers[2]
     assert first.digest != second.digest
-    os.utime(folder / "files" / "note")  # what it holds counts, not when it was written
+    os.utime(folder / "files" / "note")  # the content counts, not the time
     assert resolve_or_build(f"recipe:{folder}") == second
     (folder / "files" / "note").write_text("another\n")
     assert resolve_or_build(f"recipe:{folder}").layers[0] != second.layers[0]
@@ -85,16 +85,16 @@ def test_only_what_changed_is_made_again(folder: Path) -> None:
 def test_again_runs_the_setup_again(folder: Path) -> None:
     (folder / "setup.sh").write_text("cat /proc/sys/kernel/random/uuid > /work/said\n")
     first = resolve_or_build(f"recipe:{folder}")
-    said = shown(first, "cat said")
-    assert shown(resolve_or_build(f"recipe:{folder}"), "cat said") == said
-    with open_sandbox(SandboxSpec(first)) as box:
+    output = shown(first, "cat said")
+    assert shown(resolve_or_build(f"recipe:{folder}"), "cat said") == output
+    with open_sandbox(SandboxSpec(first)) as sandbox:
         again = resolve_or_build(f"recipe:{folder}", force=True)
-        assert box.run(["cat", "/work/said"]).output == said  # a box keeps what it began with
+        assert sandbox.run(["cat", "/work/said"]).output == output  # a sandbox keeps its files
     assert again.digest != first.digest
-    assert shown(again, "cat said") != said
+    assert shown(again, "cat said") != output
 
 
-def test_a_setup_that_fails_says_what_it_printed(folder: Path) -> None:
+def test_the_error_of_a_failed_setup_has_its_output(folder: Path) -> None:
     (folder / "setup.sh").write_text("echo about to fail\nexit 3\n")
     with pytest.raises(DataError, match=r"recipe\.toml: setup failed \(3\): about to fail"):
         resolve_or_build(f"recipe:{folder}")

@@ -1,4 +1,4 @@
-"""Layers stay as old as they were right after set-up."""
+"""Copies of layers keep the age that they had after set-up."""
 
 from __future__ import annotations
 

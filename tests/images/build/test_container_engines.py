@@ -1,4 +1,4 @@
-"""Docker and Podman as builders, and our unpacking against their own."""
+"""Building with Docker and Podman, and unpacking compared with theirs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ RUN ["/t", "rm", "/s", "mk", "/s", "put", "/s/file", "mk", "/gone"]
 WORKDIR /work/here
 """  # noqa: E501
 LEFT_OUT = ("dev", "proc", "sys", "etc", "run", ".dockerenv", "work")
-"""What engines put into a container themselves, some of it only when that starts."""
+"""Files that engines add to a container, some of them at its start."""
 
 
 @pytest.fixture(params=["docker", "podman"])
@@ -75,7 +75,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def built(engine: Engine, context: Path, tmp_path: Path) -> Iterator[Path]:
-    """The archive that the engine's build gives; the image leaves the engine at the end."""
+    """Builds an image with the engine and returns its archive; removes the image afterwards."""
     path = build_with_engine(
         context / "Dockerfile", context, args={"WHO": "you"}, engine=engine.name, cache=tmp_path
     )
@@ -87,18 +87,18 @@ Entries = dict[str, tuple[int, int, str]]
 
 
 def ours(root: Path) -> Entries:
-    """Type and mode, size and link text of every path of a tree."""
+    """Return type, mode, size and link target of every path in a tree."""
     found = {}
     for path in root.rglob("*"):
         status = path.lstat()
         size = status.st_size if stat.S_ISREG(status.st_mode) else 0
         target = str(path.readlink()) if path.is_symlink() else ""
         found[str(path.relative_to(root))] = (status.st_mode, size, target)
-    return {name: facts for name, facts in found.items() if name.split("/")[0] not in LEFT_OUT}
+    return {name: details for name, details in found.items() if name.split("/")[0] not in LEFT_OUT}
 
 
 def theirs(engine: Engine, image: str, path: Path) -> Entries:
-    """The same of a container of the image, as the engine exports it."""
+    """Return the same for the engine's export of a container of the image."""
     kinds = {tarfile.DIRTYPE: stat.S_IFDIR, tarfile.SYMTYPE: stat.S_IFLNK}
     name = engine.run("create", "--network=none", "--label", "intercode.test=1", image, "/t")
     try:
@@ -115,8 +115,10 @@ def theirs(engine: Engine, image: str, path: Path) -> Entries:
             mode = kinds.get(member.type, stat.S_IFREG) | (member.mode & 0o1777)
             size = member.size if member.isreg() else 0
             found[where] = (mode, size, member.linkname if member.issym() else "")
-    kept = found.items()
-    return {name: facts for name, facts in kept if name and name.split("/")[0] not in LEFT_OUT}
+    stored = found.items()
+    return {
+        name: details for name, details in stored if name and name.split("/")[0] not in LEFT_OUT
+    }
 
 
 @pytest.mark.slow
@@ -140,7 +142,7 @@ def test_a_build_unpacks_as_the_engine_itself_does(
 def test_every_way_out_of_an_engine_gives_the_same_tree(
     engine: Engine, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Saved by name, saved as OCI, pushed to a registry: one content."""
+    """An image saved by name, saved as OCI and pushed to a registry has the same content."""
     (tmp_path / "auth.json").write_text('{"auths": {}}')
     monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "auth.json"))
     image = resolve(f"docker-archive:{built}", tmp_path)
@@ -153,8 +155,8 @@ def test_every_way_out_of_an_engine_gives_the_same_tree(
             engine.run("push", *insecure, name)
             if engine.name == "podman":
                 for form in ("oci-archive", "oci-dir"):
-                    place = tmp_path / form
-                    engine.run("save", "--format", form, "--output", str(place), name)
+                    directory = tmp_path / form
+                    engine.run("save", "--format", form, "--output", str(directory), name)
         finally:
             engine.run("rmi", name)
         specs = [f"docker-archive:{again}", f"registry:{name}"]
@@ -171,13 +173,13 @@ def test_every_way_out_of_an_engine_gives_the_same_tree(
 def test_what_does_not_build(engine: Engine, context: Path, tmp_path: Path) -> None:
     file = tmp_path / "Dockerfile"
     lines: list[str] = []
-    for text, kind, says in [
+    for text, kind, message in [
         ('FROM scratch\nCOPY t /t\nRUN ["/t", "rm", "/none"]\n', DataError, r"does not build"),
         ("FROM scratch\nCOPY absent /x\n", DataError, "absent"),
         ("FROM intercode.invalid/none:1\nRUN x\n", UsageError, "neither has nor can fetch"),
     ]:
         file.write_text(text)
-        with pytest.raises(kind, match=says):
+        with pytest.raises(kind, match=message):
             build_with_engine(file, context, lines.append, engine=engine.name, cache=tmp_path)
     assert lines and not list((tmp_path / "images").glob("engines/*.tar"))
     assert export_engine_image("intercode-none:never", engine=engine.name, cache=tmp_path) is None

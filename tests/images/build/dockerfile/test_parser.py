@@ -1,4 +1,4 @@
-"""What a Dockerfile's text says: lines, here-documents, variables, stages, ignored files."""
+"""Parsing Dockerfiles: lines, here-documents, variables, stages, ignored files."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def test_ignored_files() -> None:
         ["# no rule", "*.log", "node_modules", "**/*.tmp", "!keep.log", "a/[bc]?", ""]
     )
     out = {"x.log", "node_modules/deep/file", "d/e/x.tmp", "x.tmp", "a/b1", "a/c2/below"}
-    kept = {"keep.log", "d/x.log", "nodes", "a/d1", "# no rule"}
-    assert {path for path in out | kept if ignored(path)} == out
+    included = {"keep.log", "d/x.log", "nodes", "a/d1", "# no rule"}
+    assert {path for path in out | included if ignored(path)} == out
     again = IgnoreRules(["dir", "!dir/in"])
     assert again("dir/other") and not again("dir/in") and not again("dir/in/below")
 

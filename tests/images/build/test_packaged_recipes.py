@@ -1,4 +1,4 @@
-"""Building images: what is asked of mmdebstrap, what is recorded, what is said when it fails."""
+"""Building packaged recipes: the command, the report, and errors."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ def test_command_and_pins(mine: packaged.Recipe, tmp_path: Path) -> None:
 def test_the_record_tells_what_differs(mine: packaged.Recipe, tmp_path: Path) -> None:
     path = status_tar(tmp_path / "a.tar")
     assert builder.package_versions(path) == {"bash": "5.2", "jq": "1.6-2.1"}
-    facts = builder.build_report(mine, path, tmp_path)
-    assert facts["differences"] == {"jq": ["1.7", "1.6-2.1"]}
-    assert facts["pinned"] is False
-    digest = str(facts["digest"]).removeprefix("sha256:")
+    report = builder.build_report(mine, path, tmp_path)
+    assert report["differences"] == {"jq": ["1.7", "1.6-2.1"]}
+    assert report["pinned"] is False
+    digest = str(report["digest"]).removeprefix("sha256:")
     pinned = packaged.parse_recipe(
         "mine", f'{TOML}[digests]\namd64 = "{digest}"\n', "bash=5.2\nnew=1\n"
     )
-    facts = builder.build_report(pinned, path, tmp_path)
-    assert facts["pinned"] is True
-    assert facts["differences"] == {"jq": [None, "1.6-2.1"], "new": ["1", None]}
+    report = builder.build_report(pinned, path, tmp_path)
+    assert report["pinned"] is True
+    assert report["differences"] == {"jq": [None, "1.6-2.1"], "new": ["1", None]}
     with pytest.raises(DataError, match="no Debian root file system"):
         builder.package_versions(status_tar(tmp_path / "b.tar", "etc/passwd"))
 
@@ -109,10 +109,10 @@ def test_a_real_build(tmp_path: Path) -> None:
     assert shutil.which("mmdebstrap") and apt_sources.machine_sources("bookworm")
     small = packaged.parse_recipe("mine", TOML.replace('"bash", "jq"', '"jq"'))
     path = builder.build_recipe(small, cache=tmp_path)
-    facts = json.loads(path.with_suffix(".json").read_text())
-    assert "jq" in facts["packages"] and "git" not in facts["packages"]
+    report = json.loads(path.with_suffix(".json").read_text())
+    assert "jq" in report["packages"] and "git" not in report["packages"]
     image = resolve(f"tar:{path}", tmp_path)
-    assert image.digest == facts["digest"]
+    assert image.digest == report["digest"]
     assert image.root is not None and (image.root / "usr/bin/jq").is_file()
     first = path.read_bytes()
     assert builder.build_recipe(small, cache=tmp_path, force=True).read_bytes() == first
