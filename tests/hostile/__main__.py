@@ -1,11 +1,11 @@
-"""Tries hostile cases without a test runner, as whoever this is run as, and prints a table.
+"""Runs hostile cases without a test runner, as the current user, and prints a table.
 
     python -m hostile [--sample N] [--seed N] [--back-end NAME] [--serve] [WORD ...]
 
-Words choose the cases whose class and name hold one of them. The exit status is 1 where a case
+Words select the cases whose class and name contain one of them. The exit status is 1 if a case
 fails that is not known to. With ``--serve`` the positions of cases are read from the standard
-input, and each is answered with the user id and ``ok`` or what does not hold. ``tests`` and ``src``
-have to be on PYTHONPATH.
+input, and each is answered with the user id and ``ok`` or the failed expectation. ``tests`` and
+``src`` must be on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from support import back_end
 
 
 def sampled(cases: list[Case], count: int, seed: int) -> list[Case]:
-    """About ``count`` cases without known faults, of every class its share."""
+    """Return about ``count`` cases without known bugs, a share of every class."""
     sound = [case for case in cases if not case.fault]
     random.Random(seed).shuffle(sound)
     sound.sort(key=lambda case: case.kind)
@@ -33,7 +33,7 @@ def sampled(cases: list[Case], count: int, seed: int) -> list[Case]:
 
 
 def attempt(case: Case, back_end: str, planted: Planted) -> str:
-    """``ok``, or what does not hold."""
+    """Return ``ok``, or the failed expectation."""
     try:
         try_case(case, back_end, planted)
     except Exception as e:
@@ -42,7 +42,7 @@ def attempt(case: Case, back_end: str, planted: Planted) -> str:
 
 
 def serve(back_end: str) -> int:
-    """Try the cases that are asked for, until the input ends. Returns the exit status."""
+    """Run the requested cases until the input ends. Returns the exit status."""
     cases, planted = all_cases(), Planted(BACK_ENDS[back_end])
     for line in sys.stdin:
         print(json.dumps([os.geteuid(), attempt(cases[int(line)], back_end, planted)]), flush=True)
@@ -56,7 +56,7 @@ def serve(back_end: str) -> int:
 
 
 def main() -> int:
-    """Parse the command line, try, and print. Returns the exit status."""
+    """Parse the command line, run the cases, and print. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="hostile", description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*")
     parser.add_argument("--back-end", default="namespace", choices=sorted(BACK_ENDS))

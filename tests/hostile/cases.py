@@ -1,4 +1,5 @@
-"""What a hostile case is, and all of them. The other ``*_cases.py`` hold them by class."""
+"""What a hostile case is, and the list of all cases. The other ``*_cases.py`` hold them by
+class."""
 
 from __future__ import annotations
 
@@ -10,27 +11,28 @@ from support import back_end
 
 Kind = Literal["dos", "shell", "framing", "kernel", "network", "leak", "file", "lifecycle"]
 Probe = tuple[str, str]
-"""What the owner does to the box afterwards, and where: ``read``, ``refused`` (a read that must
-fail), ``denied`` (a write that must fail), ``write``, ``changes`` and ``clone``."""
+"""An operation of the owner on the sandbox after the actions, and its path: ``read``, ``refused``
+(a read that must fail), ``denied`` (a write that must fail), ``write``, ``changes`` and ``clone``.
+"""
 
 
 LONG = bool(os.environ.get("INTERCODE_HOSTILE_LONG"))
-"""Whether every case has the time and the room that an episode has (`make soak`)."""
+"""Whether every case gets the time and resources of an episode (`make soak`)."""
 LIMIT = 3.0 if LONG else 0.3
-"""Seconds per action where a case names none."""
+"""Default seconds per action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """Something that an agent may try, as data.
 
-    ``actions`` are run one after another, each for at most ``limit`` seconds; ``@FILE@`` and the
-    like in them stand for what is planted on the host (see ``planted.py``). ``shows`` must and
-    ``hides`` may not be in what they print. ``late`` tells whether the last one must (True) or may
-    not (False) run out of time. After ``reset`` cases the shell is usable once it was ended (its
-    outputs are closed, say). After ``wrecked`` cases the agent has no shell any more by its own
-    doing: it must be told, and a new box must work. ``fault`` is why the case fails today, which is
-    ``sure`` where no race decides it.
+    ``actions`` run one after another, each for at most ``limit`` seconds. In them, ``@FILE@`` and
+    the like stand for what is planted on the host (see ``planted.py``). Their output must contain
+    ``shows`` and must not contain ``hides``. ``late``: whether the last action must (True) or must
+    not (False) time out. ``after``: ``reset`` if the shell is usable after it was ended, for
+    example because its outputs were closed; ``wrecked`` if the agent has destroyed its shell, which
+    must be reported, and a new sandbox must work. ``fault``: why the case fails today; ``sure``:
+    whether it always does.
     """
 
     name: str
@@ -47,20 +49,23 @@ class Case:
 
 
 def python(code: str) -> str:
-    """An action that runs Python code in the box."""
+    """Return an action that runs Python code in the sandbox."""
     return f"python3 - <<'END-OF-PYTHON'\n{code}\nEND-OF-PYTHON"
 
 
 IN_CONTAINERS: dict[str, dict[str, tuple[Any, ...]]] = {
-    "chroot and out again": {"shows": ("not permitted",)},  # there root has no capability at all
-    "a disk that is full": {"probes": (("read", "/etc/passwd"),)},  # its agent is bounded alone
-    "mounts": {"hides": ("@FILE@", "@DIRECTORY@")},  # an engine's mounts name where things lie
+    "chroot and out again": {"shows": ("not permitted",)},  # root in a container has no capability
+    "a disk that is full": {
+        "probes": (("read", "/etc/passwd"),)
+    },  # a full disk ends only the agent's processes
+    "mounts": {"hides": ("@FILE@", "@DIRECTORY@")},  # mounts of an engine name their sources
 }
-"""What holds of a case in place of what is said of it, where boxes are containers."""
+"""Expectations that differ where sandboxes are containers."""
 
 
 def all_cases() -> list[Case]:
-    """Every case, in a fixed order, as it holds on the back end under test. The names differ."""
+    """Return every case in a fixed order, as expected on the back end under test. Names are
+    unique."""
     cases = _all_cases()
     if back_end.is_container():
         return [replace(case, **IN_CONTAINERS.get(case.name, {})) for case in cases]

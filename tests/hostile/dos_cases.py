@@ -1,4 +1,4 @@
-"""Using up what there is: processes, memory, disk, descriptors, time, output."""
+"""Exhausting resources: processes, memory, disk, descriptors, time, output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TILL_REFUSED = "try:\n    while True: {}\nexcept (OSError, MemoryError) as e: p
 
 
 def _until_refused(name: str, before: str, again: str, limit: float = LIMIT) -> Case:
-    """Python code that takes one more of something until the box says no, and then stays."""
+    """Return Python code that takes more of a resource until it is refused, and then waits."""
     loop = _TILL_REFUSED.format(again)
     return _dos(name, python(f"import os\n{before}\n{loop}\nimport time; time.sleep(60)"),
                 late=True, limit=limit)  # fmt: skip
@@ -28,7 +28,7 @@ import ctypes, os, threading, time
 def end_first_thread(then, *arguments):
     threading.Thread(target=then, args=arguments).start()
     ctypes.CDLL(None).syscall({'aarch64': 93}.get(os.uname().machine, 60), 0)
-"""  # what goes on then looks like a process that has ended
+"""  # the rest of the process then looks like a zombie
 
 
 CASES = [

@@ -1,4 +1,4 @@
-"""Leading the owner astray when it reads, writes, compares or copies the box's files."""
+"""Misleading the owner when it reads, writes, compares or copies the sandbox's files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hostile.cases import Case, Probe, python
 
 
 def _file(name: str, action: str, *probes: Probe, **more: object) -> Case:
-    """The owner does the probes, and `changes` and `clone` besides, when the action is over."""
+    """After the action the owner runs the probes, `changes` and `clone`."""
     known: dict[str, object] = {"limit": 5, "late": False, **more}
     return Case(name, "file", (action,), probes=(*probes, ("changes", ""), ("clone", "")),
                 **known)  # type: ignore[arg-type]  # fmt: skip

@@ -1,7 +1,8 @@
-"""Random bytes and mutated commands as actions, in boxes that are copied and replaced at random.
+"""Random bytes and mutated commands as actions, in sandboxes that are copied and replaced at
+random.
 
-After each action the time is checked; now and then that the next exit status is the true one, and
-that no box knows anything of another.
+The time is checked after each action. At random, the next exit status is checked, and that a
+sandbox contains nothing of another one.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ _TELL = "set; builtin echo /tmp/* /root/*; cat /tmp/* | tail -n 99"
 
 
 def corpus() -> list[str]:
-    """Golds of the tasks in the package and, where there are any, of nl2bash: what is mutated."""
+    """Commands to mutate: golds of the package's tasks and, where available, of nl2bash."""
     found = [gold for task in datasets.load("starter").tasks for gold in task.golds]
     try:
         found += [gold for task in datasets.load("nl2bash").tasks for gold in task.golds]
-    except UsageError:  # the authors' data are not here
+    except UsageError:  # the authors' data are not installed
         pass
     return found
 
 
 def random_bytes(rng: random.Random) -> str:
-    """Bytes of any value, or mostly those that mean something to a shell."""
+    """Return random bytes, mostly those with a meaning for a shell."""
     length = rng.choice((1, 3, 10, 40, 200, 200, 5000))
     if rng.random() < 0.5:
         return rng.randbytes(length).decode("utf-8", "surrogateescape")
@@ -56,7 +57,8 @@ def random_bytes(rng: random.Random) -> str:
 
 
 def mutated(rng: random.Random, seeds: Sequence[str], pieces: Sequence[str] = PIECES) -> str:
-    """A command of ``seeds`` with one to five pieces cut out, doubled, replaced or put in."""
+    """Return a command of ``seeds`` with one to five pieces removed, doubled, replaced or
+    inserted."""
     text = rng.choice(seeds)
     for _ in range(rng.randint(1, 5)):
         a, b = sorted(rng.randint(0, len(text)) for _ in "ab")
@@ -77,44 +79,46 @@ def mutated(rng: random.Random, seeds: Sequence[str], pieces: Sequence[str] = PI
 
 @dataclass
 class Subject:
-    """A box with its session, its mark, and the marks it has from the box it was copied from."""
+    """A sandbox with its session, its mark, and the marks from the sandbox that it was copied
+    from."""
 
-    box: Sandbox
+    sandbox: Sandbox
     session: BashSession
     mark: str
     marks: set[str]
     actions: list[str] = field(default_factory=list)
 
     def close(self) -> None:
-        """End the session and the box."""
+        """End the session and the sandbox."""
         self.session.close()
-        self.box.close()
+        self.sandbox.close()
 
 
 class Fuzz:
-    """A run with a seed of its own. ``counts`` tells what happened; AssertionErrors what failed."""
+    """A fuzzing run with its own seed. ``counts`` holds the events; AssertionErrors report
+    failures."""
 
-    def __init__(self, seed: int, back_end: str = "namespace", boxes: int = 3) -> None:
+    def __init__(self, seed: int, back_end: str = "namespace", sandboxes: int = 3) -> None:
         self.seed, self.rng = seed, random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.slowest = 0.0
         self.faults: list[str] = []
-        self.histories: list[list[str]] = []  # all actions of the box, one list per fault
+        self.histories: list[list[str]] = []  # all actions of the sandbox, one list per failure
         self._open = BACK_ENDS[back_end]
         self._marks: set[str] = set()
         self._calm = self._open()
         self._pulse = Pulse(self._calm)
-        self.subjects = [self._fresh(self._open(), set()) for _ in range(boxes)]
+        self.subjects = [self._fresh(self._open(), set()) for _ in range(sandboxes)]
 
-    def _fresh(self, box: Sandbox, inherited: set[str]) -> Subject:
+    def _fresh(self, sandbox: Sandbox, inherited: set[str]) -> Subject:
         mark = f"mark{self.rng.getrandbits(64):016x}"
         self._marks.add(mark)
-        session = BashSession(box)
+        session = BashSession(sandbox)
         session.run(f"{mark}={mark}; echo {mark} > /tmp/{mark}", 10)
-        return Subject(box, session, mark, inherited | {mark})
+        return Subject(sandbox, session, mark, inherited | {mark})
 
     def run(self, actions: Sequence[str]) -> None:
-        """Give every action to one of the boxes."""
+        """Send every action to one of the sandboxes."""
         for action in actions:
             i = self.rng.randrange(len(self.subjects))
             subject = self.subjects[i]
@@ -127,8 +131,8 @@ class Fuzz:
                 elif len(subject.actions) > 100:
                     self._replace(i)
             except SandboxLostError as e:
-                self.counts["boxes lost"] += 1
-                self._fault(subject, f"the box was lost: {e}")
+                self.counts["lost sandboxes"] += 1
+                self._fault(subject, f"the sandbox was lost: {e}")
                 self._replace(i)
             except Exception as e:
                 self._fault(subject, f"{type(e).__name__}: {e}")
@@ -153,7 +157,7 @@ class Fuzz:
         return result
 
     def _check(self, subject: Subject) -> None:
-        """The next status is the true one, and nothing of another box is there."""
+        """Check the next exit status, and that nothing of another sandbox is visible."""
         status = self.rng.randrange(1, 120)
         result = self._timed(subject, f"(builtin exit {status})", 1.0)
         if not result.timed_out and "[the shell ended;" not in result.observation:
@@ -164,19 +168,19 @@ class Fuzz:
         seen = self._timed(subject, _TELL, 1.0)
         known = {mark for mark in self._marks if mark in seen.output}
         self.counts["states checked"] += 1
-        assert known <= subject.marks, f"it knows of other boxes: {known - subject.marks}"
+        assert known <= subject.marks, f"it knows of other sandboxes: {known - subject.marks}"
 
     def _copy(self, subject: Subject) -> Subject:
-        """Go on in a copy of the box, with a new shell."""
+        """Continue in a copy of the sandbox, with a new shell."""
         self.counts["copies"] += 1
-        copy = subject.box.clone()
+        copy = subject.sandbox.clone()
         subject.close()
         return self._fresh(copy, subject.marks)
 
     def _replace(self, i: int) -> None:
         self.subjects[i].close()
         self.subjects[i] = self._fresh(self._open(), set())
-        self.counts["new boxes"] += 1
+        self.counts["new sandboxes"] += 1
 
     def _fault(self, subject: Subject, what: str) -> None:
         self.counts["faults"] += 1
@@ -184,7 +188,7 @@ class Fuzz:
         self.histories.append(subject.actions)
 
     def close(self) -> None:
-        """Close every box."""
+        """Close every sandbox."""
         for subject in self.subjects:
             subject.close()
         self._pulse.stop()

@@ -1,4 +1,4 @@
-"""Asking the kernel for what a box must not have."""
+"""Requesting from the kernel what a sandbox must not have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ARM = platform.machine() == "aarch64"
 
 
 def _call(name: str, x86: int, arm: int, *arguments: list[Any]) -> Case:
-    """A system call by number that must be refused, whatever its arguments."""
+    """A system call by number that must be refused with any arguments."""
     code = _CALL.format(number=arm if _ARM else x86, arguments=arguments or ([0] * 6,))
     return Case(name, "kernel", (python(code),), shows=("REFUSED",),
                 hides=("GOT", "REACHED"), limit=5, late=False)  # fmt: skip
@@ -129,7 +129,7 @@ CASES = [
         _call("the x32 table of calls", 0x40000000 + 39, 0),
         _call("the x32 table's mount", 0x40000000 + 165, 0, ["none", "/tmp", "tmpfs", 0, 0]),
     ]),
-    # knobs
+    # settings
     _try("/proc/sys", "for f in kernel/core_pattern kernel/hostname kernel/modprobe vm/overcommit_"
          "memory fs/file-max kernel/randomize_va_space net/ipv4/ip_forward user/max_user_namespaces"
          "; do echo evil > /proc/sys/$f && echo GOT $f; done; find /proc/sys -type f -perm -200 "

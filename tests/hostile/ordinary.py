@@ -1,5 +1,5 @@
-"""Hostile cases as an ordinary user: root starts a process that does one after another. Its boxes
-are kept by the interpreter, where root's are by the compiled program, so that both are tried."""
+"""Runs hostile cases as an ordinary user, in a process that root starts. Its sandboxes have the
+interpreted supervisor, and root's the compiled one, so that both are tested."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ import pytest
 from intercode.sandbox.supervisor import programs
 
 _ID = 65533 - int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-"""Another one for every process of the test runner, so that none sees the others' boxes."""
+"""A different user id for every process of the test runner, so that none sees the others'
+sandboxes."""
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 class OrdinaryUser:
-    """A process of a user without rights that tries cases. Closing it takes its files away.
+    """A process of an ordinary user that runs cases. Closing it removes its files.
 
-    The test is skipped where there can be none, with the reason.
+    The test is skipped, with the reason, where there can be none.
     """
 
     def __init__(self, back_end: str) -> None:
@@ -32,7 +33,7 @@ class OrdinaryUser:
             pytest.skip("the whole suite runs as an ordinary user already")
         if shutil.which("setpriv") is None:
             pytest.skip("needs setpriv (package util-linux)")
-        self.home = Path(tempfile.mkdtemp(prefix="intercode-user-"))  # within their reach
+        self.home = Path(tempfile.mkdtemp(prefix="intercode-user-"))  # within the user's reach
         os.chown(self.home, _ID, _ID)
         try:
             drop = _drop(self.home)
@@ -46,7 +47,8 @@ class OrdinaryUser:
             raise
 
     def attempt(self, index: int) -> str:
-        """Try the case at that position of ``all_cases()``: ``ok``, or what does not hold."""
+        """Run the case at a position of ``all_cases()``. Return ``ok``, or the failed
+        expectation."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{index}\n")
         self._process.stdin.flush()
@@ -61,7 +63,7 @@ class OrdinaryUser:
         return str(said)
 
     def close(self) -> None:
-        """End it. Raises AssertionError where it left something behind."""
+        """End it. Raises AssertionError if something remains."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.close()
@@ -76,7 +78,7 @@ class OrdinaryUser:
 
 
 def _drop(home: Path) -> list[str]:
-    """A command line in front of another one that runs it as an ordinary user."""
+    """Return the prefix of a command line that runs it as an ordinary user."""
     paths = (_ROOT / "src", _ROOT / "tests", sysconfig.get_paths()["purelib"])
     return [
         "setpriv", f"--reuid={_ID}", f"--regid={_ID}", "--clear-groups", "env", "-i",
@@ -87,8 +89,8 @@ def _drop(home: Path) -> list[str]:
 
 
 def _interpreter(drop: list[str]) -> str:
-    """A Python that the ordinary user can run with this checkout and its packages: this one, or
-    the system's where this one lies in root's home. The test is skipped where there is none."""
+    """Return a Python that the user can run with this checkout and its packages: this one, or the
+    system's if this one is in root's home. The test is skipped if there is none."""
     for python in (sys.executable, os.path.realpath(sys.executable), "/usr/bin/python3"):
         argv = [*drop, python, "-c", "import intercode, hostile.trial"]
         if subprocess.run(argv, capture_output=True, cwd="/", check=False).returncode == 0:

@@ -1,4 +1,4 @@
-"""What the suite plants on the host, so that it can tell whether a box harmed or read it."""
+"""What the suite creates on the host to find out whether a sandbox harmed or read it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from intercode.sandbox.contract import Sandbox
 from support.boxes import end_waiting
 
 _KNOBS = ("core_pattern", "hostname", "modprobe", "sysrq", "domainname", "randomize_va_space")
-_GONE = 20.0  # seconds for the last process of all closed boxes to be gone
+_GONE = 20.0  # seconds for the last process of all closed sandboxes to end
 _SERVE = (
     "import socket, sys, time\ns = socket.socket(socket.AF_UNIX)\ns.bind('\\0' + sys.argv[1])\n"
     "s.listen()\nprint('up')\nsys.stdout.flush()\ntime.sleep(9999)"
@@ -28,13 +28,13 @@ _SERVE = (
 
 
 class Planted:
-    """Secrets, servers and a process on the host, and a second box beside the hostile one."""
+    """Secrets, servers and a process on the host, and a second sandbox beside the hostile one."""
 
-    def __init__(self, open_box: Callable[[], Sandbox]) -> None:
+    def __init__(self, open_new: Callable[[], Sandbox]) -> None:
         self.secret = f"secret{uuid.uuid4().hex}"
         os.environ["INTERCODE_PLANTED_SECRET"] = self.secret
         self.directory = Path(tempfile.mkdtemp(prefix="hostile-"))
-        self.directory.chmod(0o777)  # whoever gets here could read and write
+        self.directory.chmod(0o777)  # with access here a process could read and write
         self.file = self.directory / "secret"
         self.home = Path.home() if os.access(Path.home(), os.W_OK) else self.directory
         self.home_file = self.home / f".planted-{uuid.uuid4().hex[:12]}"
@@ -44,14 +44,14 @@ class Planted:
         self.abstract = f"planted-{uuid.uuid4().hex}"
         self.servers = self._serve()
         self.victim = subprocess.Popen(["sleep", "9999"], stdin=subprocess.DEVNULL)
-        self.beside = open_box()
+        self.beside = open_new()
         self.mark = f"mark{uuid.uuid4().hex}"
         self.beside.write_file("/tmp/beside", self.mark.encode())
         self.beside.spawn(["python3", "-c", _SERVE, self.mark])
         self.pulse = Pulse(self.beside)
-        self.spaces: set[Space] = set()  # the process namespaces of boxes that were closed
-        self.spared: set[Space] = set()  # those that a known fault keeps alive
-        self._before = self._facts()
+        self.spaces: set[Space] = set()  # the process namespaces of closed sandboxes
+        self.excluded: set[Space] = set()  # those that a known bug keeps alive
+        self._before = self._host_state()
 
     def _serve(self) -> list[socket.socket]:
         udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -67,7 +67,7 @@ class Planted:
         return servers
 
     def fill(self, text: str) -> str:
-        """``text`` with what is planted in place of ``@FILE@`` and the like."""
+        """Return ``text`` with ``@FILE@`` and the like replaced by what was planted."""
         tcp, udp = (server.getsockname()[1] for server in self.servers[:2])
         for word, value in (
             ("@FILE@", self.file), ("@DIRECTORY@", self.directory), ("@HOMEFILE@", self.home_file),
@@ -80,11 +80,11 @@ class Planted:
             text = text.replace(word, str(value))
         return text
 
-    def _facts(self) -> dict[str, object]:
-        """What a box must not be able to change."""
+    def _host_state(self) -> dict[str, object]:
+        """Return what a sandbox must not be able to change."""
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
         ours = (str(cache_root()), str(self.directory))
-        facts: dict[str, object] = {
+        host_state: dict[str, object] = {
             "mounts": [m for m in mounts if any(w in m for w in ours)],
             "directory": sorted(p.name for p in self.directory.iterdir()),
             "staged": [p.name for p in (cache_root() / "stage").iterdir()],
@@ -92,16 +92,16 @@ class Planted:
         }
         for name in _KNOBS:
             with suppress(OSError):
-                facts[name] = (Path("/proc/sys/kernel") / name).read_text()
+                host_state[name] = (Path("/proc/sys/kernel") / name).read_text()
         for path in (self.file, self.home_file):
             info = path.stat()
-            facts[path.name] = (path.read_text(), info.st_mtime_ns, info.st_mode, info.st_uid)
-        return facts
+            host_state[path.name] = (path.read_text(), info.st_mtime_ns, info.st_mode, info.st_uid)
+        return host_state
 
     def unharmed(self) -> None:
-        """Raise AssertionError that names what a box has done to the host."""
-        facts = self._facts()
-        wrong = {k: facts.get(k) for k in self._before if facts.get(k) != self._before[k]}
+        """Raise AssertionError with what a sandbox has done to the host."""
+        host_state = self._host_state()
+        wrong = {k: host_state.get(k) for k in self._before if host_state.get(k) != self._before[k]}
         assert not wrong, f"the host was changed: {wrong}"
         assert self.victim.poll() is None, "a process of the host was killed"
         state = Path(f"/proc/{self.victim.pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -110,17 +110,19 @@ class Planted:
             with suppress(BlockingIOError):
                 got = server.recv(9) if server.type == socket.SOCK_DGRAM else server.accept()
                 raise AssertionError(f"a server of the host was reached: {got!r}")
-        assert self.beside.read_file("/tmp/beside").decode() == self.mark, "the other box changed"
+        assert self.beside.read_file("/tmp/beside").decode() == self.mark, (
+            "the other sandbox changed"
+        )
 
     def close(self) -> None:
-        """Take everything away. Raises AssertionError where closed boxes are not gone."""
+        """Remove everything. Raises AssertionError if processes of closed sandboxes remain."""
         self._put_away()
         end_waiting()
         end = time.monotonic() + _GONE
-        while left := [space for space in self.spaces - self.spared if members(space)]:
+        while left := [space for space in self.spaces - self.excluded if members(space)]:
             if time.monotonic() > end:
                 states = [line for space in left for line in _states(space)]
-                raise AssertionError(f"processes of closed boxes live on: {'; '.join(states)}")
+                raise AssertionError(f"processes of closed sandboxes live on: {'; '.join(states)}")
             time.sleep(0.1)
 
     def _put_away(self) -> None:
@@ -137,7 +139,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A process namespace: its number, which is given again when it has gone, and its PID 1."""
+    """A process namespace: its number, which may be reused later, and its PID 1."""
 
     link: str
     init: str
@@ -145,24 +147,24 @@ class Space:
 
 
 def space_of(link: str) -> Space:
-    """The living process namespace that ``/proc/self/ns/pid`` of one in it names so. Only root can
-    see which PID 1 is its own; for others it has none, and its number is theirs alone."""
+    """Return the live process namespace that ``/proc/self/ns/pid`` of a process names. Only root
+    can see its PID 1; other users have none here, and the number is theirs alone."""
     for number, entry in _in_namespace(link):
         if number == 1:
             return Space(link, entry, _started(entry))
-    assert os.geteuid() != 0, f"the box's PID 1 is not among the processes of {link!r}"
+    assert os.geteuid() != 0, f"the sandbox's PID 1 is not among the processes of {link!r}"
     return Space(link, "", "")
 
 
 def members(space: Space) -> list[tuple[int, str]]:
-    """The living processes of a namespace: their numbers inside and outside."""
+    """Return the live processes of a namespace: their numbers inside and outside."""
     found = _in_namespace(space.link)
     return found if not space.init or _started(space.init) == space.started else []
 
 
 def _states(space: Space) -> list[str]:
-    """What the processes of a namespace are about, zombies too: those keep its PID 1 alive until
-    their parent, which may be the machine's own PID 1, has collected them."""
+    """Return the states of the processes of a namespace, including zombies, which keep its PID 1
+    alive until their parent has collected them."""
     states = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
@@ -189,7 +191,7 @@ def _in_namespace(link: str) -> list[tuple[int, str]]:
 
 
 def _started(entry: str) -> str:
-    """When a process started, in clock ticks since boot; nothing for one that has gone."""
+    """Return when a process started, in clock ticks since boot; empty if it has ended."""
     try:
         return Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

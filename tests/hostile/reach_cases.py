@@ -1,4 +1,4 @@
-"""Reaching out of the box: the network, and whatever may leak into it."""
+"""Reaching out of the sandbox: the network, and what may leak into it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def _network(name: str, code: str, *shows: str, hides: tuple[str, ...] = ("GOT",
 
 
 def _leak(name: str, code: str, *shows: str, hides: tuple[str, ...] = ()) -> Case:
-    """What is planted on the host may be in no output: that is checked for every case."""
+    """What is planted on the host must not be in any output, which is checked for every case."""
     return Case(name, "leak", (code,), shows=shows, hides=hides, limit=5, late=False)
 
 
@@ -110,14 +110,14 @@ CASES = [
         "import os\nfor n in range(3, 256):\n for way in ('..', '../../..', '.'):\n"
         "  try:\n   os.fchdir(n); os.chdir(way); print(n, os.getcwd(), os.listdir('.')[:5])\n"
         "  except OSError: pass\nprint('over')"), "over"),
-    _leak("other boxes", "cat @OTHERFILE@; ls /tmp; cat /proc/[0-9]*/cmdline | tr '\\0' ' '; "
+    _leak("other sandboxes", "cat @OTHERFILE@; ls /tmp; cat /proc/[0-9]*/cmdline | tr '\\0' ' '; "
           "ls -A /dev/shm; ipcs -a; cat /proc/net/unix; cat /proc/locks", "No such file",
           hides=("@OTHERMARK@",)),
-    _leak("another box's abstract socket", python(
+    _leak("another sandbox's abstract socket", python(
         "import socket\ns = socket.socket(socket.AF_UNIX)\n"
         "try: s.connect('\\0@OTHERSOCKET@'); print('GOT')\n"
         "except OSError as e: print('REFUSED', e)"), "REFUSED", hides=("GOT",)),
-    _leak("another box's lower layers", "find / -xdev -newer /proc/1/stat -type f 2>/dev/null | "
+    _leak("another's lower layers", "find / -xdev -newer /proc/1/stat -type f 2>/dev/null | "
           "head -50; ls -laR /tmp /var/tmp /run /root | head -99"),
     _leak("gold, tests and flags", "grep -rIl -e '@SECRET@' /etc /tmp /root /home /var /run /srv "
           "/opt/intercode /mnt 2>/dev/null; find / -xdev -iname '*gold*' -not -path '/usr/*' "

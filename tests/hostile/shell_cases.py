@@ -1,4 +1,4 @@
-"""Breaking the shell that runs the actions, or the way its results come back."""
+"""Breaking the shell that runs the actions, or the way its results are returned."""
 
 from __future__ import annotations
 

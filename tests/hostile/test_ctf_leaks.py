@@ -1,4 +1,4 @@
-"""A flag is nowhere in the box but where the task's own files hide it, whatever was handed in."""
+"""A flag is nowhere in the sandbox except in the task's own files, whatever was submitted."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ SHOWN = {"unlisted", "behind", "permissions", "history", "trail"}
 
 
 def _found(env: CTFEnv) -> str:
-    """Where in the box the flag of the current task stands; the search does not find itself."""
+    """Return where in the sandbox the flag of the current task is; the search does not find
+    itself."""
     flag = str(env.task.flag)
     inner = "".join(c if c.isalnum() or c == "_" else "." for c in flag[1:])
     return env.step(LOOK.format(f"[{flag[0]}]{inner}", PLACES))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["standard", pytest.param("original", marks=needs_git)])
-def test_a_drawn_flag_is_not_in_the_box(profile: str) -> None:
+def test_a_random_flag_is_not_in_the_sandbox(profile: str) -> None:
     with intercode.make("ctf", "starter:ctf", profile=profile, timeout=60.0) as env:
         for name in sorted(CHALLENGES):
             if name.rpartition("/")[2] in SHOWN:
@@ -48,11 +50,12 @@ def test_a_drawn_flag_is_not_in_the_box(profile: str) -> None:
             assert _found(env) == "", name
             observation, *_, info = env.step("submit nothing of the kind")
             assert flag not in observation + repr(info) + str(env.render())
-            if name.endswith("keys"):  # the search does find what is there
+            if name.endswith("keys"):  # the search finds what is there
                 assert flag in env.step(f"echo '{flag}' > /tmp/x; cat /tmp/x")[0]
                 assert "/tmp/x" in _found(env)
 
 
+@pytest.mark.slow
 def test_an_upstream_task_shows_its_own_files_and_no_solution(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,7 +68,7 @@ def test_an_upstream_task_shows_its_own_files_and_no_solution(
                 continue
             seen += 1
             if seen % 8:
-                continue  # some of them will do
+                continue  # some of them suffice
             env.reset(options={"task": task.id})
             assert env.step("ls /ctf")[0] == f"{task.id.rpartition('/')[2]}\n"
             assert env.step("ls -A")[0].split("\n")[:-1] == sorted(

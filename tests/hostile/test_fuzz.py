@@ -27,6 +27,7 @@ def run() -> Iterator[fuzz.Fuzz]:
     opened.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ACTIONS)
 def test_200_actions(run: fuzz.Fuzz, kind: str) -> None:
     rng = random.Random(4)
@@ -37,7 +38,7 @@ def test_200_actions(run: fuzz.Fuzz, kind: str) -> None:
 
 
 def test_a_forged_status_would_be_noticed(run: fuzz.Fuzz) -> None:
-    """The check can fail: it catches a shell whose own reports lie."""
+    """The check can fail: it detects a shell with false reports."""
     forged = (
         "builtin() { if [ \"$1 $2\" = 'printf %s %s %s\\0' ]; then "
         "command printf '%s 0 /\\0' \"$3\";"

@@ -1,5 +1,5 @@
-"""Every hostile case on the back end under test, as whoever runs the tests and as an ordinary user:
-the host unharmed and unread, the time kept, the environment usable afterwards."""
+"""Every hostile case on the back end under test, as the current and as an ordinary user: the host
+stays unharmed and unread, limits of time hold, and the environment stays usable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CASES = all_cases()
 
 @pytest.fixture(scope="module")
 def planted() -> Iterator[Planted]:
-    """What is planted on the host beside the boxes."""
+    """What is planted on the host beside the sandboxes."""
     open_box().close()  # or the test is skipped
     planted = Planted(BACK_ENDS[back_end.chosen()])
     yield planted
@@ -29,7 +29,7 @@ def planted() -> Iterator[Planted]:
 
 @pytest.fixture(scope="module")
 def user() -> Iterator[OrdinaryUser]:
-    """An ordinary user who tries cases."""
+    """An ordinary user that runs cases."""
     somebody = OrdinaryUser(back_end.chosen())
     yield somebody
     somebody.close()
@@ -37,6 +37,8 @@ def user() -> Iterator[OrdinaryUser]:
 
 def _parameter(index: int, case: Case) -> object:
     marks = [pytest.mark.xfail(reason=case.fault, strict=case.sure)] if case.fault else []
+    if any(other.kind == case.kind for other in CASES[:index]):
+        marks.append(pytest.mark.slow)  # `make test` tries the first case of every class
     return pytest.param(index, id=f"{case.kind}: {case.name}", marks=marks)
 
 

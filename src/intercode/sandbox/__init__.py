@@ -44,10 +44,11 @@ def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = Non
     """Open a new sandbox.
 
     ``kind``: a back end such as ``namespace``, a back end with its isolation tier such as
-    ``namespace/1``, or ``auto``. ``auto`` takes the back end that the environment variable
-    INTERCODE_SANDBOX names, else the strongest of this machine. ``files``: a directory in the
-    format of ``Sandbox.write_upper``; the sandbox starts with a copy of these files. Raises
-    UnknownNameError for an unknown kind, SandboxError if the sandbox cannot be created.
+    ``namespace/1``, a reference such as ``file.py:function`` to a back end of your own, or
+    ``auto``: the back end that the environment variable INTERCODE_SANDBOX names, else the strongest
+    of this machine. ``files``: a directory in the format of ``Sandbox.write_upper``; the sandbox
+    starts with a copy of these files. Raises UnknownNameError for an unknown kind, SandboxError if
+    the sandbox cannot be created.
     """
     make = SANDBOXES.load(_resolve_kind(kind))
     sandbox: Sandbox = make(spec) if files is None else make(spec, files)

@@ -1,4 +1,4 @@
-"""What hostile cases leave in a box does not outlive its renewal."""
+"""What hostile cases leave in a sandbox does not outlive its recycling."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from support.looks import look
 pytestmark = pytest.mark.sandbox
 
 
-def _suffer(box: Sandbox, case: Case, planted: Planted) -> None:
-    session = BashSession(box)
+def _suffer(sandbox: Sandbox, case: Case, planted: Planted) -> None:
+    session = BashSession(sandbox)
     for action in case.actions:
         session.run(planted.fill(action), case.limit)
     session.close()
 
 
 @pytest.mark.slow
-def test_a_renewed_box_looks_like_new_after_hostile_cases() -> None:
+def test_a_recycled_sandbox_is_clean_after_hostile_cases() -> None:
     open_box().close()  # or the test is skipped
     opens = BACK_ENDS[back_end.chosen()]
     planted = Planted(opens)
@@ -35,15 +35,15 @@ def test_a_renewed_box_looks_like_new_after_hostile_cases() -> None:
         assert isinstance(new, Sandbox)
         expected = look(new)
     for case in sampled(all_cases(), 40, seed=5):
-        with opens() as box:
-            assert isinstance(box, Sandbox)
+        with opens() as sandbox:
+            assert isinstance(sandbox, Sandbox)
             try:
-                _suffer(box, case, planted)
-                box.recycle()
+                _suffer(sandbox, case, planted)
+                sandbox.recycle()
             except (SandboxError, SandboxLostError):
-                continue  # it says that it is not as new: then it is not used again
-            assert box.changes() == {} and box.processes() == (), case.name
-            assert look(box) == expected, case.name
+                continue  # it refuses to be recycled, and so is not used again
+            assert sandbox.changes() == {} and sandbox.processes() == (), case.name
+            assert look(sandbox) == expected, case.name
             renewed.append(case.name)
     planted.close()
     assert len(renewed) >= 25, renewed
