@@ -196,23 +196,23 @@ def test_an_answer_that_is_no_solution(env: PythonEnv, answer: str) -> None:
 
 JUDGE = """
 import resource, sys
-from intercode.environments.python.grading import _Assertion
-from intercode.environments.python.assertions import plan
+from intercode.environments.python.grading import _AssertionCheck
+from intercode.environments.python.assertions import split_assertion
 from intercode.sandbox.output import Collector
 from intercode.sessions.python.guest.values import Encoder
 
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
 class Agent:
-    def ask(self, *args, **kwargs):
-        return "[" + ",".join(map(told, eval(sys.argv[2]))) + "]"
+    def request(self, *args, **kwargs):
+        return "[" + ",".join(map(encode, eval(sys.argv[2]))) + "]"
 
-def told(value):
+def encode(value):
     if isinstance(value, range):
         return '["r",%d,%d,%d]' % (value.start, value.stop, value.step)
     return Encoder().encode(value)
 
-print(_Assertion(plan(sys.argv[1], "f"), [])(Agent(), Collector(0), 1.0) != "")
+print(_AssertionCheck(split_assertion(sys.argv[1], "f"), [])(Agent(), Collector(0), 1.0) != "")
 """
 
 
@@ -231,8 +231,8 @@ print(_Assertion(plan(sys.argv[1], "f"), [])(Agent(), Collector(0), 1.0) != "")
     ],
 )
 def test_the_judge_is_neither_slowed_nor_filled(test: str, values: str) -> None:
-    """What it works with came from the agent's process. In a process of its own, as a judge that is
-    kept busy cannot be interrupted."""
+    """The judge works on values of the agent's process. It runs in its own process here, because a
+    busy judge cannot be interrupted."""
     call: list[Any] = [sys.executable, "-c", JUDGE, test, values]
     done = subprocess.run(call, capture_output=True, text=True, timeout=20)
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr[-500:]
