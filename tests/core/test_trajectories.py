@@ -1,4 +1,4 @@
-"""The trajectory file: what is written comes back, and what a killed writer leaves does no harm."""
+"""Trajectory files: reading what was written, also after a writer was killed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _episode(task: str, **more: object) -> Trajectory:
     return Trajectory(task=task, index=0, query="q", steps=()).replace(**more)
 
 
-def test_an_episode_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_an_episode_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "new" / "t.jsonl"
     trajectories.append_trajectory(path, FULL)
     trajectories.append_trajectory(path, _episode("b"))
@@ -46,7 +46,7 @@ def test_an_episode_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [b'{"v": 2, "task": "x', b'{"v": 2, "query": "\xc3', b"{"])
-def test_a_torn_last_line_is_passed_over_and_mended(tmp_path: Path, left: bytes) -> None:
+def test_an_incomplete_last_line_is_skipped_and_removed(tmp_path: Path, left: bytes) -> None:
     path = tmp_path / "t.jsonl"
     trajectories.append_trajectory(path, FULL)
     whole = path.read_bytes()
@@ -57,7 +57,7 @@ def test_a_torn_last_line_is_passed_over_and_mended(tmp_path: Path, left: bytes)
     assert [t.task for t in trajectories.read_trajectories(path)] == [FULL.task, "b"]
 
 
-def test_a_torn_line_longer_than_a_block_is_cut_off_whole(tmp_path: Path) -> None:
+def test_an_incomplete_line_longer_than_a_block_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     trajectories.append_trajectory(path, FULL)
     with path.open("ab") as file:
@@ -67,7 +67,7 @@ def test_a_torn_line_longer_than_a_block_is_cut_off_whole(tmp_path: Path) -> Non
     assert path.stat().st_size < 5000
 
 
-def test_a_whole_last_line_without_newline_is_kept(tmp_path: Path) -> None:
+def test_a_complete_last_line_without_newline_stays(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     trajectories.append_trajectory(path, FULL)
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
@@ -98,7 +98,7 @@ def test_broken_json_in_the_middle_names_file_and_line(tmp_path: Path) -> None:
         ([1], "an object is expected"),
     ],
 )
-def test_what_is_no_trajectory_is_refused(tmp_path: Path, row: object, complaint: str) -> None:
+def test_other_json_is_refused(tmp_path: Path, row: object, complaint: str) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(json.dumps(row) + "\n")
     with pytest.raises(DataError, match=rf"line 1: .*{complaint}"):
@@ -153,22 +153,22 @@ while True:
 @pytest.mark.skipif(os.name != "posix", reason="kills a process with SIGKILL, which POSIX has")
 def test_nothing_that_was_appended_is_lost_by_kill_9(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    told = 0
+    confirmed = 0
     for _ in range(2):
         writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE)
         assert writer.stdout is not None
         writer.stdout.readline()
         time.sleep(0.05)
         writer.send_signal(signal.SIGKILL)
-        told += 1 + len(writer.stdout.readlines())
+        confirmed += 1 + len(writer.stdout.readlines())
         writer.wait()
     trajectories.append_trajectory(path, _episode("last"))
     tasks = [t.task for t in trajectories.read_trajectories(path)]
     assert tasks[-1] == "last"
-    assert told <= len(tasks) - 1 <= told + 2
+    assert confirmed <= len(tasks) - 1 <= confirmed + 2
 
 
-def test_a_run_is_written_once_and_never_mixed(tmp_path: Path) -> None:
+def test_a_directory_holds_one_run(tmp_path: Path) -> None:
     meta = {"dataset": "starter", "profile": "standard", "parallel": 8}
     trajectories.write_run_metadata(tmp_path, meta)
     trajectories.write_run_metadata(tmp_path, {**meta, "parallel": 1})
@@ -178,7 +178,7 @@ def test_a_run_is_written_once_and_never_mixed(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
 
 
-def test_what_an_earlier_release_did_not_write_does_not_differ(tmp_path: Path) -> None:
+def test_keys_that_early_releases_did_not_write_do_not_differ(tmp_path: Path) -> None:
     meta = {"dataset": "starter", "generation": {"temperature": 0}, "policy": None}
     old = {"dataset": "starter"}
     assert trajectories.identity_differences(old, meta) == []

@@ -1,4 +1,4 @@
-"""Fingerprints of observations and states, and the deterministic environments that tell them."""
+"""Hashes of observations and states, and deterministic environments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TASKS = Dataset(
 ENTRY = FileEntry("file", 0o644, 5, "ab" * 32)
 
 
-def test_a_state_is_files_directory_and_shell() -> None:
+def test_the_state_hash_covers_files_directory_and_shell() -> None:
     whole = hashes.state_hash({"/a": ENTRY}, "/", "declare -- x=1\n")
     assert len(whole) == 16 and int(whole, 16) >= 0
     assert whole == hashes.state_hash({"/a": replace(ENTRY)}, "/", "declare -- x=1\n")
@@ -35,7 +35,7 @@ def test_a_state_is_files_directory_and_shell() -> None:
     assert len({whole, *others}) == 8
 
 
-def test_what_bash_changes_by_itself_does_not_count() -> None:
+def test_volatile_variables_do_not_count() -> None:
     dump = 'declare -i RANDOM="7"\ndeclare -ir PPID="3"\ndeclare -- RANDOMS="1"\nset -- \'a\''
     assert hashes.without_volatile_variables(dump) == "declare -- RANDOMS=\"1\"\nset -- 'a'"
 
@@ -46,7 +46,7 @@ def test_any_text_has_a_hash() -> None:
 
 @pytest.mark.sandbox
 @pytest.mark.parametrize("profile", ["standard", "original"])
-def test_the_same_actions_leave_the_same_hashes(profile: str) -> None:
+def test_the_same_actions_give_the_same_hashes(profile: str) -> None:
     if profile == "original" and not shutil.which("git"):
         pytest.skip("the original profile needs git in the image; here the machine's own")
     actions = ("date; echo $RANDOM $$", "cd /tmp && touch a; ls -la", "exit 3", "submit")
@@ -62,7 +62,7 @@ def test_the_same_actions_leave_the_same_hashes(profile: str) -> None:
 
 
 @pytest.mark.sandbox
-def test_a_state_hash_follows_variables_files_and_directory_and_comes_back() -> None:
+def test_undoing_a_change_gives_the_same_hash_again() -> None:
     with intercode.make("bash", TASKS, hashes=True) as env:
         env.reset(options={"task": 1})
 
@@ -74,25 +74,25 @@ def test_a_state_hash_follows_variables_files_and_directory_and_comes_back() -> 
         assert state("x=1") != start
         assert state("unset x") == start
         assert state("touch /f") != start
-        with env.snapshot() as moment:
-            there = state("true")
+        with env.snapshot() as snapshot:
+            with_file = state("true")
             assert state("rm /f") == start
-            env.restore(moment)
-            assert state("true") == there
+            env.restore(snapshot)
+            assert state("true") == with_file
         assert state("rm /f; cd /tmp; cd /; unset OLDPWD") == start
 
 
 @pytest.mark.sandbox
-def test_facts_tell_the_settings_and_hashes_come_only_where_asked() -> None:
+def test_metadata_has_the_settings_and_hashes_are_optional() -> None:
     with intercode.make("bash", TASKS) as env:
         assert env.result_metadata()["determinism"] is None
         env.reset(options={"task": 1})
         assert "hashes" not in env.step("true")[4]
     with intercode.make("bash", TASKS, deterministic={"clock": "real", "seed": 3}) as env:
-        facts = env.result_metadata()["determinism"]
-        assert (facts["clock"], facts["seed"]) == ("real", 3)
-        (twin,) = [env.new_like()]
-        assert twin.determinism == env.determinism
+        settings = env.result_metadata()["determinism"]
+        assert (settings["clock"], settings["seed"]) == ("real", 3)
+        other = env.new_like()
+        assert other.determinism == env.determinism
     with pytest.raises(UnknownNameError, match="setting of determinism 'clokc'"):
         intercode.make("bash", TASKS, deterministic={"clokc": "real"})
     with pytest.raises(ConfigError, match="'soon'"):

@@ -1,4 +1,4 @@
-"""Policies: how they are written, and what becomes of an action that one refuses."""
+"""Policies: rules, files, and refused actions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ deny = ["command:rm -r", {rule = "command:git push", message = "Nothing is pushe
 """
 
 
-def test_a_file_says_what_is_refused_and_in_which_words(tmp_path: Path) -> None:
+def test_a_file_has_rules_and_messages(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text(FILE)
     guard = PolicyGuard(path, "bash")
@@ -32,19 +32,26 @@ def test_a_file_says_what_is_refused_and_in_which_words(tmp_path: Path) -> None:
     assert guard.refusal("if (") == "No: a syntax error (unparsed = refuse).\n"
 
 
-def test_our_own_words_name_the_rule() -> None:
-    said = PolicyGuard({"deny": ["command:rm"]}, "bash").refusal("rm x")
-    assert said == "Refused: `rm x` is not allowed here (rule: deny command:rm). Nothing was run.\n"
-    said = PolicyGuard({"allow": ["command:ls"]}, "bash").refusal(f"cat {'x' * 200}")
-    assert said is not None and "`cat xxx" in said and "(command:ls)" in said and len(said) < 200
+def test_the_default_message_names_the_rule() -> None:
+    refusal = PolicyGuard({"deny": ["command:rm"]}, "bash").refusal("rm x")
+    assert (
+        refusal == "Refused: `rm x` is not allowed here (rule: deny command:rm). Nothing was run.\n"
+    )
+    refusal = PolicyGuard({"allow": ["command:ls"]}, "bash").refusal(f"cat {'x' * 200}")
+    assert (
+        refusal is not None
+        and "`cat xxx" in refusal
+        and "(command:ls)" in refusal
+        and len(refusal) < 200
+    )
 
 
-def test_a_denial_goes_before_what_is_allowed() -> None:
+def test_deny_precedes_allow() -> None:
     guard = PolicyGuard({"allow": ["command:rm"], "deny": ["command:rm -r"]}, "bash")
     assert guard.refusal("rm x") is None and guard.refusal("rm -r x") is not None
 
 
-def test_an_allowed_pattern_has_to_be_in_the_text() -> None:
+def test_an_allowed_pattern_must_match() -> None:
     guard = PolicyGuard({"allow": ["pattern:^SELECT", "pattern:^SHOW"]}, "sql")
     assert guard.refusal("SHOW TABLES") is None and guard.refusal("DROP TABLE t") is not None
 
@@ -73,12 +80,12 @@ def test_an_allowed_pattern_has_to_be_in_the_text() -> None:
         ),
     ],
 )
-def test_a_wrong_rule_is_named(rules: dict[str, Any], words: str) -> None:
+def test_an_invalid_rule_is_named(rules: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         PolicyGuard(rules, "bash")
 
 
-def test_a_wrong_file_is_named(tmp_path: Path) -> None:
+def test_an_invalid_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"rules\.toml"):
         read_policy(tmp_path / "rules.toml")
     (tmp_path / "rules.toml").write_text('deny = ["rm"]')
@@ -86,26 +93,26 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
         read_policy(tmp_path / "rules.toml")
 
 
-def test_a_file_for_several_languages_is_right_for_each() -> None:
+def test_a_file_may_have_rules_for_several_languages() -> None:
     rules = {"deny": ["command:rm", "statement:DROP"]}
     assert PolicyGuard(rules, "sql").refusal("DROP TABLE x") is not None
     assert PolicyGuard(rules, "bash").refusal("rm x") is not None
 
 
-def test_other_environments_know_patterns_only() -> None:
+def test_other_environments_have_patterns_only() -> None:
     assert PolicyGuard({"deny": ["pattern:x"]}, "ruby").refusal("x = 1") is not None
     with pytest.raises(ConfigError, match="kinds that can: pattern"):
         PolicyGuard({"deny": ["command:x"]}, "ruby")
 
 
-def test_the_facts_make_the_same_policy_and_tell_policies_apart() -> None:
+def test_metadata_gives_the_same_policy_and_distinguishes_policies() -> None:
     policy = Policy(
         (make_rule("command:rm", "No."),), (make_rule("command:ls"),), "refuse", "{rule}"
     )
-    facts = policy.metadata()
-    assert read_policy(facts) == policy and read_policy(policy) is policy
+    metadata = policy.metadata()
+    assert read_policy(metadata) == policy and read_policy(policy) is policy
     others = [Policy(policy.deny), Policy(policy.deny, unparsed="refuse"), Policy((), policy.allow)]
-    assert len({facts["digest"], *(other.metadata()["digest"] for other in others)}) == 4
+    assert len({metadata["digest"], *(other.metadata()["digest"] for other in others)}) == 4
 
 
 # ------------------------------------------------------------- in an environment
@@ -123,12 +130,16 @@ def env() -> Iterator[Any]:
 def test_a_refusal_is_an_observation_that_costs_a_turn(env: Any) -> None:
     env.reset(options={"task": 0})
     _, _, _, _, before = env.step("touch /x; echo kept")
-    told, reward, done, truncated, info = env.step("touch /y; rm /x")
-    assert told.startswith("Refused: `rm /x`") and (reward, done, truncated) == (0, False, False)
+    observation, reward, done, truncated, info = env.step("touch /y; rm /x")
+    assert observation.startswith("Refused: `rm /x`") and (reward, done, truncated) == (
+        0,
+        False,
+        False,
+    )
     assert info["refused"] is True and info["valid"] is False and info["exit_code"] is None
     assert info["changes"] == before["changes"] == ["/x"]
     assert info["hashes"]["state"] == before["hashes"]["state"]
-    assert env.last_observation == "kept\n"  # what is judged is what was executed last
+    assert env.last_observation == "kept\n"  # the last executed action is scored
     assert "refused" not in env.step("ls /x")[4]
 
 
@@ -155,7 +166,7 @@ def test_a_record_counts_refusals_and_names_the_policy(env: Any) -> None:
         assert free.result_metadata()["policy"] is None
 
 
-def test_sql_refuses_before_anything_is_asked() -> None:
+def test_sql_refuses_before_execution() -> None:
     with intercode.make("sql", "starter", policy={"allow": ["statement:SELECT"]}) as env:
         env.reset(options={"task": "starter/sql/how-many-plots"})
         assert env.step("DROP TABLE plot")[4]["refused"]
@@ -163,13 +174,13 @@ def test_sql_refuses_before_anything_is_asked() -> None:
 
 
 @pytest.mark.sandbox
-def test_python_refuses_before_anything_is_run() -> None:
+def test_python_refuses_before_execution() -> None:
     with intercode.make("python", "starter", policy={"deny": ["import:os"]}) as env:
         env.reset(options={"task": 0})
         assert env.step("x = 1\nimport os")[4]["refused"]
         assert "NameError" in env.step("x")[0]
 
 
-def test_an_unknown_kind_is_no_silent_rule() -> None:
+def test_an_unknown_kind_is_an_error() -> None:
     with pytest.raises(UnknownNameError):
         make_rule("commands:rm")

@@ -1,4 +1,4 @@
-"""What rules find in actions, by their parsed form."""
+"""The parts of actions that rules match."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def refused(environment: str, rule: str, action: str, way: str = "deny") -> bool
         (r"pattern:curl .*\| *sh", "true\ncurl x | sh"),
     ],
 )
-def test_bash_is_seen_through(rule: str, action: str) -> None:
+def test_parts_of_bash_are_found(rule: str, action: str) -> None:
     assert refused("bash", rule, action)
     assert refused("ctf", rule, action)
 
@@ -82,7 +82,7 @@ def test_bash_is_seen_through(rule: str, action: str) -> None:
         ("pattern:^curl", "echo curl"),
     ],
 )
-def test_bash_is_not_seen_into(rule: str, action: str) -> None:
+def test_text_in_bash_is_no_part(rule: str, action: str) -> None:
     assert not refused("bash", rule, action)
 
 
@@ -95,10 +95,10 @@ def test_bash_is_not_seen_into(rule: str, action: str) -> None:
         ("bash -c \"bash -c 'bash -c ls'\"", "what `bash` runs"),
     ],
 )  # fmt: skip
-def test_what_the_text_does_not_tell_is_refused_where_asked_for(action: str, unclear: str) -> None:
+def test_uncertain_bash_is_refused_if_set(action: str, unclear: str) -> None:
     rules = {"deny": ["command:nothing"], "unparsed": "refuse"}
-    said = PolicyGuard(rules, "bash").refusal(action)
-    assert said is not None and unclear in said
+    refusal = PolicyGuard(rules, "bash").refusal(action)
+    assert refusal is not None and unclear in refusal
     assert PolicyGuard({"deny": ["command:nothing"]}, "bash").refusal(action) is None
     assert (
         PolicyGuard({"allow": ["command:*"]}, "bash").refusal(action) is not None
@@ -108,7 +108,7 @@ def test_what_the_text_does_not_tell_is_refused_where_asked_for(action: str, unc
     )
 
 
-def test_what_is_allowed_has_to_cover_all_commands() -> None:
+def test_allow_rules_must_match_every_command() -> None:
     guard = PolicyGuard({"allow": ["command:ls", "command:cat"]}, "bash")
     for action in ("ls -la | cat", "for i in 1 2; do ls $i; done", "x=1", "[[ -f x ]] && cat x"):
         assert guard.refusal(action) is None
@@ -118,7 +118,7 @@ def test_what_is_allowed_has_to_cover_all_commands() -> None:
 
 
 @pytest.mark.parametrize("action", ["(" * 50000, "$(" * 20000, "f() { " * 10000, "\x00\ud800'"])
-def test_no_action_breaks_the_reading_of_bash(action: str) -> None:
+def test_any_text_can_be_parsed_as_bash(action: str) -> None:
     assert refused("bash", "command:*", action, "allow")
 
 
@@ -151,7 +151,7 @@ def test_without_the_grammar_only_patterns_work(monkeypatch: pytest.MonkeyPatch)
         (r"pattern:(?i)\bor\s+1\s*=\s*1", "SELECT 1 FROM t WHERE a OR 1=1"),
     ],
 )
-def test_sql_is_seen_through(rule: str, action: str) -> None:
+def test_parts_of_sql_are_found(rule: str, action: str) -> None:
     assert refused("sql", rule, action)
 
 
@@ -167,14 +167,14 @@ def test_sql_is_seen_through(rule: str, action: str) -> None:
         ("statement:DROP", "SELEC 1"),
     ],
 )
-def test_sql_is_not_seen_into(rule: str, action: str) -> None:
+def test_text_in_sql_is_no_part(rule: str, action: str) -> None:
     assert not refused("sql", rule, action)
 
 
 @pytest.mark.parametrize(
     "action", ["PREPARE s FROM 'DROP TABLE t'", "EXECUTE s", "CALL p()", "LOCK TABLES t READ"]
 )
-def test_sql_that_is_not_read_to_its_end_counts_as_unread(action: str) -> None:
+def test_sql_that_is_not_parsed_is_uncertain(action: str) -> None:
     rules = {"deny": ["table:t"]}
     assert PolicyGuard(rules, "sql").refusal(action) is None
     refusal = PolicyGuard({**rules, "unparsed": "refuse"}, "sql").refusal(action)
@@ -185,7 +185,7 @@ def test_sql_that_is_not_read_to_its_end_counts_as_unread(action: str) -> None:
     )
 
 
-def test_only_reading_is_a_short_policy() -> None:
+def test_a_short_policy_allows_reading_only() -> None:
     guard = PolicyGuard({"allow": ["statement:SELECT", "statement:SHOW"]}, "sql")
     for action in ("SELECT 1", "(SELECT 1) UNION (SELECT 2)", "show tables", "TABLE t"):
         assert guard.refusal(action) is None
@@ -215,7 +215,7 @@ def test_only_reading_is_a_short_policy() -> None:
         ("pattern:print", "print(1)"),
     ],
 )
-def test_python_is_seen_through(rule: str, action: str) -> None:
+def test_parts_of_python_are_found(rule: str, action: str) -> None:
     assert refused("python", rule, action)
 
 
@@ -229,14 +229,14 @@ def test_python_is_seen_through(rule: str, action: str) -> None:
         ("import:os", "def f(:"),
     ],
 )
-def test_python_is_not_seen_into(rule: str, action: str) -> None:
+def test_text_in_python_is_no_part(rule: str, action: str) -> None:
     assert not refused("python", rule, action)
 
 
 @pytest.mark.parametrize(
     "action", ["def f(:", "__import__('o' + 's')", "eval(x)", "x = " + "-" * 50000 + "1", "\x00"]
 )
-def test_python_that_does_not_tell_all(action: str) -> None:
+def test_uncertain_python(action: str) -> None:
     rules = {"deny": ["import:os"], "unparsed": "refuse"}
     assert PolicyGuard(rules, "python").refusal(action) is not None
 

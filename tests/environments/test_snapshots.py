@@ -1,4 +1,4 @@
-"""Going back to a moment of an episode, and going on from it in several ways."""
+"""Snapshots of episodes: restore and fork."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def out(env: InterCodeEnv, action: str) -> str:
 def test_restore_undoes_files_and_directory(env: InterCodeEnv) -> None:
     env.step("mkdir -p /tmp/a; echo 1 > /tmp/a/f; ln -s f /tmp/a/l; rm -rf /home; cd /usr")
     env.step("cd /usr")
-    with env.snapshot() as moment:
+    with env.snapshot() as snapshot:
         changed = env.step("true")[4]["changes"]
         env.step("rm -rf /tmp/a; echo 2 > /srv/x; cd /")
-        env.restore(moment)
+        env.restore(snapshot)
         assert env.step("true")[4]["changes"] == changed
         assert out(env, "pwd; cat /tmp/a/l") == "/usr\n1\n"
         env.step("echo 3 > /tmp/a/f")
-        env.restore(moment)
+        env.restore(snapshot)
         assert out(env, "cat /tmp/a/f") == "1\n"
 
 
@@ -63,17 +63,17 @@ def test_a_fork_shares_nothing_with_its_origin(env: InterCodeEnv) -> None:
             child.close()
 
 
-def test_turns_and_chance_come_back(env: InterCodeEnv) -> None:
-    with env.snapshot() as moment:
-        drawn = env.np_random.integers(1 << 30)
+def test_turns_and_random_numbers_are_restored(env: InterCodeEnv) -> None:
+    with env.snapshot() as snapshot:
+        number = env.np_random.integers(1 << 30)
         for _ in range(49):
             env.step("true")
-        env.restore(moment)
-        assert env.np_random.integers(1 << 30) == drawn
+        env.restore(snapshot)
+        assert env.np_random.integers(1 << 30) == number
         assert not env.step("true")[3], "one turn, not fifty, has been played"
 
 
-def test_out_of_order(env: InterCodeEnv) -> None:
+def test_calls_in_the_wrong_state(env: InterCodeEnv) -> None:
     with pytest.raises(UsageError, match="at least 1"):
         env.fork(0)
     env.submit()
@@ -81,16 +81,16 @@ def test_out_of_order(env: InterCodeEnv) -> None:
         env.snapshot()
 
 
-def test_the_shell_comes_along_and_jobs_are_named() -> None:
+def test_the_shell_is_restored_and_omitted_jobs_are_named() -> None:
     with intercode.make("bash", dataset=MINE) as env:
         env.reset()
         env.step("x=1; declare -A m=([k]='a b'); f() { echo \"$x ${m[k]}\"; }; set -o pipefail")
         env.step("export E=e; alias l='echo aliased'; shopt -s expand_aliases; sleep 600 &")
         env.step(SLEEPS)
-        with env.snapshot() as moment:
-            assert [name.split()[0] for name in moment.omitted_processes] == ["sleep"]
+        with env.snapshot() as snapshot:
+            assert [name.split()[0] for name in snapshot.omitted_processes] == ["sleep"]
             env.step("x=2; unset -f f")
-            env.restore(moment)
+            env.restore(snapshot)
         assert (
             out(env, "f; sh -c 'echo $E'; set -o | grep pipefail")
             == "1 a b\ne\npipefail       \ton\n"
@@ -121,24 +121,24 @@ def test_nothing_outlives_a_snapshot() -> None:
     before = boxes_of_ours()
     with intercode.make("bash", dataset=MINE) as env:
         env.reset()
-        with env.snapshot() as moment:
-            env.restore(moment)
-            moment.close()
+        with env.snapshot() as snapshot:
+            env.restore(snapshot)
+            snapshot.close()
         assert boxes_of_ours() > 0
-    eventually(lambda: boxes_of_ours() <= before, "no box of ours is left", 60.0)
+    eventually(lambda: boxes_of_ours() <= before, "no sandbox is left", 60.0)
 
 
-def test_many_files_are_sealed_and_the_episode_moves_on(env: InterCodeEnv) -> None:
+def test_many_files_are_sealed_and_the_episode_continues(env: InterCodeEnv) -> None:
     env.step("mkdir -p /tmp/many; touch /tmp/many/{1..150}; x=kept; cd /tmp/many")
     env.step("cd /tmp/many")
     changed = env.step("true")[4]["changes"]
-    with env.snapshot() as moment:
-        assert env.step("true")[4]["changes"] == changed, "the episode itself goes on"
+    with env.snapshot() as snapshot:
+        assert env.step("true")[4]["changes"] == changed, "the episode itself continues"
         env.step("rm /tmp/many/1*; echo new > /tmp/many/2")
-        env.restore(moment)
+        env.restore(snapshot)
         assert env.step("true")[4]["changes"] == changed
         assert out(env, "pwd; ls | wc -l") == "/tmp/many\n150\n"
-    for level in range(12):  # deeper than a chain of layers may be
+    for level in range(12):  # more than the greatest number of sealed layers
         (child,) = env.fork()
         child.step(f"echo {level} > {level}; rm {level + 100}")
         env.close()
@@ -148,19 +148,19 @@ def test_many_files_are_sealed_and_the_episode_moves_on(env: InterCodeEnv) -> No
     env.close()
 
 
-def test_forks_of_many_files_are_apart_and_end() -> None:
+def test_forks_of_many_files_are_independent_and_end() -> None:
     with intercode.make("bash", dataset=MINE) as one:
         one.reset()
-        time.sleep(0.5)  # a place and two boxes are prepared
+        time.sleep(0.5)  # until a workspace and two sandboxes are prewarmed
         before = boxes_of_ours()
         one.step("touch /tmp/{1..150}")
-        twins = one.fork(2)
+        forks = one.fork(2)
         one.step("rm /tmp/1*")
-        for twin in twins:
-            assert out(twin, "ls /tmp | wc -l") == "150\n"
-            twin.close()
+        for fork in forks:
+            assert out(fork, "ls /tmp | wc -l") == "150\n"
+            fork.close()
         assert out(one, "ls /tmp | wc -l") == f"{150 - 62}\n"
         eventually(
-            lambda: boxes_of_ours() <= before + 1, "but for the sealed box the twins have gone"
+            lambda: boxes_of_ours() <= before + 1, "the forks are gone, but for the sealed sandbox"
         )
-    eventually(lambda: boxes_of_ours() < before, "the sealed box has gone with the last one on it")
+    eventually(lambda: boxes_of_ours() < before, "the sealed sandbox ends with the last one on it")

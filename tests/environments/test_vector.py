@@ -1,4 +1,4 @@
-"""Many environments behind Gymnasium's vector interface, ours and Gymnasium's own."""
+"""Vector environments: InterCode's and Gymnasium's."""
 
 from __future__ import annotations
 
@@ -45,20 +45,24 @@ def _one(task: int | str, actions: list[str], seed: int | None = None) -> list[t
 
 
 @pytest.mark.slow
-def test_many_are_as_one_after_another(made: Callable[..., VectorInterCode]) -> None:
+def test_parallel_steps_give_the_results_of_single_steps(
+    made: Callable[..., VectorInterCode],
+) -> None:
     count = back_end.some(64)
     tasks = [i % len(STARTER) for i in range(count)]
     envs = made(count, tasks=tasks, autoreset_mode="Disabled")
     queries, infos = envs.reset(seed=3)
     golds = [GOLD[infos["task"][i]] for i in range(count)]
-    ran, *_, told = envs.step(golds)
+    ran, *_, infos_now = envs.step(golds)
     done = envs.step(["submit"] * count)
     for i, task in enumerate(tasks):
         alone = _one(task, [golds[i], "submit"], seed=3 + i)
         assert queries[i] == alone[0][0]
         assert infos["task"][i] == alone[0][1]["task"]
         assert ran[i] == alone[1][0]
-        assert {k: v[i] for k, v in told.items() if k[0] != "_" and told[f"_{k}"][i]} == alone[1][4]
+        assert {
+            k: v[i] for k, v in infos_now.items() if k[0] != "_" and infos_now[f"_{k}"][i]
+        } == alone[1][4]
         assert [done[0][i], *(part[i] for part in done[1:4])] == list(alone[2][:4])
     assert done[1].tolist() == [1.0] * count and done[2].all() and not done[3].any()
 
@@ -82,7 +86,7 @@ def _plain(part: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_modes_are_as_gymnasium_has_them(mode: AutoresetMode) -> None:
+def test_autoreset_modes_are_those_of_gymnasium(mode: AutoresetMode) -> None:
     """The same answers as SyncVectorEnv, which steps one environment after another."""
 
     def one() -> gym.Env[str, str]:
@@ -102,7 +106,7 @@ def test_modes_are_as_gymnasium_has_them(mode: AutoresetMode) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-def test_gymnasium_steps_ours_in_processes(mode: AutoresetMode) -> None:
+def test_gymnasiums_async_vector_env_takes_our_environments(mode: AutoresetMode) -> None:
     def one() -> gym.Env[str, str]:
         return intercode.make("bash")  # type: ignore[no-any-return]
 
@@ -115,7 +119,7 @@ def test_gymnasium_steps_ours_in_processes(mode: AutoresetMode) -> None:
         ours.close()
 
 
-def test_made_by_gymnasiums_registry() -> None:
+def test_gymnasium_make_vec() -> None:
     envs = gym.make_vec("intercode/Bash-v1", num_envs=3, tasks=[0, 1, 2])
     try:
         assert isinstance(envs, VectorInterCode) and envs.num_envs == 3
@@ -126,7 +130,7 @@ def test_made_by_gymnasiums_registry() -> None:
         envs.close()
 
 
-def test_tasks_are_dealt_out_in_turn(made: Callable[..., VectorInterCode]) -> None:
+def test_tasks_are_distributed_in_turn(made: Callable[..., VectorInterCode]) -> None:
     envs = made(2, tasks=[4, 5, 6], autoreset_mode="SameStep")
     seen = [envs.reset()[1]["index"].tolist()]
     seen += [envs.step(["submit", "submit"])[4]["index"].tolist() for _ in range(3)]
@@ -141,7 +145,7 @@ def _name(position: int) -> str:
     return STARTER.tasks[position].id.removeprefix("starter/bash/")
 
 
-def test_a_lost_box_costs_its_own_episode_only(
+def test_a_lost_sandbox_ends_its_own_episode_only(
     made: Callable[..., VectorInterCode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     envs = made(2, tasks=[0, 1])
@@ -160,7 +164,7 @@ def test_a_lost_box_costs_its_own_episode_only(
     assert again[0][0] == STARTER.tasks[0].query and again[0][1] == "c\n"
 
 
-def test_mistakes_are_told(made: Callable[..., VectorInterCode]) -> None:
+def test_invalid_arguments_are_refused(made: Callable[..., VectorInterCode]) -> None:
     with pytest.raises(UsageError, match="num_envs is 0"):
         made(0)
     with pytest.raises(UnknownNameError, match="did you mean 'SameStep'"):

@@ -1,4 +1,4 @@
-"""Environments, and how they are made by name."""
+"""The registry of environments, and ``make``, which creates one by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GYMNASIUM_IDS = {
 
 
 def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
-    """An environment by name: ``make("bash", dataset="nl2bash:fs_1")``.
+    """Create an environment by name: ``make("bash", dataset="nl2bash:fs_1")``.
 
     Raises UnknownNameError for an unknown environment, dataset or subset.
     """
@@ -38,7 +38,7 @@ def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
 
 
 def register() -> None:
-    """Put the environments into Gymnasium's registry."""
+    """Register the environments with Gymnasium."""
     for identifier, entry_point in _GYMNASIUM_IDS.items():
         if identifier not in gym.registry:
             kind = entry_point.split(".")[2]

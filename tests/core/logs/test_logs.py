@@ -1,4 +1,4 @@
-"""Reading logs of every form. The small ones here are made up; the authors' own are in the data."""
+"""Logs in every format: small made-up ones, and the published logs of the original package."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _write(path: Path, document: object) -> Path:
         ("mine.json", LogName()),
     ],
 )
-def test_a_file_name_tells_what_the_log_does_not(name: str, expected: LogName) -> None:
+def test_metadata_in_file_names(name: str, expected: LogName) -> None:
     assert parse_log_name(Path(name)) == expected
 
 
@@ -79,7 +79,7 @@ def test_turns_without_code_and_blocked_turns_are_not_executed(tmp_path: Path) -
     assert episode.run["turns_taken"] == 3
 
 
-def test_react_keeps_thoughts_and_does_not_count_a_forced_submit(tmp_path: Path) -> None:
+def test_react_has_thoughts_and_does_not_count_a_forced_submit(tmp_path: Path) -> None:
     log = _history(
         thoughts=["look", "hm", "out of turns"],
         actions=["execute[SELECT 1]", "no idea", "submit"],
@@ -142,7 +142,7 @@ def test_broken_json_is_refused_with_file_and_line(tmp_path: Path) -> None:
         load_log(tmp_path / "none.json")
 
 
-def test_a_run_directory_lends_its_meta_to_every_episode(tmp_path: Path) -> None:
+def test_every_episode_has_the_metadata_of_its_run(tmp_path: Path) -> None:
     run = tmp_path / "out" / "one"
     trajectories.write_run_metadata(
         run, {"dataset": "starter", "agent": "gold", "profile": "standard"}
@@ -181,7 +181,7 @@ RECORDED = {
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_the_published_logs_are_read_whole(recorded_dir: Path, name: str) -> None:
+def test_the_published_logs_are_read_completely(recorded_dir: Path, name: str) -> None:
     episodes = load_log(recorded_dir / f"{name}.json")
     steps = [s for t in episodes for s in t.steps]
     found = (len(episodes), sum(t.success for t in episodes), len(steps))

@@ -1,4 +1,4 @@
-"""Hundreds of live episodes in one process: places, groups, time-outs, and what is left behind."""
+"""The pool: slots, groups, time-outs, and closing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 @pytest.mark.slow
-def test_episodes_are_as_those_of_the_environment() -> None:
+def test_episodes_give_the_results_of_the_environment() -> None:
     tasks = range(24)
 
     async def play(pool: Pool, i: int) -> list[Any]:
@@ -56,7 +56,7 @@ def test_episodes_are_as_those_of_the_environment() -> None:
         assert found == [query, *alone]
 
 
-def test_who_asks_for_more_waits_for_a_place() -> None:
+def test_a_further_episode_waits_for_a_slot() -> None:
     async def work() -> None:
         async with Pool("bash", size=2) as pool:
             first, _second = await pool.begin(0), await pool.begin(1)
@@ -71,7 +71,7 @@ def test_who_asks_for_more_waits_for_a_place() -> None:
 
 
 @pytest.mark.slow
-def test_nobody_waits_for_the_slowest() -> None:
+def test_no_episode_waits_for_a_slower_one() -> None:
     async def work() -> None:
         async with Pool("bash", size=2) as pool:
             slow, quick = await pool.begin(0), await pool.begin(1)
@@ -84,15 +84,15 @@ def test_nobody_waits_for_the_slowest() -> None:
     run(work())
 
 
-def test_a_group_goes_on_from_one_state() -> None:
+def test_a_group_starts_in_one_state() -> None:
     async def work() -> None:
         async with Pool("bash", size=4, reward_mode="delta") as pool:
             prefix = ["cd /tmp; x=7; echo made > f", "echo second"]
             async with pool.group(3, 4, seed=5, prefix=prefix) as group:
                 assert [e.turns for e in group] == [2] * 4
                 assert [e.observation for e in group] == ["second\n"] * 4
-                told = await asyncio.gather(*(e.step("pwd; echo $x; cat f") for e in group))
-                assert [t.observation for t in told] == ["/tmp\n7\nmade\n"] * 4
+                results = await asyncio.gather(*(e.step("pwd; echo $x; cat f") for e in group))
+                assert [t.observation for t in results] == ["/tmp\n7\nmade\n"] * 4
                 await group[0].step("echo mine > f")
                 assert (await group[1].step("cat f")).observation == "made\n"
             async with pool.group(None, 4, seed=5) as group:
@@ -127,7 +127,7 @@ def test_two_groups_that_do_not_fit_take_turns() -> None:
 
 
 @pytest.mark.parametrize("way", ["timeout", "cancel", "close"])
-def test_what_takes_too_long_is_ended_at_once(way: str) -> None:
+def test_a_step_that_takes_too_long_is_ended_at_once(way: str) -> None:
     async def work() -> float:
         async with Pool("bash", size=1, timeout=60.0) as pool:
             episode = await pool.begin(0)
@@ -144,7 +144,7 @@ def test_what_takes_too_long_is_ended_at_once(way: str) -> None:
 
 
 async def _ended(episode: Episode, action: str, way: str, lost: type[Exception]) -> None:
-    """End an action that goes on for long, in one of three ways."""
+    """End a long action in one of three ways."""
     if way == "timeout":
         with pytest.raises(TimeoutError):
             await episode.step(action, timeout=0.3)
@@ -163,11 +163,11 @@ async def _cancelled(step: asyncio.Task[Any]) -> None:
         await step
 
 
-def test_a_forgotten_episode_is_closed() -> None:
+def test_an_idle_episode_is_closed() -> None:
     async def work() -> None:
         async with Pool("bash", size=1, idle_timeout=0.4) as pool:
             forgotten = await pool.begin(0)
-            other = await pool.begin(1)  # waits until the first is given up
+            other = await pool.begin(1)  # waits until the first is closed
             assert pool.idle_closed == 1 and not other.done
             with pytest.raises(EnvironmentStateError, match=r"nothing happened in it for 0\.4 s"):
                 await forgotten.step("pwd")
@@ -190,7 +190,7 @@ def test_one_step_at_a_time() -> None:
     run(work())
 
 
-def test_mistakes_cost_no_place() -> None:
+def test_invalid_arguments_occupy_no_slot() -> None:
     async def work() -> None:
         async with Pool("bash", size=1) as pool:
             for _ in range(3):
@@ -209,7 +209,7 @@ def test_mistakes_cost_no_place() -> None:
         Pool("bahs")
 
 
-def test_an_environment_that_cannot_be_made_costs_no_place(
+def test_an_environment_that_cannot_be_made_occupies_no_slot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def work() -> None:
@@ -225,7 +225,7 @@ def test_an_environment_that_cannot_be_made_costs_no_place(
 
 
 @pytest.mark.parametrize("way", ["step", "close"])
-def test_who_is_cancelled_while_it_gives_up_costs_no_place(way: str) -> None:
+def test_a_task_cancelled_while_it_ends_frees_its_slot(way: str) -> None:
     async def work() -> None:
         async with Pool("bash", size=1, timeout=60.0) as pool:
             episode = await pool.begin(0)
@@ -245,7 +245,7 @@ def test_who_is_cancelled_while_it_gives_up_costs_no_place(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["timeout", "cancel", "close"])
-def test_a_statement_is_ended_at_once(way: str) -> None:
+def test_an_sql_statement_is_ended_at_once(way: str) -> None:
     async def work() -> None:
         async with Pool("sql", size=1, timeout=900.0) as pool:
             episode = await pool.begin(0)
@@ -256,7 +256,7 @@ def test_a_statement_is_ended_at_once(way: str) -> None:
     run(work())  # which waits for 120 s at most
 
 
-def test_sql_and_python_too() -> None:
+def test_sql_and_python() -> None:
     async def work(environment: str) -> float:
         async with Pool(environment, size=2) as pool, pool.group(0, 2) as group:
             gold = group[0].env.task.solution or ""
@@ -268,7 +268,7 @@ def test_sql_and_python_too() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_outlives_a_consumer_that_is_killed() -> None:
+def test_nothing_outlives_a_killed_consumer() -> None:
     code = (
         "import asyncio, sys\n"
         "from intercode.environments.base.pool import Pool\n"

@@ -3,8 +3,7 @@
 ``files`` is the upper layer of the sandbox. A restored shell gets its variables and functions back.
 A restored Python interpreter runs its actions again, and then gets the files of the snapshot.
 
-A snapshot is code that runs in a sandbox: whoever loads one trusts its author that far. Nothing in
-it runs outside a sandbox.
+A snapshot holds code that runs in a sandbox. Nothing in it runs outside a sandbox.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When an environment pays."""
+"""The reward modes of an environment."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ ACTIONS = ("touch /a", "touch /b", "touch /c", "rm /c")
 
 
 def rewards(mode: str) -> tuple[list[float], float, list[float]]:
-    """What the turns and the end paid, and what the states were worth."""
+    """Return the rewards of the turns, that of the end, and the score after each turn."""
     with intercode.make("bash", dataset=MINE, reward_mode=mode) as env:
         env.reset()
-        paid, worth = [], []
+        paid, scores = [], []
         for action in ACTIONS:
             paid.append(env.step(action)[1])
-            worth.append(env.score().value)
-        return paid, env.submit()[1], worth
+            scores.append(env.score().value)
+        return paid, env.submit()[1], scores
 
 
-def test_at_the_end_only() -> None:
+def test_final() -> None:
     assert rewards("final")[:2] == ([0.0] * 4, 1.0)
 
 
-def test_after_every_turn() -> None:
-    paid, last, worth = rewards("per-turn")
-    assert paid == worth and last == 1.0
-    assert worth[0] < worth[1] == 1.0 > worth[2]
+def test_per_turn() -> None:
+    paid, last, scores = rewards("per-turn")
+    assert paid == scores and last == 1.0
+    assert scores[0] < scores[1] == 1.0 > scores[2]
 
 
-def test_differences_sum_to_the_final_reward() -> None:
-    paid, last, worth = rewards("delta")
+def test_deltas_sum_to_the_final_score() -> None:
+    paid, last, scores = rewards("delta")
     assert sum(paid) + last == pytest.approx(1.0)
-    assert paid[1] > 0 > paid[2] and paid[2] == pytest.approx(worth[2] - worth[1])
+    assert paid[1] > 0 > paid[2] and paid[2] == pytest.approx(scores[2] - scores[1])
 
 
-def test_asking_does_not_disturb_the_episode_and_jobs_live_on() -> None:
+def test_scoring_does_not_disturb_the_episode_or_its_jobs() -> None:
     with intercode.make("bash", dataset=MINE, reward_mode="per-turn") as env:
         env.reset()
         env.step("(while :; do echo x >> /log; sleep 0.02; done) & p=$!")
@@ -52,6 +52,6 @@ def test_asking_does_not_disturb_the_episode_and_jobs_live_on() -> None:
         assert env.step("kill $p && echo alive")[0] == "alive\n"
 
 
-def test_another_word_is_refused() -> None:
+def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'per-turn'"):
         intercode.make("bash", dataset=MINE, reward_mode="per_turn")

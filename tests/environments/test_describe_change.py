@@ -1,4 +1,4 @@
-"""How a change of one path is told, and what stood there before, without any box."""
+"""Descriptions of changed paths, and reading paths in lower layers, without a sandbox."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ def file(data: bytes, mode: int = 0o644) -> PathState:
 
 
 @pytest.mark.skipif(not shutil.which("patch"), reason="needs the program patch")
-def test_hunks_are_what_patch_takes(tmp_path: Path) -> None:
-    chance = random.Random(3)
+def test_patch_accepts_the_hunks(tmp_path: Path) -> None:
+    rng = random.Random(3)
     for _ in range(60):
-        old = [chance.choice("abcdef") for _ in range(chance.choice([0, 1, 5, 20, 60]))]
+        old = [rng.choice("abcdef") for _ in range(rng.choice([0, 1, 5, 20, 60]))]
         new = list(old)
-        for _ in range(chance.randint(0, 4)):
-            at = chance.randrange(len(new) + 1)
-            new[at : at + chance.randint(0, 1)] = chance.choice([[], ["x"], ["a", "y"]])
-        before, after = ("\n".join(x) + chance.choice(["", "\n"]) for x in (old, new))
+        for _ in range(rng.randint(0, 4)):
+            at = rng.randrange(len(new) + 1)
+            new[at : at + rng.randint(0, 1)] = rng.choice([[], ["x"], ["a", "y"]])
+        before, after = ("\n".join(x) + rng.choice(["", "\n"]) for x in (old, new))
         (tmp_path / "f").write_text(before)
         text = f"--- f\n+++ f\n{unified_hunks(before, after)}\n"
         if before != after:
             subprocess.run(
                 ["patch", "-s", "-o", "g", "f"], input=text, text=True, check=True, cwd=tmp_path
             )
-            left = tmp_path / "g"
-            assert (left.read_text() if left.exists() else "") == after
-            left.unlink(missing_ok=True)
+            patched = tmp_path / "g"
+            assert (patched.read_text() if patched.exists() else "") == after
+            patched.unlink(missing_ok=True)
 
 
-def test_lines_end_at_newlines_only_and_a_torn_one_says_so() -> None:
+def test_lines_end_at_newlines_only_and_a_missing_one_is_noted() -> None:
     assert (
         unified_hunks("a\x0bb\u2028c\n", "a\x0bb\u2028d\n")
         == "@@ -1 +1 @@\n-a\x0bb\u2028c\n+a\x0bb\u2028d"
     )
-    torn = "\\ No newline at end of file"
-    assert unified_hunks("a", "a\n") == f"@@ -1 +1 @@\n-a\n{torn}\n+a"
+    marker = "\\ No newline at end of file"
+    assert unified_hunks("a", "a\n") == f"@@ -1 +1 @@\n-a\n{marker}\n+a"
     assert unified_hunks("", "") == "" and unified_hunks("a\n", "a\n") == ""
 
 
-def test_what_is_too_long_to_match_is_still_right() -> None:
+def test_texts_that_are_too_long_to_match_give_a_correct_diff() -> None:
     old = "head\n" + "a\n" * 5000 + "tail\n"
     new = "head\n" + "b\n" * 4000 + "tail\n"
     lines = unified_hunks(old, new).split("\n")
@@ -67,7 +67,7 @@ def test_what_is_too_long_to_match_is_still_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "text"),
     [
         (None, file(b"x\n"), "new file\n@@ -0,0 +1 @@\n+x"),
         (file(b"x"), None, "deleted: file of 1 byte"),
@@ -89,11 +89,11 @@ def test_what_is_too_long_to_match_is_still_right() -> None:
         (None, PathState(FileEntry("fifo")), "new fifo"),
     ],
 )  # fmt: skip
-def test_changes_in_words(before: PathState | None, after: PathState | None, said: str) -> None:
-    assert describe_change(before, after) == said
+def test_descriptions(before: PathState | None, after: PathState | None, text: str) -> None:
+    assert describe_change(before, after) == text
 
 
-def test_what_lies_below_is_found_without_following_links(tmp_path: Path) -> None:
+def test_lower_layers_are_read_without_following_links(tmp_path: Path) -> None:
     top, bottom, secret = (tmp_path / name for name in ("top", "bottom", "secret"))
     for path, text in ((top / "a/f", "top"), (bottom / "a/f", "bottom"), (bottom / "a/g", "g"),
                        (secret / "f", "secret"), (bottom / "b/f", "hidden")):  # fmt: skip
@@ -111,7 +111,7 @@ def test_what_lies_below_is_found_without_following_links(tmp_path: Path) -> Non
     assert folder is not None and folder.entry.kind == "dir"
 
 
-def test_an_opaque_directory_hides_what_lies_below(tmp_path: Path) -> None:
+def test_an_opaque_directory_hides_lower_layers(tmp_path: Path) -> None:
     for name in ("top/a", "bottom/a"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "bottom/a/f").write_text("x")

@@ -1,4 +1,4 @@
-"""Names that other installed packages add: real wheels in a fresh environment."""
+"""Plugins: names that installed packages add, from real wheels in a new virtual environment."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def same_output(task, agent, gold):
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with three plugins: a sound one, a task package, and a broken one."""
+    """Return the Python of an environment with three plugins, one of which is broken."""
     folder = tmp_path_factory.mktemp("plugins")
     broken = {"agents:shaky": "shaky_plugin:Agent", "rewards:gone": "shaky_plugin:gone"}
     return venv_with(
@@ -82,21 +82,22 @@ def run(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_list_tells_where_names_come_from_and_warns_of_what_is_broken(python: Path) -> None:
+def test_list_shows_the_origin_of_names_and_warns_of_broken_plugins(python: Path) -> None:
     done = run(python, "list", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["environments"]["quiet"] == {
-        "what": "Bash of a plugin.",
-        "from": "quiet_plugin 1.0",
+        "description": "Bash of a plugin.",
+        "package": "quiet_plugin 1.0",
     }
-    assert found["datasets"]["row-tasks"]["what"] == "Tasks in a package"
-    assert (
-        found["datasets"]["starter"]["from"] == OWN_DISTRIBUTION == found["agents"]["gold"]["from"]
-    )
-    assert found["agents"]["idle"]["from"] == found["rewards"]["flat"]["from"] == "quiet_plugin 1.0"
-    assert found["languages"]["lua"] == {"what": "Lua: programs", "from": "quiet_plugin 1.0"}
-    assert found["languages"]["c"]["what"] == "C: programs, compiled"
+    assert found["datasets"]["row-tasks"]["description"] == "Tasks in a package"
+    assert found["datasets"]["starter"]["package"] == OWN_DISTRIBUTION
+    assert found["agents"]["gold"]["package"] == OWN_DISTRIBUTION
+    assert found["agents"]["idle"]["package"] == "quiet_plugin 1.0"
+    assert found["rewards"]["flat"]["package"] == "quiet_plugin 1.0"
+    assert found["languages"]["lua"]["description"] == "Lua: programs"
+    assert found["languages"]["lua"]["package"] == "quiet_plugin 1.0"
+    assert found["languages"]["c"]["description"] == "Tasks are C programs, which are compiled."
     assert "shaky" not in found["agents"]
     warnings = done.stderr.splitlines()
     assert len(warnings) == 3 and all(w.startswith("intercode: warning: ") for w in warnings)
@@ -105,12 +106,12 @@ def test_list_tells_where_names_come_from_and_warns_of_what_is_broken(python: Pa
     )
     assert "shaky_plugin 1.0 cannot be loaded (RuntimeError: no luck)" in warnings[1]
     shown = run(python, "list", "agents").stdout
-    assert "Does nothing, from elsewhere.  [quiet_plugin 1.0]" in shown
+    assert "Does nothing, from elsewhere. [quiet_plugin 1.0]" in shown
 
 
 @pytest.mark.slow
 @pytest.mark.sandbox
-def test_what_a_plugin_adds_is_played_by_its_name(python: Path, tmp_path: Path) -> None:
+def test_a_plugin_is_used_by_its_name(python: Path, tmp_path: Path) -> None:
     done = run(python, "eval", "three", "--agent", "idle", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     rows = [json.loads(r) for r in (tmp_path / "out/trajectories.jsonl").read_text().splitlines()]
@@ -120,11 +121,12 @@ def test_what_a_plugin_adds_is_played_by_its_name(python: Path, tmp_path: Path) 
     assert done.returncode == 0 and "EQUAL" in done.stdout, done.stdout + done.stderr
     done = run(python, "check", "row-tasks", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["metadata"]["reward"].startswith("row_tasks/reward.py:same_output@")
+    reward = json.loads(done.stdout)["metadata"]["reward"]
+    assert reward.startswith("row_tasks/reward.py:same_output@")
 
 
 @pytest.mark.slow
-def test_a_broken_plugin_is_one_error_where_it_is_asked_for(python: Path) -> None:
+def test_a_broken_plugin_is_an_error_when_it_is_used(python: Path) -> None:
     done = run(python, "eval", "starter", "--agent", "shaky")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert "'shaky' of shaky_plugin 1.0" in done.stderr and "uninstall" in done.stderr
@@ -132,7 +134,7 @@ def test_a_broken_plugin_is_one_error_where_it_is_asked_for(python: Path) -> Non
     assert "did you mean 'idle'" in done.stderr
 
 
-def test_our_names_cost_no_look_at_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_built_in_names_need_no_search_for_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(group: str) -> tuple[Plugin, ...]:
         raise AssertionError(f"looked for {group}")
 

@@ -1,4 +1,4 @@
-"""Settings from files and key=value texts; typos are refused."""
+"""Settings from files and key=value texts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from intercode.evaluation.evaluate.plan import open_env
 GOOD = {"dataset": "starter", "agent": "gold"}
 
 
-def test_values_take_their_places() -> None:
+def test_values_become_settings() -> None:
     config = make_config({**GOOD, "tasks": [1, "a/b"], "out": "runs/x", "timeout": 3})
     assert config.tasks == ("1", "a/b")
     assert config.out == Path("runs/x")
     assert (config.timeout, config.parallel, config.profile) == (3, 4, "standard")
 
 
-def test_an_unknown_key_is_refused_with_the_near_one() -> None:
+def test_an_unknown_key_is_refused_with_a_suggestion() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'max_turns'"):
         make_config({**GOOD, "max_turn": 3})
 
@@ -38,13 +38,13 @@ def test_an_unknown_key_is_refused_with_the_near_one() -> None:
         ("fail_on_error", 0.1),
     ],
 )  # fmt: skip
-def test_a_wrong_value_is_refused_by_name(key: str, value: object) -> None:
+def test_an_invalid_value_is_named(key: str, value: object) -> None:
     with pytest.raises(ConfigError, match=key):
         make_config({**GOOD, key: value})
 
 
 @pytest.mark.parametrize("key", ["dataset", "agent"])
-def test_what_is_needed_is_named(key: str) -> None:
+def test_a_missing_setting_is_named(key: str) -> None:
     with pytest.raises(ConfigError, match=f"no {key} is given"):
         make_config({k: v for k, v in GOOD.items() if k != key})
 
@@ -66,7 +66,7 @@ def test_tasks_may_be_a_file(tmp_path: Path) -> None:
     assert make_config({**GOOD, "tasks": str(path)}).tasks == ("a/1", "b#2", "7")
 
 
-def test_pairs_hold_json_or_text() -> None:
+def test_values_of_pairs_are_json_or_text() -> None:
     pairs = ["temperature=0.7", "name=gpt", "stop=[1, 2]", "url=http://h/?a=b", "flag=true"]
     assert parse_key_values(pairs) == {
         "temperature": 0.7, "name": "gpt", "stop": [1, 2], "url": "http://h/?a=b", "flag": True,
@@ -84,7 +84,7 @@ def test_broken_toml_is_named_with_its_line(tmp_path: Path) -> None:
         read_toml(tmp_path / "absent.toml")
 
 
-def test_determinism_is_a_switch_or_settings_and_the_clock_is_one_of_them() -> None:
+def test_determinism_is_a_switch_or_settings_with_the_clock() -> None:
     base = {"dataset": "starter", "agent": "gold"}
     assert make_config(base).determinism is False
     assert make_config({**base, "deterministic": True}).determinism is True
@@ -97,12 +97,19 @@ def test_determinism_is_a_switch_or_settings_and_the_clock_is_one_of_them() -> N
         make_config({**base, "parallel": True})
 
 
-def test_an_environment_has_options_of_its_own() -> None:
+def test_options_of_one_environment() -> None:
     config = make_config(
-        {"dataset": "starter", "agent": "gold", "env_options": {"session": "fresh", "recycle": True}}
+        {
+            "dataset": "starter",
+            "agent": "gold",
+            "env_options": {"session": "fresh", "recycle": True},
+        }
     )
     with open_env(config, datasets.load("starter")) as env:
-        assert env.result_metadata()["env_options"] == {"session": "fresh", "separate_stderr": False}
+        assert env.result_metadata()["env_options"] == {
+            "session": "fresh",
+            "separate_stderr": False,
+        }
         assert env.result_metadata()["sandboxes"] == "recycled"
     for name in ("sesion", "profile"):
         wrong = replace(config, env_options={name: "fresh"})

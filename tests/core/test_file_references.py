@@ -1,4 +1,4 @@
-"""``file.py:name``: a function from a file that is in no package."""
+"""References ``file.py:name`` to functions in files outside of packages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_function_of_a_file(tmp_path: Path) -> None:
         name.startswith(f"{tmp_path.name}/odd name.py:two@") and len(name.rpartition("@")[2]) == 8
     )
     file.write_text("def two():\n    return 22\n")
-    assert load_object(f"{file}:two")() == 22  # what it says now, not what it said
+    assert load_object(f"{file}:two")() == 22  # the present content
     assert portable_reference(f"{file}:two") != name
     assert portable_reference("os.path:join") == "os.path:join" and not is_file_reference(
         "os.path:join"
@@ -33,7 +33,7 @@ def test_a_function_of_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "reference", "error", "says"),
+    ("text", "reference", "error", "message"),
     [
         ("def one(): pass", "f.py:oen", UnknownNameError, "did you mean 'one'"),
         ("def one(:", "f.py:one", UsageError, "f.py cannot be run: SyntaxError"),
@@ -42,17 +42,17 @@ def test_a_function_of_a_file(tmp_path: Path) -> None:
         ("", "f.py", UsageError, "not of the form"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_told(
-    tmp_path: Path, text: str, reference: str, error: type[Exception], says: str
+def test_an_error_in_a_file_is_named(
+    tmp_path: Path, text: str, reference: str, error: type[Exception], message: str
 ) -> None:
     (tmp_path / "f.py").write_text(text)
     before = set(sys.modules)
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         load_object(f"{tmp_path}/{reference}")
-    assert not [m for m in set(sys.modules) - before if "cannot" in says and m.endswith("f.py")]
+    assert not [m for m in set(sys.modules) - before if "cannot" in message and m.endswith("f.py")]
 
 
-def test_threads_that_ask_at_once_get_one_module(tmp_path: Path) -> None:
+def test_concurrent_threads_get_one_module(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.2)\ndef late(): ...\n")
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(load_object, [f"{tmp_path}/slow.py:late"] * 4))

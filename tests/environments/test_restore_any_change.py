@@ -1,5 +1,7 @@
-"""Whatever was done, going back to a snapshot gives the same state by hash (more sequences:
-benchmarks/soak_snapshots.py)."""
+"""After any sequence of changes, restoring a snapshot gives the same state by hash.
+
+benchmarks/soak_snapshots.py tries more sequences.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ TASKS = Dataset("any", "bash", (Task("any/0", "Do anything.", gold="true"),))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("session", ["persistent", "fresh-carried"])
-def test_going_back_undoes_anything(session: str) -> None:
+def test_restore_undoes_any_sequence_of_changes(session: str) -> None:
     count = back_end.some({"persistent": 80, "fresh-carried": 20}[session])
     with BashEnv(TASKS, session=session, hashes=True, timeout=0.3) as env:  # type: ignore[arg-type]
         for seed in range(count):
@@ -37,7 +39,7 @@ def test_going_back_undoes_anything(session: str) -> None:
         "umask 077",
     ],
 )
-def test_the_fingerprint_sees_what_changed(action: str) -> None:
+def test_the_state_hash_covers_the_change(action: str) -> None:
     with BashEnv(TASKS, hashes=True) as env:
         env.reset()
         before = state_of(env)

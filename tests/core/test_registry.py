@@ -1,4 +1,4 @@
-"""Names loaded on first use, the near name on a typo, and where files are kept."""
+"""Registries: loading on first use and suggestions for typos; the directories of the package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.registry import Registry, load_object, unknown_name_error
 
 
-def test_a_name_is_loaded_when_it_is_asked_for() -> None:
+def test_a_name_is_loaded_on_use() -> None:
     table = Registry("thing", {"bad": "no.such.module:x", "join": "os.path:join"})
     assert list(table) == ["bad", "join"] and "bad" in table
     assert table.load("join") is os.path.join
@@ -26,19 +26,19 @@ def test_a_reference_needs_no_entry() -> None:
 
 
 @pytest.mark.parametrize("name", ["jion", "joins"])
-def test_a_typo_gets_the_near_name(name: str) -> None:
+def test_a_typo_gets_a_suggestion(name: str) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown thing '{name}'; did you mean 'join'"):
         Registry("thing", {"join": "os.path:join", "other": "os.path:split"}).load(name)
 
 
-def test_what_is_like_nothing_gets_the_list() -> None:
+def test_a_name_without_a_similar_one_gets_the_list() -> None:
     error = unknown_name_error("thing", "zzz", ["b", "a"])
     assert str(error) == "unknown thing 'zzz'; known: a, b"
     assert isinstance(error, ValueError)
 
 
 @pytest.mark.parametrize(
-    ("reference", "says"),
+    ("reference", "message"),
     [
         ("os.path", "not of the form"),
         (":x", "not of the form"),
@@ -48,8 +48,8 @@ def test_what_is_like_nothing_gets_the_list() -> None:
         ("bisect:nope", "known: bisect, bisect_left"),  # no name with an underscore
     ],
 )
-def test_a_bad_reference_names_the_part_that_failed(reference: str, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+def test_a_bad_reference_names_the_part_that_failed(reference: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         load_object(reference)
 
 
@@ -62,9 +62,7 @@ def test_modules_of_the_working_directory_are_found(
     assert load_object("mine_for_this_test:value") == 3
 
 
-def test_a_module_of_ones_own_that_is_broken_is_told_as_such(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_module_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_for_this_test.py").write_text("import no_such_thing\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -72,15 +70,13 @@ def test_a_module_of_ones_own_that_is_broken_is_told_as_such(
         load_object("broken_for_this_test:value")
 
 
-def test_the_cache_is_where_it_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_directory_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "a" / "b"))
     assert paths.cache_root() == tmp_path / "a" / "b"
     assert paths.cache_root().is_dir()
 
 
-def test_the_id_of_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_id_of_sandboxes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("INTERCODE_SANDBOX_UID", raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert paths.sandbox_uid() == paths.ROOT_SANDBOX_UID
@@ -90,6 +86,6 @@ def test_the_id_of_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     assert paths.sandbox_uid() == 1000
 
 
-def test_of_many_names_some_are_told() -> None:
+def test_of_many_names_some_are_listed() -> None:
     error = str(unknown_name_error("task", "t07x", [f"t{n:02}" for n in range(70)]))
     assert "did you mean 't07'" in error and "t09, and 60 more" in error and "t10" not in error

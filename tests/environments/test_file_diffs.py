@@ -1,4 +1,4 @@
-"""What an episode's record tells of changed files, in real boxes."""
+"""Diffs of changed files in records, in real sandboxes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_kind_of_change_over_two_turns(shell: InterCodeEnv) -> None:
     assert after(shell, "rm n") == {"/tmp/n": "deleted: file of 6 bytes"}
 
 
-def test_what_a_layer_holds_is_what_was_before(shell: InterCodeEnv) -> None:
+def test_a_layer_has_the_state_before_the_episode(shell: InterCodeEnv) -> None:
     shell.reset(options={"task": "starter/bash/count-csv"})
     readme = "/srv/quaywheel/README.md"
     line = shell.step(f"cp -p {readme} /tmp/kept; head -1 {readme}")[0].rstrip("\n")
@@ -75,7 +75,7 @@ def test_what_a_layer_holds_is_what_was_before(shell: InterCodeEnv) -> None:
     assert after(shell, f"rm {readme}")[readme].startswith("deleted: file of ")
 
 
-def test_a_directory_takes_what_it_held_along(shell: InterCodeEnv) -> None:
+def test_a_deleted_directory_includes_its_content(shell: InterCodeEnv) -> None:
     shell.reset(options={"task": "starter/bash/count-csv"})
     after(shell, "mkdir -p /tmp/d/e; touch /tmp/d/e/f /tmp/d/g /tmp/h")
     gone = "deleted: directory and all that was in it"
@@ -87,12 +87,12 @@ def test_a_directory_takes_what_it_held_along(shell: InterCodeEnv) -> None:
     }  # fmt: skip
 
 
-def test_before_is_the_state_that_was_gone_back_to(shell: InterCodeEnv) -> None:
+def test_diffs_refer_to_the_restored_state(shell: InterCodeEnv) -> None:
     shell.reset(options={"task": 0})
     after(shell, "echo 1 > /tmp/f")
-    with shell.snapshot() as moment:
+    with shell.snapshot() as snapshot:
         assert after(shell, "echo 2 > /tmp/f")["/tmp/f"].endswith("\n-1\n+2")
-        shell.restore(moment)
+        shell.restore(snapshot)
         assert after(shell, "echo 3 > /tmp/f")["/tmp/f"].endswith("\n-1\n+3")
     with shell.fork()[0] as child:
         assert after(child, "echo 4 > /tmp/f")["/tmp/f"].endswith("\n-3\n+4")
@@ -100,16 +100,16 @@ def test_before_is_the_state_that_was_gone_back_to(shell: InterCodeEnv) -> None:
 
 
 @pytest.mark.namespace_only("containers are copied, never sealed")
-def test_a_sealed_snapshot_changes_nothing_either(shell: InterCodeEnv) -> None:
+def test_a_sealed_snapshot_changes_no_diff(shell: InterCodeEnv) -> None:
     shell.reset(options={"task": 0})
     after(shell, "mkdir /tmp/m; for i in $(seq 150); do echo $i > /tmp/m/$i; done")
-    with shell.snapshot() as moment:
+    with shell.snapshot() as snapshot:
         assert after(shell, "echo x >> /tmp/m/7") == {"/tmp/m/7": "@@ -1 +1,2 @@\n 7\n+x"}
-        shell.restore(moment)
+        shell.restore(snapshot)
         assert after(shell, "echo y > /tmp/m/7") == {"/tmp/m/7": "@@ -1 +1 @@\n-7\n+y"}
 
 
-def test_a_turn_has_bounds(shell: InterCodeEnv) -> None:
+def test_limits_of_a_turn(shell: InterCodeEnv) -> None:
     shell.reset(options={"task": 0})
     many = after(shell, "for i in $(seq 101 130); do seq 9000 > /tmp/f$i; done")
     assert len(many) == MAX_PATHS + 1 and many[OMITTED_PATHS_KEY] == "and 10 more files"
@@ -119,7 +119,7 @@ def test_a_turn_has_bounds(shell: InterCodeEnv) -> None:
     assert after(shell, "echo x >> /tmp/f130")["/tmp/f130"].endswith("; what it held was not kept")
 
 
-def test_the_setup_and_a_refused_action_change_nothing() -> None:
+def test_setup_and_refused_actions_have_no_diff() -> None:
     rules = {"deny": ["pattern:secret"]}
     with intercode.make("bash", dataset=SETUP, record_diffs=True, policy=rules) as env:
         env.reset()
@@ -129,22 +129,24 @@ def test_the_setup_and_a_refused_action_change_nothing() -> None:
         assert env.file_diffs() == {}
 
 
-def test_python_files_too() -> None:
-    with intercode.make("python", dataset=Dataset("own", "python", (ADD,)), record_diffs=True) as env:
+def test_files_of_python_episodes() -> None:
+    with intercode.make(
+        "python", dataset=Dataset("own", "python", (ADD,)), record_diffs=True
+    ) as env:
         env.reset()
         assert after(env, "open('/tmp/a.txt', 'w').write('one\\n')")["/tmp/a.txt"].endswith("+one")
-        with env.snapshot() as moment:
+        with env.snapshot() as snapshot:
             after(env, "open('/tmp/a.txt', 'a').write('two\\n')")
-            env.restore(moment)
+            env.restore(snapshot)
             assert after(env, "open('/tmp/a.txt', 'a').write('2\\n')") == {
                 "/tmp/a.txt": "@@ -1 +1,2 @@\n one\n+2"
             }
 
 
-def test_a_record_has_them_only_where_asked_for() -> None:
-    for asked in (False, True):
-        with intercode.make("bash", dataset=SETUP, record_diffs=asked) as env:
+def test_records_have_diffs_only_with_the_setting() -> None:
+    for enabled in (False, True):
+        with intercode.make("bash", dataset=SETUP, record_diffs=enabled) as env:
             golds = {"mine/0": ["echo 5 > /five"]}
-            wrote, handed_in = rollout(open_agent("gold", golds=golds), env, 0).steps
+            wrote, submitted = rollout(open_agent("gold", golds=golds), env, 0).steps
         made = {"/five": "new file\n@@ -0,0 +1 @@\n+5"}
-        assert (wrote.diffs, handed_in.diffs) == (made if asked else {}, {})
+        assert (wrote.diffs, submitted.diffs) == (made if enabled else {}, {})

@@ -1,4 +1,4 @@
-"""Golds that are kept: only steady ones, while nothing changed, never from rubbish."""
+"""The cache of golds: only stable golds, only with an unchanged key, and no broken entries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def spec(digest: str = "sha256:1", layer: str = "sha256:2@3600", **more: Any) ->
     return SandboxSpec(image, (Layer(Path("/nowhere/layer"), layer),), **more)
 
 
-def test_what_is_kept_is_found_again() -> None:
+def test_a_saved_entry_is_loaded() -> None:
     assert gold_cache.load_golds(TASK, spec(), "persistent") is None
     assert gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
     assert gold_cache.load_golds(TASK, spec(), "persistent") == LEFT
@@ -64,7 +64,7 @@ def test_what_is_kept_is_found_again() -> None:
         {"session": "fresh"},
     ],
 )
-def test_whatever_it_depends_on_misses_when_it_changes(other: dict[str, Any]) -> None:
+def test_any_change_of_the_key_misses(other: dict[str, Any]) -> None:
     gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
     wanted = {"task": TASK, "spec": spec(), "session": "persistent", **other}
     assert gold_cache.load_golds(**wanted) is None
@@ -76,7 +76,7 @@ def test_another_version_of_the_code_misses(monkeypatch: pytest.MonkeyPatch) -> 
     assert gold_cache.load_golds(TASK, spec(), "persistent") is None
 
 
-def test_what_holds_for_any_date_is_found_under_another() -> None:
+def test_an_entry_for_any_date_is_loaded_under_another_date() -> None:
     gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=False)
     assert gold_cache.load_golds(TASK, spec(layer="sha256:2@7200"), "persistent") == LEFT
     assert gold_cache.load_golds(TASK, spec(layer="sha256:9@7200"), "persistent") is None
@@ -90,7 +90,7 @@ def test_what_holds_for_any_date_is_found_under_another() -> None:
         "find . -printf '%T@'", "uname -r", "echo $EPOCHSECONDS", "who | wc -l", "/bin/date",
     ],
 )  # fmt: skip
-def test_code_that_reads_the_clock_or_the_machine_is_not_kept(code: str) -> None:
+def test_code_that_reads_the_clock_or_the_machine_is_not_cached(code: str) -> None:
     for task in (Task("t", "q", gold=code), Task("t", "q", gold="true", setup=code)):
         assert not gold_cache.save_golds(
             task, spec(), "persistent", [State("x")], current_dates_only=True
@@ -99,7 +99,7 @@ def test_code_that_reads_the_clock_or_the_machine_is_not_kept(code: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("code", "cwd", "kept"),
+    ("code", "cwd", "cached"),
     [
         ("find / -name f", "/tmp", False), ("find -name f | wc -l", "/", False),
         ("find ${DIRECTORY} -type f", "/", False), ("grep -rn x", "/", False),
@@ -108,13 +108,13 @@ def test_code_that_reads_the_clock_or_the_machine_is_not_kept(code: str) -> None
         ("grep -rn x '/tmp'", "/", True), ("grep x f", "/", True), ("ls -r", "/", True),
     ],
 )  # fmt: skip
-def test_what_walks_over_proc_is_not_kept(code: str, cwd: str, kept: bool) -> None:
+def test_code_that_reads_proc_is_not_cached(code: str, cwd: str, cached: bool) -> None:
     task = Task("t", "q", gold=code, cwd=cwd)
     assert (
         gold_cache.save_golds(task, spec(), "persistent", [State("x")], current_dates_only=True)
-        == kept
+        == cached
     )
-    assert ("/proc" in gold_cache.nondeterminism_reason(code, cwd)) != kept
+    assert ("/proc" in gold_cache.nondeterminism_reason(code, cwd)) != cached
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_what_walks_over_proc_is_not_kept(code: str, cwd: str, kept: bool) -> No
         "sort | uniq -Dw32", "find . -name '*.date'", "md5sum a | cut -d' ' -f1", "ls /", "ls -a",
     ],
 )  # fmt: skip
-def test_other_code_is(code: str) -> None:
+def test_other_code_is_cached(code: str) -> None:
     task = Task("t", "q", gold=code, cwd="/tmp")
     assert gold_cache.save_golds(task, spec(), "persistent", [State("x")], current_dates_only=True)
 
 
-def test_neither_networks_nor_this_machine_s_programs_nor_outputs_of_today_are_kept() -> None:
+def test_networks_the_host_image_and_printed_times_are_not_cached() -> None:
     for bad in (spec(network="host"), SandboxSpec(Image("host", "sha256:1"))):
         assert not gold_cache.save_golds(TASK, bad, "persistent", LEFT, current_dates_only=True)
     for form in ("%H:%M", "%Y-%m-%d", "%b %e", "it is %s"):
@@ -151,7 +151,7 @@ SPOILERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("how", SPOILERS)
-def test_a_spoiled_entry_is_ignored_and_removed(cache: Path, how: str) -> None:
+def test_a_broken_entry_is_ignored_and_removed(cache: Path, how: str) -> None:
     gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
     (path,) = (cache / "golds").iterdir()
     path.write_bytes(SPOILERS[how](path.read_bytes()))
@@ -159,7 +159,7 @@ def test_a_spoiled_entry_is_ignored_and_removed(cache: Path, how: str) -> None:
     assert not path.exists()
 
 
-def test_an_entry_under_another_s_name_is_no_proof(cache: Path) -> None:
+def test_an_entry_of_another_key_is_ignored(cache: Path) -> None:
     gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
     (path,) = (cache / "golds").iterdir()
     gold_cache.save_golds(
@@ -177,7 +177,7 @@ def test_an_entry_under_another_s_name_is_no_proof(cache: Path) -> None:
     )
 
 
-def test_a_proof_is_good_for_a_day(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_is_valid_for_a_day(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
     now = time.time()
     for later, found in ((0.9 * gold_cache.MAX_AGE, True), (1.1 * gold_cache.MAX_AGE, False)):
@@ -186,7 +186,7 @@ def test_a_proof_is_good_for_a_day(cache: Path, monkeypatch: pytest.MonkeyPatch)
     assert list((cache / "golds").iterdir()) == []
 
 
-def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_can_be_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
     monkeypatch.setenv(gold_cache.ENABLE_VARIABLE, "0")
     assert gold_cache.load_golds(TASK, spec(), "persistent") is None
@@ -213,7 +213,7 @@ def image(monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.slow
 @pytest.mark.sandbox
 @pytest.mark.rootfs
-def test_check_keeps_what_is_steady_and_episodes_use_it(
+def test_check_caches_stable_golds_and_episodes_use_them(
     image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gold_cache, "_cache_directory", lambda: tmp_path)
@@ -223,9 +223,9 @@ def test_check_keeps_what_is_steady_and_episodes_use_it(
     report = check(dataset)
     assert report.cached_tasks == 1 and report.metadata["golds"] == "run"
     with intercode.make("bash", dataset=dataset) as env:
-        for name, kept in (("t/steady", True), *((n, False) for n in list(GOLDS)[1:])):
+        for name, cached in (("t/steady", True), *((n, False) for n in list(GOLDS)[1:])):
             env.reset(options={"task": name})
-            assert (env._cached_gold_states() is not None) == kept, name
+            assert (env._cached_gold_states() is not None) == cached, name
         env.reset(options={"task": "t/steady"})
         env.step(GOLDS["t/steady"])
         assert env.score().success
@@ -236,7 +236,7 @@ def test_check_keeps_what_is_steady_and_episodes_use_it(
         for path in tmp_path.iterdir():  # the one for any date goes first
             if "something else" not in path.read_text():
                 path.unlink()
-        assert not env.score().success, "what is kept is what is compared with"
+        assert not env.score().success, "the cached state is compared"
         assert env.result_metadata()["golds"] == "cached"
     with BashEnv(dataset, use_gold_cache=False) as env:
         env.reset(options={"task": "t/steady"})
@@ -244,22 +244,26 @@ def test_check_keeps_what_is_steady_and_episodes_use_it(
         assert env.score().success and env.result_metadata()["golds"] == "run"
     with BashEnv(dataset, profile="original") as env:
         env.reset(options={"task": "t/steady"})
-        assert env.result_metadata()["golds"] == "run" and not env.cache_golds([State("x")], current_dates_only=True)
+        assert env.result_metadata()["golds"] == "run" and not env.cache_golds(
+            [State("x")], current_dates_only=True
+        )
 
 
 @pytest.mark.sandbox
-def test_no_box_reaches_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("INTERCODE_CACHE")  # the test's own cannot be reached by a box's id at all
+def test_no_sandbox_can_read_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(
+        "INTERCODE_CACHE"
+    )  # the test's own cannot be reached by a sandbox's id at all
     before = set(gold_cache._cache_directory().iterdir())
     unique = spec(digest=f"sha256:{time.time_ns()}")
     assert gold_cache.save_golds(TASK, unique, "persistent", LEFT, current_dates_only=True)
     (path,) = set(gold_cache._cache_directory().iterdir()) - before
     try:
         assert path.parent.stat().st_mode & 0o777 == 0o700
-        with open_box() as box:
-            looked = box.run(["/bin/sh", "-c", f"ls {path.parent}; cat {path}"])
-            mounts = box.run(["cat", "/proc/self/mountinfo"])
-        assert looked.output.count("No such file") == 2
+        with open_box() as sandbox:
+            listing = sandbox.run(["/bin/sh", "-c", f"ls {path.parent}; cat {path}"])
+            mounts = sandbox.run(["cat", "/proc/self/mountinfo"])
+        assert listing.output.count("No such file") == 2
         assert mounts.ok and "golds" not in mounts.output
     finally:
         path.unlink()

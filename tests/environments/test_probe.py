@@ -1,4 +1,4 @@
-"""A task's own look at an end state: on a copy, or in a fresh box that gets some paths of it."""
+"""Probes: scripts that run on a copy of a state, or on some of its paths in a pristine sandbox."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ls /else 2>/dev/null; echo end"""
 
 
 @contextmanager
-def playing(look: str, gold: str = "true", **more: Any) -> Iterator[BashEnv]:
-    """An environment with one task, set up."""
-    task = Task("t", "q", gold, setup=SETUP, cwd="/", probe=look, **more)
+def playing(script: str, gold: str = "true", **more: Any) -> Iterator[BashEnv]:
+    """Yield an environment in an episode of one task with a probe."""
+    task = Task("t", "q", gold, setup=SETUP, cwd="/", probe=script, **more)
     with intercode.make("bash", Dataset("made", "bash", (task,), reward="probe")) as env:
         env.reset()
         yield env
@@ -39,36 +39,36 @@ CHANGE = """cd /work; rm gone link; mkdir link; echo 4 > link/in; rm -r dir; ech
 mkfifo pipe; chmod 600 kept; ln -s /etc/passwd 'a b'; mkdir /else; echo 6 > /else/y; sleep 500 &"""
 
 
-def test_a_fresh_box_gets_the_paths_that_are_to_be_looked_at_and_no_other() -> None:
+def test_the_pristine_sandbox_gets_the_probe_paths_and_no_others() -> None:
     with playing(TREE, probe_paths=("/work",)) as env:
         env.step(CHANGE)
         text = seen(env)
-        assert env.step("cat /work/dir; ls /else")[0] == "5\ny\n"  # the episode was not touched
+        assert env.step("cat /work/dir; ls /else")[0] == "5\ny\n"  # the episode itself is unchanged
         assert seen(env) == text
     lines = text.splitlines()
     assert "./a b l 777 /etc/passwd" in lines and "./pipe p 644 " in lines
     assert "./link d 755 " in lines and "./link/in f 644 " in lines
     assert "./dir f 644 " in lines and "./kept f 600 " in lines
     assert "./gone" not in text and lines[-2:] == ["1", "end"]
-    with playing(TREE) as env:  # the whole of it
+    with playing(TREE) as env:  # without probe_paths: everything
         env.step(CHANGE)
         assert seen(env).splitlines() == [*lines[:-1], "y", "end"]
 
 
-def test_programs_that_were_changed_elsewhere_do_not_mislead_it() -> None:
+def test_programs_replaced_elsewhere_do_not_influence_a_probe() -> None:
     cheat = "cd; mkdir bin; printf '#!/bin/sh\\necho right\\n' > bin/judge; chmod +x bin/judge"
-    look = "/root/bin/judge 2> /dev/null || cat /work/kept"
-    with playing(look, "echo right > /work/kept", probe_paths=("/work/kept",)) as env:
+    script = "/root/bin/judge 2> /dev/null || cat /work/kept"
+    with playing(script, "echo right > /work/kept", probe_paths=("/work/kept",)) as env:
         env.step(cheat)
         assert seen(env) == "1\n" and env.score().value == 0.0
         env.step("echo right > /work/kept; rm /work/gone")
         assert seen(env) == "right\n" and env.score().value == 1.0
-    with playing(look, "echo right > /work/kept") as env:
+    with playing(script, "echo right > /work/kept") as env:
         env.step(cheat)
-        assert env.score().value == 1.0  # what probe_paths is for
+        assert env.score().value == 1.0  # probe_paths prevents this
 
 
-def test_a_reward_of_the_dataset_s_own_gets_what_was_seen() -> None:
+def test_another_reward_gets_the_output_of_the_probe() -> None:
     states: list[State] = []
 
     def judge(task: Task, agent: State, gold: State) -> Score:
@@ -83,22 +83,27 @@ def test_a_reward_of_the_dataset_s_own_gets_what_was_seen() -> None:
     assert [state.probe_output for state in states] == ["", "g\n"]
 
 
-def test_a_look_that_fails_on_a_gold_is_a_fault_of_the_dataset(
+def test_a_probe_that_fails_on_a_gold_is_an_error_of_the_dataset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with playing("echo oh no; exit 3") as env, pytest.raises(GoldError, match="oh no"):
         env.score()
     monkeypatch.setattr(probe, "PROBE_TIMEOUT", 0.5)
-    look = "echo begun; [ -e /tmp/slow ] && sleep 60; echo done"
-    with playing(look, "rm -f /tmp/slow") as env:
+    script = "echo begun; [ -e /tmp/slow ] && sleep 60; echo done"
+    with playing(script, "rm -f /tmp/slow") as env:
         env.step("touch /tmp/slow")
         assert seen(env).startswith("begun\n") and "done" not in seen(env)
-        assert env.score().value == 0.5  # of an agent's state it tells what it printed by then
-    with playing(look, "touch /tmp/slow") as env, pytest.raises(GoldError, match=r"within 0\.5 s"):
+        assert (
+            env.score().value == 0.5
+        )  # for an agent's state, the output until the time limit counts
+    with (
+        playing(script, "touch /tmp/slow") as env,
+        pytest.raises(GoldError, match=r"within 0\.5 s"),
+    ):
         env.score()
 
 
-def test_the_reward_counts_lines() -> None:
+def test_the_reward_compares_lines() -> None:
     from intercode.environments.base.probe_reward import probe_similarity
 
     task = Task("t", "q")
@@ -107,7 +112,7 @@ def test_the_reward_counts_lines() -> None:
     assert probe_similarity(task, State(), State()).value == 1.0
 
 
-def test_more_than_can_be_carried_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_beyond_the_limit_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "MAX_COPIED_BYTES", 20_000)
     with playing("cd /work; ls", probe_paths=("/work",)) as env:
         env.step("cd /work; rm -r *; head -c 30000 /dev/zero > big; echo 1 > a; echo 2 > c")

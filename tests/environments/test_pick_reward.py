@@ -1,0 +1,43 @@
+"""Which reward an environment uses, and its name in results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode.core.errors import UsageError
+from intercode.core.types import Dataset, Score, State, Task
+from intercode.environments.base.options import pick_reward
+from intercode.environments.bash import reward as bash
+
+DEFAULT = "bash-standard"
+
+
+def dataset(reward: str | None = None) -> Dataset:
+    return Dataset("made", "bash", (Task("t", "q", "true"),), reward=reward)
+
+
+def test_an_argument_precedes_the_dataset_and_that_the_default() -> None:
+    def mine(task: Task, agent: State, gold: State) -> Score:
+        return Score(0.5)
+
+    assert pick_reward(None, dataset(), "standard", DEFAULT) == (DEFAULT, bash.standard)
+    assert pick_reward(None, dataset("probe"), "standard", DEFAULT)[0] == "probe"
+    assert pick_reward(None, dataset("probe"), "original", "bash-original")[0] == "bash-original"
+    assert pick_reward("bash-original", dataset("probe"), "standard", DEFAULT)[1] is bash.original
+    name, function = pick_reward(mine, dataset("probe"), "standard", DEFAULT)
+    assert function is mine and name.endswith("mine")
+
+
+def test_a_reward_in_a_file_is_recorded_with_a_digest_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "reward.py"
+    file.write_text("def score(task, agent, gold): return 'one'\n")
+    own = dataset(f"{file}:score")
+    recorded, function = pick_reward(None, own, "standard", DEFAULT)
+    assert recorded.startswith(f"{tmp_path.name}/reward.py:score@") and str(file) not in recorded
+    assert pick_reward(recorded, own, "standard", DEFAULT) == (recorded, function)
+    file.write_text("def score(task, agent, gold): return 'two'\n")
+    with pytest.raises(UsageError, match="has changed: its file is now"):
+        pick_reward(recorded, own, "standard", DEFAULT)
+    assert pick_reward(None, own, "standard", DEFAULT)[0] != recorded

@@ -1,0 +1,67 @@
+"""Prewarmed workspaces: used, evicted, and limited in number per process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from intercode.environments.base import workspaces
+from intercode.environments.base.workspaces import Prewarmer, Workspace
+from intercode.sessions.bash.persistent import BashSession
+from support.boxes import open_box
+
+pytestmark = pytest.mark.sandbox
+
+
+class WorkspaceFactory:
+    """Creates real workspaces and remembers them."""
+
+    def __init__(self) -> None:
+        self.made: list[Workspace] = []
+        self._lock = threading.Lock()
+
+    def make(self) -> Workspace:
+        sandbox = open_box()
+        workspace = Workspace(sandbox, BashSession(sandbox))
+        with self._lock:
+            self.made.append(workspace)
+        return workspace
+
+
+@pytest.fixture
+def factory() -> Iterator[WorkspaceFactory]:
+    factory = WorkspaceFactory()
+    open_box().close()  # or the test is skipped
+    yield factory
+    for workspace in factory.made:
+        workspace.close()
+
+
+def test_a_workspace_for_the_same_key_is_used(factory: WorkspaceFactory) -> None:
+    prewarmer = Prewarmer()
+    prewarmer.prepare("a", factory.make)
+    prewarmer.prepare("a", factory.make)
+    workspace = prewarmer.take("a", factory.make)
+    assert factory.made == [workspace]
+    assert workspace.session.run("echo on", 10).output == "on\n"
+    prewarmer.close()
+
+
+def test_the_oldest_prewarmed_workspace_is_closed_for_a_new_one(
+    factory: WorkspaceFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspaces, "_MAX_WAITING", 2)
+    prewarmers = [Prewarmer() for _ in range(4)]
+    for prewarmer in prewarmers:
+        prewarmer.prepare("a", factory.make)
+    waiting = [prewarmer for prewarmer in prewarmers if prewarmer._prewarmed is not None]
+    assert waiting == prewarmers[2:]
+    for prewarmer in prewarmers:  # an evicted one creates a workspace on demand
+        workspace = prewarmer.take("a", factory.make)
+        assert workspace.session.run("echo on", 10).output == "on\n"
+        workspace.close()
+        prewarmer.close()
+    assert not set(prewarmers) & set(workspaces._pools[os.getpid()].waiting)
