@@ -123,11 +123,11 @@ def summary(audit: Audit) -> list[str]:
     rows = [f"| {g} | {grades[g]} | {kept[g]} |" for g in ("easy", "medium", "hard", "extra")]
     engines = " and ".join(f"`{k}` ({v})" for k, v in audit.versions.items())
     return [
-        "# What is wrong with Spider's development set here, and what is left",
+        "# Audit of Spider's development set",
         "",
         f"An audit of the {total} Spider tasks on the dump that the InterCode authors published,",
         f"in the `standard` profile on two engines: {engines}.",
-        "Tasks are named by their number: 70 is `spider/70`. Texts of tasks are not repeated here.",
+        "Tasks are named by their number: 70 is `spider/70`. This page does not repeat their texts.",
         "",
         f"**{left} of {total} tasks are sound.** They are the subset `spider:verified`, hash",
         f"`{audit.sound.hash}`; the list is `src/intercode/datasets/sql/spider_verified.json`.",
@@ -160,13 +160,13 @@ def remarks(audit: Audit) -> list[str]:
     for note in audit.reports[ENGINES[0]].notes:
         notes.setdefault(note.kind, []).append(note.task)
     return [
-        "## Notes: not faults by themselves",
+        "## Notes",
         "",
         "| kind | tasks | meaning |",
         "|---|---:|---|",
         *(f"| {k} | {len(t)} | {MEANINGS[k]} |" for k, t in notes.items()),
         "",
-        f"No order: {short(notes.get('open-order', []))}.",
+        f"Tasks without an order (`open-order`): {short(notes.get('open-order', []))}.",
         "",
     ]
 
@@ -182,7 +182,7 @@ def differences(audit: Audit) -> list[str]:
         "## The two engines",
         "",
         f"Results are equal for {equal} of {total} golds ({100 * equal / total:.2f} %) as the",
-        f"standard reward compares them; {audit.printed} are printed alike to the character.",
+        f"standard reward compares them; {audit.printed} have identical text.",
         "",
         "| cause of a difference | tasks | which |",
         "|---|---:|---|",
@@ -191,27 +191,28 @@ def differences(audit: Audit) -> list[str]:
 
 
 ABOUT = """\
-## How to see it
+## How to repeat it
 
 ```
 intercode check spider:verified                          # all sound, exit status 0
 intercode check spider:verified --env-option engine=mysql
-intercode check spider                                   # what is found in all of them
-python benchmarks/audit_spider.py                        # this page, from new runs
+intercode check spider                                   # the faults and notes of all tasks
+python benchmarks/audit_spider.py                        # creates this page from new runs
 ```
 
-`check` plays each gold as an agent would, twice, in fresh sessions. It must run, score 1 and give
-the same again, and doing nothing must score less. Then its result is looked at: whether LIMIT cuts
-rows that its order leaves side by side (the statement is run without LIMIT, showing what it orders
-by), whether it is empty, and whether a table that it reads is.
+`check` runs each gold as an agent would, twice, in fresh sessions. The gold must run without an
+error, score 1 and give the same result again, and doing nothing must score less. Then `check`
+examines the result: whether it is empty, whether a table that the gold reads is empty, and whether
+LIMIT cuts rows that tie in the gold's order. For the last, it runs the gold without LIMIT and with
+the columns that it orders by.
 
-The dump is cut short (all four tables of `wta_1` are empty, `cars_data` has 27 rows, `flights` 50),
-so that many golds find nothing: whoever asks the wrong thing finds nothing either. A gold that
-fails does so by MySQL 8's rules, which both engines follow; in the `original` profile it counts as
-an empty result, as the authors' code has it. Where a gold orders nothing the standard reward does
-not look at the order; the authors' does.
+The dump is truncated: all four tables of `wta_1` are empty, `cars_data` has 27 rows and `flights`
+50. Many golds therefore return nothing, and so do many wrong statements. Golds fail by MySQL 8's
+rules, which both engines follow; the `original` profile counts them as empty results, as the
+authors' code does. Where a gold has no ORDER BY, the standard reward ignores the order of rows; the
+authors' reward does not.
 
-All this is what a machine can tell. Whether a gold answers its question, nobody has judged.
+These are automatic checks. Nobody has judged whether a gold answers its question.
 """
 
 

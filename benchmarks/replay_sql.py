@@ -22,35 +22,37 @@ from intercode.evaluation.replay.log_replay import ReplayReport, StepComparison
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "sql-replay.md"
 
 ABOUT = """\
-# The published SQL logs, executed again
+# Replay of the published SQL logs
 
 `python benchmarks/replay_sql.py LOGS --write` makes this page; one log alone:
 `intercode replay --profile original --env-option engine=mysql --out differences.jsonl LOG.json`.
 
 ## What counts as equal
 
-- **Rewards**: to 0.01. The authors scored some logs by IoU alone and others with Kendall's τ, the
-  Try Again log with both. Every step is scored in both ways, and the scorer that explains more of
-  an episode's rewards is taken for the episode; of two that explain as many, τ for Plan & Solve and
-  IoU for the rest. A gold that fails, as 19 do by MySQL 8's rules, counts as an empty result.
-- **Observations**: the text, after what differs between servers of the family is made one: errors
-  of one kind are equal (their words differ; MariaDB misses the table where MySQL misses the
-  database), `int(11)` is `int`, what one release of the connector gives as bytes is text, and the
-  default `CURRENT_TIMESTAMP` has two spellings. Nothing else: rows in another order differ.
-- **What a log kept**: ReAct's has 25 rows of a result or 350 characters of an error, and an action
-  is what stands in `execute[...]`, wherever that is; the human log has rows one after another.
+- **Rewards** are equal to within 0.01. The authors scored some logs by IoU alone, others with
+  Kendall's τ, and the Try Again log with both. Every step is scored in both ways, and an episode
+  takes the scorer that explains more of its rewards. If both explain as many, it is τ for Plan &
+  Solve and IoU for the rest. A gold that fails counts as an empty result. 19 golds fail by MySQL 8's
+  rules.
+- **Observations** are equal as text, apart from differences between servers. Errors of one kind are
+  equal: their wording differs, and MariaDB reports a missing table where MySQL reports a missing
+  database. `int(11)` equals `int`. What one release of the connector returns as bytes equals text.
+  The default `CURRENT_TIMESTAMP` has two spellings. Rows in another order are a difference.
+- **Recorded forms**: the ReAct log holds 25 rows of a result or 350 characters of an error, and its
+  action is the content of `execute[...]`, wherever that occurs. The human log holds rows without
+  brackets around them.
 
 ## What is left out
 
-The authors' server kept what an episode did for all that came later. These steps show or use it:
+On the authors' server, later episodes saw what earlier ones had changed. Some steps show or use it:
 
-- tables that no dump makes: {tables};
+- tables that no dump creates: {tables};
 - MySQL's rule for grouped queries, which `SET sql_mode = ''` in the ReAct log (tasks 153 and 301)
   turned off for the tasks after it, up to the end of that run.
 
-A step that names such a table counts as dependent unless the record itself misses the table; so
-does one whose recorded catalogue shows it, and a `submit` after such a step. A replay keeps
-episodes apart, so what another has left is not there.
+A step is dependent if it names such a table and the recorded observation does not report it as
+missing, if its recorded catalog shows the table, or if it is a `submit` after such a step. A replay
+isolates episodes, so they do not see what another episode has left.
 """
 
 

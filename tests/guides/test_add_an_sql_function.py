@@ -1,0 +1,24 @@
+"""The guide "Add an SQL function" works as it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from intercode.sql import open_engine
+from support import pages
+from support.shop import shop_in
+
+GUIDE = "add-an-sql-function.md"
+
+
+def test_the_guide_gives_a_tested_function(tmp_path: Path) -> None:
+    pages.write_files(GUIDE, tmp_path)
+    (tested,) = pages.run_commands(GUIDE, tmp_path)
+    assert "4 passed" in tested
+
+
+def test_the_function_is_missing_at_first(tmp_path: Path) -> None:
+    (expected,) = (block.text for block in pages.blocks(GUIDE) if block.language == "text")
+    session = open_engine("embedded").open(shop_in(tmp_path))
+    assert session.run("SELECT FORMAT_BYTES(512)", 10.0).output + "\n" == expected
+    session.close()
