@@ -127,7 +127,7 @@ def summary(audit: Audit) -> list[str]:
         "",
         f"An audit of the {total} Spider tasks on the dump that the InterCode authors published,",
         f"in the `standard` profile on two engines: {engines}.",
-        "Tasks are named by their number: 70 is `spider/70`. This page does not repeat their texts.",
+        "Tasks are named by number: 70 is `spider/70`. This page does not repeat their texts.",
         "",
         f"**{left} of {total} tasks are sound.** They are the subset `spider:verified`, hash",
         f"`{audit.sound.hash}`; the list is `src/intercode/datasets/sql/spider_verified.json`.",

@@ -32,8 +32,8 @@ ABOUT = """\
 - **Rewards** are equal to within 0.01. The authors scored some logs by IoU alone, others with
   Kendall's τ, and the Try Again log with both. Every step is scored in both ways, and an episode
   takes the scorer that explains more of its rewards. If both explain as many, it is τ for Plan &
-  Solve and IoU for the rest. A gold that fails counts as an empty result. 19 golds fail by MySQL 8's
-  rules.
+  Solve and IoU for the rest. A gold that fails counts as an empty result. 19 golds fail by the
+  rules of MySQL 8.
 - **Observations** are equal as text, apart from differences between servers. Errors of one kind are
   equal: their wording differs, and MariaDB reports a missing table where MySQL reports a missing
   database. `int(11)` equals `int`. What one release of the connector returns as bytes equals text.
