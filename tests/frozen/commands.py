@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from frozen.exports import add_files
-from frozen.normalise import clean_json, compact, shape
+from frozen.normalise import compact, shape
 from frozen.renames import FLAGS, KEYS, METHODS, VALUES
 from frozen.runs import add_run, ensure_run
 from frozen.session import LOGS, Item, Session
@@ -62,7 +62,7 @@ def machine(session: Session) -> Item:
         item.exact[f"{label} shape"] = shape(data)
     rows = json.loads(session.run_for(item, "image list", "image", "list", "--json") or "[]")
     rows = rows if isinstance(rows, list) else rows.get("images", [])
-    item.exact["image keys"] = sorted({k for row in rows for k in clean_json(row)} | {"made"})
+    item.exact["image keys"] = sorted({key for row in rows for key in row})
     item.exact["recipes"] = sorted(
         f"{r['name']} {r.get('digest', '')}" for r in rows if r["name"].startswith("recipe:")
     )

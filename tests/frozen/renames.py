@@ -26,10 +26,13 @@ SETTINGS = {"pay": "reward_mode", "reuse": "recycle", "apart": "separate_stderr"
 METHODS = {"facts": "result_metadata"}
 """Public methods of environments."""
 KEYS = {
-    **SETTINGS, "agent_facts": "agent_metadata", "model_facts": "model_metadata",
-    "boxes": "sandboxes", "diffs": "record_diffs", "cached_golds": "use_gold_cache",
+    **SETTINGS, "diffs": "record_diffs", "cached_golds": "use_gold_cache",
+    "agent_facts": "agent_metadata", "model_facts": "model_metadata", "boxes": "sandboxes",
+    "gold_cache": "golds",  # the recording of 0.1.0 has it under a guessed name
     "cut": "omitted_bytes",
-    "gold_cache": "golds",  # as the recording of 0.1.0 names it
+    "facts": "metadata", "kept": "cached_tasks", "prints": "fingerprints", "searched": "search",
+    "made": "created", "when": "built_at",
+    "places": "chunk_of", "pieces": "chunks", "piece-0": "chunk-0",
 }  # fmt: skip
 """Keys of records and of JSON output."""
 VALUES: dict[str, dict[str, str]] = {
@@ -39,10 +42,7 @@ VALUES: dict[str, dict[str, str]] = {
     "actor": {"person": "human"},
 }
 """New key -> old value -> new value."""
-TEXTS: list[tuple[str, str]] = [
-    (r"^person$", "human"), (r"^gold_cache$", "golds"), (r"^cut$", "omitted_bytes"),
-    (r"^look$", "probe"),
-]  # fmt: skip
+TEXTS: list[tuple[str, str]] = [(r"^person$", "human"), (r"^look$", "probe")]
 """Regular expressions over all other exact texts, and what replaces a match."""
 
 
@@ -78,9 +78,9 @@ def rename(value: Any, key: str = "") -> Any:
         names = {old: KEYS.get(old, old) for old in value}
         return {names[old]: rename(v, names[old]) for old, v in value.items()}
     if isinstance(value, list):
-        renamed = [rename(v, key) for v in value]
-        names = all(isinstance(v, str) for v in value) and value == sorted(value)
-        return sorted(renamed) if names else renamed
+        if all(isinstance(v, str) for v in value) and value == sorted(value):  # names
+            return sorted(KEYS.get(v, rename(v, key)) for v in value)
+        return [rename(v, key) for v in value]
     if isinstance(value, str):
         value = VALUES.get(key, {}).get(value, value)
         for pattern, replacement in TEXTS:
@@ -89,6 +89,5 @@ def rename(value: Any, key: str = "") -> Any:
 
 
 def rename_label(label: str) -> str:
-    """Return a label whose last word may be a renamed key."""
-    head, space, last = label.rpartition(" ")
-    return f"{head}{space}{KEYS.get(last, last)}"
+    """Return the label of a value, with new names of the keys among its words."""
+    return " ".join(KEYS.get(word, word) for word in label.split(" "))
