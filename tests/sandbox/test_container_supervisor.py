@@ -98,7 +98,7 @@ def test_a_container_that_used_its_network_is_not_recycled(
 ) -> None:
     own_container.ask("recycle")
     own_container.sh("echo x > /dev/udp/127.0.0.1/9")
-    with pytest.raises(OSError, match="network was used") as refused:
+    with pytest.raises(OSError, match="network of the sandbox was used") as refused:
         own_container.ask("recycle")
     assert refused.value.errno == errno.EBUSY
 
