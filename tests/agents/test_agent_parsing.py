@@ -1,4 +1,4 @@
-"""What models write, and the code that must come out of it unchanged."""
+"""Answers of models, and the code that is extracted from them unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BASH, SQL, PYTHON = (language_of(n) for n in ("bash", "sql", "python"))
 
 
 @pytest.mark.parametrize(
-    ("answer", "code"),
+    ("answer", "reason"),
     [
         ("```bash\nls -la\n```", "ls -la"),
         ("```BASH\nLS -La\n```", "LS -La"),
@@ -83,7 +83,7 @@ def test_a_bare_command_counts(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "code"),
+    ("answer", "reason"),
     [
         ("`ls -la`", "ls -la"),
         ("echo `date`", "echo `date`"),
@@ -128,7 +128,7 @@ def test_no_code(answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "says"),
+    ("answer", "reason"),
     [
         ("", "empty"),
         ("<think>long", "thoughts and nothing else"),
@@ -137,8 +137,8 @@ def test_no_code(answer: str) -> None:
         ("```bash\n\n```", "is empty"),
     ],
 )
-def test_why_there_is_no_code(answer: str, says: str) -> None:
-    assert says in parse_answer(answer, BASH).reason
+def test_why_there_is_no_code(answer: str, reason: str) -> None:
+    assert reason in parse_answer(answer, BASH).reason
 
 
 def test_the_block_behind_an_action_counts_before_others() -> None:

@@ -1,4 +1,4 @@
-"""Every agent, played by hand; Try Again also against a recorded log over HTTP."""
+"""Every agent, driven step by step; Try Again also against a recorded log over HTTP."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_long_observations_are_clipped_for_the_model() -> None:
     assert second.context == {"observation": {"characters": 50, "shown": 10}}
 
 
-def test_a_time_out_is_told() -> None:
+def test_a_time_out_is_in_the_feedback() -> None:
     agent = TryAgainAgent(model=ScriptedModel([LS, LS]))
     started(agent)
     agent.act(None)
@@ -159,7 +159,7 @@ def test_an_episode_forgets_the_last_one() -> None:
         assert len(agent.messages) == 3
 
 
-def test_the_lower_turn_limit_is_told() -> None:
+def test_the_lower_turn_limit_is_in_the_prompt() -> None:
     agent = TryAgainAgent(model=ScriptedModel([]), max_turns=10)
     agent.start(Brief("t", "q", "bash", max_turns=4))
     assert "You have 4 turns." in agent.messages[0]["content"]
@@ -175,7 +175,7 @@ def test_ones_own_prompt(tmp_path: Path) -> None:
     assert [m["content"] for m in agent.messages] == ["S", "Count the $files.!"]  # type: ignore[attr-defined]
 
 
-def test_open_agent_gives_what_is_taken_and_says_what_is_missing(tmp_path: Path) -> None:
+def test_open_agent_passes_known_parameters_and_names_missing_ones(tmp_path: Path) -> None:
     model = ScriptedModel([LS])
     assert open_agent("noop", model=model, golds={}, max_turns=3).name == "noop"
     assert open_agent("try-again", model=model, golds={}, max_turns=3).max_turns == 3
@@ -254,10 +254,10 @@ def test_a_recorded_log_with_lookalike_queries(tmp_path: Path) -> None:
     file.write_text(json.dumps(rows))
     log = RecordedLog(file)
     ask = {"role": "user", "content": "Task: list files twice\n"}
-    said = {"role": "assistant", "content": "list files"}
+    replies = {"role": "assistant", "content": "list files"}
     assert log.answer([ask])[0] == "list files twice"
     assert "ls; ls" in log.answer([ask])[2]
-    assert log.answer([ask, said, ask, said])[1:] == (2, PROSE)
+    assert log.answer([ask, replies, ask, replies])[1:] == (2, PROSE)
     assert log.answer([{"role": "user", "content": "talk"}])[2] == PROSE
     assert log.answer([{"role": "user", "content": "else"}])[0] is None
     rows["3"] = row("list files", "dir")
@@ -278,7 +278,7 @@ def test_a_recorded_log_with_lookalike_queries(tmp_path: Path) -> None:
         ("plan-solve", {"refine": "some"}),
     ],
 )
-def test_an_option_of_another_type_says_so(name: str, options: dict[str, Any]) -> None:
+def test_an_option_of_the_wrong_type_is_an_error(name: str, options: dict[str, Any]) -> None:
     (option,) = options
     with pytest.raises(ConfigError, match=option):
         open_agent(name, options, model=ScriptedModel([]))

@@ -1,4 +1,4 @@
-"""Agents that write in the languages of the table: what they are told, and how they are read."""
+"""Agents in the languages of the table: their prompts, and how answers are parsed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_language_is_known_by_its_name() -> None:
 def test_a_name_from_elsewhere_runs_no_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a record or a server may name it."""
+    """Records and servers may name any language."""
     (tmp_path / "evil.py").write_text("open('ran', 'w').close()\nX = 1\n")
     monkeypatch.chdir(tmp_path)
     assert language_of("code:evil.py:X").title == "code:evil.py:X"
@@ -39,15 +39,19 @@ def test_a_name_from_elsewhere_runs_no_code(
 
 @pytest.mark.sandbox
 @pytest.mark.parametrize("fence", ["javascript", "js", "node"])
-def test_a_model_is_told_and_read(fence: str) -> None:
+def test_prompt_and_parsing_know_the_language(fence: str) -> None:
     needs("node")
     model = ScriptedModel([f"Here it is.\n```{fence}\n{ADD.gold}\n```"])
     with CodeEnv(only(ADD)) as env:
         played = rollout(open_agent("try-again", model=model), env, 0)
     assert [step.action for step in played.steps] == [ADD.gold]
     assert played.reward == 1.0
-    told = "".join(str(m["content"]) for m in played.steps[0].messages)
-    assert "JavaScript" in told and "Define add." in told and "code:javascript" not in told
+    task_message = "".join(str(m["content"]) for m in played.steps[0].messages)
+    assert (
+        "JavaScript" in task_message
+        and "Define add." in task_message
+        and "code:javascript" not in task_message
+    )
 
 
 @pytest.mark.sandbox

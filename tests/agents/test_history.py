@@ -1,4 +1,4 @@
-"""What of a long conversation a model is shown, and what happens when it is too long."""
+"""Which part of a long conversation is sent, and what happens if it is too long."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def user(text: str) -> Message:
     return Message(role="user", content=text)
 
 
-def said(text: str) -> Message:
+def message(text: str) -> Message:
     return Message(role="assistant", content=text)
 
 
@@ -35,7 +35,7 @@ def call(name: str) -> list[Message]:
 
 
 HEAD: list[Message] = [Message(role="system", content="system"), user("task")]
-TALK = [*HEAD, said("a"), user("A"), said("b"), user("B"), said("c"), user("C")]
+TALK = [*HEAD, message("a"), user("A"), message("b"), user("B"), message("c"), user("C")]
 
 
 def words(messages: Sequence[Message]) -> int:
@@ -59,7 +59,7 @@ def failing(messages: list[Message], count: Any) -> list[Message]:
     raise KeyError("lost")
 
 
-def test_everything_is_shown_unless_told_otherwise() -> None:
+def test_everything_is_sent_by_default() -> None:
     assert History().select(TALK, 2, words) == (TALK, {})
 
 
@@ -143,7 +143,7 @@ def test_words_of_endpoints_that_refuse_what_is_too_long(message: str, is_so: bo
     assert is_context_overflow(ModelRefusedError(message)) is is_so
 
 
-class Narrow:
+class SmallContextModel:
     """A model whose context holds a number of words."""
 
     name = "narrow"
@@ -162,13 +162,13 @@ class Narrow:
 
 
 def test_a_refused_conversation_is_cut_and_sent_again() -> None:
-    model = Narrow(60)
+    model = SmallContextModel(60)
     talk = Conversation(model, History())
     talk.add_system("s")
     talk.add_user("t")
     talk.pin()
     for _ in range(10):
-        talk.add_answer(said("an answer of five words"))
+        talk.add_answer(message("an answer of five words"))
         talk.add_user("ten words " * 5)
     talk.add_user("now")
     assert talk.request_answer().text == LS
@@ -180,25 +180,27 @@ def test_a_refused_conversation_is_cut_and_sent_again() -> None:
     assert turn["usage"].prompt_tokens == 10
     assert len(turn["messages"]) == len(talk.messages) == 22
     before = len(model.sizes)
-    talk.add_answer(said("an answer"))
+    talk.add_answer(message("an answer"))
     talk.add_user("more words")
     talk.request_answer()
     assert len(model.sizes) == before + 1  # what fits is known by now
 
 
 def test_an_enormous_observation_is_cut_and_a_task_that_does_not_fit_is_an_error() -> None:
-    agent = open_agent("try-again", {"observation_limit": 10**6}, model=Narrow(300))
+    agent = open_agent("try-again", {"observation_limit": 10**6}, model=SmallContextModel(300))
     agent.start(Brief("t", "q", "bash"))
     first = agent.act(None)
     assert first is not None and first.action == "ls"
     move = agent.act(Feedback("word " * 2000))
     assert move is not None and move.action == "ls"
     assert move.context["history"]["newest_turn"]["characters"] > 9000
-    agent = open_agent("try-again", model=Narrow(20))
+    agent = open_agent("try-again", model=SmallContextModel(20))
     agent.start(Brief("t", "q", "bash"))
     with pytest.raises(ModelRefusedError, match="too long"):
         agent.act(None)  # the model has said nothing: such an episode has no result
-    agent = open_agent("try-again", {"observation_limit": 10**6}, model=(model := Narrow(300)))
+    agent = open_agent(
+        "try-again", {"observation_limit": 10**6}, model=(model := SmallContextModel(300))
+    )
     agent.start(Brief("t", "q", "bash"))
     agent.act(None)
     model.most = 20
@@ -208,8 +210,8 @@ def test_an_enormous_observation_is_cut_and_a_task_that_does_not_fit_is_an_error
     assert agent.act(Feedback(move.reply)) is None
 
 
-class Poor(Narrow):
-    """A model that allows so many requests."""
+class LimitedRequestsModel(SmallContextModel):
+    """A model that allows a number of requests."""
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
         if len(self.sizes) == self.most:
@@ -219,7 +221,7 @@ class Poor(Narrow):
 
 
 def test_what_a_turn_has_spent_before_a_limit_is_recorded() -> None:
-    agent = open_agent("plan-solve", model=Poor(1))
+    agent = open_agent("plan-solve", model=LimitedRequestsModel(1))
     agent.start(Brief("t", "q", "bash"))
     move = agent.act(None)
     assert move is not None
@@ -229,7 +231,7 @@ def test_what_a_turn_has_spent_before_a_limit_is_recorded() -> None:
 
 
 def test_other_refusals_go_through() -> None:
-    class Closed(Narrow):
+    class Closed(SmallContextModel):
         def complete(self, messages: Any, *, tools: Any = ()) -> Completion:
             raise ModelRefusedError("HTTP 401: no such key")
 

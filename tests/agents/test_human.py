@@ -1,4 +1,4 @@
-"""A person as an agent, line by line."""
+"""A human as an agent, line by line."""
 
 from __future__ import annotations
 

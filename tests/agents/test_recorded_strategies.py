@@ -50,5 +50,5 @@ def test_the_authors_strategies_play_their_logs(
 
 
 def executed(action: str) -> str | None:
-    """What the authors' ReAct runner executes of a recorded action of Bash."""
+    """Return what the authors' ReAct runner executes of a recorded Bash action."""
     return parse_action_original(action, "bash")[0]

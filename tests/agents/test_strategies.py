@@ -1,4 +1,4 @@
-"""Every strategy on every environment: scripted models play our own tasks in real boxes."""
+"""Every strategy in every environment: scripted models play the starter tasks in real sandboxes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from intercode.models import ScriptedModel
 pytestmark = pytest.mark.sandbox
 ENVIRONMENTS = ("bash", "sql", "python", "ctf")
 FENCES = dict(zip(ENVIRONMENTS, ("Bash", "sql", "Python3", "sh"), strict=True))
-LOOK = {
+EXPLORE = {
     "bash": "ls /", "sql": "SHOW TABLES", "python": "print(6 * 7)", "ctf": "ls",
 }  # fmt: skip
 
@@ -30,7 +30,7 @@ def env(request: pytest.FixtureRequest) -> Iterator[InterCodeEnv]:
 
 
 def solution(env: InterCodeEnv) -> tuple[str, str]:
-    """(code that solves the first task, how it is handed in) as the seed 1 draws it."""
+    """Return (code that solves the first task, the submission) of the task with seed 1."""
     env.reset(seed=1, options={"task": 0})
     return env.task.solution or "", f"submit {env.task.flag or ''}".strip()
 
@@ -57,7 +57,7 @@ def test_single_turn(env: InterCodeEnv) -> None:
 
 def test_try_again(env: InterCodeEnv) -> None:
     code, submit = solution(env)
-    replies = [fenced(env, LOOK[env.name]), "Hm.", fenced(env, code), fenced(env, submit)]
+    replies = [fenced(env, EXPLORE[env.name]), "Hm.", fenced(env, code), fenced(env, submit)]
     t = play(env, "try-again", replies)
     assert t.success
     assert t.turns == (4 if env.expects_answer else 3)
@@ -70,19 +70,19 @@ def test_try_again(env: InterCodeEnv) -> None:
 
 def test_react(env: InterCodeEnv) -> None:
     code, submit = solution(env)
-    hand_in = f"submit[{submit[7:]}]" if env.expects_answer else "submit"
+    submission = f"submit[{submit[7:]}]" if env.expects_answer else "submit"
     t = play(
         env,
         "react",
         [
-            f"Thought 1: I look.\nAction 1: execute[{LOOK[env.name]}]\nObservation 1: made up",
+            f"Thought 1: I look.\nAction 1: execute[{EXPLORE[env.name]}]\nObservation 1: made up",
             f"Thought 2: I know.\nAction 2: execute[{code}]",
-            f"Thought 3: Done.\nAction 3: {hand_in}",
+            f"Thought 3: Done.\nAction 3: {submission}",
         ],
     )
     assert (t.success, t.end, t.turns) == (True, "submitted", 3)
     assert [s.thought for s in t.steps] == ["I look.", "I know.", "Done."]
-    assert t.steps[0].action == LOOK[env.name]
+    assert t.steps[0].action == EXPLORE[env.name]
     assert t.steps[1].action == code.strip("\n")
     assert t.steps[0].context["answer"]["shown"] < t.steps[0].context["answer"]["characters"]
     assert "made up" not in t.steps[0].messages[-1]["content"]
@@ -91,7 +91,7 @@ def test_react(env: InterCodeEnv) -> None:
 
 def test_plan_and_solve(env: InterCodeEnv) -> None:
     code, submit = solution(env)
-    replies = ["1. Look.\n2. Solve.", fenced(env, LOOK[env.name]), fenced(env, code)]
+    replies = ["1. Look.\n2. Solve.", fenced(env, EXPLORE[env.name]), fenced(env, code)]
     t = play(env, "plan-solve", [*replies, fenced(env, submit)], refine=2)
     assert t.success
     assert t.turns == (3 if env.expects_answer else 2)
@@ -107,7 +107,7 @@ def test_plan_and_solve(env: InterCodeEnv) -> None:
 def test_tool_calling(env: InterCodeEnv) -> None:
     code, submit = solution(env)
     kit = tool_set_of(env.name)
-    hand_in = {kit.answer_argument: submit[7:]} if env.expects_answer else {}
+    submission = {kit.answer_argument: submit[7:]} if env.expects_answer else {}
     t = play(
         env,
         "tool-calling",
@@ -116,22 +116,22 @@ def test_tool_calling(env: InterCodeEnv) -> None:
                 "calls": [
                     {
                         "name": kit.run_tool,
-                        "arguments": {kit.code_argument: LOOK[env.name]},
+                        "arguments": {kit.code_argument: EXPLORE[env.name]},
                         "id": "a",
                     }
                 ]
             },
             {"calls": [{"name": kit.run_tool, "arguments": {kit.code_argument: code}, "id": "b"}]},
-            {"calls": [{"name": "submit", "arguments": hand_in, "id": "c"}]},
+            {"calls": [{"name": "submit", "arguments": submission, "id": "c"}]},
         ],
     )
     assert (t.success, t.end, t.turns) == (True, "submitted", 3)
     assert [m["role"] for m in conversation(t)] == [
         "system", "user", "assistant", "tool", "assistant", "tool", "assistant",
     ]  # fmt: skip
-    told = t.steps[1].messages[0]
-    assert told["tool_call_id"] == "a"
-    assert told["content"].strip() == t.steps[0].observation.strip()
+    sent = t.steps[1].messages[0]
+    assert sent["tool_call_id"] == "a"
+    assert sent["content"].strip() == t.steps[0].observation.strip()
 
 
 def test_the_original_feedback_shows_the_beginning(env: InterCodeEnv) -> None:
@@ -144,23 +144,23 @@ def test_the_original_feedback_shows_the_beginning(env: InterCodeEnv) -> None:
     t = play(env, "try-again", [fenced(env, code), "no"], feedback="original", max_turns=2)
     assert t.steps[0].context == {}
     cut = t.steps[1].context.get("observation")
-    told = t.steps[1].messages[0]["content"]
+    sent = t.steps[1].messages[0]["content"]
     if env.name == "sql":
         assert cut == {"rows": 80, "shown": 50}
-        assert "(49,)]" in told and "(50,)" not in told
+        assert "(49,)]" in sent and "(50,)" not in sent
     elif env.name == "python":
-        assert cut is None and "y" * 5000 in told
+        assert cut is None and "y" * 5000 in sent
     else:
         assert cut == {"characters": 5000, "shown": 1000}
-        assert "left out" not in told
+        assert "left out" not in sent
 
 
-def test_one_who_takes_over_is_told_in_the_notes(env: InterCodeEnv) -> None:
+def test_notes_reach_an_agent_that_continues_an_episode(env: InterCodeEnv) -> None:
     code, submit = solution(env)
-    first = open_agent("react", model=ScriptedModel([f"Action 1: execute[{LOOK[env.name]}]"]),
+    first = open_agent("react", model=ScriptedModel([f"Action 1: execute[{EXPLORE[env.name]}]"]),
                        max_turns=1)  # fmt: skip
     root = rollout(first, env, 0, seed=1)
     second = open_agent("try-again", model=ScriptedModel([fenced(env, code), fenced(env, submit)]))
     (t,) = rollout_branches(env, root, [second])
     assert t.success
-    assert f"$ {LOOK[env.name]}" in t.steps[1].messages[1]["content"]
+    assert f"$ {EXPLORE[env.name]}" in t.steps[1].messages[1]["content"]

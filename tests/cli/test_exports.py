@@ -36,7 +36,7 @@ def test_mistakes_are_told_in_one_line(
         assert main(["export", log, *words, "--out", out]) == 2
         assert message in capsys.readouterr().err
     assert main(["bundle", log, "--out", str(tmp_path / "a.tar.gz")]) == 2
-    assert "is no run directory" in capsys.readouterr().err
+    assert "is not a run directory" in capsys.readouterr().err
     assert main(["verify", log]) == 2
     assert "cannot be read as a bundle" in capsys.readouterr().err
     assert main(["leaderboard", log, "--out", out]) == 2

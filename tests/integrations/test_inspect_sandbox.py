@@ -1,4 +1,4 @@
-"""Inspect's own conformance suite for sandbox providers, on ours."""
+"""Inspect's conformance suite for sandbox providers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from inspect_ai.util._sandbox.self_check import *  # noqa: F403
 from intercode.integrations.inspect.sandbox import InterCodeSandbox, SandboxConfig
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.anyio]
-ONE_USER = "a box has one user, as the kernel maps one id for whoever is not root outside"
-MAY_ALL = "the box's user is root with what Docker leaves root: modes do not bind it"
+ONE_USER = "a sandbox has one user, as the kernel maps one id for an ordinary user"
+MAY_ALL = "the user is root with the capabilities that Docker leaves to root: modes do not bind it"
 CANNOT = {
     "test_exec_as_user": ONE_USER,
     "test_read_file_not_allowed": MAY_ALL,

@@ -1,4 +1,4 @@
-"""Inspect runs our tasks, with its own mock model in place of a real one, and scores as we do."""
+"""Inspect runs our tasks with its mock model, and its scores equal ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from intercode.integrations.inspect import bash, ctf, python, sql
 pytestmark = pytest.mark.sandbox
 
 
-def _said(text: str, *calls: ToolCall) -> ModelOutput:
+def _texts(text: str, *calls: ToolCall) -> ModelOutput:
     output = ModelOutput.from_content("mock", text)
     output.choices[0].message = ChatMessageAssistant(content=text, tool_calls=list(calls) or None)
     output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
@@ -61,8 +61,8 @@ def test_golds_score_one_and_nothing_does_not(environment: str, tmp_path: Path) 
 def test_a_strategy_scores_what_our_own_run_does(tmp_path: Path) -> None:
     tasks = datasets.load("starter").tasks[:4]
     answers = [[t.gold or ""] if i % 2 else ["echo no", "submit"] for i, t in enumerate(tasks)]
-    said = [_said(f"```bash\n{code}\n```") for codes in answers for code in codes]
-    log = _run(bash(agent="try-again", max_turns=2), _model(said), tmp_path, limit=4)
+    texts = [_texts(f"```bash\n{code}\n```") for codes in answers for code in codes]
+    log = _run(bash(agent="try-again", max_turns=2), _model(texts), tmp_path, limit=4)
     expected = {}
     for task, codes in zip(tasks, answers, strict=True):
         with intercode.make("bash") as env:
@@ -76,16 +76,16 @@ def test_a_strategy_scores_what_our_own_run_does(tmp_path: Path) -> None:
     assert sample.target == "" and not any(t.gold in str(sample.metadata) for t in tasks if t.gold)
 
 
-def test_inspects_own_agent_in_our_box_is_scored_by_its_live_state(tmp_path: Path) -> None:
+def test_the_state_of_inspects_own_agent_is_scored(tmp_path: Path) -> None:
     task = datasets.load("starter").tasks[0]
     outputs = [
-        _said("", ToolCall(id="1", function="bash", arguments={"command": task.gold})),
-        _said("", ToolCall(id="2", function="submit", arguments={"answer": "done"})),
+        _texts("", ToolCall(id="1", function="bash", arguments={"command": task.gold})),
+        _texts("", ToolCall(id="2", function="submit", arguments={"answer": "done"})),
     ]
     agent = react(tools=[shell_tool()], submit=AgentSubmit(answer_only=True))
     log = _run(bash(), _model(outputs), tmp_path, limit=1, solver=agent)
     assert _values(log)[task.id]["success"] == 1.0
-    outputs[0] = _said("", ToolCall(id="1", function="bash", arguments={"command": "echo wrong"}))
+    outputs[0] = _texts("", ToolCall(id="1", function="bash", arguments={"command": "echo wrong"}))
     log = _run(bash(), _model(outputs), tmp_path, limit=1, solver=agent)
     assert _values(log)[task.id]["success"] == 0.0
 
@@ -95,8 +95,8 @@ def test_inspects_own_agent_captures_a_flag(tmp_path: Path) -> None:
         env.reset(options={"task": 0})
         solution, name = env.task.solution or "", env.task.id
     outputs = [
-        _said("", ToolCall(id="1", function="bash", arguments={"command": solution})),
-        _said("", ToolCall(id="2", function="submit", arguments={"answer": "flag{no}"})),
+        _texts("", ToolCall(id="1", function="bash", arguments={"command": solution})),
+        _texts("", ToolCall(id="2", function="submit", arguments={"answer": "flag{no}"})),
     ]
     agent = react(tools=[shell_tool()], submit=AgentSubmit(answer_only=True), attempts=1)
     log = _run(ctf(), _model(outputs), tmp_path, limit=1, solver=agent)
@@ -104,8 +104,8 @@ def test_inspects_own_agent_captures_a_flag(tmp_path: Path) -> None:
 
 
 def test_a_limit_of_inspects_ends_an_episode_that_is_scored(tmp_path: Path) -> None:
-    said = [_said("```bash\necho on\n```") for _ in range(9)]
-    log = _run(bash(agent="try-again"), _model(said), tmp_path, limit=1, message_limit=6)
+    texts = [_texts("```bash\necho on\n```") for _ in range(9)]
+    log = _run(bash(agent="try-again"), _model(texts), tmp_path, limit=1, message_limit=6)
     sample = (log.samples or [])[0]
     assert sample.scores is not None and sample.scores["reward"].metadata is not None
     assert sample.limit is not None or len(sample.messages) <= 6

@@ -1,4 +1,4 @@
-"""Environments served by OpenEnv's protocol: its own client, its own validator, and ours."""
+"""Environments served by OpenEnv's protocol: its own client, its validator, and our client."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def test_openenvs_own_client_plays_episodes(served: tuple[str, str]) -> None:
     with GenericEnvClient(base_url=url).sync() as client:
         begun = client.reset(seed=1, task=task.id)
         assert begun.observation["text"].strip() and not begun.done
-        drawn = client.state()["task_metadata"]["task_seed"]
+        task_seed = client.state()["task_metadata"]["task_seed"]
         shown = str(begun.observation) + str(client.step({"code": "1"}).observation)
         assert task.id not in shown and "drawn_from" not in shown and "tags" not in shown
         with intercode.make(environment) as env:
-            env.reset(seed=drawn if drawn is not None else 1, options={"task": task.id})
+            env.reset(seed=task_seed if task_seed is not None else 1, options={"task": task.id})
             solution, answers = env.task.solution or "", env.expects_answer
         ran = client.step({"code": solution})
         answer = f" {ran.observation['text'].strip()}" if answers else ""
@@ -77,7 +77,7 @@ def test_our_agents_play_on_a_server_as_here(served: tuple[str, str], agent: str
     )  # fmt: skip
 
 
-def test_sessions_are_apart_and_bounded(served: tuple[str, str]) -> None:
+def test_sessions_are_independent_and_limited(served: tuple[str, str]) -> None:
     environment, url = served
     if environment != "bash":
         return
@@ -114,7 +114,7 @@ def test_step_before_reset_is_refused(bash: str) -> None:
 
 
 def test_a_lost_connection_never_goes_on_in_silence(bash: str) -> None:
-    """OpenEnv's client connects again by itself, to a new session that nobody has reset."""
+    """OpenEnv's client reconnects by itself, to a new session without a reset."""
     with GenericEnvClient(base_url=bash, message_timeout_s=1.0).sync() as client:
         client.reset(task=0)
         client.step({"code": "touch /tmp/here"})
@@ -132,7 +132,7 @@ def test_a_lost_connection_never_goes_on_in_silence(bash: str) -> None:
 
 
 def test_an_answer_that_does_not_come_costs_the_episode(bash: str) -> None:
-    """The trap with our client: its own time-out is told, and nothing goes on by itself."""
+    """With our client, a time-out of its own is an error, and the episode does not continue."""
     with RemoteEnv(bash, timeout=4.0, margin=-3.0) as remote:
         remote.reset(options={"task": 0})
         remote.step("touch /tmp/here")
@@ -159,7 +159,7 @@ def test_the_server_enforces_time_outs(bash: str) -> None:
         assert time.monotonic() - start < 50
 
 
-def test_a_wrong_choice_is_told(bash: str) -> None:
+def test_an_unknown_task_is_an_error(bash: str) -> None:
     with RemoteEnv(bash) as remote:
         with pytest.raises(UsageError, match="out of range"):
             remote.reset(options={"task": 10_000})
@@ -177,7 +177,7 @@ def test_values_that_a_trainer_read_as_json_are_code(bash: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["", "true"])
-def test_the_web_page_is_there_only_where_it_is_asked_for(page: str) -> None:
+def test_gradio_is_imported_only_if_the_web_page_is_enabled(page: str) -> None:
     shown = {**os.environ, "ENABLE_WEB_INTERFACE": page}
     with serving("-m", "intercode", "serve", "bash", env=shown) as url:
         assert httpx.get(f"{url}/web/", follow_redirects=True).is_success == bool(page)

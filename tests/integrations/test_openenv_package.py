@@ -1,4 +1,4 @@
-"""An environment as a package of OpenEnv's: its own validator, its graders, and episodes."""
+"""An environment as an OpenEnv package: OpenEnv's validator, its graders, and episodes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ GRADED = {
 
 @dataclass
 class _Here:
-    """What OpenEnv's validator does in a container, as a process of this machine: no image can be
-    built without a registry."""
+    """Does in a process of this machine what OpenEnv's validator does in a container, as no image
+    can be built without a registry."""
 
     name: ClassVar[str] = "here"
     capabilities: ClassVar[frozenset[Any]] = frozenset({ProviderCapability.IMAGE_BUILD})
@@ -55,7 +55,7 @@ class _Here:
         return {}
 
     def stop(self) -> None:
-        """The server serves on, for the next test."""
+        """Do nothing: the next test uses the server as well."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def test_the_package_can_be_imported(tmp_path: Path) -> None:
     assert done.stdout.startswith("ls [") and "IntercodeBashEnv" in done.stdout, done.stderr
 
 
-def test_what_cannot_be_packed_is_told(tmp_path: Path) -> None:
+def test_a_local_dataset_cannot_be_packaged(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text("{}")
     with pytest.raises(UsageError, match="is on this machine"):

@@ -1,4 +1,4 @@
-"""SkyRL-gym's own registry makes and drives our environments."""
+"""SkyRL-gym's registry creates and drives our environments."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_episode(environment: str, tag: str) -> None:
         env.step("```\nls\n```")
 
 
-def test_the_query_is_told_once() -> None:
+def test_the_query_is_sent_once() -> None:
     query = datasets.load("starter").tasks[2].query
     env = _make(2)
     prompt, _ = env.init([{"role": "user", "content": f"Do this: {query}"}])
@@ -88,4 +88,4 @@ def test_what_is_never_closed_is_freed() -> None:
     assert any(m.is_alive() for m in members)
     del env
     gc.collect()
-    eventually(lambda: not any(m.is_alive() for m in members), "the box has ended")
+    eventually(lambda: not any(m.is_alive() for m in members), "the sandbox has ended")

@@ -1,7 +1,8 @@
-"""verifiers plays episodes on our server through its own taskset for OpenEnv, without code of ours.
+"""verifiers plays episodes on our server through its own OpenEnv taskset.
 
-It needs a Python of its own, as it wants other versions than the rest: set INTERCODE_VERIFIERS to
-the directory of its programs (``.ci/verifiers.txt`` says what is installed there).
+It needs a virtual environment of its own, as it requires other versions of some packages: set
+INTERCODE_VERIFIERS to the directory of its programs (``.ci/verifiers.txt`` lists what is installed
+there).
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ type = "subprocess"
 
 @pytest.fixture(scope="module")
 def programs() -> Path:
-    place = os.environ.get("INTERCODE_VERIFIERS")
-    if not place:
+    directory = os.environ.get("INTERCODE_VERIFIERS")
+    if not directory:
         pytest.skip("set INTERCODE_VERIFIERS to the bin directory of .ci/verifiers.txt installed")
-    return Path(place).absolute()
+    return Path(directory).absolute()
 
 
 def _solutions(environment: str) -> dict[str, tuple[str, bool]]:
-    """To each query: what solves it, and whether what that prints is the answer."""
+    """Return for each query the code that solves it, and whether its output is the answer."""
     found = {}
     with intercode.make(environment) as env:
         for task in TASKS:

@@ -1,4 +1,4 @@
-"""Limits on tokens, cost and time: what is set aside, lowered, refused and settled."""
+"""Limits on tokens, cost and time: reservation, lowered limits, refusals and settlement."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_time_counts_from_the_beginning_whatever_it_was_spent_on() -> None:
     budget = Budget(SpendingLimits(seconds=10), clock=lambda: now[0])
     assert budget.reserve(10**9, 10**9) is not None
     now[0] = 110.0
-    with pytest.raises(BudgetError, match="10 s are over"):
+    with pytest.raises(BudgetError, match="10 s have passed"):
         budget.reserve(1, 1)
     with pytest.raises(BudgetError):
         budget.check()
@@ -124,12 +124,12 @@ def _ceil(x: float) -> int:
 
 
 def test_without_a_limit_of_its_own_an_answer_gets_one_that_the_endpoint_can_take() -> None:
-    """The endpoint here has a context of 3000 tokens, and says so when more is asked of it."""
+    """The endpoint here has a context of 3000 tokens, and its error says so."""
 
     def play(handler: Any) -> None:
-        asked = handler.body.get("max_tokens", 0)
-        error = {"error": {"message": f"maximum context length is 3000; max_tokens is {asked}"}}
-        fault = status(400, error) if asked > 3000 else status(200, completion(usage=USAGE))
+        requested = handler.body.get("max_tokens", 0)
+        error = {"error": {"message": f"maximum context length is 3000; max_tokens is {requested}"}}
+        fault = status(400, error) if requested > 3000 else status(200, completion(usage=USAGE))
         fault(handler)
 
     with FaultyEndpoint(play) as server:

@@ -1,4 +1,4 @@
-"""Answers from the cache: what tells requests apart, what is spent, many processes, kill -9."""
+"""The cache of completions: keys, usage, modes, many processes, kill -9."""
 
 from __future__ import annotations
 
@@ -86,15 +86,15 @@ def test_the_modes(tmp_path: Path) -> None:
     file = tmp_path / "a.sqlite"
     with FaultyEndpoint(*[ok(str(n)) for n in range(9)]) as server:
 
-        def asked(mode: str) -> str:
+        def requested(mode: str) -> str:
             with model_at(server, file, cache_mode=mode) as model:
                 return model.complete(ASK).text
 
-        assert [asked("read-only"), asked("read-only")] == ["0", "1"]
+        assert [requested("read-only"), requested("read-only")] == ["0", "1"]
         with pytest.raises(ModelRefusedError, match="cache_mode is 'only'"):
-            asked("only")
-        assert [asked("use"), asked("use"), asked("read-only")] == ["2"] * 3
-        assert [asked("refresh"), asked("use"), asked("only")] == ["3"] * 3
+            requested("only")
+        assert [requested("use"), requested("use"), requested("read-only")] == ["2"] * 3
+        assert [requested("refresh"), requested("use"), requested("only")] == ["3"] * 3
 
 
 def test_a_seed_differs_between_samples() -> None:
@@ -133,7 +133,9 @@ def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
         CompletionCache(tmp_path)
 
 
-def test_the_users_own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_path_is_in_the_cache_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path))
     assert CompletionCache(True).path == tmp_path / "answers.sqlite"
 
@@ -151,7 +153,7 @@ for n in range(int(sys.argv[3]), 10**9):
 
 @pytest.mark.slow
 def test_many_processes_write_and_one_is_killed(tmp_path: Path) -> None:
-    """What was put before the kill is there, and the others go on."""
+    """Entries written before the kill are kept, and the other processes continue."""
     file = str(tmp_path / "a.sqlite")
     commands = [[sys.executable, "-c", WRITER, file, name, "0"] for name in "abc"]
     writers = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
@@ -160,12 +162,12 @@ def test_many_processes_write_and_one_is_killed(tmp_path: Path) -> None:
         for _ in range(5):
             writer.stdout.readline()
     writers[0].send_signal(signal.SIGKILL)
-    told = [w.stdout.readline() for w in writers[1:] for _ in range(5) if w.stdout]
+    printed = [w.stdout.readline() for w in writers[1:] for _ in range(5) if w.stdout]
     for writer in writers:
         writer.kill()
     counts = [len(w.communicate()[0].splitlines()) for w in writers]
     cache = CompletionCache(file)
-    assert all(told)
+    assert all(printed)
     assert counts[0] >= 0
     for name in "abc":
         assert cache.get(f"{name}-4") is not None
@@ -209,7 +211,7 @@ def test_the_query_of_an_address_is_part_of_the_question(tmp_path: Path) -> None
     assert texts == ["one", "two", "one"]
 
 
-def test_an_answer_cut_at_the_model_s_own_limit_is_kept(tmp_path: Path) -> None:
+def test_an_answer_cut_at_the_models_own_limit_is_cached(tmp_path: Path) -> None:
     choice = {"message": {"role": "assistant", "content": "one"}, "finish_reason": "length"}
     cut = completion(choices=[choice])
     with FaultyEndpoint(status(200, cut), ok("two")) as server:
@@ -219,7 +221,7 @@ def test_an_answer_cut_at_the_model_s_own_limit_is_kept(tmp_path: Path) -> None:
         model.close()
 
 
-def test_a_file_that_fails_later_is_told_with_its_name(tmp_path: Path) -> None:
+def test_an_error_of_the_cache_file_names_it(tmp_path: Path) -> None:
     file = tmp_path / "a.sqlite"
     cache = CompletionCache(file)
     with closing(sqlite3.connect(file, isolation_level=None)) as other:

@@ -1,5 +1,5 @@
-"""Anthropic, Google and LiteLLM: the real client libraries against local servers that speak their
-protocols, as far as these tests need it. The endpoints themselves cannot be had in a test."""
+"""Anthropic, Google and LiteLLM: the real client libraries against local servers that implement the
+parts of their protocols that the tests need."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def test_anthropics_thinking_and_tools_go_back_unchanged() -> None:
         model_at("anthropic", server, **options) as model,
     ):
         got = model.complete(ASK, tools=[RUN])
-        told: list[Message] = [
+        recorded: list[Message] = [
             {"role": "tool", "content": "a.txt", "tool_call_id": "t1"},
             {"role": "user", "content": "go on"},
         ]
         with model_at("anthropic", server, temperature=0.5) as warm:
-            warm.complete([*ASK, got.message(), *told], tools=[RUN])
+            warm.complete([*ASK, got.message(), *recorded], tools=[RUN])
     assert (got.text, got.reasoning, got.finish_reason) == ("Let us see.", "hm", "tool_use")
     assert got.calls[0]["function"] == {"name": "run", "arguments": '{"code": "ls"}'}
     usage = got.usage
@@ -180,14 +180,16 @@ def test_patience_ends_and_shows_no_key(kind: str, body: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "google", "litellm"])
-def test_a_missing_library_says_what_to_install(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_an_error_with_the_install_command(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("anthropic", "google.genai", "litellm"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=rf"intercode-gym\[{kind}\]"):
         open_model(f"{kind}/a/b", api_key=KEY)
 
 
-def test_a_missing_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_an_error_that_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "INTERCODE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     for kind, variable in (("anthropic", "ANTHROPIC_API_KEY"), ("google", "GEMINI_API_KEY")):
@@ -197,7 +199,7 @@ def test_a_missing_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["anthropic", "google", "litellm"])
-def test_a_login_in_an_address_is_not_told(kind: str) -> None:
+def test_a_login_in_an_address_is_not_recorded(kind: str) -> None:
     pytest.importorskip(
         {"google": "google.genai"}.get(kind, kind), reason=f"pip install 'intercode-gym[{kind}]'"
     )

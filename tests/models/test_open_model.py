@@ -1,4 +1,4 @@
-"""Names of models: where they point and which key they take. And the scripted model."""
+"""Names of models: their endpoints and keys. And the scripted model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_key_is_optional_with_a_base_url_and_taken_from_the_environment(
 
 
 @pytest.mark.parametrize("name", ["gpt-x", "nobody/gpt-x", "openai/"])
-def test_no_endpoint_says_what_to_set(name: str) -> None:
+def test_a_missing_endpoint_is_an_error_that_names_the_options(name: str) -> None:
     with pytest.raises(ConfigError, match=r"--base-url URL.*OPENAI_BASE_URL.*openai/NAME"):
         open_model(name)
 

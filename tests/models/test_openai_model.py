@@ -1,4 +1,4 @@
-"""The client against a real local server that misbehaves in every way we know."""
+"""The client against a local server with every known fault."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KEY = "sk-very-secret-0123456789"
 
 
 class Waits(list[float]):
-    """A sleep that only writes down how long, and moves its own clock."""
+    """A sleep that records its durations and advances a clock of its own."""
 
     async def sleep(self, seconds: float) -> None:
         self.append(seconds)
@@ -53,7 +53,7 @@ def model_at(url: str, waits: Waits, **options: Any) -> OpenAIModel:
     return OpenAIModel("m", url, api_key=KEY, retry=retry, **options)
 
 
-def test_a_sound_answer_is_read_and_the_request_is_what_was_asked() -> None:
+def test_a_valid_response_is_parsed_and_the_request_has_all_fields() -> None:
     with FaultyEndpoint(ok("hi")) as server:
         extra = {"seed": 3, "temperature": None}
         with model_at(server.base_url + "/", Waits(), max_tokens=50, extra=extra) as model:
@@ -150,7 +150,7 @@ def test_patience_bounds_the_whole_call() -> None:
     with (
         FaultyEndpoint(status(429, Retry_After="50")) as server,
         model_at(server.base_url, waits, patience=120) as model,
-        pytest.raises(ModelUnavailableError, match="past the patience of 120 s"),
+        pytest.raises(ModelUnavailableError, match="beyond the patience of 120 s"),
     ):
         model.complete(ASK)
     assert len(server.requests) == 3
@@ -169,7 +169,7 @@ def test_nobody_listening() -> None:
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 422, 301])
-def test_a_refusal_is_final_and_says_why(code: int) -> None:
+def test_a_refusal_is_not_retried_and_gives_the_reason(code: int) -> None:
     waits = Waits()
     fault = status(code, {"error": {"message": "such is the law"}})
     with (

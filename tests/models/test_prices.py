@@ -1,4 +1,4 @@
-"""Prices: which entry is a model's, what a request costs, and that unknown is not zero."""
+"""Prices: the entry of a model, the cost of a request, and unknown costs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_what_a_request_costs() -> None:
     assert Price(1, 0).affordable_completion_tokens(1.0, 100) > 10**6
 
 
-def test_an_unknown_models_cost_is_unknown_and_a_known_ones_is_told() -> None:
+def test_the_cost_of_an_unknown_model_is_unknown() -> None:
     with FaultyEndpoint(ok(), ok(), ok(usage=None)) as server:
         with OpenAIModel("m", server.base_url) as model:
             assert model.complete(ASK).usage.cost is None

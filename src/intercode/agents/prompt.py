@@ -63,7 +63,7 @@ class Prompt:
     def _check(self, section: str, template: Template) -> None:
         where = f"section {section!r} of {self.source}"
         if not template.is_valid():
-            raise ConfigError(f"{where} holds a lone $; write $$ for a dollar sign")
+            raise ConfigError(f"{where} has a single $; write $$ for a dollar sign")
         if unknown := set(template.get_identifiers()) - PLACEHOLDERS:
             names, known = ", ".join(sorted(unknown)), ", ".join(sorted(PLACEHOLDERS))
             raise ConfigError(f"{where} has unknown placeholders: {names}; known: {known}")

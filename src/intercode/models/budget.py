@@ -34,7 +34,7 @@ class SpendingLimits:
         for name in ("tokens", "cost", "seconds"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < float("inf"):
-                raise ConfigError(f"the limit {name} = {value!r} has to be 0 or more, and finite")
+                raise ConfigError(f"the limit {name} = {value!r} must be at least 0 and finite")
 
     @property
     def metered(self) -> bool:
@@ -152,12 +152,12 @@ class Budget:
         self.check()
         with self._changed:
             if self._lost and not self._fits():
-                raise self._error("another attempt would go beyond it")
+                raise self._error("another attempt would exceed it")
 
     def check(self) -> None:
         """Raise BudgetError if the time limit has been reached."""
         if self.deadline is not None and self._clock() >= self.deadline:
-            raise self._error(f"{self.limits.seconds:g} s are over")
+            raise self._error(f"{self.limits.seconds:g} s have passed")
 
     def _fits(self) -> bool:
         """Return whether everything that is reserved can still be spent."""
@@ -184,7 +184,7 @@ class Budget:
         if self._reserved:
             return None
         if granted < min(MIN_ANSWER_TOKENS, completion):
-            raise self._error(f"a request of about {prompt} tokens would go beyond it")
+            raise self._error(f"a request of about {prompt} tokens would exceed it")
         return granted
 
     def _error(self, reason: str) -> BudgetError:

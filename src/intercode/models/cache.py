@@ -116,4 +116,4 @@ class CompletionCache:
         try:
             yield
         except (OSError, sqlite3.Error) as e:
-            raise ConfigError(f"cannot use {self.path} as a cache of answers: {e}") from e
+            raise ConfigError(f"cannot use {self.path} as a cache of completions: {e}") from e

@@ -95,7 +95,7 @@ class _Call:
             async with asyncio.timeout(self._seconds_left(joined, None)):
                 round_number = await channel.limiter.acquire()
         except TimeoutError as e:
-            raise AttemptError("the time was up before its turn came") from e
+            raise AttemptError("the deadline passed before the request could be sent") from e
         self.queued += self.clock() - joined
         return await self._send(channel, round_number)
 
@@ -141,7 +141,7 @@ class _Call:
             reason = f"{self.attempts} attempts failed, the last: {error}"
             raise ModelUnavailableError(self._error_text(reason)) from error
         if now + wait >= self.patience_deadline:
-            reason = f"{error}; the next attempt would be {wait:.0f} s away, past the patience"
+            reason = f"{error}; the next attempt would be {wait:.0f} s away, beyond the patience"
             raise ModelUnavailableError(
                 self._error_text(f"{reason} of {retry.patience:.0f} s")
             ) from error

@@ -75,9 +75,9 @@ class LimitedModel:
             self.count_tokens = own
         if self.price is None and any(b.limits.cost is not None for b in budgets):
             raise ConfigError(
-                f"no price is known for {model.name!r}, so a limit on cost cannot be kept: give "
-                "one (options prices and price, INTERCODE_PRICES; see docs/models.md), or limit "
-                "tokens"
+                f"no price is known for {model.name!r}, so a limit on cost cannot be enforced: "
+                "give one (options prices and price, INTERCODE_PRICES; see docs/models.md), or "
+                "limit tokens"
             )
 
     def __repr__(self) -> str:

@@ -85,7 +85,7 @@ class RequestOptions:
             )
         if self.cache_mode not in get_args(CacheMode):
             known = ", ".join(get_args(CacheMode))
-            raise ConfigError(f"cache_mode = {self.cache_mode!r} is none of {known}")
+            raise ConfigError(f"cache_mode = {self.cache_mode!r} is not one of {known}")
         return retry
 
 
@@ -121,14 +121,16 @@ def split_options(
         value = getattr(conduct, name, None) if value is None else value
         if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
             wanted = " or ".join(k.__name__ for k in kinds)
-            raise ConfigError(f"the model option {name} = {value!r} is no {wanted}")
+            raise ConfigError(f"the model option {name} = {value!r} must be of type {wanted}")
     if generation.max_answer_tokens is not None and generation.max_answer_tokens < 1:
         raise ConfigError(
             f"max_tokens = {generation.max_answer_tokens}: an answer has at least 1 token"
         )
     for name, text in generation.headers.items():
         if not isinstance(text, str) or not (name + text).isascii() or not text.isprintable():
-            raise ConfigError(f"the header {name!r} of the option headers is no plain text")
+            raise ConfigError(
+                f"the header {name!r} of the option headers must be printable ASCII text"
+            )
     return generation, conduct, parts[2]
 
 

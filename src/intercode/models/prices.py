@@ -119,20 +119,22 @@ def read_prices(path: Path) -> dict[str, Price]:
 def parse_price(entry: Any, where: str) -> Price:
     """Return a price from a table of its fields. Raises ConfigError."""
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"{where} is no table of input, output, cached, ... in $ per million")
+        raise ConfigError(f"{where} must be a table of input, output, cached, ... in $ per million")
     values = dict(entry)
     if "long" in values:
         values["long"] = parse_price(values["long"], f"{where}, long")
     try:
         price = Price(**values)
     except TypeError as e:
-        raise ConfigError(f"{where}: a price is input and output, and may be cached: {e}") from e
+        raise ConfigError(
+            f"{where}: a price has input and output, and optionally cached and written: {e}"
+        ) from e
     numbers = (price.input, price.output, price.cached, price.written)
     if any(
         n is not None and (not isinstance(n, (int, float)) or isinstance(n, bool) or not n >= 0)
         for n in numbers
     ):
-        raise ConfigError(f"{where}: prices are numbers of dollars, 0 or more: {dict(entry)}")
+        raise ConfigError(f"{where}: prices must be numbers of at least 0: {dict(entry)}")
     return price
 
 

@@ -1,7 +1,7 @@
-"""ATIF documents: the format's rules, and every field where it belongs.
+"""ATIF documents: the rules of the format, and the place of every field.
 
-Harbor's own models are the judge where Harbor is installed (it needs Python 3.12); the rules below
-are those models' as of its release 0.25, written out.
+If Harbor is installed (it needs Python 3.12), its models validate the documents; the rules below
+are those of its release 0.25.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ AGENT_ONLY = {"model_name", "reasoning_effort", "reasoning_content", "tool_calls
 
 
 def check(found: dict[str, Any]) -> None:
-    """Every rule of ATIF 1.8 that concerns documents with one trajectory and text only."""
+    """Check every rule of ATIF 1.8 for documents with one trajectory and text only."""
     assert found["schema_version"] == "ATIF-v1.8"
     assert found.keys() <= KEYS["document"] and found["agent"].keys() <= KEYS["agent"]
     assert all(isinstance(found["agent"][k], str) for k in ("name", "version"))
@@ -67,7 +67,8 @@ def check(found: dict[str, Any]) -> None:
 
 
 def _nothing_empty(value: Any, path: str = "") -> None:
-    """No key stands there with null: what is not known is left out. Our own ``extra`` apart."""
+    """Check that no key has the value null, except in our own ``extra``: unknown values are left
+    out."""
     if isinstance(value, dict):
         for key, inner in value.items():
             assert inner is not None, f"{path}/{key}"
@@ -138,10 +139,10 @@ def test_every_published_episode_is_a_document(
             number = str(int(number) - 1)
         row = source[number]
         turns = [s for s in found["steps"] if s["source"] == "agent"]
-        told = [s["observation"]["results"][0]["content"] for s in turns]
+        text = [s["observation"]["results"][0]["content"] for s in turns]
         history = row.get("turn_history")
         steps = [t["observation"] for t in row.get("trajectory", ())]
-        assert told == (history["observations"] if history else steps)
+        assert text == (history["observations"] if history else steps)
 
 
 @pytest.mark.parametrize("make", [talk, person])

@@ -1,4 +1,4 @@
-"""The authors' schema: what is written is what they wrote, and is read back as it was."""
+"""The authors' format: exported logs equal the originals, and are read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles: the same bytes from the same run, and nothing read that was changed or means harm."""
+"""Bundles: the same bytes from the same run, and refusal of modified or malicious archives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bundle(tmp_path: Path) -> Path:
     return out
 
 
-def test_a_bundle_says_what_it_holds(bundle: Path) -> None:
+def test_the_manifest_describes_the_bundle(bundle: Path) -> None:
     found = read_bundle(bundle)
     assert found.statement.startswith("try-again with p/m solves 2 of 3 episodes of 3 tasks")
     assert found.results["success"] == pytest.approx(66.667, abs=1e-3)
@@ -48,9 +48,9 @@ def test_the_same_run_gives_the_same_bytes_and_a_torn_line_is_left_out(
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no run directory"):
+    with pytest.raises(UsageError, match="is not a run directory"):
         write_bundle(tmp_path, tmp_path / "a.tar.gz")
-    with pytest.raises(UsageError, match=r"has to end in \.tar\.gz"):
+    with pytest.raises(UsageError, match=r"must end in \.tar\.gz"):
         write_bundle(run_in(tmp_path / "run"), tmp_path / "a.zip")
 
 
@@ -61,13 +61,13 @@ def _forge(bundle: Path, change: Callable[[dict[str, bytes]], None]) -> None:
 
 
 def _reseal(files: dict[str, bytes]) -> None:
-    """Digests as they have to be: what a forger who knows the format would write."""
+    """Write correct digests, as a forger who knows the format would."""
     import hashlib
 
     manifest = json.loads(files["manifest.json"])
-    for name, told in manifest["files"].items():
-        told["sha256"] = hashlib.sha256(files[name]).hexdigest()
-        told["bytes"] = len(files[name])
+    for name, manifest_text in manifest["files"].items():
+        manifest_text["sha256"] = hashlib.sha256(files[name]).hexdigest()
+        manifest_text["bytes"] = len(files[name])
     files["manifest.json"] = json.dumps(manifest).encode()
 
 
@@ -134,7 +134,7 @@ def test_nesting_that_breaks_parsers_is_refused(bundle: Path) -> None:
         _reseal(files)
 
     _forge(bundle, change)
-    with pytest.raises(DataError, match="broken JSON"):
+    with pytest.raises(DataError, match="invalid JSON"):
         read_bundle(bundle)
 
 

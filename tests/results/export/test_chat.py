@@ -64,10 +64,10 @@ def test_a_log_without_messages_gives_actions_and_observations(
         number = row["metadata"]["task"].rpartition("/")[2]
         history = source[number]["turn_history"]
         turns = history["rewards"].index(1.0) + 1
-        said = [m["content"] for m in row["messages"] if m["role"] == "assistant"]
-        told = [m["content"] for m in row["messages"] if m["role"] == "user"]
-        assert said == history["actions"][:turns]
-        assert told == [source[number]["query"], *history["observations"][: turns - 1]]
+        answers = [m["content"] for m in row["messages"] if m["role"] == "assistant"]
+        prompts = [m["content"] for m in row["messages"] if m["role"] == "user"]
+        assert answers == history["actions"][:turns]
+        assert prompts == [source[number]["query"], *history["observations"][: turns - 1]]
         assert row["metadata"]["made_from"] == "actions" and "tools" not in row
     export(log, "chat", tmp_path / "b.jsonl", which="all")
     assert len(_rows(tmp_path / "b.jsonl")) == 53

@@ -1,4 +1,4 @@
-"""Our tasks as Harbor's directories: written, read again, and proven by playing them."""
+"""Our tasks as Harbor's directories: written, read again, and validated by playing them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def some(environment: str, count: int) -> Dataset:
 
 
 def played(folder: Path) -> list[tuple[float, float]]:
-    """Of each task what doing nothing is paid, and what its solution is."""
+    """Return for each task the reward of doing nothing, and its solution."""
     found = []
     with HarborEnv(f"harbor:{folder}") as env:
         for task in env.dataset.tasks:
@@ -74,7 +74,7 @@ def test_harbors_own_come_out_as_they_were(tmp_path: Path) -> None:
     found = {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     out = tmp_path / "out" / "one"
     assert found == {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         write_tasks(datasets.load(f"harbor:{folder}"), tmp_path / "out")
 
 
@@ -96,7 +96,7 @@ def test_dockerfiles_name_what_an_image_is_made_of(tmp_path: Path) -> None:
     assert (config.difficulty, config.category, config.tags) == ("medium", "ctf", ("t",))
 
 
-def test_what_has_no_verifier_is_told(tmp_path: Path) -> None:
+def test_tasks_without_a_verifier_are_reported(tmp_path: Path) -> None:
     bash = Dataset("own", "bash", (Task("a", "q", "ls"),))
     with pytest.raises(UsageError, match="1 tasks: scoring bash tasks"):
         write_tasks(bash, tmp_path)

@@ -1,5 +1,4 @@
-"""Logs of Inspect: its own library reads them, its own command dumps them, its viewer bundles
-them."""
+"""Logs of Inspect: its library reads them, its command dumps them, its viewer bundles them."""
 
 from __future__ import annotations
 
@@ -68,7 +67,7 @@ def test_its_viewer_bundles_it(published: Path, tmp_path: Path) -> None:
 
 def test_a_conversation_with_tools_and_what_it_cost(tmp_path: Path) -> None:
     out = tmp_path / "a.eval"
-    failed = talk(end="error", error="the box was lost", id="e3")
+    failed = talk(end="error", error="the sandbox was lost", id="e3")
     written = write([talk(), person(), talk(epoch=1, id="e4"), failed], out)
     assert written.records == 4
     found = log.read_eval_log(str(out))
@@ -86,7 +85,7 @@ def test_a_conversation_with_tools_and_what_it_cost(tmp_path: Path) -> None:
     assert found.eval.created.startswith("2026-01-31T10:00:00")
     assert found.eval.metadata["scoring"] == "bash-2"
     assert second.events[0].agent == "human"
-    assert lost.error.message == "the box was lost" and not lost.scores
+    assert lost.error.message == "the sandbox was lost" and not lost.scores
     assert again.id == first.id and found.results.completed_samples == 3
 
 
@@ -94,7 +93,7 @@ def test_a_log_holds_one_run_and_has_its_suffix(tmp_path: Path) -> None:
     other = talk(run={**talk().run, "model": "p/other"})
     with pytest.raises(UsageError, match="holds one run"):
         write([talk(), other], tmp_path / "a.eval")
-    with pytest.raises(UsageError, match=r"has to end in \.eval"):
+    with pytest.raises(UsageError, match=r"must end in \.eval"):
         write([talk()], tmp_path / "a.json")
 
 

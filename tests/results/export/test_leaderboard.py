@@ -1,4 +1,5 @@
-"""The page: self-contained, tables that mix nothing, and nothing in it that a bundle could run."""
+"""The leaderboard: self-contained, with comparable tables only, and safe against hostile
+bundles."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from support.talks import run_in
 
 
 class Page(HTMLParser):
-    """The tables of a page as texts, the tags that it uses and their attributes."""
+    """The tables of a page as text, and its tags and attributes."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -120,7 +121,7 @@ def test_a_receipt_of_another_bundle_counts_for_nothing(tmp_path: Path) -> None:
         _page(tmp_path, path)
 
 
-def test_what_a_bundle_says_is_text_and_nothing_is_loaded(tmp_path: Path) -> None:
+def test_text_of_a_bundle_is_escaped_and_nothing_is_loaded(tmp_path: Path) -> None:
     evil = '<script>alert(1)</script>"><img src=http://x/y onerror=alert(1)>'
     path = _bundle(tmp_path, "a", (1.0,), model=evil, dataset=evil, image=evil, agent=evil)
     page = _page(tmp_path, path)

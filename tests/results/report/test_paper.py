@@ -102,7 +102,7 @@ def test_a_log_given_twice_is_never_counted_twice(recorded_dir: Path, tmp_path: 
     assert table.rows[0][2:] == table.rows[1][2:]
 
 
-def test_re_runs_stand_apart_from_the_logs(recorded_dir: Path, reference_dir: Path) -> None:
+def test_re_runs_have_rows_of_their_own(recorded_dir: Path, reference_dir: Path) -> None:
     tables = report.build([recorded_dir / "bash", reference_dir / "bash"])
     table = {t.name: t for t in tables}["nl2bash-success"]
     labels = {(row[0], row[1]) for row in table.rows}

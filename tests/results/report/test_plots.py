@@ -1,4 +1,4 @@
-"""Figures: the same bytes from the same episodes, every series named, rows that belong together."""
+"""Figures: the same bytes from the same episodes, named series, comparable rows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ plots = pytest.importorskip("intercode.results.report.plots")
 
 
 def _run(directory: Path, model: str, cost: float | None, **meta: str) -> Path:
-    facts = {"environment": "bash", "dataset": "nl2bash", "agent": "react", "model": model, **meta}
-    trajectories.write_run_metadata(directory, facts)
+    metadata = {
+        "environment": "bash",
+        "dataset": "nl2bash",
+        "agent": "react",
+        "model": model,
+        **meta,
+    }
+    trajectories.write_run_metadata(directory, metadata)
     for n in range(8):
         usage = Usage(10, 5, 1, cost=cost)
         steps = (Step("a", "b", reward=0.0, usage=usage), Step("a", "b", reward=float(n % 2)))
@@ -50,7 +56,7 @@ def test_a_png_is_one(recorded_dir: Path, tmp_path: Path) -> None:
         plots.save_plots([recorded_dir / "ctf"], tmp_path, "pgn")
 
 
-def test_cost_is_drawn_only_where_it_is_known(tmp_path: Path) -> None:
+def test_only_known_costs_are_plotted(tmp_path: Path) -> None:
     known = _run(tmp_path / "a", "paid", 0.25)
     unknown = _run(tmp_path / "b", "own", None)
     files = plots.save_plots([known, unknown], tmp_path / "out")

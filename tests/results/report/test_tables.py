@@ -1,4 +1,4 @@
-"""Rendering."""
+"""Rendering of tables."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def watched(browser: Any) -> Iterator[Watched]:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Two runs of the same tasks: the second solves every second one instead of every third."""
+    """Two runs of the same tasks: one solves every third task, the other every second."""
     write_run(tmp_path / "runs" / "first")
     write_run(tmp_path / "runs" / "second", solves=2, model="m-2", image_digest="sha256:bb")
     return tmp_path / "runs"
@@ -36,7 +36,7 @@ def runs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def single(tmp_path: Path) -> Callable[[Path], str]:
-    """Makes one file of a directory of runs; its address."""
+    """Writes a directory of runs to one file and returns its address."""
 
     def make(directory: Path) -> str:
         write_page(Library([directory]), tmp_path / "page.html")
@@ -47,7 +47,7 @@ def single(tmp_path: Path) -> Callable[[Path], str]:
 
 @pytest.fixture
 def served(runs: Path) -> Iterator[str]:
-    """The address of a page that is served."""
+    """The address of a served page."""
     with Server(Library([runs])) as server:
         thread = threading.Thread(target=server.serve)
         thread.start()

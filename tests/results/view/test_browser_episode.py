@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def page(watched: Watched, runs: Path, single: Callable[[Path], str]) -> Any:
-    """The rich episode of the first run, from a file."""
+    """The most complete episode of the first run, from a file."""
     return watched.open(single(runs), "#/episode/0/1?run=0")
 
 
@@ -28,17 +28,17 @@ def turn(page: Any, number: int) -> Any:
 @pytest.mark.slow
 def test_a_turn_shows_what_was_thought_done_and_seen_and_its_worth(page: Any) -> None:
     text = turn(page, 1).inner_text()
-    for said in ("First I look around.", "ls -l | head # look", "line 1\n", "line 100",
+    for text_shown in ("First I look around.", "ls -l | head # look", "line 1\n", "line 100",
                  "1,200 + 85 tokens", "$0.0021", "reward 0.34", "output", "0.01", "changes", "0.33",
                  "Not sent to the model: observation", "9000"):  # fmt: skip
-        assert said in text, said
+        assert text_shown in text, text_shown
     assert turn(page, 1).locator(".c-comment").inner_text() == "# look"
     assert turn(page, 1).locator(".c-option").inner_text() == "-l"
 
 
 def test_marks_of_turns(page: Any) -> None:
-    for number, said in ((2, "refused"), (3, "human"), (5, "timed out"), (6, "no code")):
-        assert said in turn(page, number).locator("header").inner_text()
+    for number, text_shown in ((2, "refused"), (3, "human"), (5, "timed out"), (6, "no code")):
+        assert text_shown in turn(page, number).locator("header").inner_text()
     assert "attempts" not in page.locator("main").inner_text()
     assert page.locator("h1").inner_text().startswith("✓ solved starter/files/0")
 
@@ -60,7 +60,7 @@ def test_changed_files_tell_what_this_turn_did(page: Any) -> None:
     assert turn(page, 7).locator(".changes").count() == 0  # handing in: nobody looked
 
 
-def test_diffs_of_changed_files_are_told_by_sign_and_colour(page: Any) -> None:
+def test_diffs_of_changed_files_have_signs_and_colours(page: Any) -> None:
     assert page.locator(".diffs").count() == 1
     diffs = turn(page, 4).locator(".diffs details")
     assert [d.locator("summary").inner_text() for d in diffs.all()] == ["/srv/a", "/srv/b"]
@@ -78,7 +78,7 @@ def test_diffs_of_changed_files_are_told_by_sign_and_colour(page: Any) -> None:
     assert not first.is_visible()
 
 
-def test_many_lines_of_diff_are_folded_until_they_are_asked_for(
+def test_long_diffs_are_folded(
     watched: Watched, tmp_path: Path, single: Callable[[Path], str]
 ) -> None:
     long = "\n".join(["@@ -0,0 +1,90 @@", *(f"+{n}" for n in range(90))])
@@ -102,9 +102,9 @@ def test_what_the_model_saw_is_shown_on_request(page: Any, watched: Watched) -> 
     watched.press("m")
     assert messages.is_visible()
     text = messages.inner_text()
-    for said in ("You act in turns.", "Hm, files.", "calls bash", '{"code": "ls -l"}',
+    for text_shown in ("You act in turns.", "Hm, files.", "calls bash", '{"code": "ls -l"}',
                  "3 token ids recorded, with log-probabilities"):  # fmt: skip
-        assert said in text, said
+        assert text_shown in text, text_shown
 
 
 def test_forks_are_a_tree_with_links(page: Any) -> None:
@@ -151,12 +151,12 @@ def test_two_episodes_turn_beside_turn(page: Any, watched: Watched) -> None:
 
 
 @pytest.mark.slow
-def test_an_address_that_leads_nowhere_says_so(
+def test_an_invalid_address_shows_an_error(
     watched: Watched, runs: Path, single: Callable[[Path], str]
 ) -> None:
     url = single(runs)
-    for place in ("#/episode/0/99", "#/episode/9/0", "#/compare/0/9", "#/side-by-side/0/0/0/99"):
-        page = watched.open(url, place)
+    for address in ("#/episode/0/99", "#/episode/9/0", "#/compare/0/9", "#/side-by-side/0/0/0/99"):
+        page = watched.open(url, address)
         page.wait_for_selector("p.empty:has-text('There is no such')")
         page.goto("about:blank")
     assert watched.said == []

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 
 def names(page: Any) -> list[str]:
-    """The tasks in sight, in order."""
+    """Return the visible tasks, in order."""
     found = page.eval_on_selector_all(
         ".space .row", "rows => rows.map(r => [r.offsetTop, r.querySelector('.name').textContent])"
     )
@@ -162,7 +162,7 @@ def test_only_the_rows_in_sight_are_in_the_page(
 
 
 def row(trajectory: Any) -> str:
-    """One line, without waiting for the disk as ``append`` does."""
+    """Return one line, without waiting for the disk as ``append`` does."""
     import json
 
     from intercode.core.types import to_jsonable

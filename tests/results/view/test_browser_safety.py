@@ -1,4 +1,4 @@
-"""Nothing that an agent, a model or a program wrote does anything in a real browser."""
+"""Text of agents, models and programs has no effect in a real browser."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.browser import Watched
 
 pytestmark = pytest.mark.browser
 
-PLACES = (
+ADDRESSES = (
     "#/runs", "#/list", "#/list?run=0", "#/list?sort=task&result=failed", "#/episode/0/0",
     "#/episode/1/1?run=1", "#/compare/0/1", "#/side-by-side/0/0/1/0",
 )  # fmt: skip
@@ -26,8 +26,8 @@ def test_hostile_texts_are_shown_and_do_nothing(
     watched: Watched, tmp_path: Path, single: Callable[[Path], str]
 ) -> None:
     url = single(hostile_run.write(tmp_path / "runs"))
-    for place in PLACES:
-        page = watched.open(url, place)
+    for address in ADDRESSES:
+        page = watched.open(url, address)
         watched.press("m", "o")
         for summary in page.locator("summary").all():
             summary.click()
@@ -36,8 +36,8 @@ def test_hostile_texts_are_shown_and_do_nothing(
         assert page.locator("[onerror], [onload], [onclick], [style*=url]").count() == 0
         page.goto("about:blank")
     assert watched.said == []
-    asked = {u for u in watched.requests if u != "about:blank"}
-    assert {u.split("#")[0] for u in asked} == {url}
+    requests = {u for u in watched.requests if u != "about:blank"}
+    assert {u.split("#")[0] for u in requests} == {url}
 
 
 def test_what_cannot_be_seen_is_marked(
@@ -45,9 +45,9 @@ def test_what_cannot_be_seen_is_marked(
 ) -> None:
     page = watched.open(single(hostile_run.write(tmp_path / "runs")), "#/episode/0/0")
     text = page.locator(".turn").last.inner_text()
-    for said in ("⟨ESC⟩[31mred⟨ESC⟩[0m", "⟨U+202E⟩detrevni⟨U+202C⟩", "⟨NUL⟩⟨BEL⟩",
+    for text_shown in ("⟨ESC⟩[31mred⟨ESC⟩[0m", "⟨U+202E⟩detrevni⟨U+202C⟩", "⟨NUL⟩⟨BEL⟩",
                  "zero⟨U+200B⟩", "⟨U+D800⟩", "<script>window.taken = 1</script>"):  # fmt: skip
-        assert said in text, said
+        assert text_shown in text, text_shown
     body = page.locator("body").inner_text()
     assert not set(body) & set("\x1b\u202e\u202c\x00\x07\u200b")
 
@@ -57,12 +57,12 @@ def test_hostile_addresses_do_nothing(
     watched: Watched, runs: Path, single: Callable[[Path], str]
 ) -> None:
     url = single(runs)
-    for place in (
+    for address in (
         "#/list?q=<img src=x onerror=window.taken=1>", "#/<script>window.taken=1</script>",
         "#/episode/__proto__/0", "#/list?run=__proto__&sort=constructor", "#/list?group=%00%FF",
         "#/list?sort=__proto__", "#/compare/0/0?only=<b>&sort=<b>", "#/side-by-side/0/0/0",
     ):  # fmt: skip
-        page = watched.open(url, place)
+        page = watched.open(url, address)
         assert page.evaluate("window.taken === undefined")
         page.goto("about:blank")
     assert watched.said == []
@@ -97,11 +97,11 @@ def test_pages_are_not_blank_in_light_and_in_dark(
 ) -> None:
     watched = Watched(browser, color_scheme=scheme, viewport={"width": 480, "height": 300})
     url = single(runs)
-    for name, place in (
+    for name, address in (
         ("runs", "#/runs"), ("list", "#/list"), ("episode", "#/episode/0/1"),
         ("compare", "#/compare/0/1"), ("side-by-side", "#/side-by-side/0/1/1/1"),
     ):  # fmt: skip
-        page = watched.open(url, place)
+        page = watched.open(url, address)
         shot = page.screenshot(path=tmp_path / f"{scheme}-{name}.png")
         values = pixels(shot)
         paper = values[len(values) // 2]
@@ -113,7 +113,7 @@ def test_pages_are_not_blank_in_light_and_in_dark(
 
 
 def pixels(png: bytes) -> bytes:
-    """The green values of a PNG of eight bits a channel."""
+    """Return the green values of a PNG with eight bits per channel."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     width, height, depth, kind = struct.unpack(">IIBB", png[16:26])
     assert depth == 8 and kind in (2, 6)
@@ -133,13 +133,13 @@ def pixels(png: bytes) -> bytes:
 
 
 def unfiltered(way: int, row: bytes, above: bytearray, size: int) -> bytearray:
-    """A row of a PNG as it was before its filter (PNG specification, 9.2)."""
+    """Return a row of a PNG before its filter was applied (PNG specification, 9.2)."""
     out = bytearray(row)
     for n in range(len(out) if way else 0):
         left, up = (out[n - size] if n >= size else 0), above[n]
         corner = above[n - size] if n >= size else 0
         guess = left + up - corner
-        far = (abs(guess - left), abs(guess - up), abs(guess - corner))
-        nearest = (left, up, corner)[far.index(min(far))]
+        distant = (abs(guess - left), abs(guess - up), abs(guess - corner))
+        nearest = (left, up, corner)[distant.index(min(distant))]
         out[n] = (out[n] + (0, left, up, (left + up) // 2, nearest)[way]) & 255
     return out

@@ -1,4 +1,4 @@
-"""What the page is told: indexes that grow with their files, and episodes read from their place."""
+"""The data of the page: indexes that grow with their files, and episodes read by their offsets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rows(library: Library, run: int = 0) -> list[dict[str, Any]]:
     return [dict(zip(index["fields"], r, strict=True)) for r in index["runs"][run]["rows"]]
 
 
-def test_a_row_says_what_the_lists_and_filters_need(tmp_path: Path) -> None:
+def test_a_row_has_the_fields_of_lists_and_filters(tmp_path: Path) -> None:
     found = {r["id"]: r for r in rows(Library([write_run(tmp_path / "a")]))}
     rich = found["r0"]
     assert rich["success"] and rich["reward"] == 1.0 and rich["turns"] == 7
@@ -32,7 +32,7 @@ def test_a_row_says_what_the_lists_and_filters_need(tmp_path: Path) -> None:
     assert found["p3"]["prompt_tokens"] is None  # nothing was recorded: not zero
 
 
-def test_branches_stand_below_the_episode_that_they_came_from(tmp_path: Path) -> None:
+def test_branches_follow_the_episode_that_they_came_from(tmp_path: Path) -> None:
     library = Library([write_run(tmp_path / "a")])
     order = [(r["id"], r["depth"]) for r in rows(library)]
     assert order[:4] == [("lost", 0), ("r0", 0), ("fork", 1), ("r0e1", 0)]
@@ -105,7 +105,7 @@ def test_a_line_that_cannot_be_read_is_a_problem_and_the_others_are_shown(tmp_pa
     library = Library([tmp_path / "a"])
     problems = library.index()["runs"][0]["problems"]
     assert len(rows(library)) == 15
-    assert problems[0].startswith("line 2 cannot be read: broken JSON")
+    assert problems[0].startswith("line 2 cannot be read: invalid JSON")
     assert problems[1].startswith("line 3 cannot be read: schema version 9")
     assert library.episode(0, 1)["id"] == "r0"
 
@@ -120,7 +120,7 @@ def test_a_broken_run_json_is_a_problem(tmp_path: Path) -> None:
     assert len(run["problems"]) == 1 and "run.json: broken JSON" in run["problems"][0]
 
 
-def test_a_search_finds_what_was_asked_done_printed_and_said(tmp_path: Path) -> None:
+def test_a_search_covers_queries_actions_outputs_and_messages(tmp_path: Path) -> None:
     library = Library([write_run(tmp_path / "a")])
     assert library.search("NEEDLE-7") == [[10]]
     assert library.search("you act in turns") == [[1, 2]]
@@ -128,7 +128,7 @@ def test_a_search_finds_what_was_asked_done_printed_and_said(tmp_path: Path) -> 
     assert library.search("nowhere to be found") == [[]]
 
 
-def test_published_logs_can_be_looked_at(recorded_dir: Path) -> None:
+def test_published_logs_can_be_viewed(recorded_dir: Path) -> None:
     path = recorded_dir / "bash" / "ic_bash_react_10_turns_fs_1.json"
     library = Library([path])
     run = library.index()["runs"][0]
@@ -146,7 +146,7 @@ def test_a_broken_published_log_is_a_problem(tmp_path: Path) -> None:
     assert run["rows"] == [] and "broken JSON" in run["problems"][0]
 
 
-def test_runs_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
+def test_runs_have_the_shortest_unambiguous_names(tmp_path: Path) -> None:
     for name in ("x/run", "y/run", "z"):
         write_run(tmp_path / name)
     names = [run["name"] for run in Library([tmp_path]).index()["runs"]]

@@ -1,4 +1,4 @@
-"""The served page: who may read it, and what it may do."""
+"""The served page: who can read it, and what it can do."""
 
 from __future__ import annotations
 
@@ -86,15 +86,15 @@ def test_it_only_lets_itself_be_read(server: Server, method: str) -> None:
     assert ask(server, f"/{server.secret}/index", method)[0] == 501
 
 
-def test_a_log_that_went_away_is_told(server: Server, tmp_path: Path) -> None:
+def test_a_deleted_log_is_an_error(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a" / "trajectories.jsonl").unlink()
     status, body, _ = ask(server, f"/{server.secret}/episode/0/1")
     assert status == 500 and b"No such file" in body
     assert json.loads(ask(server, f"/{server.secret}/index")[1])["runs"][0]["rows"] == []
 
 
-def test_a_port_that_is_taken_is_told(server: Server) -> None:
-    with pytest.raises(UsageError, match=f"port {server.port} cannot be had"):
+def test_a_port_in_use_is_an_error(server: Server) -> None:
+    with pytest.raises(UsageError, match=f"port {server.port} is not available"):
         Server(server.library, server.port)
-    with pytest.raises(UsageError, match="port 70000 cannot be had"):
+    with pytest.raises(UsageError, match="port 70000 is not available"):
         Server(server.library, 70000)

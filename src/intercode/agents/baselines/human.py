@@ -31,7 +31,7 @@ class HumanAgent:
     def start(self, brief: Brief) -> None:
         """Show the task. Raises UsageError if several episodes would read from one terminal."""
         if self._uses_terminal and threading.current_thread() is not threading.main_thread():
-            raise UsageError("a person can only play one episode at a time: use `intercode play`")
+            raise UsageError("a human can only play one episode at a time: use `intercode play`")
         self._show("\n".join(filter(None, [f"[{brief.task}] {brief.query}", brief.notes])))
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:

@@ -234,7 +234,7 @@ class IntercodeEnv(ABC):
     def save_trajectory(self) -> None:
         """Write the episode so far to ``traj_dir``."""
         if self.traj_dir is None:
-            raise EnvironmentStateError("no traj_dir was given: nowhere to save a trajectory")
+            raise EnvironmentStateError("trajectories can only be saved with a traj_dir")
         save_submission(self, self.traj_dir)
 
     def get_available_actions(self) -> list[str] | None:

@@ -45,7 +45,7 @@ class IntercodeDataLoader:
                 "write it as JSON (pandas: DataFrame.to_json(..., orient='records'))"
             )
         if path.suffix.lower() not in files.SUFFIXES:
-            raise UsageError(f"{path} is none of {', '.join(files.SUFFIXES)}")
+            raise UsageError(f"{path} must be one of {', '.join(files.SUFFIXES)}")
         self.data: list[Record] = [
             _parse_row(row, path, where) for where, row in files.read_rows(path)
         ]

@@ -235,7 +235,7 @@ class InterCodeSandbox(SandboxEnvironment):
             if isinstance(self.env, SandboxedEnv):
                 self.env.set_last_result(Shown(out, result.code, result.code is None, stderr=err))
             if result.code is None:
-                raise TimeoutError(f"{cmd[0]} was not done in {timeout} s")
+                raise TimeoutError(f"{cmd[0]} did not end within {timeout} s")
             if result.truncated:
                 limit_text = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE_STR
                 raise OutputLimitExceededError(limit_text, out + err)

@@ -71,7 +71,7 @@ class InterCodeTextEnv(BaseTextEnv):
     def step(self, action: str) -> dict[str, Any]:
         """Run the code of an answer."""
         if self._done:
-            raise UsageError("the episode is over: make another environment for the next one")
+            raise UsageError("the episode is over: create another environment for the next one")
         self.turns += 1
         code = parse_answer(action, self._language).code
         if code is None:

@@ -67,7 +67,9 @@ class TrlEnvironment:
         self._env: InterCodeEnv = make(self._name, dataset, max_turns=max_turns, **settings)
         self._rewards_per_turn = settings.get("reward_mode") == "per-turn"
         if binary and self._rewards_per_turn:
-            raise UsageError("a binary reward is paid at the end: leave out reward_mode='per-turn'")
+            raise UsageError(
+                "a binary reward is given at the end: leave out reward_mode='per-turn'"
+            )
         self._idle_timeout, self._observation_limit, self._binary = (
             idle_timeout,
             observation_limit,

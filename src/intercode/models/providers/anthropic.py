@@ -103,7 +103,7 @@ class AnthropicModel(Endpoint):
 
     def _parse_response(self, data: Any) -> Completion:
         if not isinstance(data, dict) or not isinstance(data.get("content"), list):
-            raise AttemptError("the answer holds no content", response_lost=True)
+            raise AttemptError("the response has no content", response_lost=True)
         blocks = [b for b in data["content"] if isinstance(b, dict)]
         usage = data.get("usage") or {}
         cached = usage.get("cache_read_input_tokens") or 0

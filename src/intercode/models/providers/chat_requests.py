@@ -76,7 +76,7 @@ def validate_template(template: str | None) -> str:
     """Return the template, or the default one for None. Raises ConfigError."""
     template = DEFAULT_TEMPLATE if template is None else template
     if "{content}" not in template:
-        raise ConfigError(f"the template {template!r} has no place for {{content}}")
+        raise ConfigError(f"the template {template!r} must contain {{content}}")
     return template
 
 

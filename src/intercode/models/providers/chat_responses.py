@@ -99,9 +99,9 @@ def parse_response(body: bytes, requests: int) -> Completion:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as e:
-        raise InvalidResponseError(f"the answer is no complete JSON ({len(body)} bytes)") from e
+        raise InvalidResponseError(f"the response is not complete JSON ({len(body)} bytes)") from e
     if not isinstance(data, dict):
-        raise InvalidResponseError("the answer is JSON, but no object")
+        raise InvalidResponseError("the response is JSON, but not an object")
     if data.get("error"):  # some gateways report failures with status 200
         message, code = parse_error(body)
         raise InvalidResponseError(message, int(code) if code.isdecimal() else None)
@@ -114,7 +114,7 @@ def parse_response_data(data: Mapping[str, Any], requests: int) -> Completion:
         choice = data["choices"][0]
         message = {"content": choice["text"]} if "text" in choice else dict(choice["message"])
     except (KeyError, IndexError, TypeError, ValueError) as e:
-        raise InvalidResponseError("the answer holds no choices[0].message") from e
+        raise InvalidResponseError("the response has no choices[0].message") from e
     reasoning = message.get("reasoning_content") or message.get("reasoning") or ""
     details = message.get("reasoning_details")
     finish = choice.get("finish_reason")
@@ -160,7 +160,7 @@ def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
                 )
             )
     except (KeyError, TypeError, AttributeError) as e:
-        raise InvalidResponseError(f"the answer's tool_calls cannot be read: {e!r}") from e
+        raise InvalidResponseError(f"the response has invalid tool_calls: {e!r}") from e
     return tuple(calls)
 
 

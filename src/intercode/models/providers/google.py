@@ -112,7 +112,7 @@ class GoogleModel(Endpoint):
             if blocked:
                 why = f"the prompt was blocked: {json.dumps(blocked)[:300]}"
                 raise self.refusal(why, 400)
-            raise AttemptError("the answer holds no candidates", response_lost=True)
+            raise AttemptError("the response has no candidates", response_lost=True)
         parts = (candidates[0].get("content") or {}).get("parts") or []
         texts = [p for p in parts if "text" in p]
         calls = tuple(_tool_call(n, p) for n, p in enumerate(parts) if "function_call" in p)

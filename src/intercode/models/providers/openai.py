@@ -74,7 +74,7 @@ class OpenAIModel(Endpoint):
         **options: Any,
     ) -> None:
         if api not in PATHS:
-            raise ConfigError(f"api = {api!r} is none of {', '.join(PATHS)}")
+            raise ConfigError(f"api = {api!r} is not one of {', '.join(PATHS)}")
         generation, conduct, _ = split_options(options)
         self.url, user = parse_base_url(base_url, PATHS[api])
         self._key = validate_key(api_key)

@@ -73,13 +73,13 @@ def read_script(path: Path) -> ScriptedModel:
     try:
         replies = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as e:
-        raise DataError(f"{path}:{e.lineno}: no JSON: {e.msg}") from e
+        raise DataError(f"{path}:{e.lineno}: invalid JSON: {e.msg}") from e
     except (OSError, UnicodeDecodeError) as e:
         raise DataError(f"cannot read the script {path}: {e}") from e
     if not isinstance(replies, list) or not all(map(_is_reply, replies)):
         raise DataError(
-            f"{path}: a script is a JSON list with one reply a turn: a text, or an object of text, "
-            "reasoning and calls, each of these with a name and arguments"
+            f"{path}: a script must be a JSON list with one reply per turn: a text, or an object "
+            "of text, reasoning and calls, each call with a name and arguments"
         )
     return ScriptedModel(replies, name=f"scripted:{path.name}")
 

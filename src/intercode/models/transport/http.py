@@ -104,7 +104,7 @@ class Connection:
                 size += len(event.data)
                 if size > MAX_RESPONSE_BYTES:
                     raise ResponseTooLargeError(
-                        f"the answer has more than {MAX_RESPONSE_BYTES >> 20} MiB"
+                        f"the response exceeds {MAX_RESPONSE_BYTES >> 20} MiB"
                     )
             elif isinstance(event, h11.EndOfMessage):
                 return HttpResponse(status, headers, b"".join(parts))
@@ -166,7 +166,7 @@ class ConnectionPool:
         except (OSError, httpx.HTTPError, httpx.StreamError) as e:
             raise AttemptError(f"{type(e).__name__}: {e}", response_lost=sent) from e
         except (h11.ProtocolError, ResponseTooLargeError) as e:
-            raise AttemptError(f"the answer cannot be read: {e}", response_lost=True) from e
+            raise AttemptError(f"the response is invalid: {e}", response_lost=True) from e
 
     async def _connection(self, url: httpx.URL) -> Connection:
         """Return the connection that was used last, or a new one."""
@@ -202,7 +202,7 @@ class ConnectionPool:
                     size += len(part)
                     if size > MAX_RESPONSE_BYTES:
                         raise ResponseTooLargeError(
-                            f"the answer has more than {MAX_RESPONSE_BYTES >> 20} MiB"
+                            f"the response exceeds {MAX_RESPONSE_BYTES >> 20} MiB"
                         )
             headers = {k.lower(): v for k, v in response.headers.items()}
             return HttpResponse(response.status_code, headers, b"".join(parts))
@@ -253,16 +253,16 @@ def parse_base_url(base_url: str, path: str) -> tuple[httpx.URL, tuple[str, str]
         user = (base.username, base.password) if base.userinfo else None
         url = base.copy_with(userinfo=b"", path=stem + path)
     except (httpx.InvalidURL, TypeError) as e:
-        raise ConfigError(f"the base URL cannot be read: {e}") from e
+        raise ConfigError(f"the base URL is invalid: {e}") from e
     if url.scheme not in ("http", "https") or not url.host:
         raise ConfigError(
-            f"the base URL {base_url.rpartition('@')[2]!r} is no http(s) address; write it like "
-            "http://HOST:PORT/v1"
+            f"the base URL {base_url.rpartition('@')[2]!r} is not an http(s) address; write it "
+            "like http://HOST:PORT/v1"
         )
     if any(is_secret_header(name) for name in url.params):
         raise ConfigError(
-            f"the base URL of {url.host} has a key in its query, which logs would show: give it as "
-            "a header (the option headers) or as api_key"
+            f"the base URL of {url.host} has a key in its query, which would appear in logs: "
+            "give it as a header (the option headers) or as api_key"
         )
     return url, user
 
@@ -272,5 +272,7 @@ def validate_key(key: str | None) -> str | None:
     does not show the key."""
     key = (key or "").strip() or None
     if key is not None and not (key.isascii() and key.isprintable()):
-        raise ConfigError("the API key holds characters that no HTTP header may hold; set it anew")
+        raise ConfigError(
+            "the API key has characters that HTTP headers cannot contain; set it again"
+        )
     return key

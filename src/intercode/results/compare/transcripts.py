@@ -56,7 +56,7 @@ def _resolve_task(sides: Sequence[Side], name: str) -> str:
     if not found:
         raise unknown_name_error("task", name, list(known))
     if len(found) > 1:
-        raise UsageError(f"{name!r} means {len(found)} tasks: {', '.join(sorted(found)[:5])}")
+        raise UsageError(f"{name!r} matches {len(found)} tasks: {', '.join(sorted(found)[:5])}")
     return found[0]
 
 

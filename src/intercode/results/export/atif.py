@@ -32,7 +32,7 @@ SCHEMA = "ATIF-v1.8"
 def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
     """Write one ``.json`` file for each episode into the directory ``out``."""
     if out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file, and one document an episode needs a directory")
+        raise UsageError(f"{out} is a file, but a directory is needed for one document per episode")
     out.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     for episode in episodes:

@@ -37,7 +37,7 @@ def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
     """
     completed = [t for t in episodes if t.parent is None and not is_failed(t)]
     if not completed:
-        raise UsageError("no episode was played to its end, so there is nothing to write")
+        raise UsageError("no episode was completed, so there is nothing to write")
     single = out.suffix == ".json"
     files: dict[Path, list[Trajectory]] = {}
     seen: dict[tuple[Path, int], int] = {}

@@ -176,7 +176,7 @@ def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
             "Inspect's logs need its library: pip install 'intercode-gym[inspect]'"
         ) from e
     if out.suffix != SUFFIX:
-        raise UsageError(f"--out {out} has to end in {SUFFIX}, which is how Inspect knows its logs")
+        raise UsageError(f"--out {out} must end in {SUFFIX}, by which Inspect recognises its logs")
     keys = ("dataset", "agent", "model")
     runs = {tuple(str(t.run.get(n)) for n in keys) for t in episodes}
     if len(runs) > 1:

@@ -27,10 +27,12 @@ _UNKNOWN_VALIDITY_NOTE = (
 def statistics_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
     """Return all statistics of all result sets. A table is named ``statistics/…``, ``splits/…``,
     ``by-turn/…``, ``behaviour/…`` or ``errors/…`` with dataset, agent and model."""
-    return [table for result_set in result_sets for table in entry_tables(result_set) if table.rows]
+    return [
+        table for result_set in result_sets for table in result_set_tables(result_set) if table.rows
+    ]
 
 
-def entry_tables(result_set: ResultSet) -> list[Table]:
+def result_set_tables(result_set: ResultSet) -> list[Table]:
     """Return the five tables of one result set."""
     return [
         _figures_table(result_set),

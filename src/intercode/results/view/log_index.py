@@ -101,7 +101,7 @@ class JsonlIndex:
         try:
             row = json.loads(raw)
         except ValueError as e:
-            raise DataError(f"broken JSON ({e})") from e
+            raise DataError(f"invalid JSON ({e})") from e
         trajectory = trajectories.trajectory_from_row(row)
         return trajectory.replace(run={**self.metadata, **trajectory.run})
 

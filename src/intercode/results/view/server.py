@@ -49,7 +49,9 @@ class Server:
         try:
             self._http = _HttpServer((LOOPBACK, port), _Handler)
         except (OSError, OverflowError) as e:
-            raise UsageError(f"port {port} cannot be had ({e}); leave --port out") from e
+            raise UsageError(
+                f"port {port} is not available ({e}); omit --port to use a free port"
+            ) from e
         self._http.owner = self
 
     @property

@@ -70,8 +70,8 @@ def _read_headers(unpacked: gzip.GzipFile, path: Path) -> Iterator[tarfile.TarIn
         try:
             yield tarfile.TarInfo.frombuf(block, "utf-8", "strict")
         except (tarfile.HeaderError, UnicodeDecodeError) as e:
-            raise DataError(f"{path} is no bundle: a broken header in it ({e})") from e
-    raise DataError(f"{path} is no bundle: it is cut off")
+            raise DataError(f"{path} is not a bundle: it has an invalid header ({e})") from e
+    raise DataError(f"{path} is not a bundle: it is truncated")
 
 
 def _check_member(
@@ -80,7 +80,7 @@ def _check_member(
     """Raise DataError for a member that a bundle cannot have."""
     name = member.name
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
-        raise DataError(f"{path} is refused: {name!r} in it is no plain file")
+        raise DataError(f"{path} is refused: {name!r} in it is not a plain file")
     if name not in known:
         raise DataError(f"{path} is refused: a bundle holds no {name!r}")
     if name in files:
@@ -97,7 +97,7 @@ def _read_content(unpacked: gzip.GzipFile, member: tarfile.TarInfo, path: Path) 
     while len(out) < member.size:
         chunk = unpacked.read(min(_CHUNK, member.size - len(out)))
         if not chunk:
-            raise DataError(f"{path} is no bundle: {member.name!r} in it is cut off")
+            raise DataError(f"{path} is not a bundle: {member.name!r} in it is truncated")
         out += chunk
     unpacked.read(-member.size % _BLOCK)
     return bytes(out)

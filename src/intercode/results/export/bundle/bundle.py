@@ -54,10 +54,10 @@ def write_bundle(run: Path, out: Path) -> Bundle:
     holds no episode, DataError for one that cannot be read.
     """
     if not out.name.endswith(".tar.gz"):
-        raise UsageError(f"--out {out} has to end in .tar.gz")
+        raise UsageError(f"--out {out} must end in .tar.gz")
     if not (run / RUN_FILE).is_file() or not (run / TRAJECTORIES_FILE).is_file():
         raise UsageError(
-            f"{run} is no run directory: it needs {RUN_FILE} and {TRAJECTORIES_FILE}, "
+            f"{run} is not a run directory: it needs {RUN_FILE} and {TRAJECTORIES_FILE}, "
             "as `intercode eval` writes them"
         )
     lines = (run / TRAJECTORIES_FILE).read_bytes()
@@ -89,7 +89,7 @@ def read_bundle(path: Path) -> Bundle:
     """
     files = read_archive(path, MEMBERS)
     if absent := sorted(MEMBERS.keys() - files.keys()):
-        raise DataError(f"{path} is no bundle: it has no {', '.join(absent)}")
+        raise DataError(f"{path} is not a bundle: it has no {', '.join(absent)}")
     manifest = parse_object(files[MANIFEST], f"{path}: {MANIFEST}")
     if manifest.get("schema") != SCHEMA:
         found = manifest.get("schema")
@@ -105,7 +105,7 @@ def read_bundle(path: Path) -> Bundle:
         if manifest.get(name) != value:
             raise DataError(
                 f"{path} was tampered with: its {name} say {manifest.get(name)!r:.200}, "
-                f"its episodes and facts {value!r:.200}"
+                f"its episodes and metadata {value!r:.200}"
             )
     results, statement = expected["results"], expected["statement"]
     return Bundle(path, file_digest(path), metadata, results, statement, tuple(episodes))

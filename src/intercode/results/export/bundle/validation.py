@@ -15,7 +15,7 @@ def parse_object(content: bytes, where: str) -> dict[str, Any]:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as e:
-        raise DataError(f"{where}: broken JSON ({e})") from e
+        raise DataError(f"{where}: invalid JSON ({e})") from e
     if not isinstance(found, dict):
         raise DataError(f"{where}: an object is expected, not {type(found).__name__}")
     return found

@@ -38,8 +38,8 @@ def environment_files(dataset: Dataset, task: Task, base: str | None) -> Files:
         lines = [files.pop("Dockerfile")[0].decode().rstrip()]
     else:
         raise UsageError(
-            f"the image {dataset.image!r} has no name in a Dockerfile: give a base that has what "
-            "the tasks need, as with --base debian:bookworm"
+            f"the image {dataset.image!r} cannot be named in a Dockerfile: give a base that has "
+            "what the tasks need, as with --base debian:bookworm"
         )
     lines.append("RUN mkdir -p /app")
     for number, layer in enumerate(task.files):

@@ -71,7 +71,7 @@ def write_tasks(
             continue
         directory = out / safe_file_name(task.id.replace("/", "-"))
         if directory.exists():
-            raise UsageError(f"{directory} is there already: choose an empty directory")
+            raise UsageError(f"{directory} exists already: choose an empty directory")
         _write_task(directory, contents)
         files.append(directory)
     left_out = tuple(f"{count} tasks: {why}" for why, count in failures.items())

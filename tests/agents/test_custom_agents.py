@@ -1,0 +1,88 @@
+"""The agents of docs/agents.md, and what reaches their prompts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode import datasets
+from intercode.agents import open_agent
+from intercode.agents.model_agent import ModelAgent
+from intercode.agents.prompt import PLACEHOLDERS
+from intercode.core.types import Brief
+from intercode.evaluation.rollout import rollout
+from intercode.models import ScriptedModel
+
+PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
+LS = "```bash\nls /\n```"
+
+
+def defined_on_page(name: str) -> Any:
+    """Return what the code on the page defines under a name."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (block,) = [b for b in blocks if f"class {name}" in b or f"def {name}" in b]
+    assert len(block.splitlines()) <= 30
+    namespace: dict[str, Any] = {"__name__": "page"}
+    exec(block, namespace)
+    return namespace[name]
+
+
+@pytest.mark.sandbox
+def test_the_agents_of_the_page_play() -> None:
+    review = defined_on_page("ReviewAgent")(model=ScriptedModel(["Draft.", LS]), max_turns=1)
+    with intercode.make("bash") as env:
+        t = rollout(review, env, 0)
+        assert [s.action for s in t.steps] == ["ls /"]
+        assert t.usage.requests == 2
+        assert "mistakes" in t.steps[0].messages[3]["content"]
+        t = rollout(defined_on_page("ListThenSubmit")(), env, 0)
+        assert (t.end, t.turns) == ("submitted", 2)
+
+
+def test_the_rule_of_the_page_shrinks_old_outputs() -> None:
+    rule = defined_on_page("without_old_outputs")
+    messages = [{"role": "user", "content": "a\nb"} for _ in range(6)]
+    assert [m["content"] for m in rule(messages, len)] == ["a", "a", "a", "a\nb", "a\nb", "a\nb"]
+
+
+def test_the_page_names_every_option_and_every_name() -> None:
+    page = PAGE.read_text()
+    for name in ("react", "try-again", "plan-solve", "tool-calling", "single-turn"):
+        agent = open_agent(name, model=ScriptedModel([]))
+        assert isinstance(agent, ModelAgent)
+        assert all(f"`{key}`" in page for key in agent.metadata() if key not in ("max_turns",))
+        assert f"`{name}`" in page
+    assert {n for n in PLACEHOLDERS if f"`${n}`" not in page} == {
+        "environment", "thought", "plan",
+    }  # fmt: skip
+
+
+def test_a_prompt_beside_the_agent(tmp_path: Path) -> None:
+    file = tmp_path / "own.txt"
+    sections = ("system", "task", "observation", "retry", "watched")
+    file.write_text("".join(f"== {name} ==\nmy {name}\n" for name in sections))
+
+    class Own(ModelAgent):
+        name = "own"
+        prompt_file = str(file)
+
+    agent = Own(model=ScriptedModel([LS]))
+    agent.start(Brief("t", "q", "bash"))
+    assert [m["content"] for m in agent.messages] == ["my system", "my task"]
+
+
+@pytest.mark.parametrize("name", ["try-again", "react", "plan-solve", "tool-calling"])
+def test_the_schema_reaches_the_prompt(
+    name: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
+    task = datasets.load("spider:schema").tasks[0]
+    agent = open_agent(name, model=ScriptedModel([]))
+    assert isinstance(agent, ModelAgent)
+    agent.start(Brief(task.id, task.query, "sql", notes=str(task.data["notes"])))
+    table, columns = next(iter(task.data["schema"].items()))
+    assert f"- {table}: {', '.join(columns)}" in agent.messages[1]["content"]

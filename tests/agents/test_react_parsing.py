@@ -1,0 +1,186 @@
+"""ReAct answers of models, including all of the authors' logs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from intercode.agents.languages import language_of
+from intercode.agents.parsing import parse_answer, split_sections
+from intercode.agents.plan_solve import parse_plan, parse_plan_original
+from intercode.agents.react import (
+    NO_ACTION_REASON,
+    UNCLOSED_REASON,
+    parse_action_original,
+    parse_react,
+    split_answer,
+)
+
+BASH, SQL = language_of("bash"), language_of("sql")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("Thought 1: hm\nAction 1: execute[ls -l]", "ls -l"),
+        ("Action 3: execute[ls -l]", "ls -l"),
+        ("thought: hm\naction: Execute [ls -l]", "ls -l"),
+        ("Thought 1: hm\n\nAction 1:\nexecute[ls -l]", "ls -l"),
+        ("**Thought 2:** hm\n**Action 2:** execute[ls -l]", "ls -l"),
+        ("Thought 1: over\ntwo lines\nAction 1: execute[ls -l]", "ls -l"),
+        ("Thought 1: hm\nAction 1: execute[for f in *\ndo\n  cat $f\ndone]",
+         "for f in *\ndo\n  cat $f\ndone"),
+        ("Action 1: execute[grep '^[+-]' a]", "grep '^[+-]' a"),
+        ("Action 1: execute[ls *[0-9]*]", "ls *[0-9]*"),
+        ("Action 1: execute[echo ']' done]", "echo ']' done"),
+        ("Action 1: execute[[ -e a ] && cat a]", "[ -e a ] && cat a"),
+        ("Action 1: execute[echo 'a] b]", "echo 'a] b"),
+        ("Action 1: execute[ls] and then execute[pwd]", "ls"),
+        ("Action 1: execute[ls -l]\nObs", "ls -l"),
+        ("Action 1: execute[ls -l] to see more", "ls -l"),
+        ("Action 1: execute[ls -l]\nObservation 1: a\nThought 2: b\nAction 2: execute[rm a]",
+         "ls -l"),
+        ("Action 1: execute[find . -exec cat {} \\;]", "find . -exec cat {} \\;"),
+        ("Action 1: execute[```bash\nls -l\n```]", "ls -l"),
+        ("Action 1: execute[`ls -l`]", "ls -l"),
+        ("Action 1: execute\n```bash\nls -l\n```", "ls -l"),
+        ("Action 1:\n```sh\nls -l\n```", "ls -l"),
+        ("Action 1:\n```sh\n./execute\n```", "./execute"),
+        ("Action: execute\nAction Input: ls -l\nObservation: a", "ls -l"),
+        ("Action 1: ls -l /srv", "ls -l /srv"),
+        ("Thought 3: execute[ls -l]\nAction 3: Observation 3: [made up]", "ls -l"),
+        ("I look around. execute[ls -l]", "ls -l"),
+        ("I look around.\n```bash\nls -l\n```", "ls -l"),
+        ("<think>Action 1: execute[rm a]</think>Action 1: execute[ls -l]", "ls -l"),
+        ("Action 1: submit", "submit"),
+        ("Thought 4: That is it.\nAction 4: Submit.", "submit"),
+        ("Action 4: `submit`", "submit"),
+        ("Action 4: submit[]", "submit"),
+        ("Action 4: submit[the answer]", "submit"),
+        ("submit", "submit"),
+    ],
+)  # fmt: skip
+def test_forms(answer: str, code: str) -> None:
+    assert parse_react(answer, BASH, answers=False).code == code
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("Action 1: execute[SELECT a FROM b WHERE", UNCLOSED_REASON),
+        ("Action 1: execute[]", "execute[] is empty"),
+        ("Thought 1: I wonder.", NO_ACTION_REASON),
+        ("Thought 1: I wonder.\nObservation 1: a", NO_ACTION_REASON),
+        ("Thought 1: I may submit soon.", NO_ACTION_REASON),
+        ("", "empty"),
+        ("<think>hm</think>", "thoughts and nothing else"),
+        ("Action 1: I cannot do that, sorry.", "no block of code"),
+        ("Action 1:\n```json\n{}\n```", "marked as json"),
+        ("execute[ ]", "holds no action"),
+    ],
+)
+def test_answers_without_code(answer: str, why: str) -> None:
+    parsed = parse_react(answer, BASH, answers=False)
+    assert parsed.code is None
+    assert why in parsed.reason
+
+
+@pytest.mark.parametrize("answer", ["submit[flag{a}]", "submit flag{a}", "submit[`flag{a}`]"])
+def test_an_answer_is_submitted_if_answers_count(answer: str) -> None:
+    language = language_of("ctf")
+    assert parse_react(f"Action 2: {answer}", language, answers=True).code == "submit flag{a}"
+    assert parse_react(f"Action 2: {answer}", language, answers=False).code == "submit"
+
+
+PIECES = (
+    "Thought 1:", "Action 1: ", "Action Input:", "Observation:", "execute[", "submit[", "]", "```",
+    "```bash\n", "\n", " ", "ls -l", "'", '"', "\\", "1. ", "- ", "Step 2:", "**", "<think>",
+    "</think>", "submit", "é\x00",
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_no_answer_makes_the_reader_fail(answer: str) -> None:
+    for language in (BASH, SQL):
+        parsed = parse_react(answer, language, answers=True)
+        assert (parsed.code is None) == bool(parsed.reason)
+        assert parsed.code is None or parsed.code.strip()
+        assert parse_answer(answer, language).code != ""
+    assert all(isinstance(step, str) for step in parse_plan(answer) + parse_plan_original(answer))
+
+
+def test_what_was_imagined_does_not_stay() -> None:
+    answer = "Thought 1: a\nAction 1: execute[ls]\nObservation 1: b\nThought 2: c"
+    parsed = parse_react(answer, BASH, answers=False)
+    assert (parsed.thought, parsed.text) == ("a", "Thought 1: a\nAction 1: execute[ls]")
+
+
+def test_labels_inside_a_block_are_none() -> None:
+    text = "Thought 2: a\n```\nAction 1: b\n```\nAction 2: c"
+    assert [(s.label, s.number) for s in split_sections(text)] == [("thought", 2), ("action", 2)]
+    assert [s.label for s in split_sections("x\n- *Thought* : a\n> action: b")] == [
+        "", "thought", "action",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("action", "environment", "executed"),
+    [
+        ("submit", "bash", ("submit", 0)),
+        ("Submit", "bash", (None, 0)),
+        ("ls", "bash", (None, 0)),
+        ("execute[ls; pwd]", "bash", ("ls; pwd", 0)),
+        ("execute[SELECT 1; SELECT 2]", "sql", ("SELECT 1", 10)),
+        ("execute[SELECT 1", "sql", (None, 0)),
+        ("execute[a]] b] c", "bash", ("a]] b", 0)),
+    ],
+)
+def test_what_the_authors_execute(action: str, environment: str, executed: Any) -> None:
+    assert parse_action_original(action, environment) == executed
+
+
+@pytest.mark.parametrize(
+    ("log", "forms"),
+    [
+        ("bash/ic_bash_react_10_turns_fs_1.json", {"as executed": 261, "bare": 11, "unclosed": 9}),
+        ("bash/ic_bash_react_10_turns_fs_3.json", {"as executed": 180, "bare": 12}),
+        ("sql/ic_sql_react_10_turns.json",
+         {"as executed": 5176, "unclosed": 299, "in the thought": 4, "several statements": 2}),
+    ],
+)  # fmt: skip
+def test_recorded_answers(recorded_dir: Path, log: str, forms: dict[str, int]) -> None:
+    """Every answer of the logs, which record what the authors' runner took for code."""
+    found: Counter[str] = Counter()
+    environment = log.partition("/")[0]
+    for row in json.loads((recorded_dir / log).read_text()).values():
+        turns = row["turn_history"]
+        for number, (thought, action, observation) in enumerate(
+            zip(turns["thoughts"], turns["actions"], turns["observations"], strict=True), 1
+        ):
+            if thought.startswith("EXCEEDED"):  # a submit of the runner's own
+                continue
+            theirs, _ = parse_action_original(action, environment)
+            assert (theirs is None) == ("did not contain" in observation)
+            answer = f"Thought {number}: {thought}\nAction {number}: {action}"
+            parsed = parse_react(answer, language_of(environment), answers=False)
+            assert parsed.thought == thought.strip()
+            if parsed.code is not None and parsed.code == theirs:
+                found["as executed"] += 1
+            elif parsed.reason == UNCLOSED_REASON:
+                found["unclosed"] += 1
+            elif theirs is not None and ";" in str(parsed.code):
+                found["several statements"] += 1
+            else:
+                found["in the thought" if "execute[" in thought else "bare"] += 1
+    assert found == forms
+
+
+def test_a_label_with_thousands_of_digits_is_none() -> None:
+    assert split_answer(f"Thought 1: a\nAction {'1' * 5000}: execute[ls]").action is None

@@ -1,0 +1,143 @@
+"""The event loop of all models: start and end, forks, and interrupts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from intercode.models import Message, OpenAIModel
+from intercode.models.transport import event_loop
+from support.faulty_endpoint import FaultyEndpoint, hang, ok
+
+ASK: list[Message] = [{"role": "user", "content": "hello"}]
+
+
+def threads() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name == "intercode-models"]
+
+
+LIFE = """
+import sys, threading
+from intercode.models import OpenAIModel
+
+def threads():
+    return [t.name for t in threading.enumerate() if t.name == "intercode-models"]
+
+ask = [{"role": "user", "content": "hello"}]
+first, second = (OpenAIModel("m", sys.argv[1]) for _ in range(2))
+print(len(threads()))
+first.complete(ask)
+second.complete(ask)
+print(len(threads()))
+first.close()
+first.close()
+print(len(threads()))
+second.close()
+print(len(threads()))
+print(first.complete(ask).text)
+first.close()
+print(len(threads()))
+"""
+
+
+@pytest.mark.slow
+def test_it_starts_with_the_first_question_and_ends_with_the_last_model() -> None:
+    with FaultyEndpoint(ok()) as server:
+        argv = [sys.executable, "-c", LIFE, server.base_url]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.split() == ["0", "1", "1", "0", "fine", "0"], done.stderr
+
+
+def test_a_child_after_a_fork_asks_by_itself_while_the_parent_goes_on() -> None:
+    faults = [ok(str(n)) for n in range(9)]
+    with FaultyEndpoint(*faults) as server, OpenAIModel("m", server.base_url) as model:
+        model.complete(ASK)
+        child = os.fork()
+        if child == 0:
+            try:
+                text = model.complete(ASK).text
+                model.close()
+                os._exit(0 if text.isdigit() and not threads() else 2)
+            except BaseException:
+                os._exit(3)
+        deadline = time.monotonic() + 60
+        ended, status = 0, -1
+        while not ended and time.monotonic() < deadline:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            time.sleep(0.01)
+        assert (ended, status) == (child, 0)
+        assert model.complete(ASK).text.isdigit()
+    assert len(server.requests) == 3
+
+
+PROGRAM = """
+import sys, threading
+from intercode.models import OpenAIModel
+model = OpenAIModel("m", sys.argv[1], timeout=30)
+ask = lambda: model.complete([{"role": "user", "content": "x"}])
+if sys.argv[2] == "waiting":
+    threading.Thread(target=ask, daemon=True).start()
+    while not model.traffic().in_flight: pass
+else:
+    print(ask().text)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["answered", "waiting"])
+def test_a_process_ends_cleanly_without_closing_anything(how: str) -> None:
+    with FaultyEndpoint(hang if how == "waiting" else ok()) as server:
+        run = subprocess.run(
+            [sys.executable, "-W", "always", "-c", PROGRAM, server.base_url, how],
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+    assert run.stdout == ("fine\n" if how == "answered" else "")
+    assert run.stderr == ""
+
+
+def test_asynchronous_callers_are_not_held_up() -> None:
+    async def ask_and_tick(model: OpenAIModel) -> int:
+        requests = [asyncio.create_task(model.acomplete(ASK)) for _ in range(20)]
+        ticks = 0
+        while not all(t.done() for t in requests):
+            await asyncio.sleep(0.005)
+            ticks += 1
+        assert {t.result().text for t in requests} == {"fine"}
+        return ticks
+
+    def slow(handler: object) -> None:
+        time.sleep(0.1)
+        ok()(handler)  # type: ignore[arg-type]
+
+    with FaultyEndpoint(slow) as server, OpenAIModel("m", server.base_url) as model:
+        assert asyncio.run(ask_and_tick(model)) > 3
+
+
+def test_a_cancelled_call_frees_its_slot() -> None:
+    async def give_up(model: OpenAIModel) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await model.acomplete(ASK)
+        while model.traffic().in_flight:
+            await asyncio.sleep(0.01)
+
+    with (
+        FaultyEndpoint(hang, ok()) as server,
+        OpenAIModel("m", server.base_url, concurrency=1) as model,
+    ):
+        asyncio.run(give_up(model))
+        assert model.complete(ASK).text == "fine"
+
+
+def test_what_the_work_raises_comes_back() -> None:
+    async def work() -> None:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError, match="x"):
+        event_loop.run_on_loop(work())

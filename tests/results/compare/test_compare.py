@@ -1,0 +1,293 @@
+"""Comparisons: small ones with known results, the published logs against SciPy, and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.logs import load_log
+from intercode.core.trajectories import TRAJECTORIES_FILE, append_trajectory, write_run_metadata
+from intercode.core.types import Step, Trajectory, Usage
+from intercode.results.compare.comparison import (
+    CONDITIONS,
+    Comparison,
+    Side,
+    compare,
+    compare_all,
+    open_side,
+)
+from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json, verdict
+
+METADATA = {
+    "environment": "bash", "dataset": "mine", "dataset_hash": "h1", "profile": "standard",
+    "scoring": "bash-1", "reward": "bash-standard", "image": "recipe:x", "image_digest": "sha256:1",
+    "arch": "x86_64", "tier": "namespace", "network": "none", "policy": None, "determinism": None,
+    "agent": "react", "model": "m", "max_turns": 10,
+}  # fmt: skip
+
+
+def run(
+    home: Path,
+    name: str,
+    solved: dict[str, str],
+    extra: tuple[Trajectory, ...] = (),
+    **metadata: Any,
+) -> Path:
+    """Write a run directory: for each task one character per epoch, ``+`` solved, ``-`` not, ``!``
+    an error of the infrastructure."""
+    directory = home / name
+    write_run_metadata(directory, {**METADATA, **metadata})
+    for task, outcome in solved.items():
+        for epoch, char in enumerate(outcome):
+            usage = Usage(100, 10, requests=1, cost=0.01)
+            step = Step("ls", "seen", reward=float(char == "+"), usage=usage)
+            play = Trajectory(task, 0, f"do {task}", (step,), epoch=epoch, end="submitted")
+            if char == "!":
+                play = play.replace(end="error", error="endpoint down", steps=())
+            append_trajectory(directory / TRAJECTORIES_FILE, play)
+    for play in extra:
+        append_trajectory(directory / TRAJECTORIES_FILE, play)
+    return directory
+
+
+def sides(*paths: Path) -> list[Side]:
+    return [open_side(letter, path) for letter, path in zip("ABC", paths, strict=False)]
+
+
+def compared(*paths: Path, allow_mismatch: tuple[str, ...] = ()) -> Comparison:
+    return compare(*sides(*paths), allow_mismatch)
+
+
+def test_paired_by_task(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {"t1": "+", "t2": "-", "t3": "-", "t4": "+", "t5": "-"})
+    b = run(tmp_path, "b", {"t5": "-", "t4": "-", "t3": "+", "t2": "+", "t1": "+"}, agent="noop")
+    found = compared(a, b)
+    assert found.test.method == "exact McNemar test"
+    assert found.test.p == pytest.approx(stats.binomtest(1, 3).pvalue)
+    success = found.figures[0]
+    assert (success.first, success.second) == (40.0, 60.0)
+    assert success.difference.value == pytest.approx(20.0)
+    assert success.difference.low is not None and success.difference.low < 0
+    assert [(f.task, f.first, f.second, f.flaky) for f in found.flips] == [
+        ("t2", 0.0, 1.0, None), ("t3", 0.0, 1.0, None), ("t4", 1.0, 0.0, None),
+    ]  # fmt: skip
+    assert found.detectable is None or found.detectable > 60  # five tasks can show next to nothing
+    assert [d.name for d in found.other_differences] == ["agent"]
+    measured = {m.name: (m.first, m.second) for m in found.figures}
+    assert measured["cost"] == (1.0, 1.0) and measured["prompt tokens"] == (100, 100)
+    assert "time" not in measured  # unknown, not zero
+
+
+def test_epochs_tell_which_flips_are_flaky(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {"steady": "+++", "luck": "+--", "same": "+-+", "none": "---"})
+    b = run(tmp_path, "b", {"steady": "---", "luck": "+++", "same": "-++", "none": "---"})
+    found = compared(a, b)
+    assert [(f.task, round(f.second - f.first, 2), f.flaky) for f in found.flips] == [
+        ("luck", 0.67, True), ("steady", -1.0, False),
+    ]  # fmt: skip
+    assert found.test.method == "exact sign-flip test"
+    assert found.test.p == 1.0  # both signs of 2/3 and 1: |sum| 1/3 or 5/3, and 1/3 was seen
+    assert found.figures[0].difference.method == "paired, t over tasks"
+
+
+def test_missing_tasks_and_errors_are_named_and_in_neither_figure(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {"t1": "+", "only-a": "+", "t2": "-", "broken": "+", "bad": "!"})
+    b = run(tmp_path, "b", {"t1": "+", "only-b": "-", "t2": "+", "broken": "!", "bad": "!"})
+    found = compared(a, b)
+    assert found.tasks == ("t1", "t2")
+    assert (found.figures[0].first, found.figures[0].second) == (50.0, 100.0)
+    assert [(left.task, left.reason) for left in found.excluded] == [
+        ("only-a", "missing in B"), ("broken", "ended in an error in B"),
+        ("only-b", "missing in A"), ("bad", "ended in an error in both"),
+    ]  # fmt: skip
+
+
+def test_an_epoch_that_failed_is_missing_and_no_zero(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {"t": "+!+", "u": "--"})
+    b = run(tmp_path, "b", {"t": "+++", "u": "--"})
+    found = compared(a, b)
+    assert found.figures[0].first == found.figures[0].second == 50.0
+    assert found.flips == () and found.excluded == ()
+
+
+def test_uneven_epochs_are_reported(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {"t": "+-+", "u": "--"})
+    b = run(tmp_path, "b", {"t": "+", "u": "-+"})
+    assert "1 tasks have not as many episodes here as there" in " ".join(verdict(compared(a, b)))
+
+
+def test_a_branch_is_no_second_sample(tmp_path: Path) -> None:
+    win = Step("ls", "", reward=1.0)
+    branch = Trajectory("t", 0, "do t", (win,), parent="x", branched_at=0, end="submitted")
+    a = run(tmp_path, "a", {"t": "-"}, (branch,))
+    b = run(tmp_path, "b", {"t": "-"})
+    assert compared(a, b).figures[0].first == 0.0
+
+
+OTHERS = {
+    "subset": ("dataset", "mine:other"), "hash": ("dataset_hash", "h2"),
+    "profile": ("profile", "original"), "scoring": ("scoring", "bash-2"),
+    "reward": ("reward", "my.module:f"), "image": ("image_digest", "sha256:2"),
+    "arch": ("arch", "aarch64"), "tier": ("tier", "docker"), "network": ("network", "host"),
+    "policy": ("policy", {"deny": ["rm"]}), "determinism": ("determinism", {"epoch": 1}),
+}  # fmt: skip
+
+
+def test_every_condition_has_a_case() -> None:
+    assert OTHERS.keys() == CONDITIONS.keys()
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_conditions_are_refused_unless_named(tmp_path: Path, name: str) -> None:
+    fact, other = OTHERS[name]
+    a = run(tmp_path, "a", {"t": "+"})
+    b = run(tmp_path, "b", {"t": "+"}, **{fact: other})
+    with pytest.raises(UsageError, match=f"they differ in {name}: .*--allow-mismatch {name}$"):
+        compared(a, b)
+    wrong = next(n for n in OTHERS if n != name)
+    with pytest.raises(UsageError, match=f"differ in {name}: "):
+        compared(a, b, allow_mismatch=(wrong,))
+    found = compared(a, b, allow_mismatch=(name, wrong))
+    assert [d.name for d in found.allowed_mismatches] == [name]
+    assert any(line.startswith(f"let pass, although it differs: {name}") for line in verdict(found))
+
+
+def test_all_differences_are_named_at_once(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {"t": "+"})
+    b = run(tmp_path, "b", {"t": "+"}, profile="original", arch="aarch64", network="host")
+    with pytest.raises(UsageError, match=r"--allow-mismatch profile,arch,network$"):
+        compared(a, b)
+    with pytest.raises(UsageError, match=r"differ in arch: x86_64 . aarch64"):
+        compared(a, b, allow_mismatch=("profile", "network"))
+
+
+def test_an_image_is_its_digest_whatever_its_name(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {"t": "+"})
+    b = run(tmp_path, "b", {"t": "+"}, image="tar:/elsewhere/x.tar")
+    assert compared(a, b).allowed_mismatches == ()
+
+
+def test_what_one_side_does_not_record_is_a_difference(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {"t": "+"})
+    b = run(tmp_path, "b", {"t": "+"}, image_digest=None, image=None)
+    with pytest.raises(UsageError, match=r"image: sha256:1 \| not recorded"):
+        compared(a, b)
+
+
+def test_an_unknown_condition_gives_the_near_one(tmp_path: Path) -> None:
+    a, b = (run(tmp_path, name, {"t": "+"}) for name in "ab")
+    with pytest.raises(UnknownNameError, match="did you mean 'profile'"):
+        compared(a, b, allow_mismatch=("profil",))
+
+
+def test_nothing_in_common(tmp_path: Path) -> None:
+    a, b = run(tmp_path, "a", {"t": "+"}), run(tmp_path, "b", {"u": "+"})
+    with pytest.raises(UsageError, match="no task in common"):
+        compared(a, b)
+    c = run(tmp_path, "c", {"t": "+"}, environment="sql")
+    with pytest.raises(UsageError, match=r"is bash and .* is sql"):
+        compared(a, c, allow_mismatch=tuple(CONDITIONS))
+    with pytest.raises(UsageError, match="holds 3 runs"):
+        open_side("A", tmp_path)
+
+
+def test_p_values_of_several_comparisons_are_adjusted(tmp_path: Path) -> None:
+    tasks = [f"t{n}" for n in range(12)]
+    a = run(tmp_path, "a", dict.fromkeys(tasks, "-"))
+    b = run(tmp_path, "b", {t: "+" if n < 7 else "-" for n, t in enumerate(tasks)})
+    c = run(tmp_path, "c", {t: "+" if n < 8 else "-" for n, t in enumerate(tasks)})
+    found = compare_all(sides(a, b, c))
+    p = [stats.binomtest(0, n).pvalue for n in (7, 8)]
+    assert [f.test.p for f in found] == pytest.approx(p)
+    assert [f.adjusted_p for f in found] == pytest.approx([p[0], 2 * p[1]])
+    assert compare_all(sides(a, b))[0].adjusted_p is None
+
+
+def test_the_tables_and_json_hold_the_same(tmp_path: Path) -> None:
+    tasks = {f"t{n:02}": "-" for n in range(50)}
+    a = run(tmp_path, "a", {**tasks, "x": "+"})
+    b = run(tmp_path, "b", dict.fromkeys(tasks, "+"))
+    found = [compared(a, b)]
+    tables = {t.name: t for t in comparison_tables(found)}
+    assert list(tables) == ["sides", "compare-A-B", "flips-A-B", "left-out-A-B"]
+    assert len(tables["flips-A-B"].rows) == 20
+    assert tables["flips-A-B"].notes == ("and 30 more: --all shows them.",)
+    assert len(comparison_tables(found, full=True)[2].rows) == 50
+    document = json.loads(json.dumps(comparisons_json(found)))
+    (one,) = document["comparisons"]
+    assert len(one["flips"]) == 50 and one["p"] == found[0].test.p
+    assert one["left_out"] == [{"task": "x", "reason": "missing in B"}]
+    success = next(f for f in one["figures"] if f["figure"] == "success")
+    assert success["difference"] == 100.0
+    assert tables["compare-A-B"].cell("B - A", figure="success") == 100.0
+    assert one["detectable"] == found[0].detectable
+
+
+def test_both_directions_are_among_the_flips_that_are_shown(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {f"t{n:02}": "-" if n < 60 else "+" for n in range(62)})
+    b = run(tmp_path, "b", {f"t{n:02}": "+" if n < 60 else "-" for n in range(62)})
+    table = next(t for t in comparison_tables([compared(a, b)]) if t.name.startswith("flips"))
+    assert [row[3] for row in table.rows] == ["B"] * 18 + ["A"] * 2
+
+
+# ------------------------------------------------------------- published logs
+TRY, REACT = "ic_sql_multiturn_gpt-3.5_10_turns.json", "ic_sql_react_10_turns.json"
+
+
+def test_published_react_against_try_again(recorded_dir: Path) -> None:
+    paths = [recorded_dir / "sql" / name for name in (TRY, REACT)]
+    found = compared(*paths)
+    first, second = ({t.task: t.success for t in load_log(path)} for path in paths)
+    gained = sum(second[t] and not first[t] for t in first)
+    lost = sum(first[t] and not second[t] for t in first)
+    assert (gained, lost) == (234, 116)
+    assert found.test.p == pytest.approx(stats.binomtest(lost, gained + lost).pvalue, rel=1e-9)
+    success = found.figures[0]
+    assert (success.first, success.second) == pytest.approx((47.29, 58.70), abs=0.01)
+    d = success.difference
+    assert (d.value, d.low, d.high) == pytest.approx((11.41, 7.91, 14.87), abs=0.01)
+    assert found.detectable == pytest.approx(4.98, abs=0.01)
+    assert len(found.flips) == gained + lost and found.excluded == ()
+
+
+def test_published_plan_solve_does_not_differ_significantly_from_try_again(
+    recorded_dir: Path,
+) -> None:
+    found = compared(*(recorded_dir / "sql" / n for n in (TRY, "ic_sql_plan_solve.json")))
+    d = found.figures[0].difference
+    assert found.test.p > 0.3 and d.low is not None and d.high is not None
+    assert d.low < 0 < d.high and found.detectable is not None and abs(d.value) < found.detectable
+
+
+def test_people_played_fifteen_of_the_tasks(recorded_dir: Path) -> None:
+    human = recorded_dir / "sql" / "ic_sql_multiturn_human_10_turns.json"
+    found = compared(recorded_dir / "sql" / TRY, human)
+    assert len(found.tasks) == 15 and len(found.excluded) == 1019
+    assert {left.reason for left in found.excluded} == {"missing in B"}
+    assert "error % true" not in {m.name for m in found.figures}  # no flags in their sessions
+
+
+def test_published_bash_strategies_on_different_file_systems(recorded_dir: Path) -> None:
+    bash = recorded_dir / "bash"
+    paths = [bash / f"ic_bash_{n}.json" for n in ("react_10_turns_fs_3", "plan_solve_fs_3")]
+    assert len(compared(*paths).tasks) == 60
+    with pytest.raises(UsageError, match=r"subset: nl2bash:fs_3 \| nl2bash:fs_1"):
+        compared(paths[0], bash / "ic_bash_react_10_turns_fs_1.json")
+
+
+def test_published_logs_of_several_file_systems_make_one_side(
+    recorded_dir: Path, tmp_path: Path
+) -> None:
+    for model, agent in (("gpt-3.5", "multiturn_gpt-3.5"), ("text", "react")):
+        (tmp_path / model).mkdir()
+        for fs in (1, 3):
+            name = f"ic_bash_{agent}_10_turns_fs_{fs}.json"
+            (tmp_path / model / name).symlink_to(recorded_dir / "bash" / name)
+    found = compared(tmp_path / "gpt-3.5", tmp_path / "text")
+    assert len(found.tasks) == 120 and found.allowed_mismatches == ()
+    assert found.figures[0].first == pytest.approx(45.0)

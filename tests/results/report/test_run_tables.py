@@ -1,0 +1,156 @@
+"""Tables of our own runs: which episodes may share a cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from intercode.core import trajectories
+from intercode.core.types import Step, Trajectory
+from intercode.results import report
+from intercode.results.tables import Table
+
+META: dict[str, Any] = {
+    "environment": "bash",
+    "dataset": "nl2bash",
+    "dataset_hash": "aaaaaaaabbbb",
+    "profile": "standard",
+    "scoring": "1",
+    "image": "nl2bash",
+    "image_digest": "sha256:0123456789abcdef",
+    "arch": "x86_64",
+    "tier": "namespace",
+    "agent": "try-again",
+    "model": "m",
+    "comparable": True,
+}
+LABEL = "nl2bash#aaaaaaaa, standard 1, nl2bash@0123456789ab, x86_64, namespace"
+
+
+def _run(directory: Path, rewards: dict[str, list[float]], **meta: Any) -> Path:
+    """Write a run directory; ``rewards`` maps ``group/number`` to the reward of each turn."""
+    trajectories.write_run_metadata(directory, {**META, **meta})
+    for n, (task, values) in enumerate(rewards.items()):
+        steps = tuple(Step("x", "y", reward=v) for v in values)
+        group = task.partition("/")[0]
+        episode = Trajectory(f"nl2bash/{task}", n, "q", steps, end="turn_limit", group=group)
+        trajectories.append_trajectory(directory / "trajectories.jsonl", episode)
+    return directory
+
+
+def _build(*paths: Path) -> dict[str, Table]:
+    return {t.name: t for t in report.build(paths)}
+
+
+ALL = {"fs_1/0": [0.0, 1.0], "fs_2/0": [1.0], "fs_3/0": [0.5, 0.2], "fs_4/0": [0.1]}
+
+
+def test_a_run_gets_the_papers_table_and_its_own(tmp_path: Path) -> None:
+    tables = _build(_run(tmp_path / "r", ALL))
+    paper, own = tables["nl2bash-success"], tables["nl2bash"]
+    assert paper.rows == (("m", LABEL, 0.0, 100.0, 0.0, 0.0, 25.0, 100.0, 100.0, 0.0, 0.0, 50.0),)
+    assert any("1 of 60 tasks of fs_1" in n for n in paper.notes)
+    assert own.columns[3:9] == ("first turn", "fs_1", "fs_2", "fs_3", "fs_4", "all")
+    assert own.rows[0][3:] == (25.0, 100.0, 100.0, 0.0, 0.0, 50.0, 1.5, 0.0, 4, 0)
+
+
+def test_runs_under_other_conditions_never_share_a_row(tmp_path: Path) -> None:
+    runs = [
+        _run(tmp_path / "a", {"fs_1/0": [1.0]}),
+        _run(tmp_path / "b", {"fs_1/1": [0.0]}, profile="original"),
+        _run(tmp_path / "c", {"fs_1/2": [0.0]}, image_digest="sha256:ffff"),
+        _run(tmp_path / "d", {"fs_1/3": [0.0]}, dataset_hash="cccc"),
+        _run(tmp_path / "e", {"fs_1/4": [0.0]}, tier="local", comparable=False),
+        _run(tmp_path / "f", {"fs_1/5": [0.0]}),
+    ]
+    tables = _build(*runs)
+    for name in ("nl2bash-success", "nl2bash", "strategies"):
+        column = tables[name].columns.index("conditions")
+        labels = [row[column] for row in tables[name].rows]
+        assert len(labels) == len(set(labels)) == 6
+        assert any("not to be put side by side" in n for n in tables[name].notes)
+    assert tables["nl2bash"].cell("all", conditions=LABEL) == 100.0
+    assert any(str(row[2]).endswith("not comparable") for row in tables["nl2bash"].rows)
+    assert any(n.startswith("not comparable") for n in tables["nl2bash"].notes)
+
+
+def test_single_turn_and_try_again_of_one_model_share_a_row(tmp_path: Path) -> None:
+    single = _run(tmp_path / "s", {"fs_1/0": [1.0]}, agent="single-turn")
+    table = _build(single, _run(tmp_path / "t", {"fs_1/0": [0.0, 0.5]}))["nl2bash-success"]
+    assert len(table.rows) == 1
+    assert table.cell("Single fs_1") == 100.0
+    assert table.cell("Try fs_1") == 0.0
+    assert table.cell("Try all") is None
+
+
+def test_the_verified_subset_leads(tmp_path: Path) -> None:
+    full = _run(tmp_path / "a", ALL)
+    verified = _run(tmp_path / "b", ALL, dataset="nl2bash:verified", dataset_hash="dddd")
+    starter = _run(tmp_path / "c", ALL, dataset="starter", agent="gold")
+    names = [t.name for t in report.build([full, verified, starter])]
+    expected = ["nl2bash:verified", "nl2bash-success", "strategies", "nl2bash", "starter"]
+    assert names == expected
+
+
+def test_failed_episodes_are_counted_separately(tmp_path: Path) -> None:
+    run = _run(tmp_path / "a", ALL)
+    log = run / "trajectories.jsonl"
+    for task in ("nl2bash/fs_1/0", "nl2bash/fs_1/9"):
+        failed = Trajectory(task, 9, "q", (), end="error", error="lost", group="fs_1")
+        trajectories.append_trajectory(log, failed)
+    table = _build(run)["nl2bash"]
+    assert table.rows[0][-2:] == (4, 1)
+    assert table.cell("all") == 50.0
+    assert any("in no figure): 1" in n for n in table.notes)
+
+
+def test_a_group_named_as_a_column_does_not_hide_it(tmp_path: Path) -> None:
+    run = _run(tmp_path / "a", {"all/0": [1.0], "text/0": [0.0]}, dataset="mine.jsonl")
+    table = _build(run)["mine.jsonl"]
+    assert (table.cell("group all"), table.cell("text"), table.cell("all")) == (100.0, 0.0, 50.0)
+
+
+def test_runs_beside_published_logs(tmp_path: Path, recorded_dir: Path) -> None:
+    log = recorded_dir / "bash" / "ic_bash_multiturn_gpt-4_10_turns_fs_2.json"
+    run = _run(tmp_path / "a", {"fs_2/0": [1.0]}, model="gpt-4", dataset="nl2bash:fs_2")
+    table = _build(log, run)["nl2bash-success"]
+    assert len(table.rows) == 2
+    assert table.cell("Try fs_2", conditions="published") == 100 * 25 / 53
+
+
+def test_rows_with_equal_labels_name_the_settings_that_differ(tmp_path: Path) -> None:
+    cold = _run(tmp_path / "a", {"fs_1/0": [1.0]}, generation={"temperature": 0.0}, max_turns=5)
+    warm = _run(tmp_path / "b", {"fs_1/0": [0.0]}, generation={"temperature": 0.7}, max_turns=5)
+    again = _run(tmp_path / "c", {"fs_1/0": [0.0]}, generation={"temperature": 0.7}, max_turns=5)
+    table = _build(cold, warm, again)["nl2bash"]
+    assert [row[2] for row in table.rows] == [
+        f"{LABEL}, temperature = 0.0",
+        f"{LABEL}, temperature = 0.7",
+        f"{LABEL}, temperature = 0.7, from {again}",
+    ]
+    assert not any("side by side" in note for note in table.notes)  # the conditions are the same
+
+
+def test_a_reward_a_policy_and_determinism_are_conditions(tmp_path: Path) -> None:
+    runs = [
+        _run(tmp_path / "a", {"fs_1/0": [1.0]}, reward="bash-standard"),
+        _run(tmp_path / "b", {"fs_1/0": [1.0]}, reward="mine:strict", agent="react"),
+        _run(tmp_path / "c", {"fs_1/0": [1.0]}, policy={"digest": "abcdef012345"}, agent="noop"),
+        _run(tmp_path / "d", {"fs_1/0": [1.0]}, determinism={"clock": "x"}, agent="gold"),
+    ]
+    table = _build(*runs)["nl2bash"]
+    more = ["", ", reward mine:strict", ", policy abcdef01", ", deterministic"]
+    assert [row[2] for row in table.rows] == [LABEL + text for text in more]
+    assert any("side by side" in note for note in table.notes)
+
+
+def test_epochs_are_episodes_and_no_further_tasks(tmp_path: Path) -> None:
+    run = _run(tmp_path / "a", {"fs_1/0": [1.0], "fs_1/1": [0.0]})
+    (extra,) = [
+        t for t in trajectories.read_trajectories(run / "trajectories.jsonl") if t.index == 0
+    ]
+    trajectories.append_trajectory(run / "trajectories.jsonl", extra.replace(epoch=1))
+    tables = _build(run)
+    own = tables["nl2bash"]
+    assert own.columns[-3:] == ("tasks", "episodes", "failed") and own.rows[0][-3:] == (2, 3, 0)
+    assert tables["strategies"].cell("tasks", agent="try-again") == 2
