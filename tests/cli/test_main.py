@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import COMMANDS, main
+from intercode.cli.listing import DESCRIPTIONS
 
 
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -151,5 +152,19 @@ def test_list_gives_names_for_programs(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["list", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert "try-again" in found["agents"] and "nl2bash" in found["datasets"]
-    assert all(told["what"] for names in found.values() for told in names.values())
-    assert found["agents"]["gold"]["from"] == "intercode-gym"
+    assert all(row["description"].endswith(".") for rows in found.values() for row in rows.values())
+    assert found["agents"]["gold"]["package"] == "intercode-gym"
+    assert found["datasets"]["starter"]["installed"] and found["datasets"]["starter"]["tasks"] > 200
+    for kind, rows in found.items():  # no name of ours without a description of its own
+        assert DESCRIPTIONS[kind].keys() == rows.keys()
+
+
+def test_list_says_whether_data_is_installed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("INTERCODE_DATA", str(tmp_path))
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    assert main(["list", "datasets"]) == 0
+    text = capsys.readouterr().out
+    assert "Not installed: run `intercode data fetch nl2bash`." in text
+    assert "tasks (bash " in text and "), installed." in text

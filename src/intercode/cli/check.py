@@ -112,8 +112,11 @@ def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
     try:
         earlier = json.loads(args.baseline.read_text(encoding="utf-8"))
         reports = earlier if isinstance(earlier, list) else [earlier]
-        return {k: v for report in reports for k, v in report.get("fingerprints", {}).items()}
-    except (ValueError, AttributeError) as e:
+        found: dict[str, str] = {}
+        for report in reports:  # intercode 0.1.0 wrote the key `prints`
+            found |= report.get("fingerprints", report.get("prints", {}))
+        return found
+    except (ValueError, TypeError, AttributeError) as e:
         raise DataError(
             f"{args.baseline} is not the output of `intercode check --json`: {e}"
         ) from e

@@ -1,4 +1,4 @@
-"""``intercode list``: the names that the other commands take, from here and from plugins."""
+"""``intercode list``: lists the names that other commands take, of this package and of plugins."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import argparse
 import importlib
 import inspect
 import json
+import re
 import sys
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from intercode.core.errors import InterCodeError
 from intercode.core.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
@@ -23,71 +27,203 @@ _REGISTRIES = {
     "sandboxes": "intercode.sandbox:SANDBOXES",
 }
 
+DESCRIPTIONS: dict[str, dict[str, str]] = {
+    "datasets": {
+        "apps": "APPS asks for Python programs and functions that pass hidden tests.",
+        "bird": "BIRD asks questions about large SQL databases of many domains.",
+        "mbpp": "MBPP asks for short Python functions that pass hidden tests.",
+        "ic-ctf": "IC-CTF asks for flags that are hidden in files, programs and servers.",
+        "nl2bash": "NL2Bash asks in plain English for Bash commands on four file systems.",
+        "spider": "Spider asks questions about 20 SQL databases.",
+        "starter": "The starter suite of each environment needs no network and no download.",
+        "wikisql": "WikiSQL asks questions about single tables of Wikipedia.",
+    },
+    "agents": {
+        "gold": "Plays the gold solution of each task.",
+        "human": "Reads each action from a human.",
+        "noop": "Submits without any other action.",
+        "plan-solve": "Asks a model for a plan, then for code for each step of the plan.",
+        "react": "Asks a model for a thought and an action in each turn.",
+        "replay": "Plays recorded actions.",
+        "single-turn": "Asks a model for one answer.",
+        "tool-calling": "Lets a model run code by native function calls.",
+        "try-again": "Asks a model for code until the reward is 1 or the turns are used up.",
+    },
+    "environments": {
+        "bash": "A task is a request for Bash commands; output and file system are scored.",
+        "code": "A task is to write a program or a function, scored by hidden tests.",
+        "ctf": "A task is to find a hidden flag with Bash, and to submit it.",
+        "harbor": "A task is a Harbor task directory, scored by its own verifier.",
+        "python": "A task is to write Python code, scored by hidden tests.",
+        "sql": "A task is a question about a database; the rows of the last result are scored.",
+    },
+    "languages": {
+        "c": "Tasks are C programs, which are compiled.",
+        "java": "Tasks are Java programs, which are compiled.",
+        "javascript": "Tasks are JavaScript programs, and functions in a live interpreter.",
+    },
+    "rewards": {
+        "bash-standard": "Scores output, changed files and their content, as the paper defines it.",
+        "bash-original": "Scores Bash as the authors' code does, with its faults and roundings.",
+        "code-standard": "Scores the share of hidden tests that pass.",
+        "ctf-standard": "Scores 1 if the submitted answer is exactly the flag.",
+        "ctf-original": "Scores 1 if the submitted answer is the flag, ignoring case.",
+        "harbor-standard": "Scores the number that the verifier of the task writes.",
+        "probe": "Scores the share of the probe's lines that are the same as for the gold.",
+        "python-standard": "Scores the share of hidden tests that pass.",
+        "python-original": "Scores the share of tests with the same result as the gold.",
+        "sql-standard": "Scores the rows of the last result, as the paper defines it.",
+        "sql-original": "Scores SQL as the authors' code does.",
+        "sql-original-iou": "Scores SQL as the authors' code did before it compared row order.",
+    },
+    "sandboxes": {
+        "namespace": "Runs code in Linux namespaces, at the strongest tier of the machine.",
+        "namespace/1": "Runs code in Linux namespaces with a control group.",
+        "namespace/2": "Runs code in Linux namespaces without a control group.",
+        "container": "Runs code in a container of the first engine that answers.",
+        "docker": "Runs code in a container of Docker.",
+        "podman": "Runs code in a container of Podman.",
+        "container/docker": "Runs code in a container of Docker, like `docker`.",
+        "container/podman": "Runs code in a container of Podman, like `podman`.",
+    },
+}
+"""Descriptions of this package's names. Others are described by their docstrings."""
+
 EXAMPLE = """\
 examples:
   intercode list
   intercode list agents --json
 
-Your own go where these do: --agent package.module:Class, --reward package.module:function or
-file.py:function, and a task package's directory or a .json, .jsonl or .csv file for a dataset. An
-installed package adds names by entry points (see docs/new-tasks.md)."""
+Datasets are listed with their number of tasks, or with what to do if their data is not installed.
+
+You can give your own in place of these names: --agent package.module:Class, --reward
+package.module:function or file.py:function, and for a dataset the directory of a task package or a
+.json, .jsonl or .csv file. An installed package adds names by entry points; see
+docs/new-tasks.md."""
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A name that a command takes.
+
+    ``package`` is the package that provides it. For datasets, ``tasks`` counts the tasks of each
+    environment, and ``remedy`` says how to install data that is missing.
+    """
+
+    name: str
+    description: str
+    package: str
+    tasks: dict[str, int] | None = None
+    remedy: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the entry as JSON types."""
+        row: dict[str, Any] = {"description": self.description, "package": self.package}
+        if self.tasks is not None:
+            row |= {"installed": not self.remedy, "tasks": sum(self.tasks.values()) or None}
+        return row
+
+    def lines(self) -> list[str]:
+        """Return the entry as text."""
+        source = "" if self.package == OWN_DISTRIBUTION else f" [{self.package}]"
+        lines = textwrap.wrap(f"{self.description}{source}", _WIDTH - 19) or [""]
+        if self.tasks is not None:
+            lines += textwrap.wrap(self._data_text(), _WIDTH - 19)
+        names = [f"  {self.name:<16}", *[""] * len(lines)]
+        return [f"{name:<18} {line}".rstrip() for name, line in zip(names, lines, strict=False)]
+
+    def _data_text(self) -> str:
+        if self.remedy:
+            return f"Not installed: {self.remedy}."
+        tasks = self.tasks or {}
+        total = f"{sum(tasks.values()):,} tasks"
+        if len(tasks) > 1:
+            total += f" ({', '.join(f'{name} {count}' for name, count in tasks.items())})"
+        return f"{total}, installed."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("kind", nargs="?", metavar="KIND", help=f"one of {', '.join(_REGISTRIES)}")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print names, with the first line of what they are and where they come from. What a plugin
-    names and cannot be loaded is told on stderr, and left out."""
+    """Print the names with their descriptions. Plugins that cannot be loaded get a warning."""
     if args.kind is not None and args.kind not in _REGISTRIES:
         raise unknown_name_error("kind", args.kind, list(_REGISTRIES))
     kinds = [args.kind] if args.kind else list(_REGISTRIES)
-    found = {kind: list(_entries(kind)) for kind in kinds}
+    entries = {kind: list(_entries(kind)) for kind in kinds}
     if args.json:
-        rows = {
-            kind: {name: {"what": text, "from": origin} for name, text, origin in names}
-            for kind, names in found.items()
-        }
+        rows = {kind: {e.name: e.as_json() for e in found} for kind, found in entries.items()}
         print(json.dumps(rows, indent=2))
         return 0
-    for kind, names in found.items():
+    for kind, found in entries.items():
         print(kind)
-        for name, text, origin in names:
-            source = "" if origin == OWN_DISTRIBUTION else f"  [{origin}]"
-            print(f"  {name:<16} {text}{source}".rstrip())
+        for entry in found:
+            print("\n".join(entry.lines()))
     return 0
 
 
-def _entries(kind: str) -> Iterable[tuple[str, str, str]]:
-    """Each name of a table, what it is, and the package that gives it."""
+def _entries(kind: str) -> Iterator[Entry]:
+    """Yield the entries of a registry."""
     module, _, attribute = _REGISTRIES[kind].partition(":")
     registry: Registry = getattr(importlib.import_module(module), attribute)
     for plugin in registry.shadowed_plugins():
         known = registry.origin(plugin.name)
         _warn(f"{plugin.origin} also has {kind} {plugin.name!r}; that of {known} is used")
     for name in registry:
+        package = registry.origin(name)
         try:
-            text = _description(registry.load(name))
+            own = package == OWN_DISTRIBUTION and DESCRIPTIONS.get(kind, {}).get(name)
+            description = own or _description(registry.load(name))
+            tasks, remedy = _task_counts(name) if kind == "datasets" else (None, "")
         except InterCodeError as e:
             _warn(str(e))
             continue
-        yield name, text, registry.origin(name)
+        yield Entry(name, description, package, tasks, remedy)
+
+
+def _task_counts(name: str) -> tuple[dict[str, int], str]:
+    """Return the number of tasks by environment, or how to install the data of a dataset."""
+    from intercode import datasets
+    from intercode.core.errors import UsageError
+    from intercode.environments import ENVIRONMENTS
+
+    counts: dict[str, int] = {}
+    for environment in ENVIRONMENTS if name == datasets.STARTER else ("bash",):
+        try:
+            dataset = datasets.load(name, environment)
+        except UsageError as e:
+            if name == datasets.STARTER:
+                continue  # an environment without starter tasks
+            return {}, _remedy(str(e))
+        counts[dataset.environment] = len(dataset)
+    return counts, ""
+
+
+def _remedy(message: str) -> str:
+    """Return the part of an error message that says how to install the data."""
+    if fetch := re.search(r"run `intercode data fetch [^`]+`", message):
+        return fetch.group()
+    return message.partition("): ")[2] or message
 
 
 def _description(thing: object) -> str:
-    """The first line of what there is to say of it; of an installed task package, its own words."""
+    """Return the description of a plugin's task package or of a language, or the first sentence of
+    a docstring."""
     if isinstance(thing, ModuleType) and thing.__file__:
         from intercode.datasets import task_package
 
         return task_package.read_description(Path(thing.__file__).parent)
-    described = getattr(thing, "summary", None)  # a language's
-    if isinstance(described, str):
-        return described
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
+    summary = getattr(thing, "summary", None)  # of a language
+    if isinstance(summary, str):
+        return summary
+    paragraph = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+    return re.split(r"(?<=[.!?])\s", paragraph, maxsplit=1)[0]
 
 
 def _warn(message: str) -> None:
