@@ -10,8 +10,9 @@ Code is the action, execution feedback is the observation::
 
 Importing this package registers ``intercode/Bash-v1`` and the like with Gymnasium, and does nothing
 else. ``intercode.make_vec("bash", num_envs=64)`` steps many environments in parallel,
-``intercode.Pool`` keeps hundreds of episodes live for a trainer, and
-``intercode.load_run(directory)`` reads the results of an evaluation.
+``intercode.Pool`` keeps hundreds of episodes live for a trainer, ``intercode.evaluate(config)``
+runs an agent on a dataset, ``intercode.load_run(directory)`` reads the results, and
+``intercode.Sandbox`` is the type of every sandbox (see ``intercode.sandbox.open_sandbox``).
 """
 
 from __future__ import annotations
@@ -24,15 +25,19 @@ from intercode.environments import make, register
 if TYPE_CHECKING:
     from intercode.environments.base.pool import Pool
     from intercode.environments.base.vector import make_vec
+    from intercode.evaluation.evaluate.run import evaluate
     from intercode.results.run import load_run
+    from intercode.sandbox import Sandbox
 
 __version__ = "0.1.0"
-__all__ = ["Pool", "__version__", "load_run", "make", "make_vec"]
+__all__ = ["Pool", "Sandbox", "__version__", "evaluate", "load_run", "make", "make_vec"]
 
 _LAZY_IMPORTS = {
+    "Pool": "intercode.environments.base.pool",
+    "Sandbox": "intercode.sandbox",
+    "evaluate": "intercode.evaluation.evaluate.run",
     "load_run": "intercode.results.run",
     "make_vec": "intercode.environments.base.vector",
-    "Pool": "intercode.environments.base.pool",
 }
 
 register()
