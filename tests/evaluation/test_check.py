@@ -147,6 +147,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     then.write_text(json.dumps(earlier))
     assert main(["check", str(good), "--baseline", str(then)]) == 1
     assert "differs from what it did" in capsys.readouterr().out
+    then.write_text(json.dumps({"prints": earlier["fingerprints"]}))  # as 0.1.0 named it
+    assert main(["check", str(good), "--baseline", str(then)]) == 1
+    assert "differs from what it did" in capsys.readouterr().out
     then.write_text("no json")
     for words, says in (
         (["check"], "name a dataset"),
