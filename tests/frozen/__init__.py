@@ -1,7 +1,7 @@
 """Records golden outputs of InterCode and compares a later version with them.
 
-    python tests/frozen record DIR [--only NAME...] [--jobs 2] [--rounds 2] [--all]
-    python tests/frozen compare DIR [--only NAME...] [--jobs 2] [--all] [--wording]
+    python tests/frozen record DIR [--only NAME...] [--jobs 2] [--rounds 2]
+    python tests/frozen compare DIR [--only NAME...] [--jobs 2] [--wording]
     python tests/frozen list              names of the items
 
 The interpreter that runs this package is the version under test; set ``PYTHONPATH`` to the ``src``

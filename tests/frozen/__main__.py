@@ -24,7 +24,6 @@ def main() -> int:
             "--only", nargs="+", default=(), metavar="NAME", help="beginnings of items' names"
         )
         command.add_argument("--jobs", type=int, default=2, help="items at a time")
-        command.add_argument("--all", action="store_true", help="replay large logs in full")
         if name == "record":
             command.add_argument("--rounds", type=int, default=2)
         else:
@@ -36,8 +35,8 @@ def main() -> int:
         return 0
     names = choose(args.only)
     if args.command == "record":
-        return record(args.dir, names, args.jobs, args.rounds, args.all)
-    return compare(args.dir, names, args.jobs, args.all, args.wording)
+        return record(args.dir, names, args.jobs, args.rounds)
+    return compare(args.dir, names, args.jobs, args.wording)
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ SHOWN_LINES = 20
 """Lines that are printed of the differences of one item."""
 
 
-def record(out: Path, names: Sequence[str], jobs: int, rounds: int, full: bool) -> int:
+def record(out: Path, names: Sequence[str], jobs: int, rounds: int) -> int:
     """Run items several times and write a file for each; return the exit status."""
     out.mkdir(parents=True, exist_ok=True)
-    found = [produce(names, jobs, full) for _ in range(rounds)]
+    found = [produce(names, jobs) for _ in range(rounds)]
     for name in names:
         first, *others = [items[name] for items in found]
         volatile = _varying([first.exact, *(item.exact for item in others)])
@@ -31,7 +31,6 @@ def record(out: Path, names: Sequence[str], jobs: int, rounds: int, full: bool) 
             "volatile": volatile,
             "unsteady": _varying([first.wording, *(item.wording for item in others)]),
             "soft": sorted(first.soft.union(*(item.soft for item in others))),
-            "all": full,
             "seconds": round(first.seconds, 1),
         }
         (out / f"{name}.json").write_text(json.dumps(row, indent=1, ensure_ascii=False), "utf-8")
@@ -52,14 +51,14 @@ def _varying(rounds: Sequence[dict[str, Any]]) -> list[str]:
     return [k for k in labels if any(r.get(k, absent) != first.get(k, absent) for r in rounds)]
 
 
-def compare(directory: Path, names: Sequence[str], jobs: int, full: bool, wording: bool) -> int:
+def compare(directory: Path, names: Sequence[str], jobs: int, wording: bool) -> int:
     """Run items, print how they differ from the golden files, return the exit status."""
     missing = [name for name in names if not (directory / f"{name}.json").exists()]
     for name in missing:
         print(f"not recorded: {name}")
     names = [name for name in names if name not in missing]
     different = compared = left_out = reworded = 0
-    for name, item in produce(names, jobs, full).items():
+    for name, item in produce(names, jobs).items():
         golden = json.loads((directory / f"{name}.json").read_text("utf-8"))
         skipped = {rename_label(k) for k in (*golden["volatile"], *golden["soft"], *item.soft)}
         old, new = rename_exact(golden["exact"]), rename_exact(item.exact)

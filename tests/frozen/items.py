@@ -39,11 +39,11 @@ def choose(prefixes: Sequence[str]) -> list[str]:
     return [name for name in names if not prefixes or name.startswith(tuple(prefixes))]
 
 
-def produce(names: Sequence[str], jobs: int, full: bool) -> dict[str, Item]:
+def produce(names: Sequence[str], jobs: int) -> dict[str, Item]:
     """Run items, ``jobs`` at a time, in a fresh work directory."""
     known = all_items()
     with work_directory() as work:
-        session = Session(work, full)
+        session = Session(work)
 
         def produce_one(name: str) -> tuple[str, Item]:
             began = time.monotonic()

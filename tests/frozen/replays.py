@@ -17,7 +17,7 @@ SOFT_CAUSE = re.compile(
 )
 """Causes of a replayed Bash step whose outcome depends on the machine and the moment."""
 PARTS = {"gpt-3.5_1.json": 4, "ic_bash_multiturn_gpt-3.5_10_turns_fs_1.json": 8}
-"""Large logs, of which every n-th episode is replayed unless all is asked for."""
+"""Large logs, of which every n-th episode is replayed."""
 _NL2BASH = ("--profile", "original", "--image", "recipe:nl2bash", "--network", "host")
 _ORIGINAL = ("--profile", "original")
 _STANDARD = ("--profile", "standard")
@@ -50,7 +50,7 @@ def _replay_log(session: Session, log: Path, options: tuple[str, ...]) -> Item:
     item = Item()
     label = re.sub(r"\W+", "-", " ".join((log.parent.parent.name, log.name, *options)))
     out = session.work / f"replay-{label}.jsonl"
-    path = log if session.full else _part_of(session, log)
+    path = _part_of(session, log)
     words = ("replay", *options, "--parallel", "1", "--json", "--out", str(out), str(path))
     printed = session.run_for(item, "replay", *words)
     depends_on_machine = "bash" in log.parts

@@ -39,13 +39,10 @@ class Item:
 
 
 class Session:
-    """Runs commands of the version under test in a work directory of its own.
+    """Runs commands of the version under test in a work directory of its own."""
 
-    ``full``: replay large logs in full.
-    """
-
-    def __init__(self, work: Path, full: bool) -> None:
-        self.work, self.full = work, full
+    def __init__(self, work: Path) -> None:
+        self.work = work
         self.ids: dict[str, str] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
