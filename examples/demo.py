@@ -1,10 +1,11 @@
-"""What `make demo` does: the starter tasks, played by the gold and noop agents and, if an endpoint
-is set, by a model.
+"""Plays the starter tasks with the gold and noop agents and, if an endpoint is set, with a model.
+
+`make demo` runs this file:
 
     OPENAI_BASE_URL=http://localhost:8000/v1 INTERCODE_MODEL=my-model make demo
 
-Stopped half-way, it goes on where it was. The exit status tells whether gold solves every task and
-doing nothing solves none.
+Run it again to resume it after an interruption. The exit status is 0 if gold solves every task and
+noop solves none.
 """
 
 from __future__ import annotations
@@ -26,23 +27,24 @@ RUNS = Path("runs")
 
 
 def play(agent: str, model: str | None = None) -> tuple[Path, list[Trajectory], int]:
-    """One agent's run: its directory, the finished episodes and how many tasks there are."""
+    """Run one agent. Returns the run's directory, the finished episodes and the number of tasks."""
     print(f"{agent}{f' with {model}' if model else ''}:", file=sys.stderr)
     plan = make_plan(EvalConfig("starter", agent, model=model))
     plan = replace(plan, out=unused_directory(RUNS, f"demo-{agent}", plan.metadata))
     run_plan(plan)
-    return plan.out, plan.finished_episodes(), len(plan.task_indices)
+    episodes = trajectories.read_trajectories(plan.trajectories_file)
+    return plan.out, [t for t in episodes if trajectories.has_result(t)], len(plan.task_indices)
 
 
 def main() -> int:
-    """Play, print the table, and name the files."""
+    """Play, print the table and the names of the files."""
     gold_out, gold, count = play("gold")
     noop_out, noop, _ = play("noop")
     outs = [gold_out, noop_out]
     if model := os.environ.get("INTERCODE_MODEL"):
         outs.append(play("try-again", model)[0])
     else:
-        print("(no model: set INTERCODE_MODEL and OPENAI_BASE_URL to see one)", file=sys.stderr)
+        print("(no model: set INTERCODE_MODEL and OPENAI_BASE_URL to use one)", file=sys.stderr)
     print("\n" + report.render(report.build(outs)))
     for out in outs:
         print(out / trajectories.TRAJECTORIES_FILE)
@@ -58,6 +60,6 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except InterCodeError as e:
-        sys.exit(f"demo: {e} (`intercode doctor` says what this machine lacks)")
+        sys.exit(f"demo: {e} (`intercode doctor` prints what this machine lacks)")
     except KeyboardInterrupt:
-        sys.exit("\ndemo: stopped; run it again to go on")
+        sys.exit("\ndemo: stopped; run it again to resume")

@@ -1,4 +1,4 @@
-"""The smallest run: a few starter tasks, played by a model if there is one, else by their golds.
+"""Plays a few starter tasks, with a model if INTERCODE_MODEL is set, else with their golds.
 
 python examples/hello_world.py
 OPENAI_BASE_URL=http://localhost:8000/v1 INTERCODE_MODEL=my-model python examples/hello_world.py

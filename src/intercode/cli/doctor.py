@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import platform
 import sys
 import time
 from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
 
 import intercode
@@ -69,8 +69,8 @@ def _packages() -> list[Finding]:
     out = []
     for name in CONFLICTING_PACKAGES:
         try:
-            version = metadata.version(name)
-        except metadata.PackageNotFoundError:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
             continue
         fix = f"pip uninstall {name}, then install intercode-gym again: both own `intercode`"
         out.append(Finding(f"package {name}", False, f"{version} is installed too", fix, True))
@@ -117,13 +117,13 @@ def _programs(spec: str, image: str | None) -> list[Finding]:
         wanted = datasets.load(spec).programs
         if not wanted:
             return []
-        place = resolve_or_build(image or "host")
-        look = 'for p; do command -v "$p" > /dev/null || echo "$p"; done'
-        with open_sandbox(SandboxSpec(place)) as box:
-            lacking = box.run(["/bin/bash", "-c", look, "bash", *wanted]).output.split()
+        root_image = resolve_or_build(image or "host")
+        script = 'for p; do command -v "$p" > /dev/null || echo "$p"; done'
+        with open_sandbox(SandboxSpec(root_image)) as sandbox:
+            lacking = sandbox.run(["/bin/bash", "-c", script, "bash", *wanted]).output.split()
     except InterCodeError:
         return []  # reported when the dataset's first task is started
-    name, needed = f"programs of {place.name}", image is not None
+    name, needed = f"programs of {root_image.name}", image is not None
     if not lacking:
         return [Finding(name, True, f"all {len(wanted)} that {spec} needs", needed=needed)]
     fix = "install them, or use the dataset's own image"
@@ -143,9 +143,9 @@ def _dataset(spec: str, image: str | None) -> Finding:
             began = time.perf_counter()
             env.reset(options={"task": 0})
             taken = 1e3 * (time.perf_counter() - began)
-            facts = env.result_metadata()
+            metadata = env.result_metadata()
     except InterCodeError as e:
         return Finding(f"dataset {spec}", False, str(e), "see the message", True)
-    comparable = "" if facts["comparable"] else ", results not comparable"
-    detail = f"{len(dataset)} tasks, image {facts['image']}, reset in {taken:.0f} ms{comparable}"
+    comparable = "" if metadata["comparable"] else ", results not comparable"
+    detail = f"{len(dataset)} tasks, image {metadata['image']}, reset in {taken:.0f} ms{comparable}"
     return Finding(f"dataset {spec}", True, detail, needed=True)

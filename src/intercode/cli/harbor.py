@@ -45,8 +45,8 @@ def handle(args: argparse.Namespace) -> int:
     dataset = datasets.load(args.dataset, args.environment)
     if args.limit is not None:
         dataset = replace(dataset, tasks=dataset.tasks[: args.limit])
-    with _GoldProbes(dataset) as looks:
-        written = write_tasks(dataset, args.out, args.base, looks.probe_output)
+    with _GoldProbes(dataset) as probes:
+        written = write_tasks(dataset, args.out, args.base, probes.probe_output)
     print(f"wrote {written.records} tasks to {args.out}", file=sys.stderr)
     for note in written.omitted:
         print(f"  left out: {note}", file=sys.stderr)

@@ -144,8 +144,8 @@ def _turn(
     about += ["timed out"] if step.timed_out else []
     about += ["no code"] if not step.executed else []
     about += ["error"] if step.valid is False and step.executed else []
-    said = f" ({', '.join(about)})" if about else ""
-    yield style("strong", f"turn {number}") + style("yellow", said) + _reward(step, style)
+    notes = f" ({', '.join(about)})" if about else ""
+    yield style("strong", f"turn {number}") + style("yellow", notes) + _reward(step, style)
     if messages and (step.messages or step.message):
         for message in step.messages or ({"role": step.actor, "content": step.message},):
             yield from _message(message, style)

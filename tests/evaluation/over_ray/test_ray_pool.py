@@ -80,7 +80,7 @@ def test_a_process_that_dies_on_a_node_that_lives_is_started_anew(raylets: Rayle
             (worker,) = raylets.workers(raylets.nodes[0])
             families = raylets.families()
             os.kill(worker, signal.SIGKILL)
-            with pytest.raises(SandboxLostError, match="has ended"):
+            with pytest.raises(SandboxLostError, match="was lost"):
                 await lost.step("echo here")
             await lost.close()
             async with pool.episode(1) as episode:

@@ -32,10 +32,10 @@ def print_total(found: Sequence[Estimate]) -> None:
 def _lines(plan: Plan, e: Estimate) -> list[str]:
     tasks, epochs = len(plan.task_indices), plan.config.epochs
     of = f"{tasks:,} tasks" + (f" x {epochs} epochs" if epochs > 1 else "")
-    facts = plan.metadata
+    metadata = plan.metadata
     lines = [
-        f"dataset   {facts['dataset']} ({facts['dataset_hash']}), {facts['profile']} profile, "
-        f"{facts.get('tier') or facts.get('engine') or 'no sandbox'}",
+        f"dataset   {metadata['dataset']} ({metadata['dataset_hash']}), {metadata['profile']} profile, "
+        f"{metadata.get('tier') or metadata.get('engine') or 'no sandbox'}",
         f"episodes  {e.episodes:,} to play, {e.finished:,} finished: {of}",
     ]
     if plan.uses_model:

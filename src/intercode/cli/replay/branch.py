@@ -67,22 +67,24 @@ def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
     """Branch off, save the new episode, and print what changed."""
     from intercode.evaluation.replay.branching import BranchOptions, branch
 
-    asked = BranchOptions(
+    request = BranchOptions(
         args.episode, dict(args.edit), args.after, args.agent, parse_key_values(args.agent_option),
         args.model, args.base_url, args.max_turns,
     )  # fmt: skip
-    done = branch(args.files, asked, options, args.out)
+    done = branch(args.files, request, options, args.out)
     for check in done.prefix:
         if not check.same:
             what = ", ".join(check.differs_in)
             print(f"warning: step {check.turn + 1} did not come again ({what})", file=sys.stderr)
-    _print_branch(done, asked)
+    _print_branch(done, request)
     return 0
 
 
-def _print_branch(done: BranchResult, asked: BranchOptions) -> None:
+def _print_branch(done: BranchResult, request: BranchOptions) -> None:
     parent, made = done.parent, done.trajectory
-    print(f"{parent.task}: {done.shared_steps} steps in common, then {asked.agent or 'as edited'}")
+    print(
+        f"{parent.task}: {done.shared_steps} steps in common, then {request.agent or 'as edited'}"
+    )
     for k in range(done.shared_steps, max(made.turns, parent.turns)):
         old = parent.steps[k] if k < parent.turns else None
         new = made.steps[k] if k < made.turns else None

@@ -11,11 +11,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import intercode
 from intercode.agents.base import Agent
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.types import to_jsonable
+from intercode.core.version import __version__
 from intercode.models import Model
 from intercode.models.redaction import is_secret_header, is_secret_name
 
@@ -63,7 +63,7 @@ def run_metadata(
         "generation": _generation_settings(model_metadata, config),
         "agent_metadata": agent_metadata,
         "model_metadata": model_metadata,
-        "version": intercode.__version__,
+        "version": __version__,
         "versions": package_versions(),
         "code": source_versions(config),
         "config": {k: v for k, v in to_jsonable(config).items() if k not in ("out", "parallel")},
@@ -81,7 +81,7 @@ def episode_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of this package, Python, the system and the tracked packages."""
-    found = {"intercode": intercode.__version__, "python": platform.python_version()}
+    found = {"intercode": __version__, "python": platform.python_version()}
     for name in TRACKED_PACKAGES:
         try:
             found[name] = metadata.version(name)

@@ -132,43 +132,43 @@ def find_episode(paths: Sequence[Path], name: str | None) -> Trajectory:
     return wanted[0]
 
 
-def _fork_point(parent: Trajectory, asked: BranchOptions) -> int:
+def _fork_point(parent: Trajectory, request: BranchOptions) -> int:
     """Return after how many steps the new episode branches off. Raises UsageError."""
-    for k in asked.edits:
+    for k in request.edits:
         if not 1 <= k <= parent.turns:
             raise UsageError(f"no step {k} to edit: {parent.task} has steps 1 to {parent.turns}")
-    if asked.after is None and not asked.edits:
+    if request.after is None and not request.edits:
         raise UsageError("give where to branch: --edit K='COMMAND', or --from K with --agent NAME")
-    after = min(asked.edits) - 1 if asked.after is None else asked.after
+    after = min(request.edits) - 1 if request.after is None else request.after
     last = parent.turns - (parent.end == "submitted")
     if not 0 <= after <= last:
         raise UsageError(
             f"cannot branch after step {after}: {parent.task} has the steps 0 to {last}"
         )
-    if any(k <= after for k in asked.edits):
+    if any(k <= after for k in request.edits):
         raise UsageError(f"an edited step has to come after step {after}, where the branch begins")
-    if not asked.edits and asked.agent is None:
+    if not request.edits and request.agent is None:
         raise UsageError(f"nothing to play after step {after}: give --agent or --edit")
     return after
 
 
 def _continuing_agent(
-    parent: Trajectory, asked: BranchOptions, after: int, dataset: Dataset
+    parent: Trajectory, request: BranchOptions, after: int, dataset: Dataset
 ) -> Agent:
     """Return an agent that plays recorded and edited actions and then asks the chosen agent."""
-    until = parent.turns if asked.agent is None else max(asked.edits, default=after)
+    until = parent.turns if request.agent is None else max(request.edits, default=after)
     outputs = [
         AgentOutput(
-            asked.edits.get(k, step.action if step.executed else None), reply=step.observation
+            request.edits.get(k, step.action if step.executed else None), reply=step.observation
         )
         for k, step in enumerate(parent.steps[after:until], start=after + 1)
     ]
-    if asked.agent is None:
+    if request.agent is None:
         return ScriptedAgent(outputs, any(s.reward is not None for s in parent.steps[:-1]))
-    model = open_model(asked.model, asked.base_url) if asked.model else None
+    model = open_model(request.model, request.base_url) if request.model else None
     golds = {t.id: (t.solution,) for t in dataset.tasks if t.solution is not None}
     agent = open_agent(
-        asked.agent, asked.agent_options, model=model, golds=golds, max_turns=asked.max_turns
+        request.agent, request.agent_options, model=model, golds=golds, max_turns=request.max_turns
     )
     return ScriptedAgent(outputs, agent.wants_score, agent) if outputs else agent
 
@@ -199,17 +199,17 @@ class ScriptedAgent:
         return self._next_agent.act(feedback) if self._next_agent else None
 
 
-def _branch_metadata(parent: Trajectory, asked: BranchOptions) -> dict[str, Any]:
+def _branch_metadata(parent: Trajectory, request: BranchOptions) -> dict[str, Any]:
     inherited = {
         k: v for k, v in parent.run.items() if k in ("seed", "version", "tasks_in_dataset")
     }
     return {
         **inherited,
-        "agent": asked.agent or "edited",
-        "model": asked.model,
-        "max_turns": asked.max_turns,
-        "agent_options": asked.agent_options or EMPTY_MAPPING,
-        "edits": {str(k): v for k, v in asked.edits.items()},
+        "agent": request.agent or "edited",
+        "model": request.model,
+        "max_turns": request.max_turns,
+        "agent_options": request.agent_options or EMPTY_MAPPING,
+        "edits": {str(k): v for k, v in request.edits.items()},
     }
 
 
