@@ -1,5 +1,6 @@
-"""Plays gold episodes in the authors' BashEnv: reset, gold, submit. bench_episodes.py
-runs it with an interpreter that has their dependencies, and nothing of ours:
+"""Plays gold episodes in the authors' BashEnv: reset, gold, submit.
+
+bench_episodes.py runs it with an interpreter that has their dependencies, without this package:
 
     python authors_episodes.py CHECKOUT TASKS.json SECONDS '[0, 1, ...]'
 

@@ -1,10 +1,10 @@
-"""Every verb on every back end that answers here: medians of rounds in which all take turns.
+"""Times the sandbox operations of every back end: medians of rounds in which all take turns.
 
     python benchmarks/bench_backends.py [--image recipe:nl2bash] [--dataset starter]
         [--rounds 15] [--live 6] [--seconds 8] [--kinds namespace docker podman]
 
-Run it below .ci/docker and .ci/podman. Below each engine stands what it takes to remove a
-container of the same image and to create one, which is the ``reset`` of others.
+Run it in .ci/docker and .ci/podman. For each engine it also times removing a container of the same
+image and creating one, which is how other frameworks reset.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ TASKS = Dataset("bench", "bash", (Task("bench/0", "Make 5.", gold="echo 5 > /tmp
 FILES = "mkdir /srv/d; for i in {1..199}; do echo $i > /srv/d/$i; done"
 REMOVED = "the engine's `rm --force` and `run --detach`"
 RESET = "reset of an environment"
-WARM = 0.3  # seconds in which the next box is made ready; not counted
+WARM = 0.3  # seconds to prewarm the next sandbox; not counted
 
 
 class Bench:
-    """What is timed on one back end. Closing the stack ends its boxes."""
+    """What is timed on one back end. Closing the stack ends its sandboxes."""
 
     def __init__(self, kind: str, image: str, stack: ExitStack) -> None:
         self.kind, self.image, self.stack = kind, image, stack
         self.spec = SandboxSpec(images.resolve(image))
-        self.boxes: list[Sandbox] = []
+        self.sandboxes: list[Sandbox] = []
         self.made = 0
         self.copies: list[InterCodeEnv] = []
 
@@ -64,17 +64,17 @@ class Bench:
 
     def contenders(self) -> dict[str, Contender]:
         """Every verb, by its row in the table."""
-        box = self.stack.enter_context(open_sandbox(self.spec, self.kind))
-        session = self.stack.enter_context(closing(BashSession(box)))
+        sandbox = self.stack.enter_context(open_sandbox(self.spec, self.kind))
+        session = self.stack.enter_context(closing(BashSession(sandbox)))
         played, full = self.env(), self.env()
         full.step(FILES)
         found = {
-            "create a box while none waits, first output": Contender(self.create, self.end),
+            "create a sandbox while none waits, first output": Contender(self.create, self.end),
             RESET: Contender(played.reset, lambda: (played.step("ls > /tmp/x"), time.sleep(WARM))),
             "the same, at once after an episode": Contender(
                 played.reset, lambda: played.step("ls > /tmp/x")
             ),
-            "run `true` in a live box": Contender(lambda: box.run(["true"]), in_a_row=5),
+            "run `true` in a live sandbox": Contender(lambda: sandbox.run(["true"]), in_a_row=5),
             "step `true` in the session": Contender(lambda: session.run("true", 10), in_a_row=5),
             "step in an environment": Contender(lambda: played.step("true"), in_a_row=3),
             "snapshot, 200 changed files": Contender(lambda: full.snapshot().close()),
@@ -90,53 +90,56 @@ class Bench:
     def create(self) -> None:
         self.made += 1  # of a name of its own, so that none can be renewed for it
         spec = replace(self.spec, hostname=f"bench-{self.made}")
-        self.boxes.append(open_sandbox(spec, self.kind))
-        assert self.boxes[-1].run(["bash", "-c", "true"]).ok
+        self.sandboxes.append(open_sandbox(spec, self.kind))
+        assert self.sandboxes[-1].run(["bash", "-c", "true"]).ok
 
     def end(self) -> None:
-        while self.boxes:
-            self.boxes.pop().close()
+        while self.sandboxes:
+            self.sandboxes.pop().close()
         while self.copies:
             self.copies.pop().close()
         time.sleep(0.05)  # for the kernel to take it down
 
     def memory(self, live: int) -> tuple[float, float]:
-        """Megabytes per live box with a shell: its processes with what the engine has of it, what
-        several share divided among them; and by how much less the machine has available."""
+        """Measure the megabytes of a live sandbox with a shell.
+
+        Returns the proportional set sizes of its processes and those of the engine, and the
+        decrease of the available memory.
+        """
         before = available()
         with ExitStack() as held:
             pids: set[int] = set()
             for _ in range(live):
-                box = held.enter_context(open_sandbox(self.spec, self.kind))
-                held.callback(BashSession(box).close)
+                sandbox = held.enter_context(open_sandbox(self.spec, self.kind))
+                held.callback(BashSession(sandbox).close)
                 pids |= {
-                    box.supervisor_pid,
-                    *(member.pid for member in list_descendants(box.supervisor_pid)),
+                    sandbox.supervisor_pid,
+                    *(member.pid for member in list_descendants(sandbox.supervisor_pid)),
                 }
                 if self.kind != "namespace":  # what the engine has run beside it
-                    pids.add(parent_of(box.supervisor_pid))
+                    pids.add(parent_of(sandbox.supervisor_pid))
             time.sleep(0.5)
             own = tuple((pid, traces.started(pid)) for pid in pids)
             return traces.proportional(own) / live / 1e6, (before - available()) / live / 1e6
 
 
 def removal(engine: str, stack: ExitStack) -> Contender:
-    """Remove a running container of the image that our boxes there have, and create another one."""
+    """Remove a running container of the image of the sandboxes, and create another one."""
     ours = back_end.containers_of(os.getpid(), engine)
-    image = asked(engine, "inspect", "--format={{.Image}}", ours[0])
+    image = requested(engine, "inspect", "--format={{.Image}}", ours[0])
     start = ("run", "--detach", "--network=none", "--entrypoint=/bin/sleep", image, "86400")
     remove = ("rm", "--force", *(["--time=0"] if engine == "podman" else []))  # docker waits never
-    running = [asked(engine, *start)]
-    stack.callback(lambda: asked(engine, *remove, running[0]))
+    running = [requested(engine, *start)]
+    stack.callback(lambda: requested(engine, *remove, running[0]))
 
-    def renew() -> None:
-        asked(engine, *remove, running[0])
-        running[0] = asked(engine, *start)
+    def recycle() -> None:
+        requested(engine, *remove, running[0])
+        running[0] = requested(engine, *start)
 
-    return Contender(renew)
+    return Contender(recycle)
 
 
-def asked(*words: str) -> str:
+def requested(*words: str) -> str:
     """What a program prints. Raises CalledProcessError."""
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
@@ -164,7 +167,7 @@ def workers(kind: str, args: argparse.Namespace) -> tuple[float, float]:
 
 
 def answering(kinds: list[str], image: str) -> tuple[list[str], list[str]]:
-    """Those of the back ends that give a box here, and why the others do not."""
+    """Those of the back ends that give a sandbox here, and why the others do not."""
     found, notes = [], []
     for kind in kinds:
         try:
@@ -190,7 +193,7 @@ def measured(args: argparse.Namespace, kinds: list[str]) -> dict[str, dict[str, 
     rows["that is so many resets"] = {k: removals[k] / resets[k] for k in removals}  # type: ignore[operator]
     each: Callable[[str], tuple[float, float]]
     for names, each in (
-        (("MB per live box, processes", "MB per live box, less available"),
+        (("MB per live sandbox, processes", "MB per live sandbox, less available"),
          lambda kind: memory(kind, args)),
         (("gold episodes per s, 2 workers", "of them solved, %"),
          lambda kind: workers(kind, args)),
@@ -211,7 +214,7 @@ def main() -> None:
     parser.add_argument("--image", default="recipe:nl2bash")
     parser.add_argument("--dataset", default="starter")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--live", type=int, default=6, help="boxes to measure the memory of")
+    parser.add_argument("--live", type=int, default=6, help="sandboxes to measure the memory of")
     parser.add_argument("--seconds", type=float, default=8.0, help="of the two workers")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
     args = parser.parse_args()

@@ -1,11 +1,11 @@
-"""A thousand live Bash environments on one machine: made, stepped, scored, closed.
+"""Opens a thousand live Bash environments on one machine: makes, steps, scores and closes them.
 
     python benchmarks/bench_density.py [--environments 1000] [--threads 4]
 
-Each holds an episode of the starter suite with its shell, plays the gold and asks for the score.
-The memory is told in two ways: the proportional sizes of all processes, and by how much less the
-machine has available, which counts files in memory and the kernel's own. The exit status is 1 when
-something is left behind or a score is not 1.
+Each has an episode of the starter suite with its shell, plays the gold and is scored. The memory is
+measured in two ways: the proportional set sizes of all processes, and the decrease of the available
+memory, which includes files in memory and the kernel's own. The exit status is 1 if something is
+left behind or a score is not 1.
 """
 
 from __future__ import annotations

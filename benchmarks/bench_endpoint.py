@@ -1,4 +1,4 @@
-"""How much of an endpoint's possible rate concurrent episodes use, and what a turn costs us.
+"""Measures how much of an endpoint's rate concurrent episodes use, and the overhead of a turn.
 
     python benchmarks/bench_endpoint.py [--episodes 200] [--rounds 3] [--turns 10] [--latency 1]
         [--agent react] [--dataset starter] [--reuse] [--endpoint-only]
@@ -6,10 +6,10 @@
 Plays the starter suite as `intercode eval --parallel 200` does, against an endpoint in a process of
 its own that answers every request after 1 s, however many there are, and submits after half as many
 turns up to one and a half times as many, so that episodes end at all times. N episodes have at most
-N requests under way, so N / latency answers a second are possible; the rest of every turn is ours:
-the client, the agent, the action in its sandbox, scoring, the record on disk. "Steady" leaves out
-the beginning, where all boxes are made at once, and the end, where episodes run out.
-`--endpoint-only` has threads ask without an environment, which shows the client alone.
+N requests in progress, so that N / latency answers a second are possible. The rest of a turn is
+overhead: the client, the agent, the action in its sandbox, scoring, the record on disk. "Steady"
+leaves out the beginning, when all sandboxes are made at once, and the end, when episodes run out.
+`--endpoint-only` sends requests without environments and so measures the client alone.
 """
 
 from __future__ import annotations

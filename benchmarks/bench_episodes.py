@@ -1,14 +1,14 @@
-"""Whole gold episodes (reset, gold, submit with scoring) per second, and where their time goes.
+"""Measures gold episodes (reset, gold, submit with scoring) per second, and where the time goes.
 
     python benchmarks/bench_episodes.py [DATASET] [--image IMAGE] [--workers 1 2] [--seconds 8]
         [--turns 2] [--authors CHECKOUT]
 
-Each worker is a process of its own, with all that it starts. It has a core of its own where the
-row says so, else whatever the machine has: one worker already prepares its next box on a second
-one. What `intercode check`, which runs first, proves steady is looked up; INTERCODE_GOLD_CACHE=0
-has every gold run. With a checkout of the authors' repository (or INTERCODE_AUTHORS) and a Docker
-daemon (.ci/docker) their environment plays the sound tasks of file system 1 in turns with ours.
-"""
+Each worker is a process of its own. It and its children have one core if the row says so, and
+otherwise all cores: one worker already prewarms its next sandbox on a second core. The results of
+golds that `intercode check`, which runs first, found stable come from the gold cache;
+INTERCODE_GOLD_CACHE=0 runs every gold. With a checkout of the authors' repository (or
+INTERCODE_AUTHORS) and a Docker daemon (.ci/docker) their environment plays the sound tasks of file
+system 1 in turns with ours."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""Seconds until everything is gone after `kill -9`, in the middle of many live episodes.
+"""Measures the seconds until everything is gone after `kill -9`, during many live episodes.
 
     python benchmarks/bench_kills.py [--episodes 200] [--init own|machine]
 
-Killed are in turn: the process that owns the boxes (a worker of a run), its launcher, PID 1 of one
-box, a supervisor. Gone are processes, control groups, mounts and temporary files. A control group goes
-once its last process was collected, which for orphans is up to the machine's init: some collect at
-once, some every few seconds. With ``--init own`` (the default) this program collects them, as an
-init should. The exit status is 1 when something is not gone within 2 s, or the owner does not go on
-where it lives.
+It kills in turn the owner of the sandboxes (a worker of a run), its launcher, PID 1 of one sandbox,
+and a supervisor. Processes, control groups, mounts and temporary files have to disappear. A control
+group disappears when its last process is reaped; orphans are reaped by the machine's init, at once
+or every few seconds. With ``--init own`` (the default) this program reaps them, as an init should.
+The exit status is 1 if something is left after 2 s, or if an owner that lives cannot continue.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""Steps per second, and how long the slowest wait, with many live episodes and a simulated model.
+"""Measures steps per second and latencies with many live episodes and a simulated model.
 
     python benchmarks/bench_pool.py [--live 64 256] [--seconds 10] [--model 0.2]
         [--vector 64] [--peers 64] [--actions shell programs]
 
-Each episode waits ``--model`` seconds for its action and runs it, again and again: with so many
-live, live / model steps per second are possible. The pool (`intercode.Pool`) lets each go on by
-itself; a vector environment, ours (`intercode.make_vec`) or Gymnasium's AsyncVectorEnv, which has a
-process for each, asks for all actions at once and waits for the slowest. Latency is from the action
-to its answer. One action in fifty takes half a second, as real ones sometimes do.
+Each episode waits ``--model`` seconds for its action and runs it, again and again, so that live /
+model steps per second are possible. In the pool (`intercode.Pool`) episodes are independent. A
+vector environment, ours (`intercode.make_vec`) or Gymnasium's AsyncVectorEnv with a process for
+each, takes all actions at once and waits for the slowest. Latency is from the action to its result.
+One action in fifty takes half a second, as real ones sometimes do.
 
-Actions of the shell itself (``shell``) cost little but what a step costs; ``programs`` are such as
-agents use, and a program's start alone takes one to two ms of a processor. "busy" tells how many
-processors everything took, and "stolen" how many the host of a virtual machine gave to others
-meanwhile, so that a rate that the machine bounds is seen.
-"""
+Actions of the shell itself (``shell``) cost little more than a step. ``programs`` are such as
+agents use; the start of a program alone takes one to two ms of CPU time. "busy" is the number of
+cores in use, and "stolen" the number that the host of a virtual machine gave to others, which show
+whether the machine limits the rate."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Python beside the authors' design: reset, step, gold episodes per second, going back, isolation.
+"""Compares Python with the authors' design: reset, step, gold episodes, restore, isolation.
 
     python benchmarks/bench_python.py [DATASET] [--image IMAGE] [--episodes 200] [--rounds 200]
 
-DATASET is mbpp by default, or the starter tasks where its data are not at hand. The authors'
-design, one interpreter behind an RPC service that is reset by clearing a dictionary, is
-rpc_python.py. Ours has a box and an interpreter per episode, and another for the hidden tests.
-`reset` is timed as the caller sees it after a pause in which the next box was made ready, as it is
-while a model thinks; episodes are played without any pause, on one core and on two.
+DATASET is mbpp by default, or the starter tasks if its data is not installed. The authors' design,
+one interpreter behind an RPC service that is reset by clearing a dictionary, is rpc_python.py. This
+package has a sandbox and an interpreter for each episode, and another for the hidden tests. `reset`
+is timed after a pause in which the next sandbox was prewarmed, as it is while a model answers;
+episodes are played without pauses, on one core and on two.
 """
 
 from __future__ import annotations

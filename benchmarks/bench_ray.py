@@ -1,15 +1,14 @@
-"""What Ray costs an episode, and what a lost node costs a run.
+"""Measures the overhead of Ray for an episode, and the cost of a lost node.
 
     python benchmarks/bench_ray.py [--episodes 2000] [--parallel 8]
 
-The starter's bash tasks, played by their own solutions: by the local runner, over two nodes of this
-machine (two raylets with their workers, each with a cache of its own), and over two nodes of which
-one is killed with SIGKILL half-way and nobody takes its place. Every episode has to be there once,
-with the results of the local run, and no box may be left. Times are from the first episode on:
-what it takes to start the cluster and the nodes' processes is told apart. Processor time is that of
-the driver, the nodes and all boxes, and says more than seconds where the machine does other things
-as well. Needs the extra ``ray``.
-"""
+It plays the starter's Bash tasks with their golds: with the local runner, on two nodes of this
+machine (two raylets with their workers, each with a cache of its own), and on two nodes of which
+one is killed with SIGKILL half-way and not replaced. Every episode has to be recorded once, with
+the result of the local run, and no sandbox may be left. Times start with the first episode; the
+start of the cluster and of the host processes is reported separately. CPU time is that of the
+driver, the nodes and all sandboxes, and is more reliable than seconds on a busy machine. Needs the
+extra ``ray``."""
 
 from __future__ import annotations
 

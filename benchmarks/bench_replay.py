@@ -2,10 +2,10 @@
 
     python benchmarks/bench_replay.py [--episodes 500] [--busy 4] [--parallel 2] [--keep DIR]
 
-An episode plays some of the commands below on a starter task, in an order drawn from a fixed seed;
-every second one is scored after each turn, every third ends with the task's own gold. While they
-are replayed, processes that do nothing but compute and write files keep every core busy; they end
-with this one. Exit status 1 where an observation, a reward or a hash did not come again.
+An episode plays some of the commands below on a starter task, in an order from a fixed seed. Every
+second one is scored after each turn, every third ends with the task's gold. During the replay,
+processes that compute and write files keep every core busy. The exit status is 1 if an observation,
+a reward or a hash differs.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""What a sandbox costs beside other ways to run a command: medians of rounds that take turns.
+"""Compares sandboxes with other ways to run a command: medians of rounds that take turns.
 
     python benchmarks/bench_sandbox.py [--rounds 40] [--seconds 8] [--authors CHECKOUT]
 
-Compared are a plain `bash -c true`, bubblewrap where it is installed, `docker exec` where a daemon
-answers that has the image `intercode-test` (run this below .ci/docker), and, where a checkout of
-the authors' repository is given (or INTERCODE_AUTHORS; INTERCODE_AUTHORS_PYTHON has their
-dependencies), their own environment: see bench_episodes.py, whose table comes last.
-"""
+The others are a plain `bash -c true`, bubblewrap if it is installed, `docker exec` if a daemon
+answers that has the image `intercode-test` (run this in .ci/docker), and the authors' environment
+if a checkout of their repository is given (or INTERCODE_AUTHORS; INTERCODE_AUTHORS_PYTHON has their
+dependencies): see bench_episodes.py, whose table comes last."""
 
 from __future__ import annotations
 

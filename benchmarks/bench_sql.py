@@ -1,15 +1,15 @@
-"""How many gold episodes a second the SQL engines play, beside a plain loop on the same server.
+"""Measures gold episodes per second of the SQL engines and of a plain loop on the same server.
 
     python benchmarks/bench_sql.py [--engines embedded,mysql] [--rounds 3] [--limit N]
 
 An episode is reset, the gold as an action, submit, over all of Spider (INTERCODE_DATA). The plain
 loop is what one would write with MySQL Connector/Python: `use`, the gold, the gold again, and the
-authors' scoring with SciPy. Everything of a round, the server too, is held on one core or on two
-(with as many workers); the rounds of all take turns, and printed is the median. In a process's
-first pass over the tasks it meets every statement for the first time: with nothing kept on disk
-(``new``), or with the translations that another process has kept (``known``: every run but the
-first). The second pass is what training sees. What other programs take from the cores falls on the
-rates, not on the episodes per second of processor time (workers and server).
+authors' scoring with SciPy. Everything in a round, the server too, runs on one core or on two (with
+as many workers). The rounds of all contenders take turns, and the median is printed. In the first
+pass of a process over the tasks, every statement is new to it: with an empty cache on disk
+(``new``), or with the translations that another process has cached (``known``: every run but the
+first). The second pass is what training has. Other programs on the machine lower the rates, but not
+the episodes per second of CPU time (workers and server).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a live SQL environment takes that has read, and one that has written, for each engine.
+"""Measures the memory of a live SQL environment that has read or written, for each engine.
 
     python benchmarks/bench_sql_memory.py [--engines embedded,mysql]
 
-The environments are on Spider's tasks in turn (INTERCODE_DATA), and each has run its gold and one
-statement. Counted are this process, its servers and their files in memory; each figure comes from a
-process and servers of its own.
+The environments have Spider's tasks in turn (INTERCODE_DATA), and each has run its gold and one
+statement. The memory is that of this process, its servers and their files in memory. Each figure is
+from a process and servers of its own.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""How long the viewer takes for a large run, served and as one file, in headless Chromium.
+"""Times the viewer with a large run, served and as one file, in headless Chromium.
 
     python benchmarks/bench_view.py [--episodes 10000] [--turns 6] [--output 1500] [--keep DIR]
 
-Episodes are made up: ``--turns`` turns with ``--output`` characters each. ``first list`` is from
-the navigation to rows in sight, ``filter`` from a choice to the filtered rows in the page, and
-``search`` the same for one more letter in the search field; ``episode`` from Enter to its turns.
-"""
+The episodes are generated: ``--turns`` turns with ``--output`` characters each. ``first list`` is
+from the navigation to visible rows, ``filter`` from a choice to the filtered rows in the page, and
+``search`` the same for one more letter in the search field; ``episode`` from Enter to its turns."""
 
 from __future__ import annotations
 

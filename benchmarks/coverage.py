@@ -1,12 +1,12 @@
-"""How often a 95 % interval holds the true figure, and how often a difference as large as
-``detectable`` says is found: by simulation, from seeds, so that a table can be had again.
+"""Simulates how often a 95 % interval contains the true value, and how often a difference of the
+size ``detectable`` is found. Seeds make the table reproducible.
 
     python benchmarks/coverage.py [--rounds 1000] [--seed 0]
 
-Tasks differ: the chance to solve one is drawn from a Beta distribution with mean p and
-intra-task correlation rho, and each epoch is a draw with that chance (rho = 0: all tasks are alike;
-rho = 1: each task is always or never solved). What is estimated is p, over all tasks there could
-be. ``naive`` takes episodes for independent samples, as many reports do.
+The probability to solve a task has a Beta distribution with mean p and intra-task correlation rho,
+and each epoch is a trial with that probability (rho = 0: all tasks are alike; rho = 1: each task is
+always or never solved). The estimate is of p, over all possible tasks. ``naive`` treats episodes as
+independent samples, as many reports do.
 """
 
 from __future__ import annotations

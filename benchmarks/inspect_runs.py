@@ -1,13 +1,13 @@
-"""Whole runs in Inspect, with its mock model in the place of a real one, beside runs of our own.
+"""Compares whole runs in Inspect, with its mock model, with runs of `intercode eval`.
 
     python benchmarks/inspect_runs.py [nl2bash] [ic-ctf] [--limit N] [--parallel N] [--logs DIR]
 
 ``inspect eval intercode/bash -T dataset=nl2bash`` and ``intercode/ctf -T dataset=ic-ctf``, in which
 the mock model answers with each task's gold, or with the program that finds the flag and the flag
 (Try Again, and ReAct for flags). The score of every task has to be that of ``intercode eval --agent
-gold``, where the gold agent has something to play: the flags of tasks that ask a server, for which
-nobody can write such a program, are only handed in, and have to score 1. Where a gold leaves work
-in the background its score depends on the moment, here as there: a difference is told apart.
+gold``, if the gold agent can play the task. The flags of tasks with a server, which have no such
+program, are only submitted and have to score 1. If a gold leaves work in the background, its score
+depends on timing in both; such differences are reported separately.
 """
 
 from __future__ import annotations

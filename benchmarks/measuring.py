@@ -1,4 +1,4 @@
-"""What the benchmarks measure with: rounds that take turns, and processor time."""
+"""Tools of the benchmarks: rounds of contenders that take turns, and CPU time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other ways to start a command, and the authors' own environment, to be compared with."""
+"""Contenders of the benchmarks: other ways to start a command, and the authors' environment."""
 
 from __future__ import annotations
 

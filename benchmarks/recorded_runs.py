@@ -1,12 +1,11 @@
-"""Whole evaluations against a local endpoint that answers what recorded logs say was answered.
+"""Plays whole evaluations against a local endpoint that gives the answers of recorded logs.
 
     python benchmarks/recorded_runs.py LOG.json ... [--image recipe:nl2bash] [--limit N]
 
-For each of the authors' logs (Try Again, ReAct, Plan & Solve): its success, that of our agent,
-parser, runner and environment with the log's answers in the place of a model (original profile), in
-how many episodes the two differ, and in how many of those re-executing the log's own actions
-(``intercode replay``) differs as well, or the authors' loop did what its faults made it do.
-"""
+For each of the authors' logs (Try Again, ReAct, Plan & Solve) it prints the success of the log, the
+success of this package with the answers of the log in place of a model (original profile), and in
+how many episodes the two differ. Of these it prints in how many ``intercode replay`` of the
+recorded actions differs as well, or a fault of the authors' loop explains the difference."""
 
 from __future__ import annotations
 

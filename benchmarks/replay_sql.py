@@ -1,10 +1,10 @@
-"""Re-executes the authors' SQL logs on both engines and writes docs/sql-replay.md.
+"""Replays the authors' SQL logs on both engines and writes docs/sql-replay.md.
 
     INTERCODE_DATA=... python benchmarks/replay_sql.py LOGS [--write] [--engine embedded mysql]
 
 The page has, for each engine and log, the shares of equal observations and rewards, every
-difference by its cause, and the steps that are left out because they hang on what another episode
-had left. Without ``--write`` it is only printed.
+difference by its cause, and the steps that are left out because they depend on what another episode
+left behind. Without ``--write`` it is only printed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Python the way the authors' design has it: one interpreter behind an RPC service, whose namespace
-is a dictionary that is cleared between episodes. Written anew, on the standard library alone.
+"""The authors' design of a Python environment, written again with the standard library.
+
+It is one interpreter behind an RPC service, whose namespace is cleared between episodes.
 
     python benchmarks/rpc_python.py        serves on a free port, and prints which
 """

@@ -1,15 +1,14 @@
-"""Plays episodes for hours and looks whether anything grows: the long proof that nothing leaks.
+"""Plays episodes for hours and checks that no resource grows.
 
     python benchmarks/soak.py [--episodes 100000] [--workers 2] [--every 5] [--seed 1]
         [--image IMAGE] [--out DIR]
 
-Each episode is a task whose right reward is known by the formula, played rightly or wrongly in a
-box that must be empty at first, a new one each time, or in every second worker a renewed one;
-forks, snapshots and time-outs are mixed in. Samples of what the
-workers hold go to DIR/soak.csv and DIR/soak.svg. Ctrl-C ends it early with the table of what was
-done. On a pinned image (recipe:nl2bash, say) the golds are proven first and need not run each time,
-which makes it faster. The exit status is 1 for a wrong reward, a lost box, or something that grows.
-"""
+Each episode is a task whose reward is known from the formula, played correctly or wrongly in a
+sandbox that has to be empty at first: a new one each time, or a recycled one in every second
+worker. Forks, snapshots and time-outs are mixed in. Samples of the workers' resources go to
+DIR/soak.csv and DIR/soak.svg. Ctrl-C ends it early and prints the table so far. On a pinned image
+(such as recipe:nl2bash) the golds are checked first and then come from the gold cache, which is
+faster. The exit status is 1 for a wrong reward, a lost sandbox, or a resource that grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker of the soak does: cheap episodes whose reward is known."""
+"""The worker of the soak: plays cheap episodes whose reward is known."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def play(
     episodes: int,
     seed: int,
     image: str | None,
-    reuse: bool,
+    recycle: bool,
     done: SynchronizedArray[int],
     over: Any,
     faults: Any,
@@ -46,7 +46,7 @@ def play(
     """Play that many episodes, or until ``over`` is set."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to handle
     rng = random.Random(seed)
-    player = Player(image, reuse, done, faults)
+    player = Player(image, recycle, done, faults)
     try:
         for number in range(episodes):
             if over.is_set():
@@ -60,13 +60,13 @@ class Player:
     """An environment that is used again and again, and what was seen of it."""
 
     def __init__(
-        self, image: str | None, reuse: bool, done: SynchronizedArray[int], faults: Any
+        self, image: str | None, recycle: bool, done: SynchronizedArray[int], faults: Any
     ) -> None:
-        self._image, self._reuse, self._done, self._faults = image, reuse, done, faults
+        self._image, self._recycle, self._done, self._faults = image, recycle, done, faults
         self.env = self._make()
 
     def _make(self) -> InterCodeEnv:
-        return intercode.make("bash", dataset=tasks(), image=self._image, recycle=self._reuse)
+        return intercode.make("bash", dataset=tasks(), image=self._image, recycle=self._recycle)
 
     def episode(self, kind: str, number: int) -> None:
         """One episode of a kind. What is not as it must be is reported."""
@@ -93,11 +93,11 @@ class Player:
 
     def _fork(self, task: int) -> None:
         self.env.step("kept=yes")
-        with self.env.fork(1)[0] as twin:
+        with self.env.fork(1)[0] as copy:
             self.env.step(_answer(task + 100))
-            self._expect(twin.step("echo $kept")[0], "yes\n", "fork: a variable")
-            twin.step(_answer(task))
-            self._reward(twin, _RIGHT, "fork: the twin")
+            self._expect(copy.step("echo $kept")[0], "yes\n", "fork: a variable")
+            copy.step(_answer(task))
+            self._reward(copy, _RIGHT, "fork: the copy")
         self._reward(self.env, _WRONG, "fork: the parent")
         self._count("forks")
 

@@ -2,7 +2,7 @@
 
     python benchmarks/soak_fuzz.py [--random 20000] [--mutated 20000] [--seed 1] [--workers 2]
 
-The exit status is 1 if anything did not hold; each fault is printed with its seed and actions.
+The exit status is 1 if there is a fault; each is printed with its seed and actions.
 """
 
 from __future__ import annotations

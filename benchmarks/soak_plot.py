@@ -1,4 +1,4 @@
-"""Draws samples over time as small plots below each other, in SVG."""
+"""Draws samples over time as a column of small SVG plots."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Takes snapshots in random sequences of actions, goes back, and compares states by hash.
+"""Takes snapshots in random sequences of actions, restores them, and compares states by hash.
 
     python benchmarks/soak_snapshots.py [--sequences 1000] [--seed 0] [--workers 2]
 
-The exit status is 1 if going back ever left another state; each such case is printed.
+The exit status is 1 if a restored state ever differs; each such case is printed.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Many SQL environments side by side that write at random: no leak between them, nothing left.
+"""Runs many SQL environments that write at random, and checks that they are isolated.
 
     python benchmarks/soak_sql.py [--engines embedded,mysql] [--envs 64] [--seconds 120] [--seed 0]
 
 Every environment plays episode after episode of statements that change data, tables, views and
-settings, goes back to snapshots now and then, and compares what it sees with what it alone has
-done. Printed are episodes, statements, faults (what an environment saw that it did not do, or an
-error that is not its own), growth of memory, and what is left afterwards. Ends with 1 if there was
-a fault or something is left.
-"""
+settings, restores snapshots now and then, and compares what it reads with what it alone has
+written. It prints episodes, statements, faults (changes or errors that are not the environment's
+own), growth of memory, and what is left behind. The exit status is 1 if there is a fault or
+something is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the time of an episode goes: the methods that matter, timed where they are."""
+"""Measures where the time of an episode goes, by timing the methods that matter."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ def _lines(plan: Plan, e: Estimate) -> list[str]:
     of = f"{tasks:,} tasks" + (f" x {epochs} epochs" if epochs > 1 else "")
     metadata = plan.metadata
     lines = [
-        f"dataset   {metadata['dataset']} ({metadata['dataset_hash']}), {metadata['profile']} profile, "
+        f"dataset   {metadata['dataset']} ({metadata['dataset_hash']}), "
+        f"{metadata['profile']} profile, "
         f"{metadata.get('tier') or metadata.get('engine') or 'no sandbox'}",
         f"episodes  {e.episodes:,} to play, {e.finished:,} finished: {of}",
     ]
