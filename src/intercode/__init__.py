@@ -20,6 +20,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from intercode.core.version import __version__
 from intercode.environments import make, register
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from intercode.results.run import load_run
     from intercode.sandbox import Sandbox
 
-__version__ = "0.1.0"
 __all__ = ["Pool", "Sandbox", "__version__", "evaluate", "load_run", "make", "make_vec"]
 
 _LAZY_IMPORTS = {
