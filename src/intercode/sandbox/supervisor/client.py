@@ -1,7 +1,7 @@
 """The owner's side of every sandbox that has a supervisor, whatever back end isolates it.
 
 The owner sends requests over a socket (connection.py, runtime/protocol.py) together with
-descriptors. A program in the sandbox so reads and writes the owner's pipes directly, and a command
+descriptors. So a program in the sandbox reads and writes the owner's pipes directly, and a command
 costs the same in every back end.
 """
 

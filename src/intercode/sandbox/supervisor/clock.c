@@ -1,7 +1,7 @@
 /* Controls the clock and the random bytes of programs in a deterministic sandbox.
 
-   Every dynamic program loads it through /etc/ld.so.preload. It needs no header and no library other
-   than the program's own C library, so one build serves every image for the machine.
+   Every dynamic program loads it through /etc/ld.so.preload. It needs no header and no library
+   other than the program's own C library, so one build serves every image for the machine.
    Compiled with: FIXED (1: the clock is fixed at CLOCK; 0: it is SHIFT ahead), CLOCK and SHIFT in
    seconds, SINCE (real time after which files were written in a sandbox), CHANCE (1: random bytes
    come from SEED). See clock.py. */
@@ -195,7 +195,8 @@ static int set(int at, const char *path, const struct ts *given, int flags) {
   struct ts dates[2];
   for (int i = 0; given && i < 2; i++) {
     dates[i] = given[i];
-    if ((given[i].nsec & ~1L) != 0x3ffffffe) dates[i].sec = stored_time(given[i].sec); /* NOW, OMIT */
+    if ((given[i].nsec & ~1L) != 0x3ffffffe) /* UTIME_NOW, UTIME_OMIT */
+      dates[i].sec = stored_time(given[i].sec);
   }
   return set_errno(syscall_raw(UTIMENSAT, at, (i64)path, (i64)(given ? dates : 0), flags, 0));
 }

@@ -124,8 +124,8 @@ def environment(spec: SandboxSpec) -> dict[str, str]:
 
 
 def _add_determinism(files: RootFiles, settings: Determinism) -> None:
-    """Add a machine id, a seeded shell, and the library that /etc/ld.so.preload names. It so does
-    not show in the environment, and also applies to programs that start with an empty one."""
+    """Add a machine id, a seeded shell, and the library that /etc/ld.so.preload names. That way it
+    is not visible in the environment, and applies to programs that start with an empty one."""
     files["/etc/machine-id"] = [0o444, f"{settings.machine_id}\n"]
     files[RANDOM_FILE] = [0o644, f"RANDOM={settings.random_seed_for(0)}\n"]
     built = clock.clock_library(settings)

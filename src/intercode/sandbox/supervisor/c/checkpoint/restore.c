@@ -1,4 +1,4 @@
-/* Restores a checkpoint into a program that was just started in this sandbox. The process so has
+/* Restores a checkpoint into a program that was just started in this sandbox. So the process has
    this sandbox's namespaces, limits and filter, and the right file in /proc/PID/exe.
 
    All memory of the program is unmapped except the regions of the kernel, which move to their

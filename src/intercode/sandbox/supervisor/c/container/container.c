@@ -134,7 +134,7 @@ static int drop_root(uid_t uid) {
 }
 
 /* Use up process numbers, as engines differ in how many they use at the start. The second
-   thread, which /proc shows, and the first command so have the same numbers in every container. */
+   thread, which /proc shows, and the first command then have the same numbers in each container. */
 static int skip_pids(pid_t number) {
     pid_t pid;
     do {

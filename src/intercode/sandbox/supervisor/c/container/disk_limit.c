@@ -68,8 +68,8 @@ int disk_check_timeout(void) {
     return (int)max_of(disk.next_check - milliseconds(), 0);
 }
 
-/* Kill what the supervisor's children started, or with `kill_children` also the children. A
-   shell so survives its command and can report it. Waits until the processes have ended. */
+/* Kill what the supervisor's children started, or with `kill_children` also the children. So a
+   shell survives its command and can report it. Waits until the processes have ended. */
 static void kill_processes(bool kill_children) {
     const struct timespec moment = {0, 1000000};
     struct json list = {.kind = LIST}, *excluded = calloc(sandbox.count + 1, sizeof *excluded);
