@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from frozen.renames import KEYS, rename
+from frozen.renames import KEYS, rename_text
 
 DROPPED = {"v", "schema_version", "version", "versions"}
 """Keys that no comparison reads."""
@@ -39,24 +40,23 @@ def clean_text(text: str, work: Path, ids: dict[str, str]) -> str:
     return re.sub(r"\b[0-9a-f]{16}\b", lambda m: ids.get(m[0], m[0]), text)
 
 
-def clean_json(value: Any, key: str = "") -> Any:
+def clean_json(value: Any, key: str = "", clean: Callable[[str], str] = str) -> Any:
     """Return JSON with new names, without times, versions and the state of the checkout.
 
-    ``key``: the new name of the value's own key.
+    ``key``: the new name of the value's own key. ``clean`` is applied to every text.
     """
-    return _without_times(rename(value, key))
-
-
-def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        named = {KEYS.get(old, old): v for old, v in value.items()}
+        return {
+            name: "<TIME>" if name in TIMES and v is not None else clean_json(v, name, clean)
+            for name, v in named.items()
+            if name not in DROPPED and not (name == "code" and isinstance(v, dict))
+        }
     if isinstance(value, list):
-        return [_without_times(v) for v in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: "<TIME>" if key in TIMES and v is not None else _without_times(v)
-        for key, v in value.items()
-        if key not in DROPPED and not (key == "code" and isinstance(v, dict))
-    }
+        if all(isinstance(v, str) for v in value) and value == sorted(value):  # names
+            return sorted(clean(KEYS.get(v, rename_text(v, key))) for v in value)
+        return [clean_json(v, key, clean) for v in value]
+    return clean(rename_text(value, key)) if isinstance(value, str) else value
 
 
 def hide_digests(text: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from subprocess import CompletedProcess
-from typing import Any
 
 FLAGS = {
     "--again": ("image build", "--force"),
@@ -72,20 +71,12 @@ class Vocabulary:
         return f"{name}={value}"
 
 
-def rename(value: Any, key: str = "") -> Any:
-    """Return JSON with new names of keys and values. ``key`` is the new name of its own key."""
-    if isinstance(value, dict):
-        names = {old: KEYS.get(old, old) for old in value}
-        return {names[old]: rename(v, names[old]) for old, v in value.items()}
-    if isinstance(value, list):
-        if all(isinstance(v, str) for v in value) and value == sorted(value):  # names
-            return sorted(KEYS.get(v, rename(v, key)) for v in value)
-        return [rename(v, key) for v in value]
-    if isinstance(value, str):
-        value = VALUES.get(key, {}).get(value, value)
-        for pattern, replacement in TEXTS:
-            value = re.sub(pattern, replacement, value)
-    return value
+def rename_text(text: str, key: str = "") -> str:
+    """Return a text of JSON with new names. ``key`` is the new name of its key."""
+    text = VALUES.get(key, {}).get(text, text)
+    for pattern, replacement in TEXTS:
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 def rename_label(label: str) -> str:

@@ -104,15 +104,7 @@ class Session:
 
     def json(self, value: Any) -> Any:
         """Return JSON in new names, with its texts as ``text`` returns them."""
-
-        def clean(v: Any) -> Any:
-            if isinstance(v, dict):
-                return {k: clean(x) for k, x in v.items()}
-            if isinstance(v, list):
-                return [clean(x) for x in v]
-            return self.text(v) if isinstance(v, str) else v
-
-        return clean(clean_json(value))
+        return clean_json(value, clean=self.text)
 
     def label_episodes(self, trajectories: Path, name: str) -> None:
         """Assign labels to the random identifiers of a run's episodes."""
