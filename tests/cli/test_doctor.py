@@ -32,7 +32,7 @@ def test_doctor_tries_a_dataset(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'starter'" in capsys.readouterr().out
 
 
-def test_a_foreign_package_of_our_name_is_named(
+def test_another_package_named_intercode_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder = tmp_path / "intercode_bench-0.2.dist-info"

@@ -11,7 +11,7 @@ from intercode.cli import main
 pytestmark = pytest.mark.sandbox
 
 
-def _said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+def _findings(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
     return [f for f in found if str(f["name"]).startswith("programs")]
 
@@ -19,16 +19,16 @@ def _said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 def test_what_the_machine_lacks_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     name = "support.needy:needy"
     assert main(["doctor", name, "--json"]) == 0
-    (found,) = _said(capsys)
+    (found,) = _findings(capsys)
     assert found["name"] == "programs of host" and not found["ok"]
     assert str(found["detail"]).endswith("needs also no-such-program")
     assert main(["doctor", name, "--image", "host", "--json"]) == 1
-    assert _said(capsys)[0]["needed"]
+    assert _findings(capsys)[0]["needed"]
 
 
 @pytest.mark.slow
-def test_what_it_has_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_machine_with_all_programs_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "support.needy:content", "--json"]) == 0
-    assert _said(capsys)[0]["ok"]
+    assert _findings(capsys)[0]["ok"]
     assert main(["doctor", "starter", "--json"]) == 0
-    assert _said(capsys) == []
+    assert _findings(capsys) == []

@@ -22,27 +22,27 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def output(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert main(["image", *words]) == 0
     return capsys.readouterr().out
 
 
 def test_import_list_show_remove(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = IMAGE.docker_archive(tmp_path / "a.tar")
-    assert said(capsys, "import", f"docker-archive:{path}", "mine") == (
+    assert output(capsys, "import", f"docker-archive:{path}", "mine") == (
         f"image:mine\t{IMAGE.digest}\n"
     )
-    text = said(capsys, "list")
+    text = output(capsys, "list")
     short = IMAGE.digest.removeprefix("sha256:")[:12]
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line}
     assert rows["image:mine"][0] == rows[f"docker-archive:{path}"][0] == short
     assert rows["image:mine"][2] == "KB" and rows["recipe:nl2bash"] == ["-", "not", "built"]
-    facts = json.loads(said(capsys, "show", "image:mine"))
+    facts = json.loads(output(capsys, "show", "image:mine"))
     assert facts["digest"] == IMAGE.digest and facts["source"] == f"docker-archive:{path}"
     assert facts["size"] >= 5000 and Path(facts["path"], "a").is_file()
-    listed = json.loads(said(capsys, "list", "--json"))
+    listed = json.loads(output(capsys, "list", "--json"))
     assert facts in listed and {"recipe:nl2bash", "recipe:ctf"} <= {r["name"] for r in listed}
-    assert said(capsys, "remove", "image:mine").startswith("removed image:mine;")
+    assert output(capsys, "remove", "image:mine").startswith("removed image:mine;")
     assert main(["image", "remove", "image:mine"]) == 1
     assert "nothing to remove" in capsys.readouterr().err
     assert main(["image", "show", "image:min"]) == 2
@@ -52,16 +52,16 @@ def test_import_list_show_remove(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_recipes(cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    facts = json.loads(said(capsys, "show", "nl2bash"))
+    facts = json.loads(output(capsys, "show", "nl2bash"))
     assert facts["note"] == "not built" and "jq" in facts["packages"]
     built = packaged.built_path("nl2bash", cache)
     built.parent.mkdir(parents=True, exist_ok=True)
     built.write_bytes(IMAGE.layers[0])
     told = {"digest": "sha256:0", "pinned": False, "differences": {"jq": ["1", "2"]}}
     built.with_suffix(".json").write_text(json.dumps(told))
-    assert "built, not unpacked yet" in said(capsys, "list")
-    assert json.loads(said(capsys, "show", "nl2bash"))["differences"] == {"jq": ["1", "2"]}
-    assert said(capsys, "remove", "nl2bash") == "removed recipe:nl2bash\n"
+    assert "built, not unpacked yet" in output(capsys, "list")
+    assert json.loads(output(capsys, "show", "nl2bash"))["differences"] == {"jq": ["1", "2"]}
+    assert output(capsys, "remove", "nl2bash") == "removed recipe:nl2bash\n"
     assert not built.exists() and not built.with_suffix(".json").exists()
     assert main(["image", "remove", "nl2bash"]) == 1
 
@@ -75,8 +75,8 @@ def test_pull_and_prune(cache: Path, capsys: pytest.CaptureFixture[str]) -> None
             text = capsys.readouterr()
             assert text.out == f"registry:{host}/x:1\t{IMAGE.digest}\n"
         assert "fetching layer" not in text.err, "the second time everything is here"
-    assert "downloads 0 B" not in said(capsys, "list")
-    used = said(capsys, "prune", "--all")
+    assert "downloads 0 B" not in output(capsys, "list")
+    used = output(capsys, "prune", "--all")
     assert used == "0 trees and files removed, 0 B given back\n", "this process uses it all"
     assert main(["image", "pull", "debian:12"]) == 2
     assert "is not a reference to an image" in capsys.readouterr().err
@@ -89,9 +89,9 @@ def test_what_was_built_from_a_file_that_is_gone(
     source = tmp_path / "recipe.toml"
     source.write_text('base = "host"\n[files]\n"/hello" = "hello"\n')
     (tmp_path / "hello").write_text("hello")
-    spec = said(capsys, "build", str(source)).split()[-1]
-    assert spec == f"recipe:{source}" and spec in said(capsys, "list")
-    assert "removed recipe:" not in said(capsys, "prune") and spec in said(capsys, "list")
+    spec = output(capsys, "build", str(source)).split()[-1]
+    assert spec == f"recipe:{source}" and spec in output(capsys, "list")
+    assert "removed recipe:" not in output(capsys, "prune") and spec in output(capsys, "list")
     source.unlink()
-    assert f"removed {spec}, whose source is deleted" in said(capsys, "prune")
-    assert spec not in said(capsys, "list")
+    assert f"removed {spec}, whose source is deleted" in output(capsys, "prune")
+    assert spec not in output(capsys, "list")

@@ -90,7 +90,7 @@ def test_a_mistake_gets_one_line_and_status_2(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_endpoint_says_what_to_set(
+def test_a_missing_endpoint_names_what_to_set(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "INTERCODE_API_KEY"):
@@ -159,7 +159,7 @@ def test_list_gives_names_for_programs(capsys: pytest.CaptureFixture[str]) -> No
         assert DESCRIPTIONS[kind].keys() == rows.keys()
 
 
-def test_list_says_whether_data_is_installed(
+def test_list_prints_whether_data_is_installed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("INTERCODE_DATA", str(tmp_path))

@@ -1,4 +1,4 @@
-"""A person at a terminal, here a script."""
+"""``intercode play`` with input from a script."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def play(monkeypatch: pytest.MonkeyPatch, text: str, *words: str) -> None:
     assert main(["play", *words]) == 0
 
 
-def test_a_person_solves_tasks_and_has_them_recorded(
+def test_a_human_solves_tasks_and_they_are_recorded(
     dataset: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -100,7 +100,7 @@ def test_undo_and_show_work_without_a_terminal(
     assert {s.actor for s in made.steps} == {"human"} and made.run["scores_seen"] == 1
 
 
-def test_a_person_guides_an_agent_from_a_script(
+def test_a_human_supervises_an_agent_from_a_script(
     dataset: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

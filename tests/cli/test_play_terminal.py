@@ -161,7 +161,7 @@ def test_a_flag_that_is_wrong_costs_a_turn_which_can_be_taken_back(
 
 
 @pytest.mark.slow
-def test_a_person_guides_an_agent(dataset: str, state: Path, tmp_path: Path) -> None:
+def test_a_human_supervises_an_agent(dataset: str, state: Path, tmp_path: Path) -> None:
     script, out = tmp_path / "replies.json", tmp_path / "out"
     fenced = [f"```bash\n{a}\n```" for a in ("echo one", "echo two", "echo three", "echo hi")]
     script.write_text(json.dumps(fenced))

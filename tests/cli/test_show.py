@@ -89,7 +89,7 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
         assert said in capsys.readouterr().err
 
 
-def test_long_observations_are_cut_with_the_cut_said() -> None:
+def test_long_observations_are_shortened_with_a_note() -> None:
     long = FULL.replace(steps=(Step("seq 100", "\n".join(map(str, range(100)))),))
     text = "\n".join(episode_lines(long, Style(), 9, False))
     assert "  5\n  ... 91 lines ...\n  97\n" in text
@@ -109,7 +109,7 @@ def test_what_an_episode_printed_does_nothing_to_the_terminal(text: str, shown: 
     assert escape_control(text) == shown
 
 
-def test_diffs_are_told_and_coloured_where_that_is_wanted() -> None:
+def test_diffs_are_printed_and_coloured_on_request() -> None:
     diff = "mode 644, now 600\n@@ -1 +1 @@\n-a\x1b[31m\n+b"
     t = FULL.replace(steps=(Step("x", "", changes=("/f",), diffs={"/f\n": diff}),))
     told = episode_lines(t, Style(), 40, False)

@@ -136,7 +136,9 @@ def test_an_agent_plays_on(run_dir: Path, tmp_path: Path) -> None:
         (BranchOptions("sums/0", after=2, edits={1: "x"}), "has to come after step 2"),
     ],
 )
-def test_what_cannot_be_branched_says_why(run_dir: Path, asked: BranchOptions, said: str) -> None:
+def test_wrong_branches_are_refused_with_a_reason(
+    run_dir: Path, asked: BranchOptions, said: str
+) -> None:
     with pytest.raises(UsageError, match=said):
         branch([run_dir], asked, OPTIONS)
 
@@ -146,7 +148,7 @@ def test_an_unknown_episode_is_named_with_the_near_one(run_dir: Path) -> None:
         branch([run_dir], BranchOptions("sum/1", edits={1: "x"}), OPTIONS)
 
 
-def test_a_run_without_determinism_is_told_from_one_with(
+def test_runs_with_and_without_determinism_differ(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tasks = tmp_path / "time.json"

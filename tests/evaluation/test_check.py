@@ -64,7 +64,7 @@ def test_a_gold_that_never_does_the_same_does_not_score_1() -> None:
     assert kinds(check(made("date +%N"))) == {"volatile", "gold-below-1"}
 
 
-def test_a_further_gold_is_proven_too() -> None:
+def test_further_golds_are_checked() -> None:
     report = check(made("echo a", also=("echo b", "date +%N", "cat /no/such; echo c")))
     assert {(f.kind, f.detail[:14]) for f in report.faults} == {
         ("also-below-1", "further gold 2"),
@@ -114,7 +114,7 @@ class Flaky(BashEnv):
 
 
 @pytest.mark.parametrize(("losses", "found"), [(1, set()), (2, {"sandbox-failed"})])
-def test_a_box_that_fails_gets_one_more_chance(
+def test_a_sandbox_that_fails_is_tried_again_once(
     losses: int, found: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ENVIRONMENTS._entries, "flaky", f"{__name__}:Flaky")

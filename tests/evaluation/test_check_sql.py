@@ -72,7 +72,7 @@ def test_what_a_gold_gives_away(tmp_path: Path, engine: str, gold: str, expected
     assert report.metadata["env_options"] == {"engine": engine}
 
 
-def test_questions_asked_twice_are_no_fault_where_the_database_is_another(tmp_path: Path) -> None:
+def test_equal_queries_on_different_databases_are_not_a_fault(tmp_path: Path) -> None:
     one = made(tmp_path, *["SELECT COUNT(*) FROM cat"] * 2)
     assert kinds(check(one), 1) == {"same-gold"}
     other = tmp_path / "other.sql"

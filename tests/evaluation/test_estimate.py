@@ -60,7 +60,7 @@ def test_a_run_stays_within_its_estimate(
         assert (done.episodes, done.requests, done.cost) == (0, 0, 0.0)
 
 
-def test_what_is_not_known_is_said(squares: str, tmp_path: Path) -> None:
+def test_unknown_prices_and_limits_are_noted(squares: str, tmp_path: Path) -> None:
     told = estimate(make_plan(config(squares, tmp_path / "run")))
     assert told.cost is None and told.requests == 32
     assert any("no price is known for 'm'" in note for note in told.notes)
@@ -103,7 +103,7 @@ def test_turns_without_a_bound_have_no_estimate(squares: str, tmp_path: Path) ->
     assert told.requests is None and told.cost is None and told.min_prompt_tokens > 0
 
 
-def test_an_action_that_is_asked_for_apart_is_counted(squares: str, tmp_path: Path) -> None:
+def test_a_second_request_for_the_action_is_counted(squares: str, tmp_path: Path) -> None:
     def thinking(handler: Handler) -> None:
         messages = handler.endpoint.requests[-1]["messages"]
         asked = messages[-1]["content"].startswith("Action")

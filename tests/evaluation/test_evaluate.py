@@ -48,7 +48,7 @@ def squares(messages: list) -> str:
     return f"```bash\necho {number * number if number % 2 == 0 else -1}\n```"
 
 
-def test_every_task_once_with_its_facts(dataset: str, tmp_path: Path) -> None:
+def test_every_task_is_recorded_once_with_metadata(dataset: str, tmp_path: Path) -> None:
     out = evaluate(EvalConfig(dataset, "gold", out=tmp_path / "run", parallel=3), quiet=True)
     found = read(out)
     assert sorted(t.index for t in found) == list(range(8))
@@ -164,7 +164,7 @@ def test_a_task_without_gold_is_an_error_and_no_zero(tmp_path: Path) -> None:
     ("change", "named"),
     [({"timeout": 3.0}, "timeout"), ({"agent": "noop"}, "agent"), ({"seed": 1}, "seed")],
 )
-def test_another_run_in_the_same_place_is_refused(
+def test_another_run_in_the_same_directory_is_refused(
     dataset: str, tmp_path: Path, change: dict, named: str
 ) -> None:
     settings = {"dataset": dataset, "agent": "gold", "out": tmp_path / "run", "limit": 1}

@@ -52,7 +52,7 @@ def test_options_vary_as_tables_and_datasets_are_named_by_their_file() -> None:
     assert found["starter-sql-no-agent_options-standard"].agent_options == {}
 
 
-def test_cells_with_one_name_are_told_apart_for_ever() -> None:
+def test_cells_with_equal_names_get_stable_directories() -> None:
     found = list(cells(grid={"dataset": ["a/x.json", "b/x.json"]}))
     assert all(re.fullmatch(r"x\.json-[0-9a-f]{6}", name) for name in found)
     more = list(cells(grid={"dataset": ["c/x.json", "a/x.json", "b/x.json"]}))
@@ -66,7 +66,7 @@ def test_cells_with_one_name_are_told_apart_for_ever() -> None:
         ([1], "is not a table of lists"),
         ({"agent": "gold"}, r"grid\.agent = 'gold' is not a list"),
         ({"agent": []}, "is not a list"),
-        ({"model_options": {"temperature": 1}}, r"grid\.model_options\.temperature = 1 is not a list"),
+        ({"model_options": {"temperature": 1}}, r"options\.temperature = 1 is not a list"),
         ({"agent": ["gold", "gold"]}, "the same run twice"),
         ({"model": [{"base_url": "http://x"}]}, "has to set model itself"),
         ({"timeout": [1, 0]}, "timeout-0: timeout = 0 s"),

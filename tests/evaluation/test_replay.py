@@ -44,7 +44,7 @@ def test_a_changed_record_is_found(run_dir: Path) -> None:
     assert all(step.cause for step in report.mismatches)
 
 
-def test_a_record_without_a_dataset_says_what_to_give(tmp_path: Path) -> None:
+def test_a_record_without_a_dataset_names_the_option_to_give(tmp_path: Path) -> None:
     log = tmp_path / "lost.jsonl"
     log.write_text('{"v": 1, "task": "x", "index": 0, "query": "q", "steps": []}\n')
     with pytest.raises(UsageError, match="give --dataset"):

@@ -203,7 +203,7 @@ def test_a_share_that_is_none_is_refused(setting: Any) -> None:
         max_failed_episodes(setting, 200)
 
 
-def test_a_process_that_may_not_open_enough_files_says_so(
+def test_too_low_a_limit_on_open_files_is_refused(
     squares: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import resource

@@ -1,4 +1,4 @@
-"""A person whose choices are written down, and agents to play beside."""
+"""Scripted players and agents for tests of interactive play."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def act(action: str) -> Choice:
     return Choice("act", action)
 
 
-class Scripted(Player):
-    """A person whose choices are written down; remembers what it was shown."""
+class ScriptedPlayer(Player):
+    """Makes the given choices and records what it is shown."""
 
     def __init__(self, *choices: Choice) -> None:
         self.choices = list(choices)
@@ -31,12 +31,12 @@ class Scripted(Player):
         self.interrupts = 0
 
     def choose(
-        self, sitting: InteractiveEpisode, proposal: AgentOutput | None, leads: Leader
+        self, episode: InteractiveEpisode, proposal: AgentOutput | None, leader: Leader
     ) -> Choice:
-        self.offered.append((proposal.action if proposal else None, leads))
+        self.offered.append((proposal.action if proposal else None, leader))
         return self.choices.pop(0)
 
-    def observe(self, sitting: InteractiveEpisode, feedback: Feedback) -> None:
+    def observe(self, episode: InteractiveEpisode, feedback: Feedback) -> None:
         self.seen.append(feedback.observation)
 
     def note(self, text: str) -> None:
@@ -46,8 +46,8 @@ class Scripted(Player):
         self.interrupts += 1
 
 
-class Deaf:
-    """An agent that cannot watch: plays its actions from the first whenever it is started."""
+class UnawareAgent:
+    """An agent without ``record_intervention``: plays its actions from the first at each start."""
 
     name = "deaf"
     wants_score = False
@@ -77,8 +77,8 @@ def react(*actions: str, max_turns: int = 10) -> Agent:
     return open_agent("try-again", model=ScriptedModel(fenced(*actions)), max_turns=max_turns)
 
 
-class Failing(Deaf):
-    """Fails at its second move."""
+class FailingAgent(UnawareAgent):
+    """Fails at its second action."""
 
     error: BaseException = ModelUnavailableError("the endpoint is down")
 

@@ -97,7 +97,7 @@ def test_a_node_is_killed_in_the_middle_and_every_episode_counts_once(
     assert left_of(families) == []
 
 
-def test_a_process_that_hangs_is_given_up_with_its_boxes(
+def test_a_process_that_hangs_is_killed_with_its_sandboxes(
     raylets: Raylets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with intercode.make("bash") as env:
@@ -253,7 +253,7 @@ def test_a_node_that_differs_is_left_out(raylets: Raylets) -> None:
         assert time.monotonic() - begun < 120
 
 
-def test_what_a_host_cannot_make_is_told(raylets: Raylets) -> None:
+def test_an_environment_that_fails_on_a_host_is_reported(raylets: Raylets) -> None:
     with intercode.make("bash") as env:
         kit = make_environment_spec(env, "bash", {"reward": "no.such.module:reward"}, [])
     with (
@@ -279,14 +279,14 @@ def test_a_connection_lasts_until_its_last_user_leaves(raylets: Raylets) -> None
     ray.shutdown()
 
 
-def test_a_runner_that_is_none_is_told_before_anything_is_written(tmp_path: Path) -> None:
+def test_an_unknown_runner_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     config = EvalConfig("starter", "gold", runner="rey", out=tmp_path / "run")
     with pytest.raises(UnknownNameError, match=r"unknown runner 'rey'; did you mean 'ray'\?"):
         evaluate(config, quiet=True)
     assert not (tmp_path / "run").exists()
 
 
-def test_no_cluster_is_told() -> None:
+def test_a_missing_cluster_is_reported() -> None:
     with socket.socket() as taken:  # nobody else gets the port, and nobody listens at it
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -48,7 +48,7 @@ def test_an_evaluation_under_a_policy_is_a_run_of_its_own_and_replays(
 
 
 @pytest.mark.sandbox
-def test_a_person_is_told_of_a_refusal(
+def test_a_human_sees_a_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"

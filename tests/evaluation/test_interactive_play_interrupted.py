@@ -1,4 +1,4 @@
-"""What cuts an episode short that a person plays: a model that fails, a limit, Ctrl-C."""
+"""Interactive play that a failing model, a limit or Ctrl-C interrupts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from intercode.core.types import AgentOutput, Dataset
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.play.interactive_episode import InteractiveEpisode, Interrupted
 from intercode.evaluation.play.player import Player, play_task
-from support.guided import GO, RUN, STOP, TASKS, Failing, Scripted, act
+from support.players import GO, RUN, STOP, TASKS, FailingAgent, ScriptedPlayer, act
 
 pytestmark = pytest.mark.sandbox
 
@@ -23,34 +23,34 @@ def env() -> Iterator[InterCodeEnv]:
         yield made
 
 
-def test_a_model_that_fails_leaves_the_person_in_the_lead(env: InterCodeEnv) -> None:
-    agent = Failing("a=1", "a=2", "a=3")
-    person = Scripted(RUN, act("echo $a five"), STOP)
-    t = play_task(env, 0, person, agent)
-    assert person.notes == ["the agent failed: the endpoint is down"]
+def test_the_human_leads_after_a_model_fails(env: InterCodeEnv) -> None:
+    agent = FailingAgent("a=1", "a=2", "a=3")
+    human = ScriptedPlayer(RUN, act("echo $a five"), STOP)
+    t = play_task(env, 0, human, agent)
+    assert human.notes == ["the agent failed: the endpoint is down"]
     assert t.steps[-1].observation == "1 five\n"
 
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_limits_end_an_unwatched_episode_or_the_session(env: InterCodeEnv, whole: bool) -> None:
-    agent = Failing("a=1", "a=2")
+    agent = FailingAgent("a=1", "a=2")
     agent.error = BudgetError("no money is left", run_limit=whole)
     if whole:
         with pytest.raises(BudgetError):
-            play_task(env, 0, Scripted(RUN), agent)
+            play_task(env, 0, ScriptedPlayer(RUN), agent)
     else:
-        assert play_task(env, 0, Scripted(RUN), agent).end == "budget"
-        person = Scripted(GO, act("echo five"), act("submit"))
-        assert play_task(env, 0, person, agent).end == "submitted"
+        assert play_task(env, 0, ScriptedPlayer(RUN), agent).end == "budget"
+        human = ScriptedPlayer(GO, act("echo five"), act("submit"))
+        assert play_task(env, 0, human, agent).end == "submitted"
 
 
 # ------------------------------------------------------------- Ctrl-C
 def test_ctrl_c_while_the_agent_thinks_leaves_it_as_it_was(env: InterCodeEnv) -> None:
-    agent = Failing("a=1", "a=2", "a=3")
+    agent = FailingAgent("a=1", "a=2", "a=3")
     agent.error = KeyboardInterrupt()
-    person = Scripted(RUN, act("true"), STOP)
-    t = play_task(env, 0, person, agent)
-    assert person.interrupts == 1 and t.turns == 2
+    human = ScriptedPlayer(RUN, act("true"), STOP)
+    t = play_task(env, 0, human, agent)
+    assert human.interrupts == 1 and t.turns == 2
     assert agent.left == ["a=2", "a=3"]
 
 
@@ -67,9 +67,9 @@ def test_ctrl_c_while_an_action_runs_takes_its_turn_back(
         return result
 
     monkeypatch.setattr(env, "_execute", interrupted)
-    person = Scripted(act("x=1"), act("x=2; touch /junk"), act("echo $x; ls /junk"), STOP)
-    t = play_task(env, 0, person)
-    assert person.interrupts == 1
+    human = ScriptedPlayer(act("x=1"), act("x=2; touch /junk"), act("echo $x; ls /junk"), STOP)
+    t = play_task(env, 0, human)
+    assert human.interrupts == 1
     assert [s.action for s in t.steps] == ["x=1", "echo $x; ls /junk"]
     assert t.steps[-1].observation.startswith("1\nls: ")
     env.reset(options={"task": 0})
@@ -80,7 +80,7 @@ def test_ctrl_c_while_an_action_runs_takes_its_turn_back(
 
 
 def test_without_a_terminal_ctrl_c_ends_it(env: InterCodeEnv) -> None:
-    agent = Failing("a=1", "a=2")
+    agent = FailingAgent("a=1", "a=2")
     agent.error = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         play_task(env, 0, Player(), agent)

@@ -79,7 +79,7 @@ def test_other_languages_are_typed_as_a_shell_is() -> None:
 
 
 @pytest.mark.sandbox
-def test_a_person_plays_python(
+def test_a_human_plays_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed = (

@@ -15,7 +15,7 @@ def log(recorded_dir: Path) -> str:
     return str(recorded_dir / "bash" / "ic_bash_multiturn_gpt-4_10_turns_fs_2.json")
 
 
-def test_an_export_says_how_many_records_and_what_is_left_out(
+def test_an_export_prints_its_records_and_what_is_left_out(
     log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "a.jsonl"
@@ -24,7 +24,7 @@ def test_an_export_says_how_many_records_and_what_is_left_out(
     assert len(out.read_text().splitlines()) == 53
 
 
-def test_mistakes_are_told_in_one_line(
+def test_mistakes_are_reported_in_one_line(
     log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "a")

@@ -1,4 +1,4 @@
-"""When what a person has typed is a whole program."""
+"""When the lines typed so far are a complete program."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_python_is_indented_and_ended_by_an_empty_line(keys: PipeInput) -> None:
 
 
 @pytest.mark.slow
-def test_history_is_kept_for_each_environment_without_words(keys: PipeInput) -> None:
+def test_the_history_of_each_environment_has_no_commands(keys: PipeInput) -> None:
     for text in ("ls -l", "score", "undo 2", "pwd"):
         typed(keys, text + ENTER)
     typed(keys, f"SELECT 1{ENTER}", "sql")

@@ -52,7 +52,8 @@ def test_a_reward_of_ones_own_travels_and_keeps_its_name(tmp_path: Path) -> None
     file = tmp_path / "mine" / "rewards.py"
     file.parent.mkdir()
     file.write_text(
-        "from intercode.core.types import Score\n\ndef half(task, agent, gold):\n    return Score(0.5)\n"
+        "from intercode.core.types import Score\n\n"
+        "def half(task, agent, gold):\n    return Score(0.5)\n"
     )
     reward = f"{file}:half"
     with intercode.make("bash", reward=reward) as env:

@@ -1,4 +1,4 @@
-"""A person plays, alone or beside an agent: who acted, what the agent is told, the way back."""
+"""Interactive play: actors, what the agent is told, and undo."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from intercode.evaluation.play.player import Choice, Leader, Player, play_task
 from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
 from support.boxes import SLEEPS
-from support.guided import (
+from support.players import (
     BACK,
     GO,
     RUN,
@@ -25,8 +25,8 @@ from support.guided import (
     TAKE,
     TASKS,
     UNDO,
-    Deaf,
-    Scripted,
+    ScriptedPlayer,
+    UnawareAgent,
     act,
     fenced,
     react,
@@ -42,19 +42,19 @@ def env() -> Iterator[InterCodeEnv]:
         yield made
 
 
-# ------------------------------------------------------------- a person alone
-def test_a_person_plays_and_each_turn_says_so(env: InterCodeEnv) -> None:
-    t = play_task(env, 0, Scripted(act("echo five"), act("submit")))
+# ------------------------------------------------------------- a human alone
+def test_a_human_plays_and_each_turn_names_the_actor(env: InterCodeEnv) -> None:
+    t = play_task(env, 0, ScriptedPlayer(act("echo five"), act("submit")))
     assert [(s.actor, s.action) for s in t.steps] == [("human", "echo five"), ("human", "submit")]
     assert t.success and t.end == "submitted" and t.run == {}
 
 
 def test_undo_goes_back_several_turns_and_is_noted(env: InterCodeEnv) -> None:
-    person = Scripted(
+    human = ScriptedPlayer(
         act("cd /tmp; x=1"), act("cd /; x=2; touch /junk"), act("x=3"), Choice("undo", count=2),
         act('echo "$x in $PWD"; ls /junk'), STOP,
     )  # fmt: skip
-    t = play_task(env, 0, person)
+    t = play_task(env, 0, human)
     assert [s.action for s in t.steps] == ["cd /tmp; x=1", 'echo "$x in $PWD"; ls /junk']
     assert t.steps[1].observation.startswith("1 in /tmp\n") and not t.steps[1].valid
     assert [(u["turn"], u["action"]) for u in t.run["undone"]] == [
@@ -63,19 +63,19 @@ def test_undo_goes_back_several_turns_and_is_noted(env: InterCodeEnv) -> None:
     assert t.end == "agent_stopped" and t.reward < 1
 
 
-def test_what_cannot_be_undone_is_said(env: InterCodeEnv) -> None:
-    person = Scripted(UNDO, act("sleep 60 &"), act(SLEEPS), UNDO, STOP)
-    play_task(env, 0, person)
-    assert person.notes[0] == "cannot take that back: nothing to take back"
-    assert person.notes[1] == f"taken back: {SLEEPS}"
+def test_the_limits_of_undo_are_noted(env: InterCodeEnv) -> None:
+    human = ScriptedPlayer(UNDO, act("sleep 60 &"), act(SLEEPS), UNDO, STOP)
+    play_task(env, 0, human)
+    assert human.notes[0] == "cannot take that back: nothing to take back"
+    assert human.notes[1] == f"taken back: {SLEEPS}"
     message = "these processes were running and could not be restored: sleep"
-    assert person.notes[2].startswith(message)
+    assert human.notes[2].startswith(message)
 
 
 def test_only_so_many_turns_can_be_undone(env: InterCodeEnv) -> None:
-    person = Scripted(act("a=1"), act("a=2"), UNDO, UNDO, act("echo $a"), STOP)
-    t = play_task(env, 0, person, undo_levels=1)
-    assert person.notes[1].endswith("only the last 1 turns can be taken back")
+    human = ScriptedPlayer(act("a=1"), act("a=2"), UNDO, UNDO, act("echo $a"), STOP)
+    t = play_task(env, 0, human, undo_levels=1)
+    assert human.notes[1].endswith("only the last 1 turns can be taken back")
     assert t.steps[-1].observation == "1\n"
 
 
@@ -83,28 +83,28 @@ def test_threads_of_python_forbid_an_undo_and_say_so() -> None:
     task = Task("p/f", "Define f, which gives 1.", data={"tests": ["assert f() == 1"]})
     thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
     with intercode.make("python", dataset=Dataset("p", "python", (task,))) as env:
-        person = Scripted(act(thread), act("f = lambda: 1"), UNDO, act("submit"))
-        t = play_task(env, 0, person)
-    (note,) = person.notes
+        human = ScriptedPlayer(act(thread), act("f = lambda: 1"), UNDO, act("submit"))
+        t = play_task(env, 0, human)
+    (note,) = human.notes
     assert note.startswith("cannot take that back: no snapshot of the interpreter is possible")
     assert t.success
 
 
-def test_the_score_may_be_looked_at_which_is_noted(env: InterCodeEnv) -> None:
-    class Looks(Scripted):
+def test_requested_scores_are_counted(env: InterCodeEnv) -> None:
+    class ScoreRequester(ScriptedPlayer):
         def choose(
-            self, sitting: InteractiveEpisode, proposal: AgentOutput | None, leads: Leader
+            self, sitting: InteractiveEpisode, proposal: AgentOutput | None, leader: Leader
         ) -> Choice:
             self.score = sitting.score().value
-            return super().choose(sitting, proposal, leads)
+            return super().choose(sitting, proposal, leader)
 
-    person = Looks(act("echo five"), act("submit"))
-    t = play_task(env, 0, person)
-    assert person.score == 1 and t.run == {"scores_seen": 2}
+    human = ScoreRequester(act("echo five"), act("submit"))
+    t = play_task(env, 0, human)
+    assert human.score == 1 and t.run == {"scores_seen": 2}
 
 
 def test_turn_limits_hold(env: InterCodeEnv) -> None:
-    t = play_task(env, 0, Scripted(act("true"), act("echo five")), max_turns=2)
+    t = play_task(env, 0, ScriptedPlayer(act("true"), act("echo five")), max_turns=2)
     assert (t.end, t.turns, t.success) == ("turn_limit", 2, True)
 
 
@@ -115,9 +115,9 @@ def test_an_episode_that_was_left_is_gone_on_with(env: InterCodeEnv) -> None:
             sitting.take_turn(AgentOutput(action, actor="human"))
         sitting.undo()
         left = sitting.draft()
-    person = Scripted(act("echo $x $PWD"), UNDO, UNDO, act("echo five"), act("submit"))
-    t = play_task(env, 0, person, unfinished=left)
-    assert person.seen[0] == "7 /tmp\n"
+    human = ScriptedPlayer(act("echo $x $PWD"), UNDO, UNDO, act("echo five"), act("submit"))
+    t = play_task(env, 0, human, unfinished=left)
+    assert human.seen[0] == "7 /tmp\n"
     assert [s.action for s in t.steps] == ["cd /tmp", "echo five", "submit"] and t.success
     assert [u["action"] for u in t.run["undone"]] == ["true", "echo $x $PWD", "x=7"]
 
@@ -126,7 +126,7 @@ def test_an_episode_that_was_left_is_gone_on_with(env: InterCodeEnv) -> None:
 def test_an_agent_that_is_let_act_plays_as_it_does_alone(env: InterCodeEnv) -> None:
     script = ("echo one", "echo five")
     alone = rollout(react(*script), env, 0)
-    watched = play_task(env, 0, Scripted(GO, GO), react(*script))
+    watched = play_task(env, 0, ScriptedPlayer(GO, GO), react(*script))
     unseen = play_task(env, 0, Player(), react(*script))
     for t in (watched, unseen):
         assert (t.end, t.success) == (alone.end, alone.success) == ("solved", True)
@@ -135,14 +135,14 @@ def test_an_agent_that_is_let_act_plays_as_it_does_alone(env: InterCodeEnv) -> N
         assert {s.actor for s in t.steps} == {"agent"}
 
 
-def test_a_person_acts_in_its_place_and_the_agent_is_told(env: InterCodeEnv) -> None:
+def test_a_human_replaces_an_action_and_the_agent_is_told_of_it(env: InterCodeEnv) -> None:
     agent = react("echo one", "echo two", "echo five")
-    person = Scripted(GO, act("echo mine"), GO)
-    t = play_task(env, 0, person, agent)
+    human = ScriptedPlayer(GO, act("echo mine"), GO)
+    t = play_task(env, 0, human, agent)
     assert [(s.actor, s.action) for s in t.steps] == [
         ("agent", "echo one"), ("human", "echo mine"), ("agent", "echo five"),
     ]  # fmt: skip
-    assert person.offered == [("echo one", "agent"), ("echo two", "agent"), ("echo five", "agent")]
+    assert human.offered == [("echo one", "agent"), ("echo two", "agent"), ("echo five", "agent")]
     replaced = t.steps[1]
     assert "echo two" in replaced.message and replaced.usage.requests == 1  # it was asked and paid
     assert "spent" not in t.run  # every answer stands in a step
@@ -153,21 +153,21 @@ def test_a_person_acts_in_its_place_and_the_agent_is_told(env: InterCodeEnv) -> 
     assert t.end == "solved"
 
 
-def test_a_person_takes_over_and_hands_back(env: InterCodeEnv) -> None:
+def test_a_human_takes_over_and_hands_back(env: InterCodeEnv) -> None:
     agent = react("echo one", "echo five", "never asked")
-    person = Scripted(GO, TAKE, act("cd /tmp"), act("pwd"), BACK, STOP)
-    t = play_task(env, 0, person, agent)
+    human = ScriptedPlayer(GO, TAKE, act("cd /tmp"), act("pwd"), BACK, STOP)
+    t = play_task(env, 0, human, agent)
     assert [s.actor for s in t.steps] == ["agent", "human", "human"]
-    assert [leads for _, leads in person.offered] == [
+    assert [leader for _, leader in human.offered] == [
         "agent", "agent", "human", "human", "human", "agent",
     ]  # fmt: skip
-    assert person.offered[-1][0] == "never asked"  # the second answer gave way to the person's turn
+    assert human.offered[-1][0] == "never asked"  # the second answer gave way to the human's turn
     talk = " ".join(content for _, content in single_turn_talk(agent))
     assert talk.index("cd /tmp") < talk.index("pwd") and talk.count("five") == 2
 
 
-def test_what_came_of_its_own_turn_is_told_before_the_persons(env: InterCodeEnv) -> None:
-    """The agent failed when it was to hear of its own turn, and the person took the next one."""
+def test_the_agent_sees_its_own_feedback_before_the_humans_turn(env: InterCodeEnv) -> None:
+    """The agent failed when it was to hear of its own turn, and the human took the next turn."""
     failures = [ModelUnavailableError("the endpoint is down")]
 
     def answer(messages: Sequence[object]) -> str:
@@ -177,25 +177,25 @@ def test_what_came_of_its_own_turn_is_told_before_the_persons(env: InterCodeEnv)
         return fenced("echo one", "echo five")[answers]
 
     agent = open_agent("try-again", model=ScriptedModel(answer))  # type: ignore[arg-type]
-    t = play_task(env, 0, Scripted(GO, act("echo mine"), BACK, GO), agent)
+    t = play_task(env, 0, ScriptedPlayer(GO, act("echo mine"), BACK, GO), agent)
     assert [s.actor for s in t.steps] == ["agent", "human", "agent"] and t.success
     said = "\n".join(str(m["content"]) for s in t.steps for m in s.messages)
     assert said.index("echo one") < said.index("\none\n") < said.index("echo mine")
 
 
 def test_an_agent_that_cannot_watch_is_started_with_what_was_done(env: InterCodeEnv) -> None:
-    agent = Deaf("echo a", "echo b")
-    t = play_task(env, 0, Scripted(GO, act("echo mine"), GO, STOP), agent)
+    agent = UnawareAgent("echo a", "echo b")
+    t = play_task(env, 0, ScriptedPlayer(GO, act("echo mine"), GO, STOP), agent)
     assert [s.action for s in t.steps] == ["echo a", "echo mine", "echo a"]
     first, again = agent.briefs
     assert first.notes == "" and again.notes == "Done so far:\n$ echo a\na\n$ echo mine\nmine"
 
 
 def test_it_runs_to_the_end_unasked(env: InterCodeEnv) -> None:
-    person = Scripted(GO, RUN)
-    t = play_task(env, 0, person, Deaf("a=1", "a=2", "echo $a", "submit"))
-    assert t.end == "submitted" and len(person.offered) == 2 and person.seen[-1] == "2\n"
-    assert play_task(env, 0, Scripted(RUN), Deaf("echo five")).end == "agent_stopped"
+    human = ScriptedPlayer(GO, RUN)
+    t = play_task(env, 0, human, UnawareAgent("a=1", "a=2", "echo $a", "submit"))
+    assert t.end == "submitted" and len(human.offered) == 2 and human.seen[-1] == "2\n"
+    assert play_task(env, 0, ScriptedPlayer(RUN), UnawareAgent("echo five")).end == "agent_stopped"
 
 
 def test_an_undo_brings_back_the_agent_and_what_it_proposed(env: InterCodeEnv) -> None:
@@ -208,9 +208,9 @@ def test_an_undo_brings_back_the_agent_and_what_it_proposed(env: InterCodeEnv) -
         ]
 
     agent = open_agent("try-again", model=ScriptedModel(answer))  # type: ignore[arg-type]
-    person = Scripted(GO, GO, Choice("undo", count=2), GO, act("echo mine"), GO)
-    t = play_task(env, 0, person, agent)
-    assert [o for o, _ in person.offered] == [
+    human = ScriptedPlayer(GO, GO, Choice("undo", count=2), GO, act("echo mine"), GO)
+    t = play_task(env, 0, human, agent)
+    assert [o for o, _ in human.offered] == [
         "echo one", "echo two", "echo five", "echo one", "echo two", "echo five",
     ]  # fmt: skip
     assert [(s.actor, s.action) for s in t.steps] == [
@@ -223,12 +223,12 @@ def test_an_undo_brings_back_the_agent_and_what_it_proposed(env: InterCodeEnv) -
     assert t.usage.requests == 3 and t.run["spent"]["requests"] == 5
 
 
-def test_when_the_agent_has_stopped_the_person_goes_on(env: InterCodeEnv) -> None:
-    person = Scripted(GO, act("echo five"), act("submit"))
-    t = play_task(env, 0, person, Deaf("true"))
-    assert person.notes == ["the agent has stopped"] and t.success
-    assert person.offered[1] == (None, "human")
-    assert play_task(env, 0, Scripted(GO, STOP), Deaf("true")).end == "agent_stopped"
+def test_the_human_continues_when_the_agent_has_stopped(env: InterCodeEnv) -> None:
+    human = ScriptedPlayer(GO, act("echo five"), act("submit"))
+    t = play_task(env, 0, human, UnawareAgent("true"))
+    assert human.notes == ["the agent has stopped"] and t.success
+    assert human.offered[1] == (None, "human")
+    assert play_task(env, 0, ScriptedPlayer(GO, STOP), UnawareAgent("true")).end == "agent_stopped"
 
 
 def test_nothing_to_undo_is_an_error_of_order(env: InterCodeEnv) -> None:
@@ -256,6 +256,6 @@ def test_an_agents_memory_is_a_copy_that_serves_again(env: InterCodeEnv) -> None
 
 
 def test_what_cannot_be_copied_has_no_memory() -> None:
-    agent = Deaf()
+    agent = UnawareAgent()
     agent.lock = __import__("threading").Lock()  # type: ignore[attr-defined]
     assert snapshot_agent(agent) is None

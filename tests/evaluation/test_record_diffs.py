@@ -26,7 +26,7 @@ def dataset(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_run_keeps_them_where_asked_and_goes_on_as_the_same_run(
+def test_diffs_are_recorded_on_request_and_do_not_change_the_run(
     dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain = ["eval", dataset, "--agent", "gold", "--out", str(tmp_path / "run")]

@@ -113,6 +113,6 @@ def test_what_does_not_arrive_whole_is_refused(
     assert list((cache_root() / "layers").glob("*.half")) == []
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=r"absent cannot be sent to a node"):
         send_artifact(Artifact("e" * 32, tmp_path / "absent", "tree"), lambda _: None)

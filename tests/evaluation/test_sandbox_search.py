@@ -127,7 +127,7 @@ def test_a_reward_that_gives_no_score_is_a_fault(reward: Any, says: str) -> None
     assert [f.kind for f in report.faults] == ["fails"] and says in report.faults[0].detail
 
 
-def test_what_is_looked_for() -> None:
+def test_the_secrets_of_a_task() -> None:
     long = "x = 1\nprint('a line of some length')"
     texts = {s.kind: s.lines for s in task_secrets(Task("t", "q", long, flag="abcdef", probe="ls"))}
     assert texts["a gold"] == (b"print('a line of some length')",)
@@ -155,7 +155,7 @@ def test_the_authors_tasks_hide_what_they_should(
     assert searched.sandboxes and searched.texts > 20
 
 
-def test_an_image_without_grep_is_told(tmp_path: Path) -> None:
+def test_an_image_without_grep_is_a_note(tmp_path: Path) -> None:
     bash = Path(str(shutil.which("bash"))).resolve()
     told = subprocess.run(["ldd", str(bash)], capture_output=True, text=True, check=True).stdout
     libraries = [word for word in told.split() if word.startswith("/")]
