@@ -1,7 +1,7 @@
 """Measures how much of an endpoint's rate concurrent episodes use, and the overhead of a turn.
 
     python benchmarks/bench_endpoint.py [--episodes 200] [--rounds 3] [--turns 10] [--latency 1]
-        [--agent react] [--dataset starter] [--reuse] [--endpoint-only]
+        [--agent react] [--dataset starter] [--recycle] [--endpoint-only]
 
 Plays the starter suite as `intercode eval --parallel 200` does, against an endpoint in a process of
 its own that answers every request after 1 s, however many there are, and submits after half as many
@@ -94,7 +94,7 @@ def play(url: str, asked: argparse.Namespace) -> None:
             "dataset": asked.dataset, "agent": asked.agent, "model": "bench", "base_url": url,
             "parallel": asked.episodes, "max_turns": 2 * asked.turns, "out": Path(folder) / "run",
             "epochs": -(-asked.episodes * asked.rounds // len(datasets.load(asked.dataset))),
-            "env_options": {"reuse": True} if asked.reuse else {},
+            "env_options": {"recycle": True} if asked.recycle else {},
         }  # fmt: skip
         evaluate(make_config(settings), quiet=True)
 
@@ -166,7 +166,7 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=1.0)
     parser.add_argument("--agent", default="react")
     parser.add_argument("--dataset", default="starter", help="or starter:sql, which costs less")
-    parser.add_argument("--reuse", action="store_true", help="renew boxes in place")
+    parser.add_argument("--recycle", action="store_true", help="recycle sandboxes")
     parser.add_argument("--endpoint-only", action="store_true")
     parser.add_argument("--serve", type=float, help=argparse.SUPPRESS)
     asked = parser.parse_args()

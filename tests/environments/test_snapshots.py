@@ -88,7 +88,7 @@ def test_the_shell_is_restored_and_omitted_jobs_are_named() -> None:
         env.step("export E=e; alias l='echo aliased'; shopt -s expand_aliases; sleep 600 &")
         env.step(SLEEPS)
         with env.snapshot() as snapshot:
-            assert [name.split()[0] for name in snapshot.omitted_processes] == ["sleep"]
+            assert [name.split()[0] for name in snapshot.omitted] == ["sleep"]
             env.step("x=2; unset -f f")
             env.restore(snapshot)
         assert (

@@ -49,7 +49,7 @@ def test_openenvs_own_client_plays_episodes(served: tuple[str, str]) -> None:
         assert begun.observation["text"].strip() and not begun.done
         task_seed = client.state()["task_metadata"]["task_seed"]
         shown = str(begun.observation) + str(client.step({"code": "1"}).observation)
-        assert task.id not in shown and "drawn_from" not in shown and "tags" not in shown
+        assert task.id not in shown and "task_seed" not in shown and "tags" not in shown
         with intercode.make(environment) as env:
             env.reset(seed=task_seed if task_seed is not None else 1, options={"task": task.id})
             solution, answers = env.task.solution or "", env.expects_answer

@@ -40,7 +40,7 @@ _SNAPSHOT_KEYS = {
     "drawn_from": "task_seed",
     "last": "last_result",
     "potential": "previous_score",
-    "left_behind": "omitted_processes",
+    "left_behind": "omitted",
 }
 _RESULT_KEYS = {"cut": "omitted_bytes"}
 

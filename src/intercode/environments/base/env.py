@@ -242,13 +242,13 @@ class InterCodeEnv(gym.Env[str, str]):
         Raises EnvironmentStateError if no episode is running.
         """
         self._require_running("snapshot")
-        captured, omitted_processes, release = self._capture()
+        captured, omitted, release = self._capture()
         return Snapshot(
             index=self.index, task=self.task, task_seed=self.task_seed, turns=self._turns,
             last_result=self._last_result, transcript=tuple(self._transcript),
             random_state=self.np_random.bit_generator.state,
             previous_score=self._reward_shaper.previous_score, captured=captured,
-            omitted_processes=omitted_processes, release=release,
+            omitted=omitted, release=release,
         )  # fmt: skip
 
     def restore(self, snapshot: Snapshot, *, consume: bool = False) -> None:

@@ -279,6 +279,6 @@ class SandboxedEnv(InterCodeEnv):
             index=index, task=task, task_seed=task_seed, turns=values["turns"],
             last_result=values["last_result"], transcript=tuple(values["transcript"]),
             random_state=values["random_state"], previous_score=values["previous_score"],
-            captured=captured, omitted_processes=tuple(values["omitted_processes"]),
+            captured=captured, omitted=tuple(values["omitted"]),
             release=lambda: None,
         )  # fmt: skip

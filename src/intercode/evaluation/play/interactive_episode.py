@@ -96,7 +96,7 @@ class InteractiveEpisode:
         note = {"turn": number + 1, "actor": step.actor, "action": step.action}
         self.undone.append(note)
         self.last_score = self._latest = None
-        return step, snapshot.omitted_processes
+        return step, snapshot.omitted
 
     def score(self) -> Score:
         """Return the score of the current state, and count the request."""

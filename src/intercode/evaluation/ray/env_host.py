@@ -112,7 +112,7 @@ class EnvHost:
         env = self._running_env(episode)
         with self._discard_on_failure(episode):
             snapshot = self._snapshots[name] = env.snapshot()
-        return snapshot.omitted_processes
+        return snapshot.omitted
 
     def restore(self, episode: str, name: str) -> EpisodeStart:
         """Restore a snapshot, in the environment of an episode."""

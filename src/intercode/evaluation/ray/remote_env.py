@@ -22,8 +22,8 @@ from intercode.evaluation.ray.host_manager import HostHandle, HostManager
 class RemoteSnapshot:
     """A snapshot of an episode, which stays on its node. Close it when it is no longer needed."""
 
-    def __init__(self, host: HostHandle, name: str, omitted_processes: tuple[str, ...]) -> None:
-        self.host, self.name, self.omitted_processes = host, name, omitted_processes
+    def __init__(self, host: HostHandle, name: str, omitted: tuple[str, ...]) -> None:
+        self.host, self.name, self.omitted = host, name, omitted
 
     def close(self) -> None:
         """Delete the snapshot on the node. May be called again."""

@@ -14,9 +14,9 @@ from intercode.core.types import ExecResult, Task
 class Snapshot:
     """The state that ``InterCodeEnv.snapshot`` saves. Close it when it is no longer needed.
 
-    It holds files, working directory, variables, functions and options. ``omitted_processes`` names
-    what it cannot hold: processes in the background. ``captured`` belongs to the environment's
-    subclass, and ``release`` frees it.
+    It holds files, working directory, variables, functions and options. ``omitted`` names what it
+    cannot hold: background processes, or temporary tables of SQL. ``captured`` belongs to the
+    environment's subclass, and ``release`` frees it.
     """
 
     index: int
@@ -28,7 +28,7 @@ class Snapshot:
     random_state: Mapping[str, Any]
     previous_score: float
     captured: Any
-    omitted_processes: tuple[str, ...]
+    omitted: tuple[str, ...]
     release: Callable[[], None]
 
     def close(self) -> None:

@@ -92,7 +92,7 @@ def write_snapshot(
         "transcript": snapshot.transcript,
         "random_state": snapshot.random_state,
         "previous_score": snapshot.previous_score,
-        "omitted_processes": snapshot.omitted_processes,
+        "omitted": snapshot.omitted,
         "kind": "python" if isinstance(state, PythonState) else "shell",
         "state": to_jsonable(state),
     }
