@@ -11,8 +11,7 @@ import pytest
 from intercode.core.errors import ConfigError, DataError, UsageError
 from intercode.core.types import Image, LayerSpec
 from intercode.sandbox.images import resolve_layer
-from intercode.sandbox.images.recipes import mmdebstrap as builder
-from intercode.sandbox.images.recipes import packaged
+from intercode.sandbox.images.recipes import mmdebstrap, packaged
 
 
 def test_the_recipe_is_pinned() -> None:
@@ -35,7 +34,7 @@ def test_the_dockerfile_has_the_same_packages_and_links() -> None:
 
 
 def test_links_are_made_before_the_image_is_cleaned(tmp_path: Path) -> None:
-    argv = builder.mmdebstrap_command(
+    argv = mmdebstrap.mmdebstrap_command(
         "mmdebstrap", packaged.load_recipe("ctf"), tmp_path / "out", None, dated=False
     )
     (link,) = (a for a in argv if "ln -s" in a)

@@ -142,7 +142,10 @@ def _member(path: Path, name: str) -> bytes:
 
 def test_the_image_for_this_machine_is_taken(tmp_path: Path, cache: Path, saved: Saved) -> None:
     blobs: dict[str, bytes] = {}
-    mine, other_platform = saved.manifest(blobs), Saved([SECOND], overrides={"architecture": "s390x"})
+    mine, other_platform = (
+        saved.manifest(blobs),
+        Saved([SECOND], overrides={"architecture": "s390x"}),
+    )
     other = other_platform.manifest(blobs)
     machine = json.loads(saved.config)["architecture"]
     listed = [

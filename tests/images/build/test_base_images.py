@@ -108,7 +108,7 @@ def test_paths_are_of_the_context_or_the_users(tmp_path: Path) -> None:
         out, "dir:/", "tar:out.tar", f"dir:{context}/../out", f"dir:{context}/link", "tar:~/x.tar",
         f"docker-archive:{context}/link:tag", f"recipe:{tmp_path}/r.toml", f"dockerfile:{tmp_path}",
     ):  # fmt: skip
-        with pytest.raises(UsageError, match=r"lies outside of .*context; if you trust it, say"):
+        with pytest.raises(UsageError, match=r"is outside of .*context; if you trust it, say"):
             bases.resolve_base(name)
 
 

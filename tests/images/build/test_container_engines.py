@@ -186,5 +186,5 @@ def test_what_does_not_build(engine: Engine, context: Path, tmp_path: Path) -> N
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no"):
+    with pytest.raises(UsageError, match="does not exist"):
         build_with_engine(tmp_path / "Dockerfile", tmp_path)

@@ -99,7 +99,7 @@ def test_the_error_of_a_failed_setup_has_its_output(folder: Path) -> None:
     with pytest.raises(DataError, match=r"recipe\.toml: setup failed \(3\): about to fail"):
         resolve_or_build(f"recipe:{folder}")
     (folder / "setup.sh").write_text("touch /usr/x\nexit 1\n")
-    with pytest.raises(DataError, match="shows this machine's own programs, read-only"):
+    with pytest.raises(DataError, match="has this machine's own programs, read-only"):
         resolve_or_build(f"recipe:{folder}")
 
 
@@ -116,11 +116,11 @@ def test_a_setup_has_its_time(folder: Path) -> None:
         ('bas = "host"', "unknown key of a recipe 'bas'; did you mean 'base'"),
         ("", "there is no base"),
         ("base = 1", "base = 1 is not of type str"),
-        ('base = "host"\npackages = ["git"]', "packages go with a release of Debian"),
+        ('base = "host"\npackages = ["git"]', "packages needs a release of Debian"),
         ('base = "bookworm"\npackages = ["--x"]', "not a list of names"),
         ('base = "host"\nworkdir = "work"', "with a / in front"),
         ('base = "host"\nnetwork = "all"', "neither"),
-        ('base = "host"\ntimeout = 0', "no time"),
+        ('base = "host"\ntimeout = 0', "not a time"),
         ('base = "host"\n[env]\nA = 1', r"\[env\] A = 1 is not a text"),
         ('base = "host"\n[env]\n"A=B" = "c"', "'A=B' = 'c' cannot be a variable"),
         ('base = "host"\n[env]\n"" = "c"', "'' = 'c' cannot be a variable"),
@@ -148,8 +148,8 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such script"):
         resolve_or_build(f"recipe:{recipe}")
     recipe.write_text(f'base = "recipe:{recipe}"\n')
-    with pytest.raises(UsageError, match="is built on itself"):
+    with pytest.raises(UsageError, match="uses itself as a base"):
         resolve_or_build(f"recipe:{recipe}")
     recipe.write_text('base = "host"\n[files]\n"/usr/share/x" = "recipe.toml"\n')
-    with pytest.raises(DataError, match="shows the machine's own /usr"):
+    with pytest.raises(DataError, match="/usr is this machine's own"):
         resolve_or_build(f"recipe:{recipe}")

@@ -159,16 +159,16 @@ def test_copies_go_through_links_and_leave_directories_as_they_are(context: Path
         ("COPY ../x /a", "leads out of the context"),
         ("COPY files/x a.tgz /a", "2 files to /a: write /a/"),
         ("COPY /a", "write COPY SOURCE"),
-        ("COPY outside /a", "there is no such file|leads to nothing"),
-        ("ADD https://example.invalid/x /a", "fetch an address with RUN"),
-        ("COPY --parents files/x /a", "COPY --parents is not known here"),
+        ("COPY outside /a", "there is no such file|target of the link is missing"),
+        ("ADD https://example.invalid/x /a", "URLs are not supported"),
+        ("COPY --parents files/x /a", "COPY --parents is not supported"),
         ("COPY --chmod=rw files/x /a", "octal"),
-        ("RUN --mount=type=secret,id=a true", "--mount=type=secret,id=a is not known here"),
+        ("RUN --mount=type=secret,id=a true", "--mount=type=secret,id=a is not supported"),
         ("RUN echo gone wrong; exit 7", r"failed \(7\): gone wrong"),
         ("RUN []", "there is no program"),
         ("ONBUILD RUN true", "ONBUILD"),
-        ("COPY [z-a] /a", "'\\[z-a\\]' is not a pattern"),
-        ("COPY files/x /usr/lib/x", "the machine's own /usr"),
+        ("COPY [z-a] /a", "'\\[z-a\\]' is not a valid pattern"),
+        ("COPY files/x /usr/lib/x", "/usr is this machine's own"),
         ("COPY files/x /etc", "^"),
         ("SHELL bash -c", "write a list"),
     ],
@@ -185,7 +185,7 @@ def test_what_cannot_be_names_the_line(context: Path, text: str, why: str) -> No
 def test_a_file_that_is_not_there_or_builds_on_itself(context: Path) -> None:
     with pytest.raises(UsageError, match="name a directory with a Dockerfile"):
         resolve_or_build(f"dockerfile:{context}/none")
-    with pytest.raises(UsageError, match="built on itself"):
+    with pytest.raises(UsageError, match="uses itself as a base"):
         build(context, f"FROM dockerfile:{context}/Dockerfile\n")
 
 
@@ -198,7 +198,9 @@ def test_an_unknown_stage_is_an_error_with_the_nearest_name(context: Path) -> No
 
     text = "FROM host AS builder\nFROM host\nCOPY --from=bilder /a /b\n"
     (context / "Dockerfile").write_text(text)
-    why = r"Dockerfile:3: no stage above is called 'bilder'; did you mean 'builder'\? .*COPY --from"
+    why = (
+        r"Dockerfile:3: no earlier stage is called 'bilder'; did you mean 'builder'\? .*COPY --from"
+    )
     with pytest.raises(UsageError, match=why):
         dockerfile.build_dockerfile(context, BaseImageResolver(only_host), lambda _: None)
 
@@ -207,9 +209,9 @@ def test_no_detour_leads_to_files_of_this_machine(context: Path) -> None:
     """A recipe in the context must not refer to a base outside it."""
     (context / "r.toml").write_text(f'base = "dir:{context.parent}"\n')
     for name in (f"dir:{context.parent}", f"recipe:{context}/r.toml"):
-        with pytest.raises(UsageError, match="lies outside of"):
+        with pytest.raises(UsageError, match="is outside of"):
             build(context, f"FROM {name}\n")
-    with pytest.raises(DataError, match="'\\[z-a\\]' is not a pattern"):
+    with pytest.raises(DataError, match="'\\[z-a\\]' is not a valid pattern"):
         (context / ".dockerignore").write_text("[z-a]\n")
         build(context, "FROM host\n")
 

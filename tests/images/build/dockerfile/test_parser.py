@@ -62,8 +62,8 @@ def test_the_escape_sign_may_be_another() -> None:
     ("text", "why"),
     [
         ("FORM debian\n", "Dockerfile:1: .*did you mean 'FROM'"),
-        ("FROM a\nRUN\n", "Dockerfile:2: RUN says nothing"),
-        ("FROM a\nRUN <<E\nx\n", "Dockerfile:2: the here-document E has no end"),
+        ("FROM a\nRUN\n", "Dockerfile:2: RUN needs an argument"),
+        ("FROM a\nRUN <<E\nx\n", "Dockerfile:2: the here-document E is not terminated"),
         ("# only this\n", "no instruction"),
     ],
 )
@@ -87,10 +87,14 @@ def test_variables_and_quotes() -> None:
     assert expand_document("it's $a \\$a\n", values) == "it's 1 $a\n"
     assert parse_pairs('A=1 B="x y" C=$a', values, "\\", "ENV") == {"A": "1", "B": "x y", "C": "1"}
     assert parse_pairs("A the rest $a", values, "\\", "ENV") == {"A": "the rest 1"}
-    for text, why in (("'x", "quote ' has no end"), ("${a", "brace"), ("${a#b}", "not known here")):
+    for text, why in (
+        ("'x", "quote ' is not closed"),
+        ("${a", "brace"),
+        ("${a#b}", "not supported"),
+    ):
         with pytest.raises(DataError, match=why):
             expand(text, values)
-    with pytest.raises(DataError, match="variable b is needed: say it"):
+    with pytest.raises(DataError, match="variable b is required: say it"):
         expand("${b:?say it}", values)
     with pytest.raises(DataError, match="there is no value"):
         parse_pairs("A", {}, "\\", "ENV")
@@ -107,11 +111,11 @@ def test_only_the_stages_that_are_needed_are_built() -> None:
     assert [s.base for s in required_stages(stages, "Two")] == ["given", "one"]
     with pytest.raises(UsageError, match="did you mean 'two'"):
         required_stages(stages, "twoo")
-    with pytest.raises(DataError, match="Dockerfile:1: RUN stands before the first FROM"):
+    with pytest.raises(DataError, match="Dockerfile:1: RUN precedes the first FROM"):
         split_stages(parse_dockerfile("RUN a\n"), {})
     with pytest.raises(DataError, match="no FROM"):
         split_stages(parse_dockerfile("ARG a=1\n"), {})
-    with pytest.raises(DataError, match=r"Dockerfile:1: FROM \$A: a variable in it has no value"):
+    with pytest.raises(DataError, match=r"Dockerfile:1: FROM \$A: a variable has no value"):
         split_stages(parse_dockerfile("FROM $A\n"), {})
 
 

@@ -13,13 +13,13 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def word_lengths(text: str) -> str:
-    """How many words there are of each length."""
+    """Count words by length."""
     counts = Counter(map(len, text.split()))
     return "".join(f"{length} {counts[length]}\n" for length in sorted(counts))
 
 
 def brackets(text: str) -> str:
-    """How deep brackets are nested, line by line."""
+    """Measure the nesting of brackets, line by line."""
     return "".join(f"{_depth(line)}\n" for line in text.splitlines())
 
 
@@ -35,7 +35,7 @@ def _depth(line: str) -> str:
 
 
 def roman(text: str) -> str:
-    """Return the sum of Roman numerals."""
+    """Add Roman numerals."""
     total = 0
     for word in text.split():
         values = [_VALUES[sign] for sign in word]
@@ -45,7 +45,7 @@ def roman(text: str) -> str:
 
 
 def squeezed(text: str) -> str:
-    """Lines with a number before each sign that is repeated."""
+    """Replace runs of characters by their length."""
     out = []
     for line in text.splitlines():
         done, at = "", 0
@@ -60,7 +60,7 @@ def squeezed(text: str) -> str:
 
 
 def spiral(text: str) -> str:
-    """Return the numbers of a table, round and round from outside."""
+    """Read a table in a spiral."""
     rows, _, *numbers = map(int, text.split())
     width, found = len(numbers) // rows, list[int]()
     table = [numbers[i * width : (i + 1) * width] for i in range(rows)]
@@ -71,7 +71,7 @@ def spiral(text: str) -> str:
 
 
 def days(text: str) -> str:
-    """How many days lie between two dates."""
+    """Count the days between two dates."""
     out = []
     for line in text.splitlines():
         try:
@@ -89,7 +89,7 @@ def _table(rows: int, width: int, seed: int) -> str:
 
 
 def bases(text: str) -> str:
-    """Numbers written in another base."""
+    """Convert numbers to another base."""
     out = []
     for line in text.splitlines():
         number, old, new = line.split()
@@ -102,7 +102,7 @@ def bases(text: str) -> str:
 
 
 def stack(text: str) -> str:
-    """What a stack machine comes to."""
+    """Run a stack machine."""
     found: list[int] = []
     for token in text.split():
         if token.lstrip("-").isdigit():
@@ -128,7 +128,7 @@ def _worked_out(token: str, a: int, b: int) -> int:
 
 
 def life(text: str) -> str:
-    """Conway's game of life on a field with edges."""
+    """Play Conway's game of life on a bounded field."""
     head, *rows = text.splitlines()
     alive = {(y, x) for y, row in enumerate(rows) for x, sign in enumerate(row) if sign == "#"}
     inside = [(y, x) for y, row in enumerate(rows) for x in range(len(row))]
@@ -147,7 +147,7 @@ def _lives(cell: tuple[int, int], alive: set[tuple[int, int]]) -> bool:
 
 
 def maze(text: str) -> str:
-    """How long the shortest way is."""
+    """Find the length of the shortest path."""
     rows = text.splitlines()
     cells = {(y, x): sign for y, row in enumerate(rows) for x, sign in enumerate(row)}
     begin = next(cell for cell, sign in cells.items() if sign == "A")
@@ -164,7 +164,7 @@ def maze(text: str) -> str:
 
 
 def dump(text: str) -> str:
-    """Bytes in hexadecimal."""
+    """Print bytes in hexadecimal."""
     data, out = text.encode(), []
     for at in range(0, len(data), 8):
         part = data[at : at + 8]
@@ -174,7 +174,7 @@ def dump(text: str) -> str:
 
 
 def added(text: str) -> str:
-    """Sums of very large numbers."""
+    """Add very large numbers."""
     return "".join(f"{sum(map(int, line.split()))}\n" for line in text.splitlines())
 
 

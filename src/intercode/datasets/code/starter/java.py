@@ -15,7 +15,7 @@ from intercode.datasets.starter.random_numbers import LinearCongruentialGenerato
 
 
 def stock(text: str) -> str:
-    """What a store answers."""
+    """Answer orders to a store."""
     held: dict[str, int] = {}
     out = []
     for line in text.splitlines():
@@ -34,7 +34,7 @@ def stock(text: str) -> str:
 
 
 def queue(text: str) -> str:
-    """Who is called from a queue."""
+    """Call people from a queue by urgency."""
     waiting: list[tuple[int, int, str]] = []
     out = []
     for number, line in enumerate(text.splitlines()):
@@ -47,7 +47,7 @@ def queue(text: str) -> str:
 
 
 def streak(text: str) -> str:
-    """Return the longest run of days."""
+    """Find the longest run of consecutive days."""
     days = {date.fromisoformat(word) for word in text.split()}
     best: tuple[int, date | None] = (0, None)
     for day in sorted(days):
@@ -62,7 +62,7 @@ def streak(text: str) -> str:
 
 
 def anagrams(text: str) -> str:
-    """Words of the same letters."""
+    """Group words with the same letters."""
     groups: dict[str, set[str]] = {}
     for word in text.lower().split():
         groups.setdefault("".join(sorted(word)), set()).add(word)
@@ -71,14 +71,14 @@ def anagrams(text: str) -> str:
 
 
 def fractions(text: str) -> str:
-    """Return the sum of fractions in lowest terms."""
+    """Add fractions and reduce the sum."""
     total = sum((Fraction(word) for word in text.split()), Fraction(0))
     whole = total.denominator == 1
     return f"{total.numerator}\n" if whole else f"{total.numerator}/{total.denominator}\n"
 
 
 def ordered(text: str) -> str:
-    """What is to be done first."""
+    """Order things to do by their dependencies."""
     needs: dict[str, set[str]] = {}
     for line in text.splitlines():
         name, _, others = line.partition(":")
@@ -108,7 +108,7 @@ def _halves(count: int, seed: int) -> str:
 
 
 def bank(text: str) -> str:
-    """What is in accounts whose changes can be taken back."""
+    """Apply transactions on accounts, with undo."""
     accounts: dict[str, int] = {}
     saved: list[dict[str, int]] = []
     out = []
@@ -136,7 +136,7 @@ def bank(text: str) -> str:
 
 
 def totals(text: str) -> str:
-    """Sums of a table's second column by its first."""
+    """Add up the second column of a table by its first."""
     sums: dict[str, int] = {}
     for name, number in list(csv.reader(io.StringIO(text)))[1:]:
         sums[name] = sums.get(name, 0) + int(number)
@@ -144,7 +144,7 @@ def totals(text: str) -> str:
 
 
 def intervals(text: str) -> str:
-    """Joined intervals and the gaps between them."""
+    """Merge intervals and measure the gaps."""
     numbers = list(map(int, text.split()))
     joined: list[list[int]] = []
     for begin, end in sorted(zip(numbers[::2], numbers[1::2], strict=True)):
@@ -157,7 +157,7 @@ def intervals(text: str) -> str:
 
 
 def cache(text: str) -> str:
-    """What a cache of a fixed size still has."""
+    """Simulate a cache with a fixed number of entries."""
     head, *lines = text.splitlines()
     held: OrderedDict[str, str] = OrderedDict()
     out = []
@@ -176,7 +176,7 @@ def cache(text: str) -> str:
 
 
 def knight(text: str) -> str:
-    """How many moves a knight needs."""
+    """Count the moves of a knight between two squares."""
     return "".join(f"{_moves(*line.split())}\n" for line in text.splitlines())
 
 
@@ -194,7 +194,7 @@ def _moves(begin: str, end: str) -> int:
 
 
 def scores(text: str) -> str:
-    """Return a table of a league."""
+    """Compute the table of a league."""
     teams: dict[str, list[int]] = {}
     for line in text.splitlines():
         home, first, second, away = line.split()

@@ -12,12 +12,12 @@ from intercode.datasets.code.starter.problem import Problem
 
 
 def tally(items: Sequence[Mapping[str, Any]], key: str) -> dict[str, int]:
-    """How often each value of a key occurs."""
+    """Count the values of a key."""
     return dict(Counter(str(item[key]) for item in items if item.get(key) is not None))
 
 
 def flatten(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested objects with their keys joined by dots."""
+    """Flatten nested objects; join their keys by dots."""
     found: dict[str, Any] = {}
     for key, item in value.items():
         if isinstance(item, dict) and item:
@@ -28,13 +28,13 @@ def flatten(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def firings(times: Sequence[int], wait: int) -> list[int]:
-    """When a debounced function fires."""
+    """Return the times at which a debounced function fires."""
     last = len(times) - 1
     return [t + wait for i, t in enumerate(times) if i == last or times[i + 1] - t > wait]
 
 
 def parse_query(text: str) -> dict[str, Any]:
-    """Return the parameters of a web address."""
+    """Parse the query of a URL."""
     found: dict[str, Any] = {}
     for part in filter(None, text.removeprefix("?").split("&")):
         name, _, value = (unquote_plus(piece) for piece in part.partition("="))
@@ -47,7 +47,7 @@ def parse_query(text: str) -> dict[str, Any]:
 
 
 def differences(before: Sequence[Any], after: Sequence[Any]) -> dict[str, list[Any]]:
-    """What was added to a list and removed from it, each as often as it was."""
+    """Return the items added to and removed from a list."""
 
     def beyond(more: Sequence[Any], fewer: Sequence[Any]) -> Iterator[Any]:
         left = Counter(fewer)
@@ -61,7 +61,7 @@ def differences(before: Sequence[Any], after: Sequence[Any]) -> dict[str, list[A
 
 
 def fill(text: str, values: Mapping[str, Any]) -> str:
-    """Return a template with its places filled."""
+    """Fill in a template."""
     out, rest = "", text
     while "{{" in rest and "}}" in rest[rest.index("{{") :]:
         head, _, rest = rest.partition("{{")
@@ -74,12 +74,12 @@ def fill(text: str, values: Mapping[str, Any]) -> str:
 
 
 def in_order(delays: Sequence[int]) -> list[int]:
-    """Return the positions of delays, the shortest first."""
+    """Return the positions of delays, shortest first."""
     return sorted(range(len(delays)), key=lambda i: delays[i])
 
 
 def compare_versions(a: str, b: str) -> int:
-    """Which of two versions is newer, as semantic versioning has it."""
+    """Compare two semantic versions."""
     x, y = _version(a), _version(b)
     return (x > y) - (x < y)
 
@@ -91,7 +91,7 @@ def _version(text: str) -> tuple[Any, ...]:
 
 
 def merge(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    """Two settings as one."""
+    """Merge two settings."""
     found = dict(a)
     for key, value in b.items():
         if value is None:
@@ -106,7 +106,7 @@ def merge(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Words in lines of at most a width."""
+    """Wrap words to a width."""
     lines: list[str] = []
     for word in text.split():
         pieces = [word[i : i + width] for i in range(0, len(word), width)]
@@ -118,7 +118,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def evaluate(text: str) -> float | None:
-    """Return the value of a sum."""
+    """Evaluate an arithmetic expression."""
     tokens = re.findall(r"\d+(?:\.\d+)?|\S", text)
     try:
         value = _sum(tokens)
@@ -155,7 +155,7 @@ def _single(tokens: list[str]) -> float:
 
 
 def sheet(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spreadsheet with its sums worked out."""
+    """Evaluate the formulas of a spreadsheet."""
 
     def value(name: str, seen: tuple[str, ...] = ()) -> Any:
         if name in seen:

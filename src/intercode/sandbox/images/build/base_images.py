@@ -15,7 +15,7 @@ from intercode.core.registry import suggest_name, unknown_name_error
 from intercode.core.types import Image
 from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import saved_images
-from intercode.sandbox.images.recipes import debian as suites
+from intercode.sandbox.images.recipes import debian
 
 _SPEC = re.compile(
     r"host|(?:dir|tar|recipe|docker-archive|oci|dockerfile|image|built):.+|registry:.+/.+"
@@ -57,7 +57,7 @@ class BaseImageResolver:
             return self._from_spec(spec)
         if name == "scratch":
             return scratch_image()
-        if _SPEC.fullmatch(name) or suites.parse_release(name) == name:
+        if _SPEC.fullmatch(name) or debian.parse_release(name) == name:
             self._check_location(name, instruction)
             return self._from_spec(name)
         tried: list[str] = []
@@ -68,7 +68,7 @@ class BaseImageResolver:
             except InterCodeError as e:
                 tried.append(str(e))
         remedy = _HINT.format(name=name, table=user_images_path())
-        suggestion = suggest_name(name, ("host", *suites.RELEASE_NAMES), 0.6)
+        suggestion = suggest_name(name, ("host", *debian.RELEASE_NAMES), 0.6)
         hint = f"{suggestion}Else " if suggestion else ""
         why = " | ".join(tried)
         raise UsageError(
@@ -88,15 +88,15 @@ class BaseImageResolver:
             )
 
     def _from_spec(self, spec: str) -> Image:
-        suite = suites.parse_release(spec)
+        suite = debian.parse_release(spec)
         return self.debian(suite) if suite else self.resolve(spec)
 
     def debian(self, suite: str, packages: tuple[str, ...] = (), date: str = "") -> Image:
         """Return the image of a Debian release with packages."""
-        return suites.debian_image(suite, packages, date, self.mirrors, self.progress, self.force)
+        return debian.debian_image(suite, packages, date, self.mirrors, self.progress, self.force)
 
     def _from_debian(self, name: str) -> Image | None:
-        suite = suites.parse_release(name)
+        suite = debian.parse_release(name)
         return self.debian(suite) if suite else None
 
     def _from_engines(self, name: str) -> Image | None:

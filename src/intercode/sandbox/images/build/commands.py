@@ -14,7 +14,7 @@ from intercode.sandbox.contract import STANDARD_PATH, Limits, Sandbox, SandboxSp
 from intercode.sandbox.images.build import multi_uid
 from intercode.sandbox.images.build.capture import capture_changes
 from intercode.sandbox.images.build.steps import BuildBase
-from intercode.sandbox.images.recipes import apt_sources as sources
+from intercode.sandbox.images.recipes import apt_sources
 
 Progress = Callable[[str], None]
 """Called with each line of a build's output."""
@@ -135,7 +135,7 @@ def apt_sources_list(base: BuildBase, mirrors: Sequence[str] = ()) -> str:
     values = dict(line.split("=", 1) for line in lines if "=" in line)
     suite = values.get("VERSION_CODENAME", "").strip("\"'")
     try:
-        return sources.recipe_sources(suite, "", mirrors) if suite else ""
+        return apt_sources.recipe_sources(suite, "", mirrors) if suite else ""
     except UsageError:
         return ""
 

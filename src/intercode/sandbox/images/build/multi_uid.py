@@ -116,7 +116,8 @@ def _read_status(local_socket: socket.socket) -> bytes:
     word = local_socket.recv(1)
     if word == b"E":
         raise SandboxError(
-            f"a sandbox with several user ids cannot be started here: {local_socket.recv(4096).decode()}"
+            "a sandbox with several user ids cannot be started here: "
+            f"{local_socket.recv(4096).decode()}"
         )
     return word
 

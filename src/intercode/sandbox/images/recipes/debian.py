@@ -10,8 +10,7 @@ from pathlib import Path
 
 from intercode.core.types import Image
 from intercode.sandbox import images
-from intercode.sandbox.images.recipes import mmdebstrap as builder
-from intercode.sandbox.images.recipes import packaged as recipes
+from intercode.sandbox.images.recipes import mmdebstrap, packaged
 
 RELEASES = {
     "10": "buster", "11": "bullseye", "12": "bookworm", "13": "trixie", "14": "forky",
@@ -45,13 +44,13 @@ def debian_image(
     archive is missing, InfrastructureError where the build fails.
     """
     today = datetime.now(UTC).strftime("%Y%m%d")
-    wanted = recipes.Recipe(
+    wanted = packaged.Recipe(
         name=image_name(suite, packages, date),
         suite=suite,
         packages=tuple(dict.fromkeys(packages)),
         date=date or today,
     )
-    path: Path = builder.build_recipe(wanted, mirrors, progress, force=force)
+    path: Path = mmdebstrap.build_recipe(wanted, mirrors, progress, force=force)
     return images.resolve(f"tar:{path}")
 
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode.core.paths import cache_root
 from intercode.sandbox.images.cache.trees import file_digest, file_lock
-from intercode.sandbox.images.recipes import apt_sources
-from intercode.sandbox.images.recipes import packaged as recipes
+from intercode.sandbox.images.recipes import apt_sources, packaged
 from intercode.sandbox.images.recipes.packaged import Recipe, is_pinned
 
 __all__ = [
@@ -60,8 +59,8 @@ def build_recipe(
     Raises UsageError when mmdebstrap or an archive is missing, InfrastructureError with the end of
     the output when the build fails.
     """
-    recipe = recipes.load_recipe(recipe) if isinstance(recipe, str) else recipe
-    target = recipes.built_path(recipe.name, cache_root() if cache is None else cache)
+    recipe = packaged.load_recipe(recipe) if isinstance(recipe, str) else recipe
+    target = packaged.built_path(recipe.name, cache_root() if cache is None else cache)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
     with file_lock(target.with_name(f".{recipe.name}.lock")):
         if target.is_file() and not force:
