@@ -119,8 +119,8 @@ def page(audit: Audit) -> str:
 def summary(audit: Audit) -> list[str]:
     """What was audited and how much of it is sound, by hardness."""
     total, left = len(audit.dataset), len(audit.sound)
-    grades, kept = (Counter(t.hardness for t in d.tasks) for d in (audit.dataset, audit.sound))
-    rows = [f"| {g} | {grades[g]} | {kept[g]} |" for g in ("easy", "medium", "hard", "extra")]
+    grades, sound = (Counter(t.hardness for t in d.tasks) for d in (audit.dataset, audit.sound))
+    rows = [f"| {g} | {grades[g]} | {sound[g]} |" for g in ("easy", "medium", "hard", "extra")]
     engines = " and ".join(f"`{k}` ({v})" for k, v in audit.versions.items())
     return [
         "# Audit of Spider's development set",

@@ -33,7 +33,7 @@ from support import traces
 
 _DESCRIPTORS = 12  # that an environment holds, at most
 _GONE_SECONDS = 20.0
-_KEPT_GROUPS = 64
+_LAUNCHER_GROUPS = 64
 _PARTS = ("AnonPages", "Shmem", "Slab", "PageTables", "KernelStack", "Percpu")
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ class Crowd:
 
     def groups(self, mine: traces.Family) -> int:
         """Control groups beyond the few that a launcher keeps for its next boxes."""
-        return max(0, len(traces.groups_of(mine.launchers)) - _KEPT_GROUPS)
+        return max(0, len(traces.groups_of(mine.launchers)) - _LAUNCHER_GROUPS)
 
     def close(self) -> int:
         """Close all, and count what is left."""

@@ -87,27 +87,27 @@ def _answer(request: dict[str, list[dict[str, str]]], turns: int) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
-def play(url: str, asked: argparse.Namespace) -> None:
+def play(url: str, args: argparse.Namespace) -> None:
     """The episodes, as `intercode eval` plays them."""
     with tempfile.TemporaryDirectory() as folder:
         settings = {
-            "dataset": asked.dataset, "agent": asked.agent, "model": "bench", "base_url": url,
-            "parallel": asked.episodes, "max_turns": 2 * asked.turns, "out": Path(folder) / "run",
-            "epochs": -(-asked.episodes * asked.rounds // len(datasets.load(asked.dataset))),
-            "env_options": {"recycle": True} if asked.recycle else {},
+            "dataset": args.dataset, "agent": args.agent, "model": "bench", "base_url": url,
+            "parallel": args.episodes, "max_turns": 2 * args.turns, "out": Path(folder) / "run",
+            "epochs": -(-args.episodes * args.rounds // len(datasets.load(args.dataset))),
+            "env_options": {"recycle": True} if args.recycle else {},
         }  # fmt: skip
         evaluate(make_config(settings), quiet=True)
 
 
-def only_ask(url: str, asked: argparse.Namespace) -> None:
+def only_ask(url: str, args: argparse.Namespace) -> None:
     """As many threads that do nothing but ask."""
     model = open_model("bench", url)
 
     def ask() -> None:
-        for _ in range(asked.turns * asked.rounds):
+        for _ in range(args.turns * args.rounds):
             model.complete(ASK)
 
-    threads = [threading.Thread(target=ask) for _ in range(asked.episodes)]
+    threads = [threading.Thread(target=ask) for _ in range(args.episodes)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -121,22 +121,22 @@ def steady(marks: list[float]) -> float:
     return (len(middle) - 1) / (middle[-1] - middle[0])
 
 
-def measure(asked: argparse.Namespace) -> None:
+def measure(args: argparse.Namespace) -> None:
     """One run against an endpoint of its own, printed."""
-    command = [sys.executable, __file__, "--serve", str(asked.latency), "--turns", str(asked.turns)]
+    command = [sys.executable, __file__, "--serve", str(args.latency), "--turns", str(args.turns)]
     pipe = subprocess.PIPE
     cpu = Processor()
     began, own, spent = time.time(), time.process_time(), cpu.used()
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as server:
         assert server.stdin and server.stdout
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
-        (only_ask if asked.endpoint_only else play)(url, asked)
+        (only_ask if args.endpoint_only else play)(url, args)
         spent, own, seconds = cpu.used() - spent, time.process_time() - own, time.time() - began
         marks = json.loads(server.communicate("\n")[0])
     cpu.close()
-    possible = asked.episodes / asked.latency
+    possible = args.episodes / args.latency
     rate, turns = steady(marks), len(marks)
-    ours = asked.episodes / rate - asked.latency
+    ours = args.episodes / rate - args.latency
     rows = [
         ("answers", f"{turns} in {seconds:.1f} s"),
         ("possible, answers/s", f"{possible:.0f}"),
@@ -147,8 +147,8 @@ def measure(asked: argparse.Namespace) -> None:
         ("processor time per turn, this process, ms", f"{1000 * own / turns:.1f}"),
         ("processor time per turn, with sandboxes and endpoint, ms", f"{1000 * spent / turns:.1f}"),
     ]
-    what = "no environment" if asked.endpoint_only else f"{asked.agent}, {asked.dataset}"
-    print(f"{asked.episodes} at once, {asked.latency:g} s latency, {what}")
+    what = "no environment" if args.endpoint_only else f"{args.agent}, {args.dataset}"
+    print(f"{args.episodes} at once, {args.latency:g} s latency, {what}")
     for name, value in rows:
         print(f"  {name:<58} {value}")
     if not cpu.exact:
@@ -169,11 +169,11 @@ def main() -> None:
     parser.add_argument("--recycle", action="store_true", help="recycle sandboxes")
     parser.add_argument("--endpoint-only", action="store_true")
     parser.add_argument("--serve", type=float, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.serve is not None:
-        asyncio.run(Endpoint(asked.serve, asked.turns).serve())
+    args = parser.parse_args()
+    if args.serve is not None:
+        asyncio.run(Endpoint(args.serve, args.turns).serve())
     else:
-        measure(asked)
+        measure(args)
 
 
 if __name__ == "__main__":

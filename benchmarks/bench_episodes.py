@@ -60,7 +60,7 @@ def play(
     ``core``: where this process, and all that it starts, has to run."""
     if core is not None:
         os.sched_setaffinity(0, {core})
-    kept: tuple[list[float], ...] = ([], [], [])
+    durations: tuple[list[float], ...] = ([], [], [])
     solved = 0
     with Spans() as spans, intercode.make("bash", **settings) as env:
         env.reset(options={"task": 0})
@@ -70,18 +70,18 @@ def play(
         begun = time.perf_counter()
         while time.perf_counter() < begun + seconds:
             marks = [time.perf_counter()]
-            env.reset(options={"task": len(kept[0]) % len(env.dataset)})
+            env.reset(options={"task": len(durations[0]) % len(env.dataset)})
             marks.append(time.perf_counter())
             env.step(env.task.gold)
             marks.append(time.perf_counter())
             solved += env.submit()[1] >= 1 - 1e-9
             marks.append(time.perf_counter())
-            for spent, a, b in zip(kept, marks, marks[1:], strict=False):
+            for spent, a, b in zip(durations, marks, marks[1:], strict=False):
                 spent.append((b - a) * 1000)
         took = time.perf_counter() - begun
-        medians = tuple(statistics.median(spent) for spent in kept)
-        where = {name: ms / len(kept[0]) for name, ms in spans.total.items()}
-    results.put((len(kept[0]), solved, took, medians, where))
+        medians = tuple(statistics.median(spent) for spent in durations)
+        where = {name: ms / len(durations[0]) for name, ms in spans.total.items()}
+    results.put((len(durations[0]), solved, took, medians, where))
 
 
 def measure(
@@ -195,11 +195,11 @@ def tables(args: argparse.Namespace) -> list[Table]:
 
 
 def _prove(dataset: Dataset, args: argparse.Namespace) -> str:
-    """Have the golds kept that are steady, and say of how many tasks."""
+    """Have the golds durations that are steady, and say of how many tasks."""
     if args.profile != "standard" or not gold_cache.is_enabled():
         return "every gold runs again in every episode"
-    kept = check(dataset, image=args.image).cached_tasks
-    return f"the golds of {kept} of {len(dataset)} tasks are proven steady, and not run again"
+    durations = check(dataset, image=args.image).cached_tasks
+    return f"the golds of {durations} of {len(dataset)} tasks are proven steady, and not run again"
 
 
 def _speed(rows: list[tuple[Cell, ...]], notes: list[str]) -> Table:

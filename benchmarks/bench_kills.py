@@ -32,7 +32,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def killed(what: str, episodes: int) -> tuple[str, int, float | None, str]:
-    """Kill it: what, how many processes were to go, seconds until they had, what the owner said."""
+    """Kill one. Returns its kind, the number of its processes, the seconds until they were gone, and
+    the reply of the owner."""
     with tempfile.TemporaryDirectory(prefix="intercode-kills-") as home:
         os.chmod(home, 0o755)
         with LiveOwner(episodes, Path(home)) as owner:
@@ -46,12 +47,12 @@ def killed(what: str, episodes: int) -> tuple[str, int, float | None, str]:
                 took = traces.eventually(lambda: not traces.living((one,)), _PATIENCE)
             else:
                 took = traces.eventually(lambda: not owner.left(), _PATIENCE)
-            said = "" if what == "owner" else owner.hear()
+            reply = "" if what == "owner" else owner.hear()
             count = before - len(traces.living(family.boxes))
-    return what, count, took, said or "-"
+    return what, count, took, reply or "-"
 
 
-def below_an_init(work: Callable[[], int]) -> int:
+def run_under_init(work: Callable[[], int]) -> int:
     """Do the work in a child process, and collect at once whatever it orphans. Returns its exit
     status."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
@@ -88,7 +89,7 @@ def main() -> int:
     args = parser.parse_args()
     if args.init == "machine":
         return measure(args.episodes, "the machine's")
-    return below_an_init(lambda: measure(args.episodes, "our own"))
+    return run_under_init(lambda: measure(args.episodes, "our own"))
 
 
 if __name__ == "__main__":

@@ -85,14 +85,14 @@ def play(which: str, dataset: Dataset, image: str | None, cores: set[int], tasks
 def episodes(which: str, dataset: Dataset, image: str | None, cores: int, most: int) -> Cells:
     """Episodes per second, the share solved, ms of processor time per episode. The same tasks for
     all, in an order of chance."""
-    drawn = random.Random(0).sample(range(len(dataset)), min(most, len(dataset)))
+    positions = random.Random(0).sample(range(len(dataset)), min(most, len(dataset)))
     context = multiprocessing.get_context("spawn")
     results, ready = context.SimpleQueue(), context.Barrier(cores + 1)
     available = sorted(os.sched_getaffinity(0))[:cores]
     cpu = Processor()
     players = [
         context.Process(
-            target=play, args=(which, dataset, image, {core}, drawn[n::cores], ready, results)
+            target=play, args=(which, dataset, image, {core}, positions[n::cores], ready, results)
         )
         for n, core in enumerate(available)
     ]

@@ -118,9 +118,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--episodes", type=int, default=2000)
     parser.add_argument("--parallel", type=int, default=8)
-    asked = parser.parse_args()
-    epochs = max(1, -(-asked.episodes // _TASKS))
-    config = EvalConfig("starter", "gold", epochs=epochs, seed=1, parallel=asked.parallel)
+    args = parser.parse_args()
+    epochs = max(1, -(-args.episodes // _TASKS))
+    config = EvalConfig("starter", "gold", epochs=epochs, seed=1, parallel=args.parallel)
     processor = Processor()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
@@ -131,16 +131,16 @@ def main() -> int:
             raylets.add()
             raylets.add()
             start = time.monotonic() - begun
-            far = replace(config, runner="ray", address=raylets.address)
-            whole, _ = timed(replace(far, out=home / "whole"), processor, raylets)
+            on_cluster = replace(config, runner="ray", address=raylets.address)
+            whole, _ = timed(replace(on_cluster, out=home / "whole"), processor, raylets)
             half = len(local.episodes) // 2
-            lost, watch = timed(replace(far, out=home / "lost"), processor, raylets, half)
+            lost, watch = timed(replace(on_cluster, out=home / "lost"), processor, raylets, half)
             left = left_of(watch.families)
         finally:
             raylets.close()
             processor.close()
     runs = {"local": local, "two nodes": whole, "two nodes, one killed": lost}
-    print(render([table(runs, local, asked.parallel)], "text"))
+    print(render([table(runs, local, args.parallel)], "text"))
     checks = [sound(name, run, local) for name, run in runs.items()]
     print(f"the cluster took {start:.1f} s to start; killed after {watch.killed} episodes; "
           f"processes left: {len(left)}")  # fmt: skip

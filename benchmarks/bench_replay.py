@@ -85,8 +85,8 @@ _LOAD = "import os\nn = 0\nwhile True:\n n += sum(range(9999)); open(os.devnull,
 def record(count: int, parallel: int, out: Path) -> None:
     """Play and write ``count`` episodes."""
     with intercode.make("bash", deterministic=True) as env:
-        facts = {**env.result_metadata(), "agent": "script", "model": None, "max_turns": None}
-    trajectories.write_run_metadata(out, facts)
+        metadata = {**env.result_metadata(), "agent": "script", "model": None, "max_turns": None}
+    trajectories.write_run_metadata(out, metadata)
 
     def some(worker: int) -> None:
         with intercode.make("bash", deterministic=True) as env:
@@ -97,7 +97,7 @@ def record(count: int, parallel: int, out: Path) -> None:
                 if number % 3 == 0 and task.gold:
                     actions += [task.gold, "submit"]
                 agent = ScriptedAgent([AgentOutput(action) for action in actions], bool(number % 2))
-                episode = rollout(agent, env, task.id).replace(run=facts)
+                episode = rollout(agent, env, task.id).replace(run=metadata)
                 trajectories.append_trajectory(out / trajectories.TRAJECTORIES_FILE, episode)
 
     with ThreadPoolExecutor(parallel) as pool:

@@ -31,7 +31,7 @@ from intercode.sandbox import Sandbox, SandboxSpec, images, open_sandbox
 from intercode.sessions.bash.persistent import BashSession
 
 PLAIN, EXEC = "plain `bash -c true`", "`docker exec`, `bash -c true`"
-CREATE, STEP = "create a box, first output", "step `true` in the session"
+CREATE, STEP = "create a sandbox, first output", "step `true` in the session"
 RESET, CHANGES, FORK = (
     "reset, pool warm",
     "changes, 60 of 20,000 files in 6 of 200 directories",
@@ -42,11 +42,11 @@ TARGETS = {
     CHANGES: "0.5 ms", FORK: "20 ms",
 }  # fmt: skip
 HOST = SandboxSpec(images.resolve("host"))
-WARM = 0.1  # seconds in which the next place is made ready; not counted
+WARM = 0.1  # seconds to prewarm the next sandbox; not counted
 
 
-class Boxes:
-    """Boxes that are made while the clock runs, and ended while it does not."""
+class SandboxCreation:
+    """Times the creation of sandboxes, and closes them outside the measured time."""
 
     def __init__(self) -> None:
         self.open: list[Sandbox] = []
@@ -101,9 +101,9 @@ def forks(stack: ExitStack) -> Contender:
 
 def ours(stack: ExitStack) -> dict[str, Contender]:
     """Every verb of a sandbox, its session and its environment."""
-    boxes = Boxes()
-    box = stack.enter_context(open_sandbox(HOST))
-    session = stack.enter_context(closing(BashSession(box)))
+    created = SandboxCreation()
+    live = stack.enter_context(open_sandbox(HOST))
+    session = stack.enter_context(closing(BashSession(live)))
     tree = stack.enter_context(open_sandbox(stack.enter_context(large_tree())))
     change = (  # half new, a third changed, the others gone
         "for i in {0..5}; do touch /srv/$i/new{0..4}; rm /srv/$i/9; "
@@ -112,8 +112,8 @@ def ours(stack: ExitStack) -> dict[str, Contender]:
     assert tree.run(["bash", "-c", change]).ok
     assert len(tree.changes()) == 60
     return {
-        CREATE: Contender(boxes.create, boxes.close),
-        "run `true` in a live box": Contender(lambda: box.run(["true"]), in_a_row=5),
+        CREATE: Contender(created.create, created.close),
+        "run `true` in a live sandbox": Contender(lambda: live.run(["true"]), in_a_row=5),
         STEP: Contender(lambda: session.run("true", 10), in_a_row=5),
         f"{STEP}, 100 in a row": Contender(lambda: session.run("true", 10), in_a_row=100),
         "step `ls /usr/bin`": Contender(lambda: session.run("ls /usr/bin", 10)),

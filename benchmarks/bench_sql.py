@@ -134,12 +134,12 @@ PASSES = ("new", "known", "second")
 def one_round(what: str, workers: int, limit: int | None) -> dict[str, Rate]:
     """That many processes on as many cores: the rate of each kind of pass."""
     cores = sorted(os.sched_getaffinity(0))[:workers]
-    with apart() as home:
-        keeper = start(home, cores, "server", None) if what in (PLAIN, "mysql") else None
+    with separate_cache() as home:
+        server_holder = start(home, cores, "server", None) if what in (PLAIN, "mysql") else None
         new, second = passes(home, cores, what, limit, 2)
         (known,) = passes(home, cores, what, limit, 1) if what == "embedded" else (new,)
-        if keeper is not None:
-            keeper.communicate("end\n")
+        if server_holder is not None:
+            server_holder.communicate("end\n")
     return dict(zip(PASSES, (new, known, second), strict=True))
 
 
@@ -172,7 +172,7 @@ def server_seconds(home: Path) -> float:
 
 
 @contextmanager
-def apart() -> Iterator[Path]:
+def separate_cache() -> Iterator[Path]:
     """A place for servers and translations of this round alone."""
     parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     path = Path(tempfile.mkdtemp(prefix="bench-sql-", dir=parent))

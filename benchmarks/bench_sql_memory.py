@@ -67,8 +67,8 @@ def in_a_process(engine: str, code: str, count: int) -> float:
         argv = [sys.executable, __file__, "--engines", engine, "--statement", code]
         environment = {**os.environ, "INTERCODE_SQL_RUNTIME": str(home)}
         argv += ["--count", str(count)]
-        said = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, check=True).stdout
-    return float(json.loads(said))
+        output = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, check=True).stdout
+    return float(json.loads(output))
 
 
 def main() -> None:

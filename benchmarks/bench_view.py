@@ -44,26 +44,26 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="put the files here and leave them")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as passing:
-        place = args.keep or Path(passing)
-        rows = measure(place, args.episodes, args.turns, args.output)
+        target = args.keep or Path(passing)
+        rows = measure(target, args.episodes, args.turns, args.output)
     columns = ("step", "served, s", "one file, s")
     title = f"The viewer with {args.episodes:,} episodes"
     digits = tuple((name, 2) for name in columns[1:])
     print(render([Table("view", title, columns, tuple(rows), (), digits)], "text"))
 
 
-def measure(place: Path, episodes: int, turns: int, output: int) -> list[tuple[Any, ...]]:
+def measure(target: Path, episodes: int, turns: int, output: int) -> list[tuple[Any, ...]]:
     """The rows of the table."""
-    write(place / "run", episodes, turns, output)
-    size = (place / "run" / trajectories.TRAJECTORIES_FILE).stat().st_size
+    write(target / "run", episodes, turns, output)
+    size = (target / "run" / trajectories.TRAJECTORIES_FILE).stat().st_size
     began = time.perf_counter()
-    library = Library([place / "run"])
+    library = Library([target / "run"])
     indexed = time.perf_counter() - began
     began = time.perf_counter()
     library.refresh()
     again = time.perf_counter() - began
     began = time.perf_counter()
-    packed = write_page(library, place / "page.html")
+    packed = write_page(library, target / "page.html")
     written = time.perf_counter() - began
     with Server(library) as server:
         thread = threading.Thread(target=server.serve)
@@ -73,7 +73,7 @@ def measure(place: Path, episodes: int, turns: int, output: int) -> list[tuple[A
         finally:
             server.stop()
             thread.join()
-    alone = browse((place / "page.html").as_uri())
+    alone = browse((target / "page.html").as_uri())
     return [
         (f"index {size / 1e6:.0f} MB", round(indexed, 2), None),
         ("index again, nothing new", round(again, 3), None),

@@ -33,7 +33,7 @@ from intercode.results.statistics.significance import (
 )
 
 TASKS, CHANCES, EPOCHS, CORRELATIONS = (20, 60, 200), (0.05, 0.5, 0.9), (1, 4), (0.0, 0.4)
-KEPT = 0.7  # share of tasks that are as hard for the second side as for the first
+SAME_TASKS = 0.7  # share of tasks that are as hard for the second side as for the first
 Bounds = tuple[float | None, float | None]
 
 
@@ -88,7 +88,7 @@ def both(
     then the second is ``better`` on average (or worse), its chances moved towards 1 (or 0)."""
     first = chances(draw, tasks, mean, rho)
     anew = chances(draw, tasks, mean, rho)
-    second = [a if draw.random() < KEPT else b for a, b in zip(first, anew, strict=True)]
+    second = [a if draw.random() < SAME_TASKS else b for a, b in zip(first, anew, strict=True)]
     if better > 0:
         second = [p + better * (1 - p) / (1 - mean) for p in second]
     elif better < 0:
@@ -125,8 +125,8 @@ def false_alarms(
         )
         better = next((d for d in (least, -least) if 0 < mean + d < 1), None) if least else None
         if better is not None:
-            apart = both(draw, tasks, mean, epochs, rho, better)
-            found.append(_p(apart, epochs) < 0.05)
+            pair = both(draw, tasks, mean, epochs, rho, better)
+            found.append(_p(pair, epochs) < 0.05)
     return 100 * fmean(alarms), 100 * fmean(found) if found else float("nan")
 
 

@@ -107,10 +107,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     outcomes = []
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as directory:
         for number, log in enumerate(arguments.logs):
             image = arguments.image if "bash" in log.name else None
-            outcomes.append(play(log, image, Path(place, str(number)), arguments.limit))
+            outcomes.append(play(log, image, Path(directory, str(number)), arguments.limit))
     if arguments.json:
         print(json.dumps([vars(o) for o in outcomes], indent=1))
         return

@@ -95,7 +95,7 @@ class Soak:
         context = multiprocessing.get_context("spawn")
         self.over = context.Event()
         self.faults: Any = context.SimpleQueue()
-        self.told: list[str] = []
+        self.fault_texts: list[str] = []
         self.done: list[SynchronizedArray[int]] = [
             context.Array("q", len(COUNTED)) for _ in range(workers)
         ]
@@ -133,14 +133,14 @@ class Soak:
                 process.join(every)
                 self.hear()
             if process.exitcode:
-                self.told.append(f"a worker ended with status {process.exitcode}")
+                self.fault_texts.append(f"a worker ended with status {process.exitcode}")
         self.hear()
         return samples
 
     def hear(self) -> None:
         """Take the faults that were reported: what is not taken holds a worker up in the end."""
         while not self.faults.empty():
-            self.told.append(str(self.faults.get()))
+            self.fault_texts.append(str(self.faults.get()))
 
 
 def main() -> int:
@@ -175,9 +175,9 @@ def main() -> int:
     print(render(tables, "text"))
     rate = soak.count("episodes") / seconds
     print(f"{args.workers} workers, seed {args.seed}, {seconds:.0f} s, {rate:.0f} episodes/s")
-    for fault in soak.told[:50]:
+    for fault in soak.fault_texts[:50]:
         print("FAULT", fault[:1000])
-    return 1 if grew or soak.told else 0
+    return 1 if grew or soak.fault_texts else 0
 
 
 if __name__ == "__main__":

@@ -64,24 +64,24 @@ class Player:
             self.faults.append(f"{self.number}: {type(e).__name__}: {e}")
 
     def episode(self, env: Any) -> None:
-        """One episode: changes at random, each followed by a look at everything."""
+        """One episode: changes at random, each followed by a check of the whole state."""
         env.reset(options={"task": self.random.randrange(len(env.dataset))})
         before = self.ask(env, "SHOW TABLES")
         given = [row[0] for row in before or ()]
         self.expect(env, "SELECT @mine", ((None,),))
-        model, kept = Model(self.number), None
+        model, saved = Model(self.number), None
         for _ in range(STATEMENTS):
             self.change(env, model, given)
             if self.random.random() < 0.1:
-                if kept is not None:
-                    kept[0].close()
-                kept = env.snapshot(), model.copy()
-            elif kept is not None and self.random.random() < 0.1:
-                env.restore(kept[0])
-                model = kept[1].copy()
-            self.look(env, model, given)
-        if kept is not None:
-            kept[0].close()
+                if saved is not None:
+                    saved[0].close()
+                saved = env.snapshot(), model.copy()
+            elif saved is not None and self.random.random() < 0.1:
+                env.restore(saved[0])
+                model = saved[1].copy()
+            self.check_state(env, model, given)
+        if saved is not None:
+            saved[0].close()
         self.episodes += 1
 
     def change(self, env: Any, model: Model, given: list[str]) -> None:
@@ -115,7 +115,7 @@ class Player:
             del model.tables[table]
             self.ask(env, f"DROP TABLE {table}")
 
-    def look(self, env: Any, model: Model, given: list[str]) -> None:
+    def check_state(self, env: Any, model: Model, given: list[str]) -> None:
         """Everything that the episode can see is its own."""
         names = sorted([*given, *model.tables])
         seen = self.ask(env, "SHOW TABLES")
@@ -150,9 +150,9 @@ def resident() -> int:
 def soak(engine: str, envs: int, seconds: float, seed: int) -> bool:
     """Print what came of it; whether all went well."""
     parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    place = Path(tempfile.mkdtemp(prefix="soak-sql-", dir=parent))
-    place.chmod(0o711)
-    os.environ["INTERCODE_SQL_RUNTIME"] = str(place / "run")
+    directory = Path(tempfile.mkdtemp(prefix="soak-sql-", dir=parent))
+    directory.chmod(0o711)
+    os.environ["INTERCODE_SQL_RUNTIME"] = str(directory / "run")
     began = time.monotonic()
     players = [Player(engine, n, seed, began + seconds) for n in range(envs)]
     threads = [threading.Thread(target=p.run) for p in players]
@@ -164,10 +164,10 @@ def soak(engine: str, envs: int, seconds: float, seed: int) -> bool:
         thread.join()
     late = resident()
     end = time.monotonic() + 20
-    while (place / "run").exists() and time.monotonic() < end:
+    while (directory / "run").exists() and time.monotonic() < end:
         time.sleep(0.1)
-    left = [str(p.relative_to(place)) for p in place.rglob("*")]
-    shutil.rmtree(place)
+    left = [str(p.relative_to(directory)) for p in directory.rglob("*")]
+    shutil.rmtree(directory)
     faults = [f for p in players for f in p.faults]
     print(
         f"{engine}: {envs} environments, {sum(p.episodes for p in players)} episodes, "

@@ -56,9 +56,9 @@ def _clumsy(query: str, right: str, other: str, draw: random.Random) -> str:
     """A conversation in which the command is the right one, or another's program on this file."""
     file = right.rpartition(" ")[2]
     command = right if draw.random() < RIGHT else f"{other.rpartition(' ')[0]} {file}"
-    told = " ".join(["[unk]"] * draw.randrange(12))
+    output = " ".join(["[unk]"] * draw.randrange(12))
     call = f"[user] {query} [bot] call bash command {command} [end]"
-    return f"{call} [tool] {told} [bot] done [end]"
+    return f"{call} [tool] {output} [bot] done [end]"
 
 
 def _tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:

@@ -25,9 +25,9 @@ def main() -> None:
     options.add_argument("--model", default="tiny", help="a model of the hub that calls tools")
     options.add_argument("--steps", type=int, default=100)
     options.add_argument("--output", default="grpo_bash", help="a directory")
-    asked = options.parse_args()
+    args = options.parse_args()
     tasks, train, held_out = drills.load()
-    model, tokenizer, settings, instruction = asked.model, None, dict[str, Any](), None
+    model, tokenizer, settings, instruction = args.model, None, dict[str, Any](), None
     if model == "tiny":
         model, tokenizer = tiny.make([(t.query, t.gold) for t in tasks.tasks if t.id in train])
         settings, instruction = tiny.TRAINING, ""  # it knows no words but the tasks'
@@ -38,7 +38,7 @@ def main() -> None:
         train_dataset=Dataset.from_list([data[task] for task in train]),
         eval_dataset=Dataset.from_list([data[task] for task in held_out]),
         args=GRPOConfig(
-            output_dir=asked.output, max_steps=asked.steps, per_device_train_batch_size=64,
+            output_dir=args.output, max_steps=args.steps, per_device_train_batch_size=64,
             per_device_eval_batch_size=len(held_out), num_generations=8, num_generations_eval=1,
             logging_steps=1, report_to="none", save_strategy="no", **settings,
         ),
@@ -48,7 +48,7 @@ def main() -> None:
     after = trainer.evaluate()["eval_reward"]
     print(f"success on {len(held_out)} held-out tasks: before {before:.2f}, after {after:.2f}")
     history = [{"step": 0, "eval_reward": before}, *trainer.state.log_history]
-    print("curve:", curve.draw(history, f"{asked.output}/curve.svg"))
+    print("curve:", curve.draw(history, f"{args.output}/curve.svg"))
 
 
 if __name__ == "__main__":

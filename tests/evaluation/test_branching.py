@@ -136,9 +136,7 @@ def test_an_agent_plays_on(run_dir: Path, tmp_path: Path) -> None:
         (BranchOptions("sums/0", after=2, edits={1: "x"}), "has to come after step 2"),
     ],
 )
-def test_wrong_branches_are_refused_with_a_reason(
-    run_dir: Path, asked: BranchOptions, said: str
-) -> None:
+def test_wrong_branches_are_refused(run_dir: Path, asked: BranchOptions, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         branch([run_dir], asked, OPTIONS)
 
