@@ -32,8 +32,11 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def killed(what: str, episodes: int) -> tuple[str, int, float | None, str]:
-    """Kill one. Returns its kind, the number of its processes, the seconds until they were gone, and
-    the reply of the owner."""
+    """Kill one process.
+
+    Returns its kind, the number of processes to end, the seconds until they ended, and the reply of
+    the owner.
+    """
     with tempfile.TemporaryDirectory(prefix="intercode-kills-") as home:
         os.chmod(home, 0o755)
         with LiveOwner(episodes, Path(home)) as owner:
