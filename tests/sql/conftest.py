@@ -1,4 +1,4 @@
-"""A shop's database, and a server that has it."""
+"""Fixtures: the shop database, and a server that holds it."""
 
 from __future__ import annotations
 

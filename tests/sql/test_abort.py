@@ -1,4 +1,4 @@
-"""Another thread ends what a session runs."""
+"""Aborting a session from another thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.ending import ended
 from support.sql_engines import engine_or_skip
 
 SECONDS = 600.0
-"""A statement's own time: far more than a test waits."""
+"""Time limit of a statement, far above the duration of a test."""
 _ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT COUNT(*) FROM r"
 _LONG = {
     "sqlite": (_ENDLESS, f"INSERT INTO customer (id) {_ENDLESS}"),
@@ -51,7 +51,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[SqlEngine]:
 
 
 @pytest.mark.parametrize(("engine", "code"), CASES, indirect=["engine"])
-def test_what_runs_is_ended(
+def test_abort_stops_a_running_statement(
     engine: SqlEngine, code: str, shop: DatabaseSpec, file: DatabaseSpec
 ) -> None:
     database = file if engine.kind == "sqlite" else shop
@@ -67,7 +67,7 @@ def test_what_runs_is_ended(
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "embedded"], indirect=True)
-def test_before_the_first_statement_too(
+def test_abort_before_the_first_statement(
     engine: SqlEngine, shop: DatabaseSpec, file: DatabaseSpec
 ) -> None:
     session = engine.open(file if engine.kind == "sqlite" else shop)

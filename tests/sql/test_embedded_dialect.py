@@ -1,4 +1,4 @@
-"""MySQL's dialect on the embedded engine: what statements mean, in MySQL 8's types."""
+"""MySQL's dialect on the embedded engine: the results of statements in MySQL 8's types."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_queries(zoo: SqlSession, code: str, expected: list[tuple[Any, ...]] | N
     ("DELETE FROM keeper WHERE id IN (SELECT id FROM keeper)",
      "You can't specify target table 'keeper' for update in FROM clause"),
 ])  # fmt: skip
-def test_errors_in_mysqls_words(zoo: SqlSession, code: str, message: str) -> None:
+def test_errors_have_mysqls_messages(zoo: SqlSession, code: str, message: str) -> None:
     assert message in zoo.run(code, 10.0).output
 
 
@@ -224,7 +224,7 @@ def test_syntax_errors(zoo: SqlSession, code: str, near: str) -> None:
     assert f"near '{near}' at line 1" in output
 
 
-def test_a_blank_before_the_bracket_is_a_mode(zoo: SqlSession) -> None:
+def test_a_space_before_the_bracket_depends_on_sql_mode(zoo: SqlSession) -> None:
     assert rows(zoo, "SELECT COUNT (*), MAX (id) FROM keeper") == [(3, 3)]
     zoo.run(f"SET sql_mode = '{DEFAULT_MODES}'", 10.0)
     assert "does not exist" in zoo.run("SELECT MAX (id) FROM keeper", 10.0).output
@@ -238,7 +238,7 @@ def test_a_blank_before_the_bracket_is_a_mode(zoo: SqlSession) -> None:
     "SELECT 'a' REGEXP '(a+)+$'", "DELETE a FROM animal a JOIN keeper k ON a.keeper = k.id",
     "SELECT REPEAT('x', 1000000000)", "SELECT 12345678901234567890",
 ])  # fmt: skip
-def test_what_it_cannot_do_it_says(zoo: SqlSession, code: str) -> None:
+def test_unsupported_statements_say_so(zoo: SqlSession, code: str) -> None:
     output = zoo.run(code, 10.0).output
     assert "The embedded engine cannot do this: " in output
 
@@ -252,7 +252,7 @@ def test_what_it_cannot_do_it_says(zoo: SqlSession, code: str) -> None:
     ("SELECT year FROM animal UNION SELECT name FROM keeper",
      [("2012",), ("1999",), ("12abc",), (None,), ("Kim",), ("Lea",), ("Moe",)]),
 ])  # fmt: skip
-def test_rows_come_as_mysqls_plans_give_them(
+def test_rows_are_in_the_order_of_mysqls_plans(
     zoo: SqlSession, code: str, expected: list[tuple[Any, ...]]
 ) -> None:
     """By the primary key, by the shortest index that has all columns, groups as they first come."""
@@ -263,7 +263,7 @@ def test_rows_come_as_mysqls_plans_give_them(
     ("MAX(id)", "max(id)"), ("max(k.`id`)", "MAX(k.``id``)"), ("COUNT(*)", "count(*)"),
     ("SUM(id) + 1", "SUM(id) + 1"), ("k.id", "id"),
 ])  # fmt: skip
-def test_a_column_without_an_alias_is_called_as_it_is_written(
+def test_a_column_without_an_alias_is_named_by_its_text(
     zoo: SqlSession, inner: str, name: str
 ) -> None:
     assert len(rows(zoo, f"SELECT x.`{name}` FROM (SELECT {inner} FROM keeper k) x")) > 0

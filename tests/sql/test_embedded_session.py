@@ -1,4 +1,4 @@
-"""One episode on the embedded engine: results, writes, DDL, transactions, snapshots, limits."""
+"""Sessions of the embedded engine: results, writes, DDL, transactions, snapshots and limits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sql(engine: SqlEngine, shop: DatabaseSpec) -> Iterator[SqlSession]:
     opened.close()
 
 
-def test_results_in_the_connectors_types(sql: SqlSession) -> None:
+def test_results_have_the_connectors_types(sql: SqlSession) -> None:
     result = sql.run("SELECT id, price, day FROM sale ORDER BY id", 10.0)
     assert result.rows == (
         (1, Decimal("9.50"), datetime.date(2024, 1, 2)),
@@ -49,7 +49,7 @@ def test_one_statement_at_a_time(sql: SqlSession) -> None:
     assert shown(sql, " ") == "Error executing query: Query was empty"
 
 
-def test_writes_stay_in_the_episode(engine: SqlEngine, sql: SqlSession, shop: DatabaseSpec) -> None:
+def test_writes_are_private(engine: SqlEngine, sql: SqlSession, shop: DatabaseSpec) -> None:
     assert sql.changes() == []
     assert shown(sql, "INSERT INTO customer (name) VALUES ('Cy'), ('Di')") == "None"
     assert shown(sql, "SELECT LAST_INSERT_ID(), ROW_COUNT()") == "[(4, 2)]"
@@ -64,7 +64,7 @@ def test_writes_stay_in_the_episode(engine: SqlEngine, sql: SqlSession, shop: Da
     other.close()
 
 
-def test_tables_are_made_changed_and_gone(sql: SqlSession) -> None:
+def test_ddl(sql: SqlSession) -> None:
     for code in (
         "CREATE TABLE t (a int PRIMARY KEY AUTO_INCREMENT, b varchar(3) NOT NULL, "
         "c decimal(6,2) DEFAULT 1.5)",
@@ -88,7 +88,7 @@ def test_tables_are_made_changed_and_gone(sql: SqlSession) -> None:
     assert sql.changes() == []
 
 
-def test_an_enum_is_sorted_by_its_words(sql: SqlSession) -> None:
+def test_an_enum_is_sorted_by_position(sql: SqlSession) -> None:
     for code in (
         "CREATE TABLE e (a enum('small', 'large') DEFAULT NULL)",
         "INSERT INTO e VALUES ('large'), ('SMALL'), (NULL)",
@@ -109,14 +109,14 @@ def test_transactions(sql: SqlSession) -> None:
     assert sql.changes() == []
 
 
-def test_a_statement_that_fails_leaves_nothing(sql: SqlSession) -> None:
+def test_a_failed_statement_changes_nothing(sql: SqlSession) -> None:
     assert "Duplicate entry '2' for key 'sale.PRIMARY'" in shown(
         sql, "INSERT INTO sale (id) VALUES (7), (8), (2)"
     )
     assert shown(sql, "SELECT COUNT(*) FROM sale") == "[(3,)]"
 
 
-def test_snapshots_hold_everything(sql: SqlSession) -> None:
+def test_snapshots_restore_everything(sql: SqlSession) -> None:
     for code in ("INSERT INTO sale (id) VALUES (7)", "SET @x = 5", "SET sql_mode = ''"):
         shown(sql, code)
     kept, told = sql.snapshot(), sql.state_text()
@@ -131,7 +131,7 @@ def test_snapshots_hold_everything(sql: SqlSession) -> None:
     second.close()
 
 
-def test_the_clock_ends_a_statement(sql: SqlSession) -> None:
+def test_the_time_limit_stops_a_statement(sql: SqlSession) -> None:
     began = time.monotonic()
     endless = "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r) SELECT COUNT(*) FROM r"
     for code in (endless, "SELECT SLEEP(60)"):
@@ -141,7 +141,7 @@ def test_the_clock_ends_a_statement(sql: SqlSession) -> None:
     assert shown(sql, "SELECT 1") == "[(1,)]"
 
 
-def test_limits_are_said(engine: SqlEngine, shop: DatabaseSpec) -> None:
+def test_cut_results_have_a_note(engine: SqlEngine, shop: DatabaseSpec) -> None:
     session = engine.open(shop, SqlLimits(rows=2, size=40, storage=1 << 20))
     result = session.run("SELECT id FROM sale", 10.0)
     assert (result.output, result.omitted_bytes > 0) == ("[(1,), (2,)]", True)
@@ -158,7 +158,7 @@ def test_limits_are_said(engine: SqlEngine, shop: DatabaseSpec) -> None:
     session.close()
 
 
-def test_what_cannot_be_opened(engine: SqlEngine, tmp_path: Path, shop: DatabaseSpec) -> None:
+def test_open_rejects_bad_databases(engine: SqlEngine, tmp_path: Path, shop: DatabaseSpec) -> None:
     with pytest.raises(DataError, match="no database 'nope'"):
         engine.open(DatabaseSpec("mysql-dump", shop.path, "nope"))
     with pytest.raises(UsageError, match="engine='sqlite'"):
@@ -172,7 +172,7 @@ def test_what_cannot_be_opened(engine: SqlEngine, tmp_path: Path, shop: Database
         session.run("SELECT 1", 1.0)
 
 
-def test_connections_are_used_again(shop: DatabaseSpec) -> None:
+def test_connections_are_pooled(shop: DatabaseSpec) -> None:
     opened = open_engine("embedded")
     first = opened.open(shop)
     link = first.connection  # type: ignore[attr-defined]

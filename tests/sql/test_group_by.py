@@ -1,4 +1,4 @@
-"""ONLY_FULL_GROUP_BY with functional dependence, and the golds that MySQL 8 refuses."""
+"""ONLY_FULL_GROUP_BY with functional dependency, and the golds that MySQL 8 rejects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def number(code: str) -> int | None:
     "SELECT a, ROW_NUMBER() OVER (ORDER BY b) FROM t",
     "SELECT nowhere FROM unknown GROUP BY z",
 ])  # fmt: skip
-def test_what_is_determined(code: str) -> None:
+def test_determined_columns_are_accepted(code: str) -> None:
     assert number(code) is None
 
 
@@ -69,11 +69,11 @@ def test_what_is_determined(code: str) -> None:
     ("SELECT DISTINCT a FROM t ORDER BY b", 3065),
     ("SELECT c FROM s WHERE t_id IN (SELECT a FROM t GROUP BY b)", 1055),
 ])  # fmt: skip
-def test_what_is_not(code: str, expected: int) -> None:
+def test_other_columns_are_rejected(code: str, expected: int) -> None:
     assert number(code) == expected
 
 
-def test_the_words_name_place_clause_and_column() -> None:
+def test_errors_name_position_clause_and_column() -> None:
     fault = group_by_error(parse("SELECT x.a, x.b FROM t x GROUP BY a"), SCHEMA, "d")
     assert fault is not None
     assert fault.message == (
@@ -84,7 +84,7 @@ def test_the_words_name_place_clause_and_column() -> None:
 
 
 @pytest.mark.slow
-def test_exactly_the_golds_that_failed_on_the_authors_server_fail(data_dir: Path) -> None:
+def test_the_same_golds_fail_as_on_the_authors_server(data_dir: Path) -> None:
     folder = data_dir / "sql" / "spider"
     rows = json.loads((folder / "ic_spider_dev.json").read_text("utf-8"))
     engine = open_engine("embedded")

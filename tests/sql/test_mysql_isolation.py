@@ -1,4 +1,4 @@
-"""Episodes side by side that write data, tables and settings: none of them sees another's."""
+"""Concurrent sessions that write data, tables and settings do not see each other."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def episode(session: SqlSession, number: int) -> list[str]:
     return faults
 
 
-def test_eight_episodes_at_a_time_three_times_over(mysql: SqlEngine, shop: DatabaseSpec) -> None:
+def test_concurrent_sessions_are_isolated(mysql: SqlEngine, shop: DatabaseSpec) -> None:
     faults: list[str] = []
 
     def work(number: int) -> None:
@@ -69,7 +69,7 @@ def test_eight_episodes_at_a_time_three_times_over(mysql: SqlEngine, shop: Datab
     assert faults == []
 
 
-def test_a_readers_connection_is_left_as_it_was(mysql: SqlEngine, shop: DatabaseSpec) -> None:
+def test_shared_readers_carry_no_state(mysql: SqlEngine, shop: DatabaseSpec) -> None:
     """Readers share connections: nothing of one may be told to the next."""
     for code in (
         "SELECT SQL_CALC_FOUND_ROWS * FROM customer LIMIT 1", "SELECT * FROM nope", "SELECT 1/0",
@@ -90,7 +90,7 @@ def test_a_readers_connection_is_left_as_it_was(mysql: SqlEngine, shop: Database
         second.close()
 
 
-def test_an_account_is_not_used_again_while_a_connection_of_its_last_episode_lives(
+def test_an_account_is_used_again_only_after_its_connections_ended(
     mysql: MysqlEngine, shop: DatabaseSpec
 ) -> None:
     first = mysql.open(shop)

@@ -1,4 +1,4 @@
-"""Private servers come and go with those who use them; given ones are left as they were."""
+"""The life of private servers, and given servers, which are left unchanged."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def runs(pid: int) -> bool:
 
 
 @pytest.mark.slow
-def test_a_killed_owner_leaves_no_server_and_no_files(home: Path, own: DatabaseSpec) -> None:
+def test_a_killed_user_leaves_no_server_and_no_files(home: Path, own: DatabaseSpec) -> None:
     with owner(own) as process:
         pid = server_of(home)
         assert runs(pid)
@@ -77,7 +77,7 @@ def test_a_killed_owner_leaves_no_server_and_no_files(home: Path, own: DatabaseS
 
 
 @pytest.mark.slow
-def test_a_killed_supervisor_takes_the_server_along(home: Path, own: DatabaseSpec) -> None:
+def test_a_killed_owner_process_ends_the_server(home: Path, own: DatabaseSpec) -> None:
     with owner(own) as process:
         pid = server_of(home)
         supervisor = int(Path(f"/proc/{pid}/stat").read_text().split(") ")[1].split()[1])
@@ -92,9 +92,7 @@ def test_a_killed_supervisor_takes_the_server_along(home: Path, own: DatabaseSpe
 
 
 @pytest.mark.slow
-def test_two_processes_share_a_server_and_the_last_one_ends_it(
-    home: Path, own: DatabaseSpec
-) -> None:
+def test_the_last_of_two_processes_ends_the_server(home: Path, own: DatabaseSpec) -> None:
     with owner(own) as first, owner(own) as second:
         pid = server_of(home)
         first.kill()
@@ -112,23 +110,21 @@ def test_two_processes_share_a_server_and_the_last_one_ends_it(
 
 
 @pytest.mark.slow
-def test_what_a_killed_process_left_on_a_shared_server_is_removed(
-    home: Path, own: DatabaseSpec
-) -> None:
+def test_databases_of_killed_processes_are_removed(home: Path, own: DatabaseSpec) -> None:
     with owner(own) as staying:
         address = private_server.lease_server(own.path).address
         with owner(own) as going:
-            assert len(_ours(address)) == 2
+            assert len(_own_names(address)) == 2
             going.kill()
         engine = open_engine("mysql")
         engine.open(own).close()
-        left = _ours(address)
+        left = _own_names(address)
         staying.kill()
     assert len(left) == 1
     engine.close()
 
 
-def _ours(address: Address) -> list[str]:
+def _own_names(address: Address) -> list[str]:
     link = ServerConnection(address)
     rows, _ = link.query("SHOW DATABASES LIKE 'ic%'")
     link.close()
@@ -136,9 +132,7 @@ def _ours(address: Address) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_killed_server_costs_the_episode_and_the_next_one_has_another(
-    home: Path, own: DatabaseSpec
-) -> None:
+def test_after_a_killed_server_the_next_session_works(home: Path, own: DatabaseSpec) -> None:
     engine = open_engine("mysql")
     session = engine.open(own)
     assert session.run("SELECT 1", 10.0).ok
@@ -154,9 +148,7 @@ def test_a_killed_server_costs_the_episode_and_the_next_one_has_another(
     engine.close()
 
 
-def test_a_given_server_is_used_under_names_of_ours_and_left_as_it_was(
-    mysql: SqlEngine, shop: DatabaseSpec
-) -> None:
+def test_a_given_server_is_left_unchanged(mysql: SqlEngine, shop: DatabaseSpec) -> None:
     mysql.open(shop).close()
     theirs = private_server.lease_server(shop.path)
     before = _everything(theirs.address)
@@ -190,7 +182,7 @@ def _everything(address: Address) -> tuple[object, object]:
 
 
 @pytest.mark.slow
-def test_loaded_data_are_kept_and_those_used_longest_ago_forgotten(
+def test_least_recently_used_data_are_evicted(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
@@ -204,7 +196,7 @@ def test_loaded_data_are_kept_and_those_used_longest_ago_forgotten(
 
 
 @pytest.mark.slow
-def test_threads_open_one_server(home: Path, own: DatabaseSpec) -> None:
+def test_threads_share_one_server(home: Path, own: DatabaseSpec) -> None:
     engine = open_engine("mysql")
     seen: list[str] = []
 
@@ -223,7 +215,7 @@ def test_threads_open_one_server(home: Path, own: DatabaseSpec) -> None:
     engine.close()
 
 
-def test_a_machine_without_a_server_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_server_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     private_server.server_program.cache_clear()
     monkeypatch.setattr(private_server, "_EXTRA_PATH", "")
     monkeypatch.setenv("PATH", "/nowhere")
@@ -246,7 +238,7 @@ engine.close()
 
 
 @pytest.mark.slow
-def test_an_ordinary_user_has_a_server_too(shop: DatabaseSpec) -> None:
+def test_an_ordinary_user_can_start_a_server(shop: DatabaseSpec) -> None:
     with ordinary_home() as home:
         (home / "shop.sql").write_bytes(shop.path.read_bytes())
         drop = _drop(home)

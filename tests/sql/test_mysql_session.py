@@ -1,4 +1,4 @@
-"""One episode on a real server: results, errors, moving to its own copy, limits."""
+"""Sessions on a server: results, errors, the private copy and limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.sql_engines import shown
 pytestmark = pytest.mark.mysql
 
 
-def test_results_in_the_connectors_types(session: SqlSession) -> None:
+def test_results_have_the_connectors_types(session: SqlSession) -> None:
     result = session.run("SELECT id, price, day FROM sale ORDER BY id", 10.0)
     assert result.rows == (
         (1, Decimal("9.50"), datetime.date(2024, 1, 2)),
@@ -31,7 +31,7 @@ def test_results_in_the_connectors_types(session: SqlSession) -> None:
     assert shown(session, "SELECT COUNT (*) FROM sale") == "[(3,)]"
 
 
-def test_errors_are_the_servers(session: SqlSession) -> None:
+def test_errors_have_the_servers_messages(session: SqlSession) -> None:
     result = session.run("SELECT * FROM nope", 10.0)
     assert result.output == "Error executing query: Table 'shop.nope' doesn't exist"
     assert (result.exit_code, result.rows) == (1, None)
@@ -40,7 +40,7 @@ def test_errors_are_the_servers(session: SqlSession) -> None:
     assert "error in your SQL syntax" in shown(session, "SELECT 1; DROP TABLE sale")
 
 
-def test_the_first_write_moves_to_a_copy_and_names_stay(session: SqlSession) -> None:
+def test_the_first_write_makes_a_copy_under_the_same_names(session: SqlSession) -> None:
     assert session.changes() == []
     assert shown(session, "INSERT INTO customer (name) VALUES ('Cy')") == "None"
     assert shown(session, "SELECT id FROM shop.customer WHERE customer.name = 'Cy'") == "[(4,)]"
@@ -57,7 +57,7 @@ def test_the_first_write_moves_to_a_copy_and_names_stay(session: SqlSession) -> 
     assert session.changes() == ["table customer: changed"]
 
 
-def test_changes_are_told_by_kind(session: SqlSession) -> None:
+def test_changes_by_kind(session: SqlSession) -> None:
     session.run("CREATE TABLE fresh (a int)", 10.0)
     session.run("DROP TABLE sale", 10.0)
     session.run("CREATE VIEW bern AS SELECT * FROM customer WHERE city = 'Bern'", 10.0)
@@ -67,7 +67,7 @@ def test_changes_are_told_by_kind(session: SqlSession) -> None:
     ]  # fmt: skip
 
 
-def test_changes_that_a_routine_or_a_block_makes_are_seen(session: SqlSession) -> None:
+def test_changes_by_routines_and_blocks(session: SqlSession) -> None:
     def after(code: str) -> list[str]:
         assert session.run(code, 10.0).exit_code == 0, code
         return session.changes()
@@ -88,7 +88,7 @@ def test_changes_that_a_routine_or_a_block_makes_are_seen(session: SqlSession) -
     assert after("SELECT @x")[0] == "setting @x"
 
 
-def test_what_is_undone_is_no_change_of_the_state(
+def test_undone_changes_restore_the_state(
     mysql: SqlEngine, shop: DatabaseSpec, session: SqlSession
 ) -> None:
     other = mysql.open(shop)
@@ -112,7 +112,7 @@ def test_other_databases_do_not_exist(session: SqlSession) -> None:
     assert session.run("CREATE DATABASE another", 10.0).exit_code == 1
 
 
-def test_use_of_the_own_database_and_of_the_catalog(session: SqlSession) -> None:
+def test_use(session: SqlSession) -> None:
     assert shown(session, "USE Shop") == "None"
     assert shown(session, "USE information_schema") == "None"
     assert session.database == "information_schema"
@@ -121,7 +121,7 @@ def test_use_of_the_own_database_and_of_the_catalog(session: SqlSession) -> None
     assert (session.database, shown(session, "SELECT COUNT(*) FROM sale")) == ("shop", "[(3,)]")
 
 
-def test_variables_and_settings_last_for_the_session(session: SqlSession) -> None:
+def test_variables_and_settings_persist_in_a_session(session: SqlSession) -> None:
     assert shown(session, "SELECT @x") == "[(None,)]"
     shown(session, "SET @x = 5, SESSION group_concat_max_len = 7")
     assert shown(session, "SELECT @x, @@group_concat_max_len") == "[(5, 7)]"
@@ -129,7 +129,7 @@ def test_variables_and_settings_last_for_the_session(session: SqlSession) -> Non
     assert shown(session, "SELECT FOUND_ROWS()") == "[(3,)]"
 
 
-def test_found_rows_of_what_was_read_before_moving(session: SqlSession) -> None:
+def test_found_rows_after_the_first_write(session: SqlSession) -> None:
     shown(session, "SELECT SQL_CALC_FOUND_ROWS * FROM customer LIMIT 1")
     assert shown(session, "SELECT FOUND_ROWS()") == "[(3,)]"
 
@@ -140,7 +140,7 @@ def test_found_rows_of_what_was_read_before_moving(session: SqlSession) -> None:
     "information_schema.COLUMNS c",
     "DO SLEEP(60)", "UPDATE customer SET id = SLEEP(60)",
 ])  # fmt: skip
-def test_a_statement_ends_with_its_time(session: SqlSession, code: str) -> None:
+def test_the_time_limit_stops_a_statement(session: SqlSession, code: str) -> None:
     shown(session, "SET @x = 5")
     began = time.monotonic()
     result = session.run(code, 0.5)
@@ -150,7 +150,7 @@ def test_a_statement_ends_with_its_time(session: SqlSession, code: str) -> None:
     assert shown(session, "SELECT @x") == "[(5,)]"
 
 
-def test_what_the_server_does_not_stop_is_killed(
+def test_the_watchdog_kills_what_the_server_does_not_stop(
     session: SqlSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a server that has no limit of its own."""
@@ -167,13 +167,13 @@ def test_what_the_server_does_not_stop_is_killed(
     assert shown(session, "SELECT COUNT(*) FROM mine") == "[(0,)]"
 
 
-def test_a_runaway_recursion_is_an_error_and_no_short_result(session: SqlSession) -> None:
+def test_an_aborted_recursion_is_an_error(session: SqlSession) -> None:
     code = "WITH RECURSIVE a AS (SELECT 1 x UNION ALL SELECT x + 1 FROM a) SELECT * FROM a"
     assert "Recursive query aborted" in shown(session, code)
     assert shown(session, code.replace("FROM a)", "FROM a WHERE x < 3)")) == "[(1,), (2,), (3,)]"
 
 
-def test_large_results_are_cut_and_say_so(mysql: SqlEngine, shop: DatabaseSpec) -> None:
+def test_large_results_are_cut_with_a_note(mysql: SqlEngine, shop: DatabaseSpec) -> None:
     session = mysql.open(shop, SqlLimits(rows=4, size=1000))
     many = "SELECT a.id FROM sale a, sale b, sale c, sale d, sale e, sale f, sale g, sale h"
     result = session.run(many, 10.0)
@@ -187,7 +187,7 @@ def test_large_results_are_cut_and_say_so(mysql: SqlEngine, shop: DatabaseSpec) 
 
 
 @pytest.mark.parametrize("kind", ["InnoDB", "MyISAM"])
-def test_an_episode_cannot_fill_the_disk(mysql: SqlEngine, shop: DatabaseSpec, kind: str) -> None:
+def test_storage_is_limited(mysql: SqlEngine, shop: DatabaseSpec, kind: str) -> None:
     session = mysql.open(shop, SqlLimits(storage=4 << 20))
     shown(session, f"CREATE TABLE big (a longtext) ENGINE={kind}")
     shown(session, "INSERT INTO big VALUES (REPEAT('x', 1000000))")
@@ -200,7 +200,7 @@ def test_an_episode_cannot_fill_the_disk(mysql: SqlEngine, shop: DatabaseSpec, k
     session.close()
 
 
-def test_values_are_read_as_the_client_reads_them(session: SqlSession) -> None:
+def test_values_equal_those_of_the_client(session: SqlSession) -> None:
     """Rows are converted by column here; the client does it value by value."""
     code = (
         "SELECT 1, -2, 1.50, 1e300, 0.1 + 0.2, CAST(0.1 AS FLOAT), NULL, 'ä', '', b'101', x'00ff', "
@@ -229,7 +229,7 @@ def test_values_are_read_as_the_client_reads_them(session: SqlSession) -> None:
     assert repr(list(ours)) == repr(expected)
 
 
-def test_a_lost_connection_is_no_observation(mysql: SqlEngine, shop: DatabaseSpec) -> None:
+def test_a_lost_connection_is_an_error(mysql: SqlEngine, shop: DatabaseSpec) -> None:
     session = mysql.open(shop)
     shown(session, "SET @x = 1")
     number = session.run("SELECT CONNECTION_ID()", 10.0).rows
@@ -243,9 +243,7 @@ def test_a_lost_connection_is_no_observation(mysql: SqlEngine, shop: DatabaseSpe
     fresh.close()
 
 
-def test_what_cannot_be_opened_says_why(
-    mysql: SqlEngine, shop: DatabaseSpec, tmp_path: object
-) -> None:
+def test_open_rejects_bad_databases(mysql: SqlEngine, shop: DatabaseSpec, tmp_path: object) -> None:
     with pytest.raises(DataError, match="has no database 'nope'; it has shop, vault"):
         mysql.open(DatabaseSpec("mysql-dump", shop.path, "nope"))
     with pytest.raises(UsageError, match="sqlite"):

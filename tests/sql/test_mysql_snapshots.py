@@ -1,4 +1,4 @@
-"""What a snapshot of an episode on a real server keeps, and what it says that it lacks."""
+"""Snapshots of sessions on a server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.sql_engines import shown
 pytestmark = pytest.mark.mysql
 
 
-def test_a_snapshot_keeps_data_settings_and_variables(session: SqlSession) -> None:
+def test_a_snapshot_has_data_settings_and_variables(session: SqlSession) -> None:
     for code in (
         "CREATE TABLE fresh (a int)", "INSERT INTO fresh VALUES (1)", "SET @x = 'ä''\\\\', @y = 5",
         "SET sql_mode = 'ANSI_QUOTES'", "CREATE VIEW seen AS SELECT a FROM fresh",
@@ -21,13 +21,13 @@ def test_a_snapshot_keeps_data_settings_and_variables(session: SqlSession) -> No
         "INSERT INTO fresh VALUES (2)",
     ):  # fmt: skip
         assert session.run(code, 10.0).exit_code == 0, code
-    with_told = session.state_text()
+    state_before = session.state_text()
     kept = session.snapshot()
     shown(session, "ROLLBACK")
     assert shown(session, "SELECT * FROM fresh") == "[(1,)]"
     for open_one in (kept.open, kept.open_last):
         again = open_one()
-        assert again.state_text() == with_told
+        assert again.state_text() == state_before
         assert shown(again, 'SELECT @x, @y, "a" FROM fresh') == (
             '[("ä\'\\\\", 5, 1), ("ä\'\\\\", 5, 2)]'
         )
@@ -40,7 +40,7 @@ def test_a_snapshot_keeps_data_settings_and_variables(session: SqlSession) -> No
         kept.open()
 
 
-def test_variables_are_kept_on_a_server_that_does_not_list_them(
+def test_variables_on_a_server_that_does_not_list_them(
     session: SqlSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MySQL is such a one: here MariaDB is asked as if it were."""
@@ -67,7 +67,7 @@ def test_variables_are_kept_on_a_server_that_does_not_list_them(
     again.close()
 
 
-def test_a_snapshot_names_the_temporary_tables_that_it_lacks(session: SqlSession) -> None:
+def test_a_snapshot_names_omitted_tables(session: SqlSession) -> None:
     shown(session, "CREATE TEMPORARY TABLE IF NOT EXISTS `mine` (a int)")
     assert shown(session, "SELECT * FROM mine") == "[]"
     kept = session.snapshot()
@@ -77,7 +77,7 @@ def test_a_snapshot_names_the_temporary_tables_that_it_lacks(session: SqlSession
     again.close()
 
 
-def test_a_snapshot_of_a_reader_costs_nothing(mysql: SqlEngine, shop: DatabaseSpec) -> None:
+def test_a_snapshot_of_a_reader_copies_nothing(mysql: SqlEngine, shop: DatabaseSpec) -> None:
     session = mysql.open(shop)
     kept = session.snapshot()
     again = kept.open_last()

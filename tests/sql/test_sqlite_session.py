@@ -1,4 +1,4 @@
-"""Plain SQLite: its own dialect, one file, no way out of it."""
+"""The engine for plain SQLite files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def session(engine: SqlEngine, file: DatabaseSpec) -> Iterator[SqlSession]:
     opened.close()
 
 
-def test_its_own_dialect_and_words(session: SqlSession) -> None:
+def test_results_and_errors_are_sqlites(session: SqlSession) -> None:
     assert shown(session, "SELECT name || '!' FROM pet") == "[('Rex!',), ('Tom!',)]"
     assert shown(session, "SELECT 'a' = 'A'") == "[(0,)]"
     assert shown(session, "SELECT nope") == "Error executing query: no such column: nope"
@@ -78,12 +78,12 @@ def test_snapshots(session: SqlSession) -> None:
      "SELECT readfile('/x')",
     "PRAGMA max_page_count = 1000000000", "PRAGMA temp_store_directory = '/tmp'",
 ])  # fmt: skip
-def test_no_way_out_of_the_file(session: SqlSession, code: str) -> None:
+def test_other_files_are_denied(session: SqlSession, code: str) -> None:
     assert session.run(code, 10.0).exit_code == 1
     assert shown(session, "SELECT COUNT(*) FROM pet") == "[(2,)]"
 
 
-def test_time_and_size_are_limited(engine: SqlEngine, file: DatabaseSpec) -> None:
+def test_time_and_size_limits(engine: SqlEngine, file: DatabaseSpec) -> None:
     session = engine.open(file, SqlLimits(rows=3, size=1 << 20, storage=1 << 20))
     endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT {} FROM r"
     began = time.monotonic()
@@ -99,7 +99,7 @@ def test_time_and_size_are_limited(engine: SqlEngine, file: DatabaseSpec) -> Non
         session.run("SELECT 1", 1.0)
 
 
-def test_what_cannot_be_opened(engine: SqlEngine, tmp_path: Path) -> None:
+def test_open_rejects_bad_databases(engine: SqlEngine, tmp_path: Path) -> None:
     path = tmp_path / "text.sqlite"
     path.write_text("no database, but long enough to be looked at" * 40)
     with pytest.raises(DataError, match="not a database"):

@@ -1,4 +1,4 @@
-"""What is code, text and comment in a statement."""
+"""The tokenizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def kinds(code: str) -> list[tuple[str, str]]:
     return [(t.kind, t.text) for t in tokenize(code)]
 
 
-def test_texts_names_variables_and_signs() -> None:
+def test_kinds() -> None:
     assert kinds("SELECT `a``b`, 'it''s', \"\\\"\", @x, @@global.y FROM t.u") == [
         ("word", "SELECT"), ("quoted", "`a``b`"), ("sign", ","), ("string", "'it''s'"),
         ("sign", ","), ("string", '"\\""'), ("sign", ","), ("variable", "@x"), ("sign", ","),
@@ -23,7 +23,7 @@ def test_texts_names_variables_and_signs() -> None:
     ]  # fmt: skip
 
 
-def test_comments_are_left_out_but_not_what_a_server_would_execute() -> None:
+def test_comments_and_executable_comments() -> None:
     assert [t.text for t in tokenize("a -- b\nc # d\ne /* f ' */ g --h")] == [
         "a", "c", "e", "g", "-", "-", "h",
     ]  # fmt: skip
@@ -32,23 +32,23 @@ def test_comments_are_left_out_but_not_what_a_server_would_execute() -> None:
     ]  # fmt: skip
 
 
-def test_names_are_known_without_their_quotes() -> None:
+def test_names_without_quotes() -> None:
     assert [t.name for t in tokenize("`a``b` 'c''d' e")] == ["a`b", "c'd", "e"]
 
 
-def test_what_is_unterminated_reaches_to_the_end() -> None:
+def test_unterminated_strings_reach_to_the_end() -> None:
     assert kinds("SELECT 'a; b") == [("word", "SELECT"), ("string", "'a; b")]
     assert kinds("x /* y") == [("word", "x")]
 
 
-def test_a_dump_is_cut_at_its_semicolons_only() -> None:
+def test_a_dump_is_split_at_semicolons() -> None:
     script = "-- first;\nINSERT INTO t VALUES ('a;b',\"c;\"); ;\n/*!40101 SET x=1 */;\nUSE `d;e`"
     assert list(split_statements(script)) == [
         "-- first;\nINSERT INTO t VALUES ('a;b',\"c;\")", "/*!40101 SET x=1 */", "USE `d;e`",
     ]  # fmt: skip
 
 
-def test_no_text_takes_it_long() -> None:
+def test_the_time_is_linear() -> None:
     began = time.process_time()
     for odd in ("'\\" * 60_000, "'" * 120_001, "/*" * 60_000, "`'\"" * 40_000, "@" * 120_000):
         list(tokenize(odd))
@@ -56,7 +56,7 @@ def test_no_text_takes_it_long() -> None:
 
 
 @given(st.text(alphabet="ab'\"`\\;/*!-# \n@.()", max_size=40))
-def test_tokens_are_pieces_of_the_code_in_their_order(code: str) -> None:
+def test_tokens_are_parts_of_the_code_in_order(code: str) -> None:
     found = list(tokenize(code))
     assert all(code[t.start : t.end] == t.text for t in found)
     assert all(a.end <= b.start for a, b in pairwise(found))

@@ -1,9 +1,9 @@
-"""Statements that mean harm: what each tries, and the statements that do it.
+"""Hostile statements: what each tries, and the statements that do it.
 
-None of them may have an effect outside its episode, read what is not its own, or run past its time
-limit by more than a second. That holds whatever the engine answers, so a case says nothing of that.
-``PLANTED`` stands for the path of a file with the secret, ``FOLDER`` for a directory that anybody
-may write to.
+No case may have an effect outside its session, read data of others, or exceed its time limit by
+more than a second. This must hold whatever the engine answers, so a case does not say what it
+answers. ``PLANTED`` stands for the path of a file with the secret, ``FOLDER`` for a directory that
+anybody can write to.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Case:
-    """``does`` is run one statement after another in one episode."""
+    """A hostile case. The statements of ``does`` run one after another in one session."""
 
     kind: str
     name: str
@@ -228,7 +228,7 @@ _CASES: dict[str, dict[str, tuple[str, ...] | str]] = {
 
 
 def all_cases() -> list[Case]:
-    """Every case, in a fixed order."""
+    """Return all cases in a fixed order."""
     return [
         Case(kind, name, (does,) if isinstance(does, str) else does)
         for kind, cases in _CASES.items()

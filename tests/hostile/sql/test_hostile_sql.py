@@ -1,4 +1,4 @@
-"""Every hostile case on every engine: no effect outside the episode, none past its time."""
+"""Runs the hostile cases on every engine: no effect outside the session, no late statement."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ CASES = all_cases()
 LIMIT = 1.0  # seconds per statement
 GRACE = 1.0  # seconds past it
 LIMITS = SqlLimits(rows=20_000, size=1 << 20, storage=64 << 20)
-LOOKS = (
+UNCHANGED_RESULTS = (
     ("SELECT * FROM customer", CUSTOMERS),
     ("SELECT COUNT(*), SUM(price) FROM sale", "[(3, Decimal('39.00'))]"),
     ("SELECT * FROM shop", "[(1, 'Main Street')]"),
     ("SHOW TABLES", "[('customer',), ('sale',), ('shop',)]"),
     ("SELECT @x, @q, DATABASE(), @@sql_mode LIKE '%ANSI%'", "[(None, None, 'shop', 0)]"),
 )
-"""What an episode sees in which nothing has happened."""
+"""What a session sees in an unchanged database."""
 
 
 @dataclass
-class Ground:
-    """An engine with a bystander, who was there before, and what lies on the disk beside it."""
+class Bystanders:
+    """An engine with a session that is open before the case, and the files beside it."""
 
     engine: SqlEngine
     shop: DatabaseSpec
@@ -46,7 +46,7 @@ class Ground:
 @pytest.fixture(scope="module", params=ENGINES)
 def ground(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Ground]:
+) -> Iterator[Bystanders]:
     home = tmp_path_factory.mktemp("hostile_sql")
     planted, folder = home / "planted", home / "folder"
     planted.write_text(SECRET)
@@ -59,14 +59,15 @@ def ground(
     bystander = engine.open(shop, LIMITS)
     bystander.run("CREATE TABLE mine (a int)", 10.0)
     bystander.run("INSERT INTO mine VALUES (7)", 10.0)
-    yield Ground(engine, shop, bystander, planted, folder)
+    yield Bystanders(engine, shop, bystander, planted, folder)
     bystander.close()
     engine.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=[f"{c.kind}: {c.name}" for c in CASES])
-def test_a_hostile_case(ground: Ground, case: Case) -> None:
-    """What was late is tried once more: machines are busy at times, what hangs always is late."""
+def test_a_hostile_case(ground: Bystanders, case: Case) -> None:
+    """A late case is tried once more, because a busy machine can delay it."""
     try:
         try_case(ground, case)
     except LateError:
@@ -74,10 +75,10 @@ def test_a_hostile_case(ground: Ground, case: Case) -> None:
 
 
 class LateError(AssertionError):
-    """A statement was not given up in time."""
+    """A statement exceeded its time limit."""
 
 
-def try_case(ground: Ground, case: Case) -> None:
+def try_case(ground: Bystanders, case: Case) -> None:
     before = ground.listing()
     session = ground.engine.open(ground.shop, LIMITS)
     try:
@@ -90,7 +91,7 @@ def try_case(ground: Ground, case: Case) -> None:
     assert ground.listing() == before
 
 
-def attempt(ground: Ground, session: SqlSession, code: str) -> None:
+def attempt(ground: Bystanders, session: SqlSession, code: str) -> None:
     code = code.replace("PLANTED", str(ground.planted)).replace("FOLDER", str(ground.folder))
     began = time.monotonic()
     result = session.run(code, LIMIT)
@@ -103,7 +104,7 @@ def attempt(ground: Ground, session: SqlSession, code: str) -> None:
 
 
 def usable(session: SqlSession) -> None:
-    """The episode goes on, in whatever state its statements have put it."""
+    """Return whether the session is still usable."""
     for code in ("SET SESSION sql_select_limit = DEFAULT", "ROLLBACK"):
         session.run(code, LIMIT)
     assert session.run("SELECT 40 + 2", 10.0).output == "[(42,)]"
@@ -111,22 +112,22 @@ def usable(session: SqlSession) -> None:
     assert session.state_text() != ""
 
 
-def untouched(ground: Ground) -> None:
-    """Neither who was there before nor who comes next sees anything of it."""
+def untouched(ground: Bystanders) -> None:
+    """Check that neither the earlier session nor the next one sees any effect."""
     assert ground.bystander.run("SELECT a FROM mine", 10.0).output == "[(7,)]"
-    assert ground.bystander.run(*_asked(0)).output == CUSTOMERS
+    assert ground.bystander.run(*_text_of(0)).output == CUSTOMERS
     fresh = ground.engine.open(ground.shop, LIMITS)
     try:
-        for at, (code, expected) in enumerate(LOOKS):
-            assert fresh.run(*_asked(at)).output == expected, code
+        for at, (code, expected) in enumerate(UNCHANGED_RESULTS):
+            assert fresh.run(*_text_of(at)).output == expected, code
         fresh.run("CREATE TABLE fresh (a int)", 10.0)
         assert fresh.changes() == ["table fresh: new"]
     finally:
         fresh.close()
 
 
-def _asked(at: int) -> tuple[str, float]:
-    return LOOKS[at][0], 10.0
+def _text_of(at: int) -> tuple[str, float]:
+    return UNCHANGED_RESULTS[at][0], 10.0
 
 
 def test_there_are_enough_cases() -> None:

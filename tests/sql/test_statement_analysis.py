@@ -1,4 +1,4 @@
-"""What a statement is taken for before a server sees it."""
+"""The analysis of statements before they reach the server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from intercode.sql.server.statement_analysis import analyze_statement
     "SELECT 'FOR UPDATE', `into` FROM t -- INTO @x", "SHOW CREATE TABLE t",
     "SELECT table_name FROM information_schema.tables", "VALUES (1), (2)",
 ])  # fmt: skip
-def test_what_any_connection_may_run(code: str) -> None:
+def test_statements_for_any_connection(code: str) -> None:
     assert analyze_statement(code).kind == "read"
 
 
@@ -26,7 +26,7 @@ def test_what_any_connection_may_run(code: str) -> None:
     "WITH x AS (SELECT 1) SELECT a FROM x INTO @y", "SHOW SESSION VARIABLES", "x: LOOP END LOOP",
     "SELECT * FROM information_schema.processlist", "TRUNCATE t", "DO SLEEP(1)",
 ])  # fmt: skip
-def test_what_needs_a_connection_of_the_episodes_own(code: str) -> None:
+def test_statements_for_an_own_connection(code: str) -> None:
     assert analyze_statement(code).kind == "own"
 
 
@@ -43,13 +43,13 @@ def test_what_needs_a_connection_of_the_episodes_own(code: str) -> None:
     "CREATE PROCEDURE p() SET PASSWORD = ''", "x: BEGIN NOT ATOMIC SET GLOBAL a = 1; END",
     "FLUSH TABLES WITH READ LOCK", "BACKUP STAGE START", "START SLAVE", "RESET MASTER",
 ])  # fmt: skip
-def test_what_is_not_run(code: str) -> None:
+def test_refused_statements(code: str) -> None:
     reading = analyze_statement(code)
     assert reading.kind == "refused"
     assert "not allowed here" in reading.argument
 
 
-def test_what_is_harmless_is_not_refused() -> None:
+def test_harmless_statements_are_not_refused() -> None:
     for code in (
         "SELECT get_lock FROM t", "SELECT 'KILL 5'", "SELECT `kill`, password, event FROM user",
         "INSERT INTO t (connection) VALUES ('LOAD_FILE')", "ALTER TABLE t ADD COLUMN user int",
@@ -57,13 +57,13 @@ def test_what_is_harmless_is_not_refused() -> None:
         assert analyze_statement(code).kind != "refused", code
 
 
-def test_dangerous_words_count_anywhere_once_settings_were_changed() -> None:
+def test_careful_analysis_searches_strings() -> None:
     hidden = r"SELECT 'a\', GET_LOCK('x',1), '"
     assert analyze_statement(hidden).kind == "read"
     assert analyze_statement(hidden, careful=True).kind == "refused"
 
 
-def test_use_locks_nonsense_and_nothing() -> None:
+def test_other_kinds() -> None:
     assert (analyze_statement("USE `a`;").kind, analyze_statement("USE `a`;").argument) == (
         "use",
         "a",
@@ -77,7 +77,7 @@ def test_use_locks_nonsense_and_nothing() -> None:
     assert analyze_statement(" -- x").argument == "Query was empty"
 
 
-def test_what_a_statement_assigns() -> None:
+def test_assigned_names() -> None:
     assert analyze_statement("SET sql_mode = 'x', @a := 5").assigned_names == {"sql_mode", "@a"}
     assert analyze_statement("SELECT @a, @b := 1").assigned_names == {"@b"}
     assert analyze_statement("SET NAMES latin1").assigned_names == {"names"}

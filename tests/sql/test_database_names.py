@@ -1,4 +1,4 @@
-"""A database under another name than the episode knows."""
+"""The public name of a database and its name on the server."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ NAMES = DatabaseNames("shop", "ic12_w1", "ic12")
     ("INSERT INTO shop.shop SELECT shop.f(1)", "INSERT INTO `ic12_w1`.shop SELECT `ic12_w1`.f(1)"),
     ("SELECT x FROM (SELECT shop.id FROM shop.shop) t", None),
 ])  # fmt: skip
-def test_names_on_their_way_in(code: str, expected: str | None) -> None:
+def test_to_server(code: str, expected: str | None) -> None:
     if expected is None:
         expected = "SELECT x FROM (SELECT shop.id FROM `ic12_w1`.shop) t"
     assert NAMES.to_server(code, tuple(tokenize(code))) == expected
 
 
-def test_names_on_their_way_out() -> None:
+def test_to_agent() -> None:
     text = "Table 'ic12_w1.x' is denied to 'ic12_w1u'@'localhost'"
     assert NAMES.has_private_name(text)
     assert NAMES.to_agent(text) == "Table 'shop.x' is denied to 'agent'@'localhost'"
     assert not NAMES.has_private_name("Table 'shop.x'")
 
 
-def test_a_database_under_its_own_name_is_left_alone() -> None:
+def test_equal_names_change_nothing() -> None:
     same = DatabaseNames("shop", "shop")
     code = "SELECT * FROM shop.sale"
     assert same.to_server(code, tuple(tokenize(code))) == code

@@ -1,4 +1,4 @@
-"""From a dump to databases: types and order kept, built once, faults named."""
+"""Building databases from dumps: types, order of rows, caching and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_tables_keep_what_mysql_knows_of_them(tmp_path: Path) -> None:
+def test_the_catalog_describes_tables_as_mysql_does(tmp_path: Path) -> None:
     found = build_databases(shop_in(tmp_path).path).catalog
     assert sorted(found.databases) == ["shop", "vault"]
     sale = found.databases["shop"]["sale"]
@@ -38,7 +38,7 @@ def test_tables_keep_what_mysql_knows_of_them(tmp_path: Path) -> None:
     assert (customer.auto_increment, customer.collation) == (4, "utf8mb4_general_ci")
 
 
-def test_the_same_dump_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dump_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = shop_in(tmp_path)
     first = build_databases(spec.path)
     monkeypatch.setattr(build, "_build", None)
@@ -52,7 +52,7 @@ def _build_it(path: str, answers: multiprocessing.Queue[str]) -> None:
 
 
 @pytest.mark.slow
-def test_processes_build_it_together(tmp_path: Path, cache: Path) -> None:
+def test_concurrent_processes_build_once(tmp_path: Path, cache: Path) -> None:
     spec = shop_in(tmp_path)
     context = multiprocessing.get_context("spawn")
     answers: multiprocessing.Queue[str] = context.Queue()
@@ -66,7 +66,7 @@ def test_processes_build_it_together(tmp_path: Path, cache: Path) -> None:
     assert not list((cache / "sql").glob(".building-*"))
 
 
-def test_statements_and_rows_of_a_dump(tmp_path: Path) -> None:
+def test_statements_and_rows_are_parsed(tmp_path: Path) -> None:
     text = (
         "-- a comment; with a semicolon\n/*!40101 SET NAMES utf8 */;\n/*!99999 NOT YET */;\n"
         "INSERT INTO `t` VALUES (1,'a;b','it''s \\\\ \\n'),\n (-2.5e3,NULL,0x41); # the end\n"
@@ -90,14 +90,14 @@ def test_statements_and_rows_of_a_dump(tmp_path: Path) -> None:
     ("CREATE DATABASE d; INSERT INTO t VALUES ('x;", "ends within a quotation"),
     ("CREATE DATABASE `../d`;", "cannot be named"),
 ])  # fmt: skip
-def test_faults_name_the_file_and_the_statement(tmp_path: Path, text: str, message: str) -> None:
+def test_errors_name_the_file_and_the_statement(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(DataError, match=message) as caught:
         build_databases(path)
     assert str(path) in str(caught.value)
 
 
-def test_rows_lie_in_the_order_of_the_primary_key(tmp_path: Path) -> None:
+def test_rows_are_in_primary_key_order(tmp_path: Path) -> None:
     text = (
         "CREATE DATABASE d; USE d; CREATE TABLE t (a varchar(9), b int, PRIMARY KEY (a, b));"
         "INSERT INTO t VALUES ('b', 1), ('A', 2), ('a', 1);"

@@ -1,4 +1,4 @@
-"""Translations that outlive the process: taken only where they are whole, own and of this code."""
+"""The cache of translations on disk."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def filled(folder: Path) -> Path:
+def store_with_entries(folder: Path) -> Path:
     """A store with a translation and an error; its file."""
     folder.mkdir(exist_ok=True)
     one = FileStore(folder)
@@ -60,8 +60,8 @@ def lines_of(path: Path) -> list[list[bytes]]:
     return [line.split(b" ", 2) for line in path.read_bytes().split(b"\n") if line]
 
 
-def test_another_process_finds_what_was_kept(folder: Path) -> None:
-    filled(folder)
+def test_another_process_finds_entries(folder: Path) -> None:
+    store_with_entries(folder)
     other = FileStore(folder)
     found, error = other.find(key("SELECT 1")), other.find(key("SELECT x"))
     assert isinstance(found, Translation) and isinstance(error, StatementError)
@@ -73,8 +73,8 @@ def test_another_process_finds_what_was_kept(folder: Path) -> None:
     assert other.find(("digest/shop", "shop", "", "SELECT 1")) is None  # other modes
 
 
-def test_what_others_append_later_is_seen(folder: Path) -> None:
-    path = filled(folder)
+def test_later_entries_of_other_processes_are_read(folder: Path) -> None:
+    path = store_with_entries(folder)
     reading, writing = FileStore(folder), FileStore(folder)
     assert reading.find(key("SELECT 1")) and reading.find(key("late")) is None
     writing.add(key("late"), MADE)
@@ -83,13 +83,13 @@ def test_what_others_append_later_is_seen(folder: Path) -> None:
     assert reading.find(key("late"))
     path.unlink()
     assert reading.find(key("late")) and reading.find(key("SELECT 9")) is None
-    filled(folder)
+    store_with_entries(folder)
     assert reading.find(key("SELECT 9")) is None and reading.find(key("SELECT 1"))
 
 
 @pytest.mark.parametrize("harm", [b"SELECT", b"shop", b"names"])
-def test_a_broken_line_is_passed_over(folder: Path, harm: bytes) -> None:
-    path = filled(folder)
+def test_a_broken_line_is_ignored(folder: Path, harm: bytes) -> None:
+    path = store_with_entries(folder)
     whole = path.read_bytes()
     assert harm in whole
     path.write_bytes(whole.replace(harm, harm[::-1], 1))
@@ -98,8 +98,8 @@ def test_a_broken_line_is_passed_over(folder: Path, harm: bytes) -> None:
     assert isinstance(broken.find(key("SELECT x")), StatementError)
 
 
-def test_a_line_that_was_not_finished_costs_itself_alone(folder: Path) -> None:
-    path = filled(folder)
+def test_an_unfinished_line_affects_no_other(folder: Path) -> None:
+    path = store_with_entries(folder)
     path.write_bytes(path.read_bytes()[:-9])  # its writer was killed
     after = FileStore(folder)
     after.add(key("SELECT 3"), MADE)
@@ -111,15 +111,15 @@ def test_a_line_that_was_not_finished_costs_itself_alone(folder: Path) -> None:
     assert FileStore(folder).find(key("SELECT 1")) is None
 
 
-def test_an_entry_in_another_ones_place_is_not_taken(folder: Path) -> None:
-    path = filled(folder)
+def test_an_entry_with_a_wrong_key_is_ignored(folder: Path) -> None:
+    path = store_with_entries(folder)
     (_, first, _), (check, _, text) = lines_of(path)
     path.write_bytes(b" ".join((check, first, text)) + b"\n")
     assert FileStore(folder).find(key("SELECT 1")) is None
 
 
-def test_what_others_can_write_to_is_left_alone(folder: Path) -> None:
-    path = filled(folder)
+def test_files_that_others_can_write_to_are_ignored(folder: Path) -> None:
+    path = store_with_entries(folder)
     path.chmod(0o666)
     assert FileStore(folder).find(key("SELECT 1")) is None
     size = path.stat().st_size
@@ -133,8 +133,8 @@ def test_what_others_can_write_to_is_left_alone(folder: Path) -> None:
     assert isinstance(open_store(), FileStore)
 
 
-def test_a_file_has_its_bounds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = filled(folder)
+def test_the_file_size_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = store_with_entries(folder)
     one = FileStore(folder)
     one.add(
         key("long"),
@@ -147,23 +147,25 @@ def test_a_file_has_its_bounds(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         one.add(key("SELECT 5"), MADE)
         one.flush()
     assert not path.exists()
-    filled(folder)
+    store_with_entries(folder)
     assert FileStore(folder).find(key("SELECT 1"))
 
 
-def test_files_of_other_versions_make_room(folder: Path) -> None:
+def test_old_versions_are_deleted(folder: Path) -> None:
     folder.mkdir()
     for number in range(6):
         old = folder / f"translations-{number}"
         old.write_text("")
         os.utime(old, (number, number))
-    path = filled(folder)
+    path = store_with_entries(folder)
     kept = {f"translations-{n}" for n in (3, 4, 5)}
     assert {p.name for p in folder.iterdir()} == {path.name} | kept
     assert translator_digest() in path.name
 
 
-def test_without_a_place_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_directory_nothing_is_stored(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv(translation_store.DIRECTORY_VARIABLE, "")
     assert isinstance(open_store(), NoStore)
     monkeypatch.setenv(translation_store.DIRECTORY_VARIABLE, str(tmp_path / "file"))
@@ -183,7 +185,7 @@ def engine_in(folder: Path) -> SqlEngine:
     return open_engine("embedded")
 
 
-ASKED = [
+STATEMENTS = [
     ("SELECT name, MAX(id) FROM customer WHERE city = 'bern' GROUP BY name ORDER BY 1", True),
     ("SELECT SUM(price), AVG(price), MIN(day) FROM sale", True),
     ("SELECT nowhere FROM sale", True),
@@ -194,12 +196,12 @@ ASKED = [
 ]
 
 
-def test_a_second_process_answers_alike_and_reads_nothing_anew(
+def test_a_second_process_parses_nothing_again(
     folder: Path, shop: DatabaseSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = engine_in(folder)
     one = first.open(shop)
-    told = [shown(one, code) for code, _ in ASKED]
+    told = [shown(one, code) for code, _ in STATEMENTS]
     after = shown(one, "SELECT COUNT(*) FROM sale")
     one.close()
     first.close()
@@ -212,7 +214,7 @@ def test_a_second_process_answers_alike_and_reads_nothing_anew(
     monkeypatch.setattr(dispatch, "parse", lambda code, *a: parsed.append(code) or parse(code, *a))
     second = engine_in(folder)
     two = second.open(shop)
-    for (code, lasts), before in zip(ASKED, told, strict=True):
+    for (code, lasts), before in zip(STATEMENTS, told, strict=True):
         assert shown(two, code) == before
         if lasts is not None:
             assert (code not in parsed) == lasts, code

@@ -1,4 +1,4 @@
-"""MySQL 8 does not sort groups: where that is said to a server that would."""
+"""Rewrites of statements for MariaDB."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from intercode.sql.server.statement_rewrites import add_order_by_null
         ),
     ],
 )
-def test_a_query_that_groups_and_orders_nothing(code: str, expected: str) -> None:
+def test_grouping_without_an_order(code: str, expected: str) -> None:
     assert add_order_by_null(code) == expected
 
 
@@ -35,7 +35,7 @@ BOTH = (
 
 
 @pytest.mark.mysql
-def test_what_two_queries_have_in_common_is_found_in_a_subquery(session: SqlSession) -> None:
+def test_intersect_in_a_correlated_subquery(session: SqlSession) -> None:
     for code in (
         "CREATE TABLE s (id INT PRIMARY KEY)",
         "CREATE TABLE c (id INT, year INT, KEY k (id))",
@@ -59,5 +59,5 @@ def test_what_two_queries_have_in_common_is_found_in_a_subquery(session: SqlSess
         "))((",
     ],
 )
-def test_others_stay_as_they_are(code: str) -> None:
+def test_other_statements_are_unchanged(code: str) -> None:
     assert add_order_by_null(code) == code
