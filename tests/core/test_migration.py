@@ -18,6 +18,8 @@ from intercode.core.migration import (
     migrate_snapshot,
     migrate_trajectory,
 )
+from intercode.core.types import ExecResult
+from intercode.environments.base.snapshots.storage import MATCHING_KEYS, read_snapshot
 from intercode.results.export.bundle.bundle import read_bundle
 
 V1 = Path(__file__).parents[1] / "records" / "v1"
@@ -46,11 +48,8 @@ def test_every_old_run_is_read(name: str) -> None:
         assert {s.actor for s in episode.steps} <= {"agent", "human"}
         assert keys(episode.run).isdisjoint(OLD_WORDS)
     metadata = trajectories.read_run_metadata(V1 / name)
-    assert (
-        keys(metadata).isdisjoint({*OLD_WORDS, "v"}) and "diffs" not in metadata["config"]
-        if ("config" in metadata)
-        else True
-    )
+    assert keys(metadata).isdisjoint({*OLD_WORDS, "v"})
+    assert "diffs" not in metadata.get("config", {})
 
 
 def test_renamed_keys_and_values() -> None:
@@ -106,3 +105,15 @@ def test_unknown_versions_are_refused(version: object) -> None:
         with pytest.raises(DataError, match="schema version"):
             migrate({"v": version})
     assert migrate_run_metadata({"boxes": "new"}) == {"sandboxes": "new"}
+
+
+def test_an_old_snapshot_is_read() -> None:
+    old = json.loads((V1 / "snapshot" / "snapshot.json").read_text(encoding="utf-8"))
+    metadata = {name: old[name] for name in MATCHING_KEYS}
+    values, stored = read_snapshot(V1 / "snapshot", metadata)
+    assert (values["task_seed"], values["turns"], values["previous_score"]) == (None, 1, 0.0)
+    assert values["last_result"] == ExecResult("", 0)
+    assert values["omitted"] == []
+    assert stored.state.cwd == "/tmp" and "declare -- x=" in str(stored.state)
+    with pytest.raises(UsageError, match="another profile"):
+        read_snapshot(V1 / "snapshot", {**metadata, "profile": "original"})

@@ -1,0 +1,1 @@
+"""Types, errors, registries, settings and records that every other package uses."""

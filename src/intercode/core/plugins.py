@@ -1,8 +1,8 @@
-"""Finds what other installed packages add with entry points.
+"""Finds plugins: environments, datasets and so on that other installed packages add.
 
 A package declares names under ``[project.entry-points."intercode.GROUP"]``, where GROUP is
-environments, datasets, agents, rewards, languages or sandboxes. The search runs once, when a name is
-requested that is not built in. A plugin is imported when one of its names is used.
+environments, datasets, agents, rewards, languages or sandboxes. A group is searched once, when a
+name is requested that is not built in. A plugin is imported when one of its names is used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A name that an installed package adds. ``origin``: the package and its version."""
+    """A name that an installed package adds.
+
+    ``reference``: the module, or ``module:attribute``, that the name stands for. ``origin``: the
+    package and its version.
+    """
 
     name: str
     reference: str
@@ -22,9 +26,10 @@ class Plugin:
 
 @cache
 def find_plugins(group: str) -> tuple[Plugin, ...]:
-    """Return the plugins of a group, sorted by name.
+    """Return the plugins of a group such as ``intercode.agents``, sorted by name.
 
-    If two packages add the same name, both are returned, and the first by package name is used.
+    If two packages add the same name, both are returned, ordered by package name. ``Registry``
+    uses the first one.
     """
     from importlib.metadata import entry_points  # slow to import
 

@@ -18,7 +18,8 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.plugins import Plugin
 
 MAX_NAMES_LISTED, NAMES_SHOWN = 40, 10
-"""A message lists all known names up to the first number, else as many as the second."""
+"""An error message lists all known names, or the first NAMES_SHOWN if there are more than
+MAX_NAMES_LISTED."""
 OWN_DISTRIBUTION = "intercode-gym"
 """The distribution that this package belongs to."""
 _file_import_lock = threading.RLock()
@@ -35,20 +36,20 @@ def unknown_name_error(kind: str, name: str, known: list[str]) -> UnknownNameErr
 
 
 def suggest_name(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
-    """Return a question with the nearest of the known names and a blank, or an empty string.
+    """Return ``"did you mean 'NAME'? "`` for the most similar known name, or an empty string.
 
-    ``cutoff``: the least similarity, as in ``difflib.get_close_matches``.
+    ``cutoff``: the smallest similarity that counts, as in ``difflib.get_close_matches``.
     """
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"did you mean {found[0]!r}? " if found else ""
 
 
 def load_object(reference: str) -> Any:
-    """Load the object of a reference.
+    """Return the object that a reference names.
 
-    ``package.module:attribute`` is imported, also from the working directory.
-    ``path/to/file.py:attribute`` is loaded from a file outside of any package. Raises UsageError
-    with the part that failed.
+    ``package.module:attribute`` is imported; the module may be in the working directory.
+    ``path/to/file.py:attribute`` is loaded from a file that need not belong to a package. Raises
+    UsageError that names the part that failed.
     """
     module_name, _, attribute = reference.rpartition(":")
     if not module_name or not attribute:
@@ -70,9 +71,9 @@ def is_file_reference(reference: str) -> bool:
 
 
 def portable_reference(reference: str) -> str:
-    """Return a reference as results record it, independent of where its file lies.
+    """Return a reference in the form that results record: the same on every machine.
 
-    For a file, that is its folder, its name, the attribute, and the first digits of the file's
+    For a file, this is ``FOLDER/FILE.py:ATTRIBUTE@DIGEST`` with the first digits of the file's
     SHA-256. Raises UsageError for a file that cannot be read.
     """
     if not is_file_reference(reference):
@@ -100,7 +101,7 @@ def _import_module(name: str, reference: str) -> ModuleType:
 
 
 def _import_file(path: Path) -> ModuleType:
-    """Return a file as a module. Each content of it runs once, in one thread."""
+    """Import a file as a module. It is executed again only if its content has changed."""
     name = f"intercode_file_{path.stem}_{_file_digest(path)[:16]}"
     with _file_import_lock:
         return sys.modules[name] if name in sys.modules else _execute_file(path, name)
@@ -122,8 +123,8 @@ def _execute_file(path: Path, name: str) -> ModuleType:
 class Registry:
     """A table of names and their ``module:attribute`` references, which are loaded on first use.
 
-    ``kind``: what a name stands for, in messages. ``group``: the group of entry points with which
-    other packages add names (see plugins.py). Built-in names take precedence.
+    ``kind``: the word for an entry in messages, such as ``dataset``. ``group``: the group of entry
+    points with which other packages add names (see plugins.py). Built-in names take precedence.
     """
 
     def __init__(self, kind: str, entries: dict[str, str], group: str = "") -> None:
@@ -157,7 +158,7 @@ class Registry:
         self._entries[name] = reference
 
     def load(self, name: str) -> Any:
-        """Return the object of a name, or of a reference as ``load_object`` takes.
+        """Return the object that a name, or a reference (see ``load_object``), stands for.
 
         Raises UnknownNameError for an unknown name, and UsageError for a plugin that cannot be
         loaded.
@@ -176,7 +177,7 @@ class Registry:
             if ":" in plugin.reference:
                 return load_object(plugin.reference)
             return importlib.import_module(plugin.reference)
-        except Exception as e:  # foreign code may raise anything
+        except Exception as e:  # a plugin may raise anything
             raise UsageError(
                 f"the {self.kind} {plugin.name!r} of {plugin.origin} cannot be loaded "
                 f"({type(e).__name__}: {e}): fix or uninstall that package"

@@ -49,7 +49,7 @@ IDENTITY_KEYS = (
 one run only."""
 
 _OPTIONAL_IDENTITY_KEYS = ("generation", "prompts")
-"""Keys that the first releases did not write. A run without such a key does not differ in it."""
+"""Keys that the first releases did not write. A run without such a key matches every other run."""
 
 T = TypeVar("T", Step, Trajectory, Usage)
 
@@ -109,7 +109,7 @@ def append_trajectory(path: Path, trajectory: Trajectory) -> None:
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
     """Yield every episode of a file in order, and skip an incomplete last line.
 
-    Raises DataError with the file and the line for anything else that is not a trajectory.
+    Raises DataError that names the file and the line if any other line is not a trajectory.
     """
     with _open_file(path) as file:
         for number, raw in enumerate(file, start=1):
@@ -130,7 +130,7 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
 
 
 def has_result(trajectory: Trajectory) -> bool:
-    """Return whether an episode is a result: not a branch, and ended without an error."""
+    """Return whether an episode counts as a result: it is no branch and ended without an error."""
     return trajectory.parent is None and trajectory.end != "error" and trajectory.error is None
 
 

@@ -7,20 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Rows = tuple[tuple[Any, ...], ...]
-"""The rows of a statement's result, with values of their own types."""
+"""The rows of an SQL result. Values have the types in which the database returned them."""
 
 SUCCESS_THRESHOLD = 1.0 - 1e-9
-"""The least reward of a solved task. It is below 1, as rewards are sums of rounded parts."""
+"""The smallest reward with which a task counts as solved. It is slightly below 1, because a reward
+is a sum of rounded parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
     """The output of a command and how it ended.
 
-    ``output``: stdout and stderr in the order of writing, or stdout alone if ``stderr`` is
-    separate. ``exit_code``: None if the command did not end by itself. ``omitted_bytes``: bytes of
-    output that were dropped. ``note``: remarks of the sandbox, as lines in brackets. ``rows``: the
-    result of an SQL statement that has one.
+    ``output``: stdout and stderr in the order of writing, or stdout alone if ``stderr`` is not
+    None. ``exit_code``: None if the command did not end by itself. ``omitted_bytes``: the number of
+    bytes that were dropped because the output was too long. ``note``: remarks of the sandbox to the
+    agent, each a line in square brackets. ``rows``: the rows that an SQL statement returned, or
+    None.
     """
 
     output: str
@@ -44,10 +46,11 @@ class ExecResult:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A path that differs from the lower layers. The kind ``gone`` means that it was deleted.
+    """A path in a sandbox that was created, changed or deleted.
 
-    ``digest``: the SHA-256 of a regular file's content. ``target``: the text of a symbolic link.
-    ``new``: the lower layers have nothing at this path.
+    ``kind``: ``gone`` if the path was deleted. ``digest``: the SHA-256 of a regular file's content.
+    ``target``: the target of a symbolic link. ``new``: the path does not exist in the image or its
+    layers.
     """
 
     kind: Literal["file", "dir", "link", "fifo", "socket", "device", "gone"]
@@ -62,9 +65,9 @@ class FileEntry:
 class TestResult:
     """The result of a hidden test of a task, run on the code of an agent or a gold.
 
-    ``test``: its text. ``passed``: the verdict of the grader, which the code under test cannot
-    influence. In the ``original`` profile, the reward compares ``output`` and ``error`` with those
-    of the gold instead, and ``passed`` is meaningless.
+    ``test``: the text of the test. ``passed``: the verdict of the grader, which the code under test
+    cannot influence. In the ``original`` profile, the reward ignores ``passed``, and compares
+    ``output`` and ``error`` with those of the gold.
     """
 
     __test__ = False  # keeps pytest from collecting it
@@ -79,13 +82,13 @@ class TestResult:
 class State:
     """The state that an agent or a gold reached, as reward functions see it.
 
-    ``output``: the last observation. ``files``: what changed, by absolute path. In the ``original``
-    profile, ``status`` holds the parsed ``git status`` of the original package instead, and
-    ``checksums`` the output of its hash command. ``failed``: the code could not run at all.
-    ``answer``: what the agent submitted. ``rows``: the last result of a database. ``ranks``: for a
-    gold with an order, the rank of each row; rows that the order does not distinguish have the same
-    rank. ``tests``: the results of the hidden tests, in order. ``probe_output``: what the probe of
-    the task printed, empty without a probe.
+    ``output``: the last observation. ``files``: the changed files by absolute path. In the
+    ``original`` profile, ``status`` and ``checksums`` replace ``files``: the parsed ``git status``
+    and the output of the hash command of the authors' code. ``failed``: the code could not run at
+    all. ``answer``: the answer that the agent submitted. ``rows``: the last result of a database.
+    ``ranks``: for a gold whose rows are sorted, the rank of each row; rows that may come in either
+    order have the same rank. ``tests``: the results of the hidden tests, in order.
+    ``probe_output``: the output of the task's probe, empty without a probe.
     """
 
     output: str | None = ""
@@ -104,7 +107,11 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A reward and its parts. ``value`` is the reward itself."""
+    """A reward and its parts.
+
+    ``value``: the reward. ``parts``: numbers that make up the reward; they are recorded with each
+    step. ``details``: further values that explain the score; they are not recorded.
+    """
 
     value: float
     parts: Mapping[str, float] = field(default_factory=dict)

@@ -15,15 +15,15 @@ Network = Literal["none", "host"]
 
 @dataclass(frozen=True, slots=True)
 class LayerSpec:
-    """The source of a layer of files, before anything is unpacked.
+    """The source from which a layer of files is built.
 
-    ``kind``: a ``script`` runs in a sandbox as root in ``/``, and its changes are the layer.
-    ``path``: on this machine. ``shift_dates``: shift the dates of the files as if set-up had
-    finished two hours ago.
+    ``kind``: a ``dir`` is copied, a ``tar`` is unpacked, and a ``script`` runs as root in ``/`` of
+    a sandbox, where its changes become the layer. ``path``: the directory or file on this machine.
+    ``shift_dates``: shift the dates of the files as if set-up had finished two hours ago.
 
-    A ``dir`` may have another ``destination`` than the root. ``exclude``: names to leave out at any
-    depth. ``executable``: files, relative to ``path``, that get the mode 0755, like directories;
-    other files get 0644.
+    For a ``dir`` only: ``destination`` is the directory of the sandbox to copy to. ``exclude``
+    lists names to leave out at any depth. ``executable`` lists files, relative to ``path``, that
+    get the mode 0755; other files get 0644.
     """
 
     kind: Literal["dir", "tar", "script"]
@@ -36,11 +36,11 @@ class LayerSpec:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSpec:
-    """The source of the content of a task's database.
+    """The file from which a task's database is filled.
 
     ``kind``: ``mysql-dump`` is a file of statements in MySQL's dialect, which may create several
-    databases; ``sqlite`` is an SQLite file, one database. ``path``: on this machine. ``name``: the
-    database of the task.
+    databases; ``sqlite`` is an SQLite file with one database. ``path``: the file on this machine.
+    ``name``: the name of the task's database.
     """
 
     kind: Literal["mysql-dump", "sqlite"]
@@ -52,17 +52,19 @@ class DatabaseSpec:
 class Task:
     """A query with its gold.
 
-    ``id``: stable, such as ``nl2bash/fs_1/17``. ``gold``: code in the language of the environment.
-    ``also``: further golds that are equally right. ``files``: layers over the image, the lowest
-    first. ``database``: the database of an SQL task. ``group``, ``hardness``: by which reports
-    split results. ``data``: the other columns of the row.
+    ``id``: a name that does not change, such as ``nl2bash/fs_1/17``. ``gold``: code in the language
+    of the environment. ``also``: further golds that are equally correct. ``files``: layers over the
+    image, the lowest first. ``database``: the database of an SQL task. ``setup``: code that runs
+    before the first action. ``group``, ``hardness``: reports split results by these. ``data``: the
+    other columns of the row.
 
-    ``flag``: the flag of a capture-the-flag task. ``instantiate``: makes the task of an episode
-    from its seed, so that nobody can know it in advance. ``initial_files``: files that are written
-    when the episode begins, absolute path to content and mode.
+    ``flag``: the flag of a capture-the-flag task. ``instantiate``: a function of this task and the
+    seed of an episode that returns the task to play, with a flag that nobody can know in advance.
+    ``initial_files``: content and mode of files that are written when the episode begins, by
+    absolute path.
 
     ``probe``: a script that prints facts of a state for the reward (see
-    environments/base/probe.py). ``probe_paths``: the paths of the state that it gets (empty: all).
+    environments/base/probe.py). ``probe_paths``: the paths that the probe gets to see (empty: all).
     """
 
     id: str
@@ -90,8 +92,10 @@ class Task:
 
     @property
     def solution(self) -> str | None:
-        """Code that solves the task: ``data["solution"]`` if the gold is only its result, else the
-        gold."""
+        """Code that solves the task: ``data["solution"]`` if there is one, else the gold.
+
+        A dataset sets it if its golds are results, such as flags, and not code.
+        """
         solution: str | None = self.data.get("solution", self.gold)
         return solution
 
@@ -100,11 +104,12 @@ class Task:
 class Dataset:
     """Tasks in a fixed order, with the metadata that results on them record.
 
-    ``name``: as the user gave it (``nl2bash:fs_1``). ``environment``: the registered environment
-    that plays it. ``image``: its own image. ``comparable``: false if results cannot be compared
-    with those of others. ``programs``: what its tasks need in the image beyond a shell and the
-    usual small tools. ``reward``: the name of its reward, or a reference to one, in the
-    ``standard`` profile (None: the reward of the environment).
+    ``name``: the specification that the user gave, such as ``nl2bash:fs_1``. ``environment``: the
+    registered environment that plays the tasks. ``image``: the image in which they run unless the
+    user names another. ``comparable``: false if results cannot be compared with those of others.
+    ``programs``: the programs that the image must have beyond a shell and the usual small tools.
+    ``reward``: the name of the reward in the ``standard`` profile, or a reference to one (None: the
+    reward of the environment).
     """
 
     name: str
@@ -152,10 +157,10 @@ class Brief:
 class Image:
     """A root file system that is ready to use.
 
-    ``root``: its unpacked tree, owned by the sandbox's user id. None: the machine's own programs.
-    ``env``, ``cwd``: environment variables and working directory of its programs, unless a task
-    names others. ``layers``: layers over the tree, the lowest first, for images over the machine's
-    own programs only.
+    ``root``: the directory with the unpacked files, owned by the sandbox's user id (None: the image
+    consists of this machine's own programs). ``env``, ``cwd``: environment variables and working
+    directory of programs, unless a task names others. ``layers``: layers over the files, the lowest
+    first; only if ``root`` is None.
     """
 
     name: str

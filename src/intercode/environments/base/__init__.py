@@ -1,0 +1,1 @@
+"""The contract of environments, and what several environments share."""

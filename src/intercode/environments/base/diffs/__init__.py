@@ -1,0 +1,1 @@
+"""Diffs of changed files, for records."""

@@ -1,0 +1,1 @@
+"""Snapshots of episodes: their state, files and storage."""
