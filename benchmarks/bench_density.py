@@ -84,7 +84,7 @@ class Crowd:
     def memory(self, when: str, before: dict[str, int]) -> None:
         """Note what everything takes now."""
         mine = traces.family(os.getpid())
-        processes = (mine.owner, *mine.launchers, *mine.boxes)
+        processes = (mine.owner, *mine.launchers, *mine.sandboxes)
         for name, kind in (("owner", (mine.owner,)), ("supervisors", mine.supervisors),
                            ("PIDs 1", mine.inits), ("shells", mine.others)):  # fmt: skip
             size = traces.proportional(kind) / 1e6

@@ -44,14 +44,14 @@ def killed(what: str, episodes: int) -> tuple[str, int, float | None, str]:
             one = {"owner": family.owner, "launcher": family.launchers[0],
                    "PID 1": family.inits[0], "supervisor": family.supervisors[0]}[what]  # fmt: skip
             alone = what in ("PID 1", "supervisor")
-            before = len(traces.living(family.boxes))
+            before = len(traces.living(family.sandboxes))
             os.kill(one[0], signal.SIGKILL)
             if alone:
                 took = traces.eventually(lambda: not traces.living((one,)), _PATIENCE)
             else:
                 took = traces.eventually(lambda: not owner.left(), _PATIENCE)
             reply = "" if what == "owner" else owner.hear()
-            count = before - len(traces.living(family.boxes))
+            count = before - len(traces.living(family.sandboxes))
     return what, count, took, reply or "-"
 
 

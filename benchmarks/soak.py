@@ -57,7 +57,7 @@ def sample(workers: list[int], start: float, done: int) -> Sample:
         "memory of the owners (MB)": traces.proportional(owners) / 1e6,
         "memory of the launchers (MB)": traces.proportional(launchers) / 1e6,
         "descriptors of the launchers": sum(_count(pid, "fd") for pid, _ in launchers),
-        "processes": sum(len(f.boxes) for f in families),
+        "processes": sum(len(f.sandboxes) for f in families),
         "mounts of the machine": len(Path("/proc/self/mountinfo").read_text().splitlines()),
         "control groups": len(traces.groups_of(launchers)),
         "temporary files": len(files),

@@ -1,10 +1,11 @@
-"""The cut into parts, checked from the imports themselves: a part imports only parts above it."""
+"""The import rules and the layout of the package, checked from the source itself."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,109 +16,150 @@ import intercode
 ROOT = Path(intercode.__file__).parent
 
 ORDER = [
-    {"types", "errors", "paths", "syntax", "templates"},
-    {"plugins", "registry", "config"},
-    {"trajectories", "logs"},
-    {"datasets"},
-    {"images"},
-    {"sandboxes"},
-    {"models"},
-    {"sessions"},
-    {"builders"},
-    {"rewards"},
-    {"agents"},
-    {"envs"},
-    {"pool"},
-    {"rollout"},
-    {"report"},
-    {"exports"},
-    {"view"},
-    {"runner"},
-    {"conformance", "integrations", "compat", "cli"},
-]
-"""Lowest first. What stands in one set may import each other, `cli` and `conformance` apart."""
-
-BLIND = ("datasets", "images", "sandboxes", "models")
-FORBIDDEN = {(a, b) for a in BLIND for b in BLIND if a != b} | {
-    ("agents", "envs"), ("envs", "agents"), ("envs", "models"),
+    "core", "sandbox", "sql", "sessions", "datasets", "models", "agents", "environments",
+    "results", "evaluation", "integrations", "cli",
+]  # fmt: skip
+"""The packages, lowest first: each imports only those before it."""
+FORBIDDEN = {
+    ("sql", "sandbox"), ("datasets", "sandbox"), ("datasets", "sessions"), ("models", "sandbox"),
+    ("models", "sql"), ("models", "sessions"), ("models", "datasets"), ("agents", "sandbox"),
+    ("agents", "datasets"), ("environments", "agents"), ("environments", "models"),
 }  # fmt: skip
-LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
-TOP = {"__init__", "__main__"}  # the package itself: registers environments, starts the cli
+"""Imports that the order allows and the design does not."""
+SIBLINGS = {("sandbox.namespace", "sandbox.container"), ("sandbox.container", "sandbox.namespace")}
+"""Folders inside a package that do not import each other."""
+MAX_MODULES = 16
+MAX_LINES = 500
+MAX_FUNCTION_LINES = 60
 
 
-def modules() -> list[Path]:
-    return sorted(p for p in ROOT.rglob("*.py"))
+def modules() -> dict[str, Path]:
+    """Return every module of the package by its dotted name."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = ["intercode", *path.relative_to(ROOT).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
 
 
-def part_of(path: Path) -> str:
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+MODULES = modules()
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Absolute names of what a module imports, wherever in it, for types only too."""
-    package = ["intercode", *path.relative_to(ROOT).parent.parts]
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+def imports(name: str, *, types_too: bool = True) -> Iterator[str]:
+    """Yield what a module imports, wherever in it: modules of ours by their dotted names."""
+    path = MODULES[name]
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    tree = ast.parse(path.read_text("utf-8"))
+    skipped: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if not types_too and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            skipped.update(ast.walk(node))
+        if node in skipped:
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *filter(None, [node.module])])
-            if module in ("intercode", ".".join(package)) and not node.module:
-                yield from (f"{module}.{alias.name}" for alias in node.names)
-            elif module == "intercode":
-                yield from (f"intercode.{alias.name}" for alias in node.names)
-            else:
-                yield module
+            for alias in node.names:
+                inner = f"{module}.{alias.name}"
+                yield inner if inner in MODULES else module
 
 
-def parts_imported(path: Path) -> set[str]:
-    names = (name.split(".") for name in imported(path))
-    found = {name[1] for name in names if name[0] == "intercode" and len(name) > 1}
-    return found - {part_of(path), "__version__", "make"}
+def package_of(name: str) -> str:
+    """Return the top-level package of a dotted name of ours; empty for the root."""
+    return name.split(".")[1] if "." in name else ""
 
 
-def test_every_part_has_its_place() -> None:
-    assert {part_of(p) for p in modules()} - TOP <= LEVEL.keys()
+def test_the_package_holds_the_twelve_packages_and_nothing_else() -> None:
+    assert {package_of(name) for name in MODULES} - {"", "__main__"} == set(ORDER)
 
 
-@pytest.mark.parametrize("part", sorted(LEVEL))
-def test_a_part_imports_only_what_stands_above_it(part: str) -> None:
-    for path in modules():
-        if part_of(path) != part:
+@pytest.mark.parametrize("package", ORDER)
+def test_a_package_imports_only_lower_packages(package: str) -> None:
+    for name in MODULES:
+        if package_of(name) != package:
             continue
-        for other in parts_imported(path):
-            where = f"{path.relative_to(ROOT)} imports {other}"
-            assert other in LEVEL, where
-            assert LEVEL[other] <= LEVEL[part], where
-            assert (part, other) not in FORBIDDEN, where
-            assert other not in ("cli", "conformance"), where
+        for other in imports(name):
+            if not other.startswith("intercode.") or package_of(other) in (package, "__version__"):
+                continue
+            rule = f"{name} imports {other}"
+            assert ORDER.index(package_of(other)) < ORDER.index(package), rule
+            assert (package, package_of(other)) not in FORBIDDEN, rule
+
+
+def test_siblings_do_not_import_each_other() -> None:
+    for name in MODULES:
+        for other in imports(name):
+            for folder, sibling in SIBLINGS:
+                inside = name.startswith(f"intercode.{folder}.")
+                assert not (inside and other.startswith(f"intercode.{sibling}")), (name, other)
 
 
 def test_only_the_main_module_imports_the_command_line() -> None:
-    importers = {part_of(p) for p in modules() if "cli" in parts_imported(p)}
-    assert importers <= {"__main__"}
+    importers = {name for name in MODULES for other in imports(name) if package_of(other) == "cli"}
+    assert {name for name in importers if package_of(name) != "cli"} <= {"intercode.__main__"}
 
 
-def test_the_far_side_of_a_sandbox_knows_the_standard_library_and_itself_only() -> None:
-    box = ROOT / "sandbox" / "supervisor" / "runtime"
-    files = sorted(box.glob("*.py"))
-    assert len(files) > 5
-    for path in files:
-        for name in imported(path):
-            own = name.startswith("intercode.sandbox.supervisor.runtime")
-            known = name.split(".")[0] in {*sys.stdlib_module_names, "_sha2", "_sha256"}
-            assert own or known, f"{path.name}: {name}"
+def test_no_import_cycles() -> None:
+    """Imports for type checkers count too: two modules that need each other are one idea."""
+    graph = {name: {o for o in imports(name) if o in MODULES} - {name} for name in MODULES}
+    assert strong_components(graph) == []
 
 
-def test_the_rules_see_what_an_import_says(tmp_path: Path) -> None:
-    """Relative and absolute forms, inside functions too."""
-    inside = ROOT / "sandbox" / "supervisor" / "runtime" / "supervisor.py"
-    assert "intercode.sandbox.supervisor.runtime.protocol" in set(imported(inside))
-    assert "registry" in parts_imported(ROOT / "sandboxes" / "__init__.py")
-    assert "rollout" in parts_imported(ROOT / "runner" / "episode.py")
+def strong_components(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the groups of two and more nodes that reach each other (Tarjan's algorithm)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph[node]):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            group = sorted(stack[at:])
+            del stack[at:]
+            if len(group) > 1:
+                found.append(group)
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
 
 
-LOOK = """
+def test_cycles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
+    assert strong_components(graph) == [["a", "b", "c"]]
+
+
+def test_code_inside_the_sandbox_imports_only_the_standard_library_and_itself() -> None:
+    """The launcher and the Python supervisor run in a bare interpreter, without this package."""
+    runtime = "intercode.sandbox.supervisor.runtime"
+    names = [name for name in MODULES if name.startswith(runtime)]
+    assert len(names) > 5
+    for name in names:
+        for other in imports(name):
+            known = other.split(".")[0] in {*sys.stdlib_module_names, "_sha2", "_sha256"}
+            assert known or other.startswith(runtime), f"{name} imports {other}"
+
+
+def test_imports_are_read_in_every_form() -> None:
+    """Relative and absolute imports, and imports inside functions."""
+    runtime = "intercode.sandbox.supervisor.runtime"
+    assert f"{runtime}.protocol" in set(imports(f"{runtime}.supervisor"))
+    assert "intercode.core.registry" in set(imports("intercode.sandbox"))
+
+
+IMPORT = """
 import os, sys, threading
 import gymnasium
 before = set(sys.modules)
@@ -126,8 +168,8 @@ new = set(sys.modules) - before
 heavy = ("httpx", "sklearn", "scipy", "ray", "torch", "docker", "rich", "pandas", "matplotlib",
          "asyncio", "multiprocessing.pool", "concurrent.futures")
 print([name for name in heavy if name in new])
-lazy = ("intercode.sandbox", "intercode.agents", "intercode.models", "intercode.cli",
-        "intercode.evaluation", "intercode.results.report", "intercode.evaluation.conformance")
+lazy = ("intercode.sandbox", "intercode.sql", "intercode.agents", "intercode.models",
+        "intercode.cli", "intercode.evaluation", "intercode.results", "intercode.integrations")
 print([name for name in sys.modules if name.startswith(lazy)])
 print(threading.active_count(), os.path.exists(f"/proc/self/task/{os.getpid()}/children")
       and open(f"/proc/self/task/{os.getpid()}/children").read())
@@ -135,9 +177,9 @@ print("intercode/Bash-v1" in gymnasium.registry)
 """
 
 
-def test_importing_it_does_nothing_and_loads_nothing_heavy() -> None:
+def test_importing_the_package_does_nothing_and_loads_nothing_heavy() -> None:
     run = subprocess.run(
-        [sys.executable, "-c", LOOK], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True, timeout=60
     )
     heavy, lazy, activity, registered = run.stdout.splitlines()
     assert heavy == "[]"
@@ -147,20 +189,31 @@ def test_importing_it_does_nothing_and_loads_nothing_heavy() -> None:
 
 
 def test_every_module_can_be_imported_by_itself() -> None:
-    """In one fresh interpreter, in reverse order, so that no module leans on another's import."""
-    names = [".".join(["intercode", *p.relative_to(ROOT).with_suffix("").parts]) for p in modules()]
-    names = [n.removesuffix(".__init__") for n in names if not n.endswith("__main__")]
+    """In one fresh interpreter, in reverse order, so that no module relies on another's import."""
+    names = [name for name in MODULES if not name.endswith("__main__")]
     code = f"import importlib\nfor n in {names[::-1]!r}: importlib.import_module(n)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
-def test_no_file_and_no_function_is_too_long() -> None:
+def test_no_folder_holds_too_many_modules() -> None:
+    """The command line has one module per verb, however many verbs there are."""
+    counts = Counter(
+        path.parent.relative_to(ROOT).as_posix()
+        for path in MODULES.values()
+        if path.name != "__init__.py"
+    )
+    assert {folder: n for folder, n in counts.items() if n > MAX_MODULES and folder != "cli"} == {}
+
+
+def test_no_module_and_no_function_is_too_long() -> None:
     found = []
-    for path in modules():
+    for name, path in MODULES.items():
         text = path.read_text("utf-8")
-        if text.count("\n") > 300:
-            found.append(str(path))
+        if text.count("\n") > MAX_LINES:
+            found.append(f"{name}: {text.count(chr(10))} lines")
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 50:
-                found.append(f"{path}: {node.name}")
+            if isinstance(node, ast.FunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                if lines > MAX_FUNCTION_LINES:
+                    found.append(f"{name}.{node.name}: {lines} lines")
     assert found == []

@@ -17,7 +17,7 @@ from pathlib import Path
 from hostile.pulse import Pulse
 from intercode.core.paths import cache_root
 from intercode.sandbox.contract import Sandbox
-from support.boxes import end_waiting
+from support.sandboxes import end_waiting
 
 _KNOBS = ("core_pattern", "hostname", "modprobe", "sysrq", "domainname", "randomize_va_space")
 _GONE = 20.0  # seconds for the last process of all closed sandboxes to end

@@ -12,7 +12,7 @@ import intercode
 from intercode.core.types import Layer
 from intercode.datasets.ctf.starter import CHALLENGES
 from intercode.environments.ctf.env import CTFEnv
-from support.boxes import eventually
+from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
 PLACES = "/ctf /dev/shm /etc /home /mnt /opt/intercode /root /run /srv /tmp /var /.git"

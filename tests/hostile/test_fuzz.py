@@ -9,7 +9,7 @@ import pytest
 
 from hostile import fuzz
 from support import back_end
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 SEEDS = fuzz.corpus()
@@ -21,7 +21,7 @@ ACTIONS: dict[str, Callable[[random.Random], str]] = {
 
 @pytest.fixture
 def run() -> Iterator[fuzz.Fuzz]:
-    open_box().close()  # or the test is skipped
+    open_test_sandbox().close()  # or the test is skipped
     opened = fuzz.Fuzz(20_240, back_end.chosen())
     yield opened
     opened.close()

@@ -12,7 +12,7 @@ from hostile.ordinary import OrdinaryUser
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS, try_case
 from support import back_end
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 CASES = all_cases()
@@ -21,7 +21,7 @@ CASES = all_cases()
 @pytest.fixture(scope="module")
 def planted() -> Iterator[Planted]:
     """What is planted on the host beside the sandboxes."""
-    open_box().close()  # or the test is skipped
+    open_test_sandbox().close()  # or the test is skipped
     planted = Planted(BACK_ENDS[back_end.chosen()])
     yield planted
     planted.close()

@@ -12,8 +12,8 @@ from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end
-from support.boxes import open_box
-from support.looks import look
+from support.sandbox_description import describe
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -27,13 +27,13 @@ def _suffer(sandbox: Sandbox, case: Case, planted: Planted) -> None:
 
 @pytest.mark.slow
 def test_a_recycled_sandbox_is_clean_after_hostile_cases() -> None:
-    open_box().close()  # or the test is skipped
+    open_test_sandbox().close()  # or the test is skipped
     opens = BACK_ENDS[back_end.chosen()]
     planted = Planted(opens)
     renewed = []
     with opens() as new:
         assert isinstance(new, Sandbox)
-        expected = look(new)
+        expected = describe(new)
     for case in sampled(all_cases(), 40, seed=5):
         with opens() as sandbox:
             assert isinstance(sandbox, Sandbox)
@@ -43,7 +43,7 @@ def test_a_recycled_sandbox_is_clean_after_hostile_cases() -> None:
             except (SandboxError, SandboxLostError):
                 continue  # it refuses to be recycled, and so is not used again
             assert sandbox.changes() == {} and sandbox.processes() == (), case.name
-            assert look(sandbox) == expected, case.name
+            assert describe(sandbox) == expected, case.name
             renewed.append(case.name)
     planted.close()
     assert len(renewed) >= 25, renewed

@@ -12,7 +12,7 @@ from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import programs
 from support import back_end
-from support.boxes import layer_of, open_box
+from support.sandboxes import layer_of, open_test_sandbox
 from support.supervised_container import SmallImage, SupervisedContainer, require_engine
 
 
@@ -42,7 +42,7 @@ def supervisor(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    with open_box() as opened:
+    with open_test_sandbox() as opened:
         yield opened
 
 
@@ -67,7 +67,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Layer:
 
 @pytest.fixture
 def treed(tree: Layer) -> Iterator[Sandbox]:
-    with open_box(layers=(tree,)) as opened:
+    with open_test_sandbox(layers=(tree,)) as opened:
         yield opened
 
 

@@ -11,7 +11,7 @@ from intercode.core.errors import SandboxError
 from intercode.sandbox import Sandbox
 from intercode.sandbox.contract import Capability
 from support import back_end
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -37,7 +37,7 @@ def test_a_missing_capability_is_refused_by_name(sandbox: Sandbox, tmp_path: Pat
 
 @pytest.mark.namespace_only("only namespace sandboxes are sealed")
 def test_a_sealed_layer_opens_sandboxes_until_it_is_released() -> None:
-    sandbox = open_box()
+    sandbox = open_test_sandbox()
     sandbox.write_file("/tmp/f", b"1")
     layer = sandbox.seal()
     with layer.open() as first, layer.open() as second:

@@ -11,7 +11,7 @@ import pytest
 from intercode.core.types import FileEntry, Layer
 from intercode.sandbox.contract import Sandbox
 from support import back_end
-from support.boxes import eventually, layer_of, open_box
+from support.sandboxes import eventually, layer_of, open_test_sandbox
 from support.shells import shell
 
 pytestmark = pytest.mark.sandbox
@@ -134,7 +134,7 @@ def test_changes_over_several_layers(tree: Layer, tmp_path: Path) -> None:
     (root / "data" / "dir" / "a").write_text("upper\n")
     for path in (root, root / "data", root / "data" / "dir"):
         path.chmod(0o755)
-    with open_box(layers=(tree, layer_of(root))) as sandbox:
+    with open_test_sandbox(layers=(tree, layer_of(root))) as sandbox:
         assert sandbox.run(["cat", "/data/dir/a", "/data/dir/b"]).output == "upper\nb\n"
         assert sandbox.changes() == {}
         assert after(sandbox, "rm dir/a") == {"/data/dir/a": GONE}
@@ -218,7 +218,7 @@ while True:
 
 
 def test_a_path_that_keeps_changing_its_kind_does_not_fail_changes() -> None:
-    with open_box() as sandbox:
+    with open_test_sandbox() as sandbox:
         sandbox.write_file("/tmp/swaps.py", SWAPS.encode())
         start = "mkdir /tmp/s; cd /tmp/s; python3 /tmp/swaps.py >/dev/null 2>&1 &"
         assert sandbox.run(["bash", "-c", start], timeout=10).ok

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.paths import sandbox_uid
-from support.boxes import SLEEPS
+from support.sandboxes import SLEEPS
 from support.supervised_container import LIMITS, SmallImage, SupervisedContainer, waited
 
 pytestmark = pytest.mark.docker

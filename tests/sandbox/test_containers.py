@@ -33,7 +33,7 @@ from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.determinism import Determinism
 from support import requirements
-from support.boxes import eventually, layer_of
+from support.sandboxes import eventually, layer_of
 
 pytestmark = pytest.mark.docker
 OWNER = """

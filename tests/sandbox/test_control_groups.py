@@ -19,7 +19,7 @@ from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.supervisor.control_group import ControlGroup
 from intercode.sandbox.supervisor.runtime import cgroups
 from intercode.sandbox.supervisor.runtime.cgroups import CgroupAllocator, remove_directories
-from support.boxes import eventually
+from support.sandboxes import eventually
 from support.shells import shell
 
 pytestmark = [
@@ -67,7 +67,7 @@ def test_groups_do_not_accumulate() -> None:
     )
 
 
-def test_a_group_with_an_exceeded_limit_is_not_reused() -> None:
+def test_a_group_with_an_exceeded_limit_is_not_used_again() -> None:
     with shell("namespace/1", memory=50 * MIB, disk=50 * MIB) as (sandbox, session):
         session.run("python3 -c 'bytearray(400 << 20)'", 20)
         group = own_group(sandbox)

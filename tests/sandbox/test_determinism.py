@@ -14,7 +14,7 @@ from intercode.core.types import Layer
 from intercode.sandbox.determinism import Determinism, determinism_from_settings, parse_clock
 from intercode.sandbox.supervisor import clock, programs
 from intercode.sessions.bash.persistent import BashSession
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, programs.COMPILERS)),
@@ -30,7 +30,7 @@ def run() -> Iterator[Callable[..., Run]]:
     with ExitStack() as opened:
 
         def start(**settings: object) -> Run:
-            sandbox = opened.enter_context(open_box(determinism=Determinism(**settings)))
+            sandbox = opened.enter_context(open_test_sandbox(determinism=Determinism(**settings)))
             session = BashSession(sandbox)
             opened.callback(session.close)
             return lambda action: session.run(action, 10.0).output
@@ -158,7 +158,7 @@ def test_random_numbers_depend_on_the_seed_alone(run: Callable[..., Run]) -> Non
 
 @pytest.mark.sandbox
 def test_random_continues_after_restore_and_in_a_new_shell() -> None:
-    with open_box(determinism=Determinism(clock="real", random="real")) as sandbox:
+    with open_test_sandbox(determinism=Determinism(clock="real", random="real")) as sandbox:
         first = BashSession(sandbox)
         values = [first.run("echo $RANDOM $?", 5.0).output for _ in range(3)]
         assert len(set(values)) == 3
@@ -172,7 +172,7 @@ def test_random_continues_after_restore_and_in_a_new_shell() -> None:
 
 @pytest.mark.sandbox
 def test_seeding_is_invisible_in_traces_and_keeps_the_exit_status() -> None:
-    with open_box(determinism=Determinism(clock="real", random="real")) as sandbox:
+    with open_test_sandbox(determinism=Determinism(clock="real", random="real")) as sandbox:
         session = BashSession(sandbox)
         assert session.run("(exit 7)", 5.0).exit_code == 7
         assert session.run("echo $?", 5.0).output == "7\n"
@@ -186,7 +186,7 @@ def test_seeding_is_invisible_in_traces_and_keeps_the_exit_status() -> None:
 def test_inode_numbers_do_not_depend_on_the_order_of_visits(tree: Layer) -> None:
     seen = set()
     for order in ("dir empty", "empty dir", "empty", "dir/a"):
-        with open_box(layers=(tree,), determinism=Determinism()) as sandbox:
+        with open_test_sandbox(layers=(tree,), determinism=Determinism()) as sandbox:
             visited = sandbox.run(["sh", "-c", f"cd /data && ls -d {order} && ls -iR /data"]).output
             seen.add(visited.partition("/data:")[2])
     assert len(seen) == 1 and "dir" in seen.pop()

@@ -9,7 +9,7 @@ import pytest
 
 from intercode.sandbox.contract import Sandbox
 from support import back_end
-from support.boxes import eventually
+from support.sandboxes import eventually
 from support.shells import shell
 
 pytestmark = pytest.mark.sandbox

@@ -13,7 +13,7 @@ from intercode.sandbox.contract import Limits, Sandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import root_files
 from support import back_end
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -99,7 +99,7 @@ def test_a_server_of_the_machine_is_out_of_reach(sandbox: Sandbox) -> None:
 
 
 def test_two_sandboxes_do_not_see_each_other(sandbox: Sandbox) -> None:
-    with open_box() as other:
+    with open_test_sandbox() as other:
         other.write_file("/tmp/mine", b"x")
         other.spawn(["sleep", "611"])
         seen = sandbox.run(
@@ -115,7 +115,7 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
     try:
         for path in planted:
             path.write_text(secret)
-        with open_box() as sandbox:
+        with open_test_sandbox() as sandbox:
             listing = (
                 "env; set; cat /proc/*/environ /proc/*/cmdline /proc/*/maps /proc/*/mountinfo;"
                 f"cat {planted[0]} {planted[1]}; ls -la /tmp ~ /home /run /proc/*/fd /proc/*/cwd/;"
@@ -186,7 +186,7 @@ def test_pid_1_cannot_be_killed_or_read(sandbox: Sandbox) -> None:
 
 def test_the_docker_appearance_is_as_isolated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERCODE_TEST_SECRET", "planted-secret")
-    with open_box(appearance="docker", hostname="c0ffee") as sandbox:
+    with open_test_sandbox(appearance="docker", hostname="c0ffee") as sandbox:
         out = sandbox.run(
             ["bash", "-c", "tr '\\0' '\\n' < /proc/1/environ; kill -9 1; hostname"]
         ).output
@@ -208,7 +208,7 @@ def test_the_docker_appearance_is_as_isolated(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_limits_hold_and_the_sandbox_stays_usable(code: str) -> None:
     small = Limits(disk=16 << 20, inodes=500, processes=40, file_size=8 << 20)
-    with open_box(limits=small) as sandbox:
+    with open_test_sandbox(limits=small) as sandbox:
         sandbox.run(["bash", "-c", code], timeout=1.0)
         assert sandbox.run(["echo", "on"]).output == "on\n"
         assert sandbox.run(["bash", "-c", "rm -rf /tmp/* /dev/shm/*; echo x > /tmp/x"]).ok
@@ -229,7 +229,7 @@ def test_a_sandbox_that_signals_everything_does_not_block_its_owner(signal: int)
     done = threading.Event()
 
     def use() -> None:
-        with open_box() as sandbox:
+        with open_test_sandbox() as sandbox:
             sandbox.spawn(["python3", "-c", STORM.format(signal=signal)])
             for _ in range(8):
                 try:
@@ -245,10 +245,10 @@ def test_a_sandbox_that_signals_everything_does_not_block_its_owner(signal: int)
 def test_this_package_is_hidden_on_the_host_image(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with open_box() as sandbox:
+    with open_test_sandbox() as sandbox:
         listed = sandbox.run(["ls", "/usr/share"]).output.split()
     monkeypatch.setattr(root_files, "PACKAGE", Path("/usr/share", listed[0]))
-    with open_box(
+    with open_test_sandbox(
         hostname="hides"
     ) as sandbox:  # with another specification, as requests are cached
         assert sandbox.run(["ls", "-A", f"/usr/share/{listed[0]}"]).output == ""
@@ -262,7 +262,7 @@ def test_no_descriptor_of_the_owner_reaches_a_sandbox() -> None:
     Launcher.stop()
     held = [os.dup(0) for _ in range(200)]  # so that those of the next launcher have large numbers
     try:
-        with open_box() as sandbox:
+        with open_test_sandbox() as sandbox:
             program = sandbox.run(["ls", "-l", "/proc/self/fd"]).output
             supervisor = os.listdir(f"/proc/{sandbox.connection.handshake['pid']}/fd")
     finally:

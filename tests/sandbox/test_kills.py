@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from support import traces
-from support.boxes import open_box
 from support.live_owner import LiveOwner
+from support.sandboxes import open_test_sandbox
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -25,7 +25,7 @@ _NUMBER = 6
 
 @pytest.fixture
 def owner(tmp_path: Path) -> Iterator[LiveOwner]:
-    open_box().close()  # or the test is skipped
+    open_test_sandbox().close()  # or the test is skipped
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents:  # the sandboxes' user must reach the cache
         if parent.owner() == tmp_path.owner() and len(parent.parts) > 2:
@@ -65,7 +65,7 @@ def test_one_sandbox(owner: LiveOwner, kind: str) -> None:
     family = owner.family
     sleeping = [p for p in family.others if _comm(p[0]) == "sleep"]
     init, supervisor = _sandbox_of(sleeping[0][0])
-    mine = [p for p in family.boxes if p[0] in (init, supervisor, sleeping[0][0])]
+    mine = [p for p in family.sandboxes if p[0] in (init, supervisor, sleeping[0][0])]
     others = sleeping[1:]
     os.kill(init if kind == "inits" else supervisor, signal.SIGKILL)
     assert owner.hear() == "lost one"

@@ -18,7 +18,7 @@ from intercode.core.paths import cache_root
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end
-from support.boxes import a_duration, boxes_of_ours, eventually, open_box, running
+from support.sandboxes import a_duration, eventually, open_test_sandbox, our_sandboxes, running
 
 pytestmark = pytest.mark.sandbox
 
@@ -44,7 +44,7 @@ def test_close_ends_processes_and_leaves_no_mount_and_no_file() -> None:
     stage = cache_root() / "stage"
     mounts = _mounts()
     mark = a_duration()
-    sandbox = open_box()
+    sandbox = open_test_sandbox()
     sandbox.spawn(["bash", "-c", f"trap '' TERM HUP; sleep {mark} & setsid sleep {mark} & wait"])
     eventually(lambda: len(running(mark)) == 2, "the two sleeps started")
     assert not list(stage.glob("*"))  # the stage is mounted in the sandbox's own namespace
@@ -53,14 +53,14 @@ def test_close_ends_processes_and_leaves_no_mount_and_no_file() -> None:
     eventually(lambda: not running(mark), "no process left")
     eventually(lambda: _mounts() <= mounts, "no mount left")
     if back_end.is_container():  # nor recycled ones, for which an engine takes some time
-        eventually(lambda: boxes_of_ours() == 0, "no container left", 60.0)
+        eventually(lambda: our_sandboxes() == 0, "no container left", 60.0)
     with pytest.raises(SandboxLostError, match="closed"):
         sandbox.run(["true"])
 
 
 def test_a_sandbox_without_references_ends() -> None:
     mark = a_duration()
-    sandbox = open_box()
+    sandbox = open_test_sandbox()
     process = sandbox.spawn(["sleep", mark])
     eventually(lambda: len(running(mark)) == 1, "the sleep started")
     del sandbox, process
@@ -85,7 +85,7 @@ def test_an_owner_that_is_killed_leaves_nothing() -> None:
 
 @pytest.mark.namespace_only("a launcher")
 def test_a_killed_launcher_is_noticed_and_replaced() -> None:
-    sandbox = open_box()
+    sandbox = open_test_sandbox()
     process = sandbox.spawn(["sleep", "600"])
     launcher = Launcher.get()._process
     launcher.send_signal(signal.SIGKILL)
@@ -95,12 +95,12 @@ def test_a_killed_launcher_is_noticed_and_replaced() -> None:
     with pytest.raises(SandboxLostError):
         sandbox.run(["true"])
     sandbox.close()
-    with open_box() as new:
+    with open_test_sandbox() as new:
         assert new.run(["echo", "new"]).output == "new\n"
 
 
 def test_only_the_sandbox_of_a_killed_supervisor_is_lost() -> None:
-    with open_box() as sandbox, open_box() as other:
+    with open_test_sandbox() as sandbox, open_test_sandbox() as other:
         mark = a_duration()
         process = sandbox.spawn(["sleep", mark])
         os.kill(sandbox.supervisor_pid, signal.SIGKILL)
@@ -112,13 +112,13 @@ def test_only_the_sandbox_of_a_killed_supervisor_is_lost() -> None:
 
 
 def test_a_forked_child_gets_a_launcher_of_its_own() -> None:
-    with open_box() as sandbox:
+    with open_test_sandbox() as sandbox:
         parents = Launcher.get()._process.pid
         child = os.fork()
         if child == 0:
             status = 1
             try:
-                with open_box() as own:
+                with open_test_sandbox() as own:
                     right = own.run(["echo", "child"]).output == "child\n"
                 separate = back_end.is_container() or Launcher.get()._process.pid != parents
                 status = 0 if right and separate else 2
@@ -132,7 +132,7 @@ def test_a_forked_child_gets_a_launcher_of_its_own() -> None:
 
 def test_close_ends_the_sandbox_although_a_forked_child_lives() -> None:
     mark = a_duration()
-    sandbox = open_box()
+    sandbox = open_test_sandbox()
     sandbox.spawn(["sleep", mark])
     eventually(lambda: len(running(mark)) == 1, "the sleep started")
     child = os.fork()
@@ -151,14 +151,14 @@ def test_a_missing_layer_is_an_error_of_the_sandbox() -> None:
     from intercode.core.types import Layer
 
     with pytest.raises(SandboxError, match="could not be set up"):
-        open_box(layers=(Layer(Path("/no/such/layer"), "x"),))
+        open_test_sandbox(layers=(Layer(Path("/no/such/layer"), "x"),))
 
 
 def test_an_owner_with_more_than_1024_descriptors() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 2048:
         pytest.skip(f"needs a hard limit of 2048 open files, and it is {hard}")
-    with open_box() as sandbox, ExitStack() as held:
+    with open_test_sandbox() as sandbox, ExitStack() as held:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
         held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         for _ in range(1100):

@@ -12,7 +12,7 @@ from intercode.core.types import ExecResult
 from intercode.sandbox.limit_messages import format_size, with_limit_note
 from intercode.sandbox.supervisor.watchdog import Watch, Watchdog
 from support import back_end
-from support.boxes import eventually
+from support.sandboxes import eventually
 from support.shells import shell
 
 pytestmark = pytest.mark.sandbox

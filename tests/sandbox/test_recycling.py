@@ -15,8 +15,8 @@ from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from support import back_end, traces
-from support.boxes import eventually, layer_of, open_box
-from support.looks import look
+from support.sandbox_description import describe
+from support.sandboxes import eventually, layer_of, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -32,7 +32,7 @@ def test_a_recycled_sandbox_equals_a_new_one(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / name).write_text("from a layer\n")
     layers = tuple(layer_of(tmp_path / name) for name in ("data", "more", "most"))
-    with open_box(layers=layers) as new, open_box(layers=layers) as sandbox:
+    with open_test_sandbox(layers=layers) as new, open_test_sandbox(layers=layers) as sandbox:
         for _ in range(3):
             assert sandbox.run(["cat", "/data"]).output == "from a layer\n"
             sandbox.run(["/bin/bash", "-c", _MESS + "rm /data"], timeout=20)
@@ -43,7 +43,7 @@ def test_a_recycled_sandbox_equals_a_new_one(tmp_path: Path) -> None:
             if not back_end.is_container():  # process numbers of containers continue
                 assert sandbox.run(["/bin/bash", "-c", "echo $$"]).output == "2\n", "counted anew"
         sandbox.recycle()
-        assert look(sandbox) == look(new)
+        assert describe(sandbox) == describe(new)
 
 
 def test_commands_end_when_the_sandbox_is_recycled(sandbox: Sandbox) -> None:
@@ -74,7 +74,7 @@ def test_a_sandbox_that_used_its_network_is_not_recycled(sandbox: Sandbox, use: 
 
 @pytest.mark.slow
 def test_a_sandbox_over_its_memory_limit_is_not_recycled() -> None:
-    with open_box() as sandbox:
+    with open_test_sandbox() as sandbox:
         code = "a = bytearray(900 << 20); b = bytearray(900 << 20)"
         result = sandbox.run(["python3", "-c", code], timeout=30)
         if not (back_end.is_container() or sandbox.connection.handshake["cgroups"]):

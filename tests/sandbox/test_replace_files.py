@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from intercode.core.errors import SandboxError
-from support.boxes import eventually, open_box
+from support.sandboxes import eventually, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.sandbox
 def test_waiting_processes_see_the_replaced_files() -> None:
     read, write = os.pipe()
     out, message = os.pipe()
-    with open_box() as sandbox, open_box() as then:
+    with open_test_sandbox() as sandbox, open_test_sandbox() as then:
         then.write_file("/tmp/f", b"then")
         then.write_file("/etc/of-then", b"")
         sandbox.write_file("/tmp/f", b"now")
@@ -37,7 +37,7 @@ def test_waiting_processes_see_the_replaced_files() -> None:
 
 
 def test_files_can_be_replaced_repeatedly() -> None:
-    with open_box() as sandbox, open_box() as then:
+    with open_test_sandbox() as sandbox, open_test_sandbox() as then:
         then.write_file("/tmp/f", b"then")
         for n in range(5):
             sandbox.write_file(f"/tmp/{n}", b"x")
@@ -48,15 +48,15 @@ def test_files_can_be_replaced_repeatedly() -> None:
 @pytest.mark.namespace_only("in a container the look is files alone")
 def test_a_sandbox_of_another_appearance_is_refused() -> None:
     with (
-        open_box(appearance="docker") as sandbox,
-        open_box() as then,
+        open_test_sandbox(appearance="docker") as sandbox,
+        open_test_sandbox() as then,
         pytest.raises(SandboxError, match="plain"),
     ):
         sandbox.replace_files(then)
 
 
 def test_a_signal_reaches_its_process_and_never_pid_1() -> None:
-    with open_box() as sandbox:
+    with open_test_sandbox() as sandbox:
         sleeps = sandbox.spawn(["/bin/sh", "-c", "sleep 60 & exec sleep 61"])
         eventually(lambda: len(sandbox.processes()) == 1, "a process in the background")
         (other,) = sandbox.processes()

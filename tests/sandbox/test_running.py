@@ -12,7 +12,7 @@ import pytest
 
 from intercode.sandbox.contract import Limits, Sandbox
 from support import back_end
-from support.boxes import end_waiting, eventually, open_box
+from support.sandboxes import end_waiting, eventually, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -68,7 +68,7 @@ def test_a_timeout_keeps_earlier_processes(sandbox: Sandbox) -> None:
 
 
 def test_long_output_is_cut_in_the_middle_with_a_note() -> None:
-    with open_box(limits=Limits(output=1000)) as sandbox:
+    with open_test_sandbox(limits=Limits(output=1000)) as sandbox:
         result = sandbox.run(["bash", "-c", "echo first; seq 10000; echo last"])
     assert result.omitted_bytes > 40_000
     assert result.output.startswith("first\n1\n") and result.output.endswith("last\n")
@@ -97,7 +97,7 @@ def test_background_processes_do_not_block_the_owner(sandbox: Sandbox) -> None:
 
 def test_many_sandboxes_in_threads() -> None:
     def one(i: int) -> str:
-        with open_box() as sandbox:
+        with open_test_sandbox() as sandbox:
             sandbox.write_file("/tmp/mine", str(i).encode())
             return sandbox.run(["cat", "/tmp/mine"], timeout=60).output
 
@@ -112,10 +112,10 @@ def test_no_descriptor_is_leaked() -> None:
         end_waiting()
         return len(os.listdir("/proc/self/fd"))
 
-    open_box().close()
+    open_test_sandbox().close()
     before = count()
     for i in range(back_end.some(200)):
-        sandbox = open_box()
+        sandbox = open_test_sandbox()
         if i % 10 == 0:
             sandbox.run(["true"])
             sandbox.read_file("/etc/passwd")

@@ -6,7 +6,7 @@ import pytest
 
 from intercode.core.errors import SandboxLostError
 from intercode.sandbox.namespace.sandbox import MAX_SEALED_LAYERS, NamespaceSandbox
-from support.boxes import eventually
+from support.sandboxes import eventually
 
 pytestmark = [
     pytest.mark.sandbox,

@@ -47,9 +47,9 @@ class Watched:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
 
-    def open(self, url: str, place: str = "") -> Any:
+    def open(self, url: str, location: str = "") -> Any:
         """The page at an address and a place in it, once it shows something."""
-        self.page.goto(url + place)
+        self.page.goto(url + location)
         self.page.wait_for_selector("main h1, main p.empty:not(:has-text('Reading …'))")
         return self.page
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import intercode
+from support import requirements
 
 IMAGE = os.environ.get("INTERCODE_TEST_CONTAINER", "intercode-test:latest")
 _SECONDS = 120
@@ -20,10 +20,7 @@ _HOW = "start one with `.ci/docker COMMAND`"
 
 def require_docker() -> None:
     """Skip the test, with the reason, where no daemon answers or it lacks a fitting image."""
-    if not shutil.which("docker"):
-        pytest.skip(f"docker is not installed: {_HOW}")
-    if _docker("info").returncode:
-        pytest.skip(f"no Docker daemon answers: {_HOW}")
+    requirements.require("docker")
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     found = in_container([], "import sys; print('%d.%d' % sys.version_info[:2])")
     if found.stdout.strip() != version:

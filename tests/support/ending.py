@@ -11,19 +11,19 @@ from intercode.core.errors import DatabaseLostError
 
 def ended(work: Callable[[], object], end: Callable[[], None]) -> DatabaseLostError:
     """What ``work`` raises when it has gone on for a while and is ended by ``end``."""
-    told: list[BaseException | object] = []
+    outcome: list[BaseException | object] = []
 
     def go() -> None:
         try:
-            told.append(work())
+            outcome.append(work())
         except DatabaseLostError as e:
-            told.append(e)
+            outcome.append(e)
 
     thread = threading.Thread(target=go)
     thread.start()
     time.sleep(0.5)
-    assert thread.is_alive(), told
+    assert thread.is_alive(), outcome
     end()
     thread.join(60)
-    assert not thread.is_alive() and isinstance(told[0], DatabaseLostError)
-    return told[0]
+    assert not thread.is_alive() and isinstance(outcome[0], DatabaseLostError)
+    return outcome[0]

@@ -93,11 +93,11 @@ class _Handler(BaseHTTPRequestHandler):
         yield from self.hub.datasets[repo].values()
 
     def _send(
-        self, status: int, content: bytes, body: bool, told: Mapping[str, str] | None = None
+        self, status: int, content: bytes, body: bool, reported: Mapping[str, str] | None = None
     ) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
-        for name, value in (told or {}).items():
+        for name, value in (reported or {}).items():
             self.send_header(name, value)
         self.end_headers()
         if body:

@@ -58,7 +58,7 @@ class LiveOwner:
 
     def left(self) -> list[str]:
         """What there still is of the boxes that it had when it was ready."""
-        found = [f"process {pid}" for pid, _ in traces.living(self.family.boxes)]
+        found = [f"process {pid}" for pid, _ in traces.living(self.family.sandboxes)]
         found += [str(group) for group in traces.groups_of(self.family.launchers)]
         stage = self.cache / "stage"
         files = [*self.temporary.iterdir(), *(stage.iterdir() if stage.is_dir() else ())]

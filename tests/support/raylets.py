@@ -58,9 +58,9 @@ class Raylets:
         raylet = self._raylet(node)
         return [pid for pid in _children(raylet) if traces.family(pid).launchers]
 
-    def boxes(self, node: Any) -> int:
+    def sandboxes(self, node: Any) -> int:
         """How many boxes a node has."""
-        return sum(len(traces.family(pid).boxes) for pid in self.workers(node))
+        return sum(len(traces.family(pid).sandboxes) for pid in self.workers(node))
 
     def families(self) -> list[traces.Family]:
         """What all nodes have of boxes."""
@@ -101,7 +101,7 @@ def left_of(families: list[traces.Family], seconds: float = _GONE) -> list[trace
     """What still runs of boxes when there was time to end."""
     end = time.monotonic() + seconds
     while True:
-        found = [p for family in families for p in traces.living(family.boxes)]
+        found = [p for family in families for p in traces.living(family.sandboxes)]
         if not found or time.monotonic() > end:
             return found
         time.sleep(0.05)

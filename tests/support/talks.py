@@ -49,7 +49,7 @@ def talk(success: bool = True, tokens: bool = True, **changes: Any) -> Trajector
     return Trajectory("mine/1", 0, "q", steps, seconds=2.5, **(values | changes))
 
 
-def person(step_at: int = 0) -> Trajectory:
+def human_episode(step_at: int = 0) -> Trajectory:
     """The same, the first action taken by a person."""
     episode = talk()
     steps = list(episode.steps)

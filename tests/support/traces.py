@@ -25,7 +25,7 @@ class Family:
     others: tuple[Alive, ...]
 
     @property
-    def boxes(self) -> tuple[Alive, ...]:
+    def sandboxes(self) -> tuple[Alive, ...]:
         """Everything but the owner and its launchers."""
         return (*self.supervisors, *self.inits, *self.others)
 
@@ -38,7 +38,7 @@ def family(owner: int) -> Family:
         children[parent].append((pid, when))
     launchers = tuple(p for p in children[owner] if _name(p[0]) == "intercode")
     supervisors = tuple(k for launcher in launchers for k in children[launcher[0]])
-    inside = [p for supervisor in supervisors for p in _below(supervisor[0], children)]
+    inside = [p for supervisor in supervisors for p in _descendants(supervisor[0], children)]
     inits = tuple(p for p in inside if _number_inside(p[0]) == 1)
     others = tuple(p for p in inside if p not in inits)
     return Family((owner, started(owner)), launchers, supervisors, inits, others)
@@ -123,7 +123,7 @@ def _number_inside(pid: int) -> int:
     return 0
 
 
-def _below(pid: int, children: dict[int, list[Alive]]) -> list[Alive]:
+def _descendants(pid: int, children: dict[int, list[Alive]]) -> list[Alive]:
     found: list[Alive] = []
     left = [pid]
     while left:

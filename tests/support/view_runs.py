@@ -37,10 +37,10 @@ RICH = (
 )  # fmt: skip
 
 
-def write_run(directory: Path, solves: int = 3, **facts: str) -> Path:
+def write_run(directory: Path, solves: int = 3, **metadata: str) -> Path:
     """A run of twelve tasks, the first and every ``solves``-th solved, with a rich episode, a fork
     of it, a second sample, and an error that another try replaced."""
-    run = {**FACTS, **facts}
+    run = {**FACTS, **metadata}
     trajectories.write_run_metadata(directory, run)
     log = directory / trajectories.TRAJECTORIES_FILE
     rich = Trajectory(

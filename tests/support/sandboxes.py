@@ -23,7 +23,7 @@ SLEEPS = "until [ $(cat /proc/$!/comm) = sleep ]; do :; done"
 """Shell code that waits until the last job is `sleep`: before, it is a copy of the shell."""
 
 
-def open_box(**spec: Any) -> Sandbox:
+def open_test_sandbox(**spec: Any) -> Sandbox:
     """A new box of the back end under test. Where this machine gives none the test is skipped, but
     with an engine that was asked for by name it fails."""
     try:
@@ -58,7 +58,7 @@ def end_waiting() -> None:
         container_pool.close_idle()
 
 
-def boxes_of_ours() -> int:
+def our_sandboxes() -> int:
     """How many boxes this process has; of namespaces also those that wait for a request."""
     if back_end.is_container():
         end_waiting()

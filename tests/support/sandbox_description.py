@@ -19,10 +19,10 @@ full the disk is, how an engine names and orders its mounts; and the links of a 
 was written to."""
 
 
-def look(box: Sandbox) -> list[str]:
+def describe(sandbox: Sandbox) -> list[str]:
     """It as lines, but for when PID 1 began."""
     if back_end.is_container():
         code = f"{_LOOK} {_FILES} | sed -E 's/^(d[^ ]*) +[0-9]+/\\1/'"
     else:
         code = f"{_LOOK} {_FILES}; {_LOOK_OF_NAMESPACES}"
-    return box.run(["/bin/bash", "-c", code], timeout=20).output.splitlines()
+    return sandbox.run(["/bin/bash", "-c", code], timeout=20).output.splitlines()
