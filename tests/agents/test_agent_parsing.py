@@ -18,7 +18,7 @@ BASH, SQL, PYTHON = (language_of(n) for n in ("bash", "sql", "python"))
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    ("answer", "code"),
     [
         ("```bash\nls -la\n```", "ls -la"),
         ("```BASH\nLS -La\n```", "LS -La"),
@@ -83,7 +83,7 @@ def test_a_bare_command_counts(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    ("answer", "code"),
     [
         ("`ls -la`", "ls -la"),
         ("echo `date`", "echo `date`"),

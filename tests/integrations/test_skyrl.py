@@ -10,7 +10,7 @@ import pytest
 
 from intercode import datasets
 from intercode.core.errors import UsageError
-from support.boxes import eventually
+from support.sandboxes import eventually
 
 skyrl_gym = pytest.importorskip("skyrl_gym", reason="pip install 'intercode-gym[skyrl]'")
 

@@ -24,7 +24,7 @@ from intercode.integrations.trl import (
     PythonEnvironment,
     rows,
 )
-from support.boxes import eventually
+from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
 TOOLS = {"bash": "bash", "sql": "sql", "python": "python", "ctf": "bash"}

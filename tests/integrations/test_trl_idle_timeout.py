@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from intercode.integrations.trl.idle_timeout import IdleReaper
-from support.boxes import eventually
+from support.sandboxes import eventually
 
 
 class Watched:

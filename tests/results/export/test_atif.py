@@ -15,7 +15,7 @@ import pytest
 from intercode.core.errors import UsageError
 from intercode.results.export import export
 from intercode.results.export.atif import to_document
-from support.talks import person, talk
+from support.talks import human_episode, talk
 
 KEYS = {
     "document": {
@@ -111,7 +111,7 @@ def test_a_conversation_with_tools() -> None:
 
 
 def test_a_persons_turn_is_the_users() -> None:
-    found = to_document(person())
+    found = to_document(human_episode())
     check(found)
     (turn,) = [s for s in found["steps"] if s["message"] == "ls"]
     assert turn["source"] == "user" and turn["extra"]["actor"] == "human"
@@ -145,7 +145,7 @@ def test_every_published_episode_is_a_document(
         assert text == (history["observations"] if history else steps)
 
 
-@pytest.mark.parametrize("make", [talk, person])
+@pytest.mark.parametrize("make", [talk, human_episode])
 def test_harbor_accepts_them(make: Any) -> None:
     judged_by_harbor(to_document(make()))
 
@@ -159,5 +159,5 @@ def test_harbor_accepts_the_published_logs(recorded_dir: Path, tmp_path: Path) -
 def test_a_file_in_the_way_is_named(recorded_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     log = recorded_dir / "bash" / "ic_bash_react_10_turns_fs_1.json"
-    with pytest.raises(UsageError, match="needs a directory"):
+    with pytest.raises(UsageError, match="a directory is needed"):
         export(log, "atif", tmp_path / "file")

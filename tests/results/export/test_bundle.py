@@ -159,12 +159,12 @@ def _member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfi
         (_member("../run.json"), "a bundle holds no '../run.json'"),
         (_member("/etc/passwd"), "a bundle holds no '/etc/passwd'"),
         (_member("more.txt"), "a bundle holds no 'more.txt'"),
-        (_member("run.json", tarfile.SYMTYPE, "/etc/passwd"), "no plain file"),
-        (_member("run.json", tarfile.LNKTYPE, "manifest.json"), "no plain file"),
-        (_member("run.json", tarfile.CHRTYPE), "no plain file"),
-        (_member("run.json", tarfile.FIFOTYPE), "no plain file"),
-        (_member("run.json", tarfile.DIRTYPE), "no plain file"),
-        (_member("x" * 300), "no plain file"),  # a header that gives the next one a long name
+        (_member("run.json", tarfile.SYMTYPE, "/etc/passwd"), "not a plain file"),
+        (_member("run.json", tarfile.LNKTYPE, "manifest.json"), "not a plain file"),
+        (_member("run.json", tarfile.CHRTYPE), "not a plain file"),
+        (_member("run.json", tarfile.FIFOTYPE), "not a plain file"),
+        (_member("run.json", tarfile.DIRTYPE), "not a plain file"),
+        (_member("x" * 300), "not a plain file"),  # a header that gives the next one a long name
     ],
 )
 def test_hostile_members_are_refused(tmp_path: Path, member: tarfile.TarInfo, message: str) -> None:

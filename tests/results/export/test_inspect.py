@@ -12,7 +12,7 @@ import pytest
 from intercode.core.errors import UsageError
 from intercode.core.types import Trajectory
 from intercode.results.export import export
-from support.talks import person, talk
+from support.talks import human_episode, talk
 
 log = pytest.importorskip("inspect_ai.log", reason="needs the extra inspect")
 write = pytest.importorskip("intercode.results.export.inspect").export
@@ -68,7 +68,7 @@ def test_its_viewer_bundles_it(published: Path, tmp_path: Path) -> None:
 def test_a_conversation_with_tools_and_what_it_cost(tmp_path: Path) -> None:
     out = tmp_path / "a.eval"
     failed = talk(end="error", error="the sandbox was lost", id="e3")
-    written = write([talk(), person(), talk(epoch=1, id="e4"), failed], out)
+    written = write([talk(), human_episode(), talk(epoch=1, id="e4"), failed], out)
     assert written.records == 4
     found = log.read_eval_log(str(out))
     first, second, again, lost = found.samples

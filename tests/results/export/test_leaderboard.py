@@ -117,7 +117,7 @@ def test_a_receipt_of_another_bundle_counts_for_nothing(tmp_path: Path) -> None:
     ((_, row),) = _page(tmp_path, path).tables
     assert row[-1] == "not verified"
     receipt_path(path).write_text("{}")
-    with pytest.raises(DataError, match="no receipt of `intercode verify`"):
+    with pytest.raises(DataError, match="not a receipt of `intercode verify`"):
         _page(tmp_path, path)
 
 

@@ -110,11 +110,11 @@ def strategy(agent: str = "try-again", max_turns: int | None = None, **options: 
             player.start(env.brief)
             return play(player, env, max_turns=max_turns)
 
-        played = await anyio.to_thread.run_sync(work)
-        state.store.set(_STORE_KEY, to_jsonable(played))
-        messages = [cast(Message, m) for step in played.steps for m in step.messages]
+        episode = await anyio.to_thread.run_sync(work)
+        state.store.set(_STORE_KEY, to_jsonable(episode))
+        messages = [cast(Message, m) for step in episode.steps for m in step.messages]
         state.messages = [to_inspect_message(m) for m in messages] or state.messages
-        last = next((s.action for s in reversed(played.steps) if s.action), "")
+        last = next((s.action for s in reversed(episode.steps) if s.action), "")
         state.output = ModelOutput.from_content(model.name if model else agent, last)
         state.completed = True
         if model is not None and model.limit is not None:
@@ -137,10 +137,10 @@ def reward() -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
-        played: dict[str, Any] | None = state.store.get(_STORE_KEY)
-        if played is not None:
-            best = max((s["reward"] or 0.0 for s in played["steps"]), default=0.0)
-            return _to_score(best, {"end": played["end"], "turns": len(played["steps"])})
+        episode: dict[str, Any] | None = state.store.get(_STORE_KEY)
+        if episode is not None:
+            best = max((s["reward"] or 0.0 for s in episode["steps"]), default=0.0)
+            return _to_score(best, {"end": episode["end"], "turns": len(episode["steps"])})
         env, answer = _sample_env(), state.output.completion
 
         def work() -> tuple[float, dict[str, float]]:

@@ -67,7 +67,7 @@ class GoogleModel(Endpoint):
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
         """See Endpoint."""
         generation = self.generation
-        config = {theirs: getattr(generation, ours) for ours, theirs in GENERATION_FIELDS.items()}
+        config = {field: getattr(generation, name) for name, field in GENERATION_FIELDS.items()}
         stop = generation.stop
         config["stop_sequences"] = [stop] if isinstance(stop, str) else stop
         config["thinking_config"] = dict(self.thinking) if self.thinking else None
@@ -110,8 +110,8 @@ class GoogleModel(Endpoint):
         if not candidates:
             blocked = data.get("prompt_feedback")
             if blocked:
-                why = f"the prompt was blocked: {json.dumps(blocked)[:300]}"
-                raise self.refusal(why, 400)
+                reason = f"the prompt was blocked: {json.dumps(blocked)[:300]}"
+                raise self.refusal(reason, 400)
             raise AttemptError("the response has no candidates", response_lost=True)
         parts = (candidates[0].get("content") or {}).get("parts") or []
         texts = [p for p in parts if "text" in p]

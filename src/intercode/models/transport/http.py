@@ -58,8 +58,8 @@ class Connection:
     @property
     def usable(self) -> bool:
         """Whether another request can be sent over it."""
-        gone = self._writer.is_closing() or self._reader.at_eof()
-        return not gone and self._http.our_state is h11.IDLE
+        closed = self._writer.is_closing() or self._reader.at_eof()
+        return not closed and self._http.our_state is h11.IDLE
 
     async def post(
         self, url: httpx.URL, headers: Sequence[tuple[str, str]], data: bytes
@@ -237,8 +237,8 @@ def _redirect_target(url: httpx.URL, answer: HttpResponse) -> httpx.URL | None:
         target = url.join(answer.headers["location"])
     except httpx.InvalidURL:
         return None
-    here, there = [(u.scheme, u.host, u.port) for u in (url, target)]
-    return target if here == there else None
+    origin, redirected = [(u.scheme, u.host, u.port) for u in (url, target)]
+    return target if origin == redirected else None
 
 
 def parse_base_url(base_url: str, path: str) -> tuple[httpx.URL, tuple[str, str] | None]:

@@ -373,12 +373,12 @@ def _flips(
 
 def _excluded_tasks(first: Side, second: Side) -> list[ExcludedTask]:
     out = []
-    for here, there in ((first, second), (second, first)):
-        for task in here.tasks:
-            if task in there.failed:
-                out.append(ExcludedTask(task, f"ended in an error in {there.letter}"))
-            elif task not in there.tasks:
-                out.append(ExcludedTask(task, f"missing in {there.letter}"))
+    for own, other in ((first, second), (second, first)):
+        for task in own.tasks:
+            if task in other.failed:
+                out.append(ExcludedTask(task, f"ended in an error in {other.letter}"))
+            elif task not in other.tasks:
+                out.append(ExcludedTask(task, f"missing in {other.letter}"))
     both = first.failed & second.failed
     out += [ExcludedTask(task, "ended in an error in both") for task in sorted(both)]
     return out

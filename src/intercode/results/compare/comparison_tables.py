@@ -64,9 +64,9 @@ def _caveats(one: Comparison) -> list[str]:
         out.append(
             f"{uneven} tasks have not as many episodes here as there: the test is approximate."
         )
-    played = [t for s in (one.first, one.second) for t in s.result_set.episodes]
-    if why := why_not_comparable(played):
-        out.append(f"not comparable with others' results: {why}.")
+    episodes = [t for s in (one.first, one.second) for t in s.result_set.episodes]
+    if reason := why_not_comparable(episodes):
+        out.append(f"not comparable with others' results: {reason}.")
     return out
 
 
@@ -93,9 +93,9 @@ def _figures_table(one: Comparison) -> Table:
     return Table(f"compare-{a}-{b}", title, columns, tuple(rows), tuple(notes), digits)
 
 
-def _flips_table(one: Comparison, every: bool) -> Table:
+def _flips_table(one: Comparison, full: bool) -> Table:
     a, b = one.first.letter, one.second.letter
-    shown = one.flips if every else _largest_flips(one.flips, MAX_LISTED_TASKS)
+    shown = one.flips if full else _largest_flips(one.flips, MAX_LISTED_TASKS)
     rows = tuple(
         (f.task, 100 * f.first, 100 * f.second, b if f.second > f.first else a, _flaky_cell(f))
         for f in shown
@@ -106,9 +106,9 @@ def _flips_table(one: Comparison, every: bool) -> Table:
     return Table(f"flips-{a}-{b}", title, columns, rows, notes)
 
 
-def _excluded_table(one: Comparison, every: bool) -> Table:
+def _excluded_table(one: Comparison, full: bool) -> Table:
     a, b = one.first.letter, one.second.letter
-    shown = one.excluded if every else one.excluded[:MAX_LISTED_TASKS]
+    shown = one.excluded if full else one.excluded[:MAX_LISTED_TASKS]
     rows = tuple((left.task, left.reason) for left in shown)
     notes = _hidden_rows_note(len(one.excluded) - len(shown))
     title = f"Tasks left out of {a} and {b}"

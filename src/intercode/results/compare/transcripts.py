@@ -68,10 +68,10 @@ def _select_episodes(
         common = set.intersection(*(set(h) for h in have))
         first = [min(common) if common else min(h, default=None) for h in have]
         return [h.get(e) if e is not None else None for h, e in zip(have, first, strict=True)]
-    for side, mine in zip(sides, have, strict=True):
-        if mine and epoch not in mine:
+    for side, by_epoch in zip(sides, have, strict=True):
+        if by_epoch and epoch not in by_epoch:
             raise UsageError(
-                f"{side.letter} has no epoch {epoch} of {task}, but {', '.join(map(str, mine))}"
+                f"{side.letter} has no epoch {epoch} of {task}, but {', '.join(map(str, by_epoch))}"
             )
     return [h.get(epoch) for h in have]
 
@@ -85,7 +85,7 @@ def _header_lines(side: Side, episode: Trajectory | None, task: str) -> list[str
     return [title, f"epoch {episode.epoch}, {episode.turns} turns, {episode.end}, {what}"]
 
 
-def _turn_lines(number: int, turn: tuple[Step, Sequence[str]], every: bool) -> list[str]:
+def _turn_lines(number: int, turn: tuple[Step, Sequence[str]], full: bool) -> list[str]:
     """Return one turn as lines: thought, action, observation and reward."""
     step, words = turn
     reward = "" if step.reward is None else f"  reward {step.reward:.2f}"
@@ -96,7 +96,7 @@ def _turn_lines(number: int, turn: tuple[Step, Sequence[str]], every: bool) -> l
     actions = _split_lines(step.action) or ["(no code)"]
     out += [f"{'$' if n == 0 else ' '} {line}" for n, line in enumerate(actions)]
     observation = _split_lines(step.observation)
-    return out + (observation if every else _clip_lines(observation))
+    return out + (observation if full else _clip_lines(observation))
 
 
 def _split_lines(text: str) -> list[str]:

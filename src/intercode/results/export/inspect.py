@@ -82,8 +82,8 @@ def _to_message(message: Mapping[str, Any], model: str) -> Json:
             {"type": "reasoning", "reasoning": str(thought)},
             {"type": "text", "text": text},
         ]
-    made = {"role": role, "content": content, "model": model, "source": "generate"}
-    return {**made, "tool_calls": calls} if calls else made
+    values = {"role": role, "content": content, "model": model, "source": "generate"}
+    return {**values, "tool_calls": calls} if calls else values
 
 
 def _events(
@@ -126,8 +126,8 @@ def _tool_event(step: Step, number: int, tool: str) -> Json:
 
 def _sample_scores(episode: Trajectory) -> Json:
     best = next((s for s in episode.steps if s.reward == episode.reward), None)
-    why = f"the episode's end: {episode.end}"
-    success = {"value": int(episode.success), "explanation": why}
+    reason = f"the episode's end: {episode.end}"
+    success = {"value": int(episode.success), "explanation": reason}
     return {"reward": _to_score(episode.reward, best), "success": success}
 
 
@@ -151,8 +151,8 @@ def _limit(episode: Trajectory) -> Json | None:
     if episode.end == "turn_limit":
         return {"type": "turn", "limit": episode.run.get("max_turns") or episode.turns}
     if episode.end == "budget":
-        why = "a limit on tokens, cost or time"
-        return {"type": "custom", "limit": 0, "reason": why}
+        reason = "a limit on tokens, cost or time"
+        return {"type": "custom", "limit": 0, "reason": reason}
     return None
 
 
@@ -197,9 +197,9 @@ def _to_log(episodes: Sequence[Trajectory]) -> EvalLog:
     ended = began + datetime.timedelta(seconds=sum(t.seconds or 0.0 for t in roots))
     model = str(roots[0].run.get("model") or "none")
     usage = sum((t.usage for t in roots), Usage())
-    good = [t for t in roots if not is_failed(t)]
+    completed = [t for t in roots if not is_failed(t)]
     results = EvalResults(
-        total_samples=len(roots), completed_samples=len(good), scores=_scores(good)
+        total_samples=len(roots), completed_samples=len(completed), scores=_scores(completed)
     )
     stats = EvalStats(
         started_at=began.isoformat(), completed_at=ended.isoformat(),

@@ -130,9 +130,11 @@ def _strategies_table(result_sets: Sequence[ResultSet]) -> Table:
         "in 'error % true' every turn without code is invalid and a forced submit is no action."
     ]
     for split in PAPER_BENCHMARKS:
-        mine = [e for e in result_sets if e.dataset == split.dataset and not _is_human_session(e)]
-        used += mine
-        for result_set in sorted(mine, key=lambda e: _rank(e.model)):
+        matching = [
+            e for e in result_sets if e.dataset == split.dataset and not _is_human_session(e)
+        ]
+        used += matching
+        for result_set in sorted(matching, key=lambda e: _rank(e.model)):
             whole = not missing_groups(split, result_set)
             figures = (
                 metrics.success_rate(result_set.episodes),

@@ -13,9 +13,9 @@ from intercode.results.report.result_sets import (
     why_not_comparable,
 )
 from intercode.results.statistics import metrics
+from intercode.results.statistics.figures import HARDNESS
 from intercode.results.tables import Cell, Table
 
-HARDNESS = ("easy", "medium", "hard", "extra")
 MAX_GROUPS = 8
 FIXED_COLUMNS = (
     "agent",
@@ -54,19 +54,19 @@ def log_tables(logs: Sequence[ResultSet]) -> list[Table]:
     for result_set in logs:
         if result_set.source == SOURCE_RUN:
             continue
-        good = metrics.completed_episodes(result_set.episodes)
+        completed = metrics.completed_episodes(result_set.episodes)
         rows.append(
             (
                 result_set.log.name,
                 result_set.environment,
                 result_set.agent,
                 result_set.model,
-                len(good),
-                sum(t.success for t in good),
-                metrics.success_rate(good),
-                metrics.mean_turns(good),
-                metrics.error_rate(good),
-                metrics.error_rate(good, metrics.true_error_share),
+                len(completed),
+                sum(t.success for t in completed),
+                metrics.success_rate(completed),
+                metrics.mean_turns(completed),
+                metrics.error_rate(completed),
+                metrics.error_rate(completed, metrics.true_error_share),
             )
         )
     columns = ("log", "environment", "agent", "model", "tasks", "solved")
@@ -92,16 +92,16 @@ def _dataset_table(name: str, result_sets: Sequence[ResultSet]) -> Table:
     groups = ordered_groups(
         {g for e in result_sets for g in metrics.split_episodes(e.episodes, key)}
     )
-    again = any(e.agent == "try-again" for e in result_sets)
+    has_try_again = any(e.agent == "try-again" for e in result_sets)
     sampled = any(_task_count(e) < len(metrics.completed_episodes(e.episodes)) for e in result_sets)
-    rows = [_row(e, groups, key, again, sampled) for e in result_sets]
+    rows = [_row(e, groups, key, has_try_again, sampled) for e in result_sets]
     named = tuple(f"group {g}" if g in FIXED_COLUMNS else g for g in groups)
     last = tuple(n for n in FIXED_COLUMNS[4:] if n != "episodes" or sampled)
-    columns = FIXED_COLUMNS[:3] + (FIXED_COLUMNS[3:4] if again else ()) + named + last
+    columns = FIXED_COLUMNS[:3] + (FIXED_COLUMNS[3:4] if has_try_again else ()) + named + last
     notes = [n for e in result_sets for n in failure_notes(e)]
     with_image = [e for e in result_sets if e.environment != "sql"]
-    if why := why_not_comparable(e.episodes[0] for e in with_image):
-        notes.append(f"not comparable: {why}.")
+    if reason := why_not_comparable(e.episodes[0] for e in with_image):
+        notes.append(f"not comparable: {reason}.")
     notes += mixed_conditions_warning(result_sets) + different_tasks_warning(result_sets)
     title = f"{name}: success, %"
     return Table(name, title, columns, tuple(rows), tuple(notes), _DIGITS)
@@ -111,7 +111,7 @@ def _row(
     result_set: ResultSet,
     groups: Sequence[str],
     key: Callable[[Trajectory], str | None],
-    again: bool,
+    has_try_again: bool,
     sampled: bool,
 ) -> tuple[Cell, ...]:
     episodes = result_set.episodes
@@ -121,7 +121,7 @@ def _row(
         result_set.agent,
         result_set.model,
         result_set.description,
-        *((first,) if again else ()),
+        *((first,) if has_try_again else ()),
         *(metrics.success_rate(parts.get(g, [])) for g in groups),
         metrics.success_rate(episodes),
         metrics.mean_turns(episodes),

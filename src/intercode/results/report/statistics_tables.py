@@ -104,13 +104,13 @@ def _behaviour_table(result_set: ResultSet) -> Table:
 
 def _errors_table(result_set: ResultSet) -> Table:
     name, title = _name_and_title(result_set, "errors", "error classes")
-    played = independent_episodes(result_set.episodes)
-    turns = sum(len(agent_turns(t)) for t in played)
-    found = count_error_classes(played)
+    samples = independent_episodes(result_set.episodes)
+    turns = sum(len(agent_turns(t)) for t in samples)
+    found = count_error_classes(samples)
     rows = tuple((e.name, e.turns, 100 * e.turns / turns, e.episodes) for e in found)
     notes = (
         []
-        if any(s.valid is not None for t in played for s in t.steps)
+        if any(s.valid is not None for t in samples for s in t.steps)
         else [_UNKNOWN_VALIDITY_NOTE]
     )
     columns = ("class", "turns", "% of turns", "episodes")
@@ -119,8 +119,8 @@ def _errors_table(result_set: ResultSet) -> Table:
 
 def _notes(result_set: ResultSet) -> list[str]:
     """Return notes on what the figures leave out."""
-    played = independent_episodes(result_set.episodes)
-    sizes = {len(same) for same in by_task(played).values()}
+    samples = independent_episodes(result_set.episodes)
+    sizes = {len(same) for same in by_task(samples).values()}
     notes = []
     if len(sizes) > 1:
         notes.append(
@@ -132,7 +132,7 @@ def _notes(result_set: ResultSet) -> list[str]:
         notes.append(f"{branches} branches of other episodes are in no figure.")
     if len(sizes) == 1 and sizes <= {1} and result_set.source == SOURCE_RUN:
         notes.append("one episode a task: nothing tells how much luck is in a single task.")
-    costs = [t.usage.cost for t in played if t.usage.requests]
+    costs = [t.usage.cost for t in samples if t.usage.requests]
     if costs and any(c is None for c in costs):
         unknown = sum(c is None for c in costs)
         notes.append(f"the cost of {unknown} episodes is unknown; the mean is over the others.")

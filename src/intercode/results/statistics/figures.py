@@ -71,9 +71,9 @@ def pass_all(episodes: Episodes, k: int) -> OptionalEstimate:
 def success_by_turn(episodes: Episodes, turns: int | None = None) -> list[Estimate]:
     """Return the share of episodes solved within 1, 2, ... turns, up to ``turns`` (None: the
     longest)."""
-    played = independent_episodes(episodes)
-    solved = [(t.task, solving_turn(t)) for t in played]
-    last = int(max((turn_count(t) for t in played), default=0)) if turns is None else turns
+    samples = independent_episodes(episodes)
+    solved = [(t.task, solving_turn(t)) for t in samples]
+    last = int(max((turn_count(t) for t in samples), default=0)) if turns is None else turns
     found = [
         estimate_proportion(
             clusters_by_task([(task, at is not None and at <= turn) for task, at in solved])
@@ -153,22 +153,22 @@ def pass_k_values(epochs: int) -> list[int]:
 
 def all_figures(episodes: Episodes) -> list[Figure]:
     """Return every figure of a result set's episodes, unknown ones included."""
-    played = independent_episodes(episodes)
-    epochs = max((len(same) for same in by_task(played).values()), default=0)
-    out = [Figure("success", "%", success(played))]
+    samples = independent_episodes(episodes)
+    epochs = max((len(same) for same in by_task(samples).values()), default=0)
+    out = [Figure("success", "%", success(samples))]
     for k in pass_k_values(epochs):
-        out.append(Figure(f"pass@{k}", "%", pass_at(played, k)))
-        out.append(Figure(f"pass^{k}", "%", pass_all(played, k)))
+        out.append(Figure(f"pass@{k}", "%", pass_at(samples, k)))
+        out.append(Figure(f"pass^{k}", "%", pass_all(samples, k)))
     out += [
-        Figure("error %", "%", error_rate(played)),
-        Figure("error % true", "%", error_rate(played, count_missing_code=True)),
-        Figure("recovery after an error", "%", recovery(played)),
+        Figure("error %", "%", error_rate(samples)),
+        Figure("error % true", "%", error_rate(samples, count_missing_code=True)),
+        Figure("recovery after an error", "%", recovery(samples)),
         Figure(
-            "next action valid, after an error", "%", next_action_valid(played, after_error=True)
+            "next action valid, after an error", "%", next_action_valid(samples, after_error=True)
         ),
-        Figure("next action valid, after none", "%", next_action_valid(played, after_error=False)),
+        Figure("next action valid, after none", "%", next_action_valid(samples, after_error=False)),
     ]
-    return out + [Figure(name, unit, mean_figure(played, of)) for name, unit, of in MEAN_FIGURES]
+    return out + [Figure(name, unit, mean_figure(samples, of)) for name, unit, of in MEAN_FIGURES]
 
 
 def subsets(episodes: Episodes) -> Iterable[tuple[str, str, list[Trajectory]]]:

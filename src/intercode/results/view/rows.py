@@ -85,8 +85,8 @@ def episode_rows(entries: Sequence[EpisodeEntry]) -> list[list[Any]]:
 def run_summary(entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
     """Return the figures of a run as in the report: over the last completed episode of each task
     and epoch, without branches. Success is in percent, with its interval."""
-    good = [e for e in entries if not is_failed(e.stub) and e.stub.parent is None]
-    last = list({(e.stub.task, e.stub.epoch): e for e in good}.values())
+    completed = [e for e in entries if not is_failed(e.stub) and e.stub.parent is None]
+    last = list({(e.stub.task, e.stub.epoch): e for e in completed}.values())
     solved = {id(e.stub): e.success for e in last}
     clusters = [
         Cluster(sum(solved[id(t)] for t in same), len(same))

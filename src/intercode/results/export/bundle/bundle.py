@@ -123,14 +123,14 @@ def _manifest_claims(metadata: Mapping[str, Any], episodes: list[Trajectory]) ->
 def summarize_results(episodes: list[Trajectory]) -> dict[str, Any]:
     """Return the figures that a bundle states: tasks, episodes, failures, success with its
     interval."""
-    good = independent_episodes(episodes)
+    samples = independent_episodes(episodes)
     found = figures.success(episodes)
     return {
-        "tasks": len({t.task for t in good}),
-        "task_set": _task_set_digest(good),
-        "episodes": len(good),
+        "tasks": len({t.task for t in samples}),
+        "task_set": _task_set_digest(samples),
+        "episodes": len(samples),
         "failed": count_failed(episodes),
-        "solved": sum(t.success for t in good),
+        "solved": sum(t.success for t in samples),
         "success": None if found is None else round(found.value, 6),
         "low": None if found is None or found.low is None else round(found.low, 6),
         "high": None if found is None or found.high is None else round(found.high, 6),
@@ -144,14 +144,14 @@ def results_statement(metadata: Mapping[str, Any], episodes: list[Trajectory]) -
     where = (
         f"{metadata.get('dataset')} ({metadata.get('profile')} profile, {metadata.get('scoring')})"
     )
-    again = (
+    reproduction = (
         "re-executing them gives every observation, reward and hash again"
         if metadata.get("determinism")
         else "re-executing them gives the same rewards, as far as they depend on the box alone"
     )
     return (
         f"{who or 'An agent'} solves {results['solved']} of {results['episodes']} episodes of "
-        f"{results['tasks']} tasks of {where}; {again}."
+        f"{results['tasks']} tasks of {where}; {reproduction}."
     )
 
 
