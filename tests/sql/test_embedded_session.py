@@ -13,6 +13,8 @@ import pytest
 from intercode.core.errors import DataError, EnvironmentStateError, UsageError
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from intercode.sql.embedded.catalog.catalog import Column
+from intercode.sql.embedded.catalog.types import Type
 from support.shop import CUSTOMERS
 from support.sql_engines import shown
 
@@ -186,3 +188,13 @@ def test_connections_are_pooled(shop: DatabaseSpec) -> None:
     assert shown(third, "SELECT COUNT(*) FROM sale") == "[(3,)]"
     third.close()
     opened.close()
+
+
+def test_the_text_of_a_column_is_part_of_recorded_state_hashes() -> None:
+    column = Column("id", Type("int", 10, nullable=False), "int", nullable=False)
+    assert repr(column) == (
+        "Column(name='id', type=Type(kind='int', precision=10, scale=0, unsigned=False, "
+        "collation='uca', plain=0, strong=False, nullable=False, words=()), declared='int', "
+        "nullable=False, default=None, computed=False, auto=False, collation=None, "
+        "on_update=False, comment='', values=())"
+    )

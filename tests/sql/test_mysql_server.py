@@ -21,7 +21,7 @@ from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, open_engine
 from intercode.sql.server import private_server
 from intercode.sql.server.connection import Address, ServerConnection
-from support.boxes import eventually
+from support.sandboxes import eventually
 from support.shop import CUSTOMERS, shop_in
 
 pytestmark = pytest.mark.mysql

@@ -69,7 +69,7 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     indexes: tuple[Index, ...] = ()
-    foreign: tuple[ForeignKey, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
     charset: str = "utf8mb4"
     collation: str = "utf8mb4_0900_ai_ci"
     auto_increment: int | None = None

@@ -178,7 +178,7 @@ def with_definition(table: Table, part: exp.Expr) -> Table:
     if isinstance(part, exp.ColumnDef):
         return _with_column(table, part)
     if isinstance(part, exp.ForeignKey):
-        return _with_foreign_key(table, part, f"{table.name}_ibfk_{len(table.foreign) + 1}")
+        return _with_foreign_key(table, part, f"{table.name}_ibfk_{len(table.foreign_keys) + 1}")
     if isinstance(part, exp.PrimaryKey):
         return with_index(table, "PRIMARY", part.expressions, True)
     if isinstance(part, exp.UniqueColumnConstraint) and isinstance(part.this, exp.Schema):
@@ -222,7 +222,7 @@ def _with_foreign_key(table: Table, part: exp.ForeignKey, name: str) -> Table:
     key = ForeignKey(
         name, columns, parent.name.lower(), parents or columns, deletes.strip(), updates.strip()
     )
-    table = replace(table, foreign=(*table.foreign, key))
+    table = replace(table, foreign_keys=(*table.foreign_keys, key))
     leads = [tuple(c.lower() for c in i.columns[: len(columns)]) for i in table.indexes]
     if tuple(c.lower() for c in columns) in leads:
         return table

@@ -96,7 +96,7 @@ def _key_column_usage(catalog: Catalog) -> Iterator[Row]:
                 for position, name in enumerate(index.columns, 1):
                     yield ["def", database, index.name, "def", database, table.name, name, position,
                            None, None, None, None]  # fmt: skip
-        for key in table.foreign:
+        for key in table.foreign_keys:
             pairs = zip(key.columns, key.parent_columns, strict=False)
             for position, (name, other) in enumerate(pairs, 1):
                 yield ["def", database, key.name, "def", database, table.name, name, position,
@@ -109,13 +109,13 @@ def _constraints(catalog: Catalog) -> Iterator[Row]:
             if index.unique:
                 kind = "PRIMARY KEY" if index.primary else "UNIQUE"
                 yield ["def", database, index.name, database, table.name, kind, "YES"]
-        for key in table.foreign:
+        for key in table.foreign_keys:
             yield ["def", database, key.name, database, table.name, "FOREIGN KEY", "YES"]
 
 
 def _references(catalog: Catalog) -> Iterator[Row]:
     for database, table in _all_tables(catalog):
-        for key in table.foreign:
+        for key in table.foreign_keys:
             yield ["def", database, key.name, "def", database, "PRIMARY", "NONE",
                    key.on_update or "NO ACTION", key.on_delete or "NO ACTION", table.name,
                    key.parent]  # fmt: skip

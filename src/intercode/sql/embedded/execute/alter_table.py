@@ -41,7 +41,7 @@ def alter_table(tree: exp.Alter, session: SessionContext) -> None:
     if after.name != table.name and session.state.catalog.table(database, after.name):
         raise mysql_error(1050, after.name)
     for child in session.state.catalog.databases[database].values():
-        if after.name != table.name and any(k.parent == table.name for k in child.foreign):
+        if after.name != table.name and any(k.parent == table.name for k in child.foreign_keys):
             raise unsupported("RENAME of a table that foreign keys point to")
     with write_transaction(session, database) as connection:
         rows = _migrate_rows(
@@ -187,7 +187,7 @@ def _drop_columns_or_keys(
             column = table.column(name)
             if column is None:
                 raise mysql_error(1091, name)
-            if any(name.lower() in (c.lower() for c in k.columns) for k in table.foreign):
+            if any(name.lower() in (c.lower() for c in k.columns) for k in table.foreign_keys):
                 raise unsupported("DROP COLUMN of a foreign key")
             keys = tuple(
                 replace(i, columns=tuple(c for c in i.columns if c.lower() != name.lower()))
@@ -220,8 +220,10 @@ def _rename_column(table: Table, origins: dict[str, str | None], old: str, new: 
 
     columns = tuple(replace(c, name=name(c.name)) for c in table.columns)
     indexes = tuple(replace(i, columns=tuple(map(name, i.columns))) for i in table.indexes)
-    foreign_keys = tuple(replace(k, columns=tuple(map(name, k.columns))) for k in table.foreign)
-    after = replace(table, columns=columns, indexes=indexes, foreign=foreign_keys)
+    foreign_keys = tuple(
+        replace(k, columns=tuple(map(name, k.columns))) for k in table.foreign_keys
+    )
+    after = replace(table, columns=columns, indexes=indexes, foreign_keys=foreign_keys)
     return after, {**origins, new: origins.get(column.name)}
 
 

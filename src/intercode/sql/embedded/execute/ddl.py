@@ -71,7 +71,7 @@ def _create_table(tree: exp.Create, code: str, session: SessionContext) -> None:
     temporary = any(isinstance(p, exp.TemporaryProperty) for p in parts)
     if like is not None:
         _, model = target_table(like.this, session)
-        table = replace(model, name=name.name.lower(), rows=0, foreign=(), auto_increment=1)
+        table = replace(model, name=name.name.lower(), rows=0, foreign_keys=(), auto_increment=1)
     else:
         table = table_from_create(tree)
     rows: list[tuple[Any, ...]] = []
@@ -194,7 +194,7 @@ def _drop_target(node: exp.Expr, exists: bool, session: SessionContext) -> tuple
 def _drop_table(database: str, table: Table, gone: set[str], session: SessionContext) -> None:
     if str(session.setting("foreign_key_checks")) not in ("0", "OFF"):
         for other in session.state.catalog.databases[database].values():
-            for key in other.foreign:
+            for key in other.foreign_keys:
                 if key.parent == table.name and other.name not in gone:
                     raise mysql_error(3730, table.name, key.name, other.name)
     if table.query is None:
@@ -228,7 +228,9 @@ def _truncate(tree: exp.TruncateTable, session: SessionContext) -> None:
         database, table = target_table(node, session)
         if str(session.setting("foreign_key_checks")) not in ("0", "OFF"):
             for other in session.state.catalog.databases[database].values():
-                if other.name != table.name and any(k.parent == table.name for k in other.foreign):
+                if other.name != table.name and any(
+                    k.parent == table.name for k in other.foreign_keys
+                ):
                     raise unsupported("TRUNCATE of a table that foreign keys point to")
         with write_transaction(session, database) as connection:
             connection.execute(

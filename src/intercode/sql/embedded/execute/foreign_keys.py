@@ -58,7 +58,7 @@ def check_child(
     if not _checks_enabled(session):
         return
     low = {k.lower(): v for k, v in row.items()}
-    for key in table.foreign:
+    for key in table.foreign_keys:
         values = [low[c.lower()] for c in key.columns]
         if None in values or (changed is not None and not changed & set(key.columns)):
             continue
@@ -78,7 +78,7 @@ def referencing_tables(
 ) -> Iterator[tuple[Table, ForeignKey]]:
     """Yield the tables and foreign keys that refer to a table."""
     for child in session.state.catalog.databases[database].values():
-        for key in child.foreign:
+        for key in child.foreign_keys:
             if key.parent == table.name:
                 yield child, key
 

@@ -160,6 +160,7 @@ class EmbeddedSession(SessionContext):
         table = self.state.catalog.table(database, name)
         if table is None:
             return "gone"
+        # records hold this digest: the names of Column, Type and their fields must not change
         digest = hashlib.sha256(repr(table.columns).encode())
         if table.query is not None:
             digest.update(table.query.encode())

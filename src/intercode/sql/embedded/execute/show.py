@@ -150,7 +150,7 @@ def create_statement(table: Table) -> str:
         )
         word = "PRIMARY KEY" if index.primary else "UNIQUE KEY" if index.unique else "KEY"
         lines.append(f"{word} ({parts})" if index.primary else f"{word} `{index.name}` ({parts})")
-    for key in table.foreign:
+    for key in table.foreign_keys:
         own = ", ".join(f"`{c}`" for c in key.columns)
         other = ", ".join(f"`{c}`" for c in key.parent_columns)
         rules = f" ON DELETE {key.on_delete}" if key.on_delete else ""
