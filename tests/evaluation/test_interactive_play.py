@@ -16,7 +16,6 @@ from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode.evaluation.play.player import Choice, Leader, Player, play_task
 from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
-from support.boxes import SLEEPS
 from support.players import (
     BACK,
     GO,
@@ -32,6 +31,7 @@ from support.players import (
     react,
     single_turn_talk,
 )
+from support.sandboxes import SLEEPS
 
 pytestmark = pytest.mark.sandbox
 
@@ -64,7 +64,7 @@ def test_undo_goes_back_several_turns_and_is_noted(env: InterCodeEnv) -> None:
 
 
 def test_the_limits_of_undo_are_noted(env: InterCodeEnv) -> None:
-    human = ScriptedPlayer(UNDO, act("sleep 60 &"), act(SLEEPS), UNDO, STOP)
+    human = ScriptedPlayer(UNDO, act("sleep 60 & sleep 0.3"), act(SLEEPS), UNDO, STOP)
     play_task(env, 0, human)
     assert human.notes[0] == "cannot take that back: nothing to take back"
     assert human.notes[1] == f"taken back: {SLEEPS}"
@@ -93,10 +93,10 @@ def test_threads_of_python_forbid_an_undo_and_say_so() -> None:
 def test_requested_scores_are_counted(env: InterCodeEnv) -> None:
     class ScoreRequester(ScriptedPlayer):
         def choose(
-            self, sitting: InteractiveEpisode, proposal: AgentOutput | None, leader: Leader
+            self, episode: InteractiveEpisode, proposal: AgentOutput | None, leader: Leader
         ) -> Choice:
-            self.score = sitting.score().value
-            return super().choose(sitting, proposal, leader)
+            self.score = episode.score().value
+            return super().choose(episode, proposal, leader)
 
     human = ScoreRequester(act("echo five"), act("submit"))
     t = play_task(env, 0, human)
@@ -110,11 +110,11 @@ def test_turn_limits_hold(env: InterCodeEnv) -> None:
 
 def test_an_episode_that_was_left_is_gone_on_with(env: InterCodeEnv) -> None:
     env.reset(options={"task": 0})
-    with InteractiveEpisode(env) as sitting:
+    with InteractiveEpisode(env) as episode:
         for action in ("cd /tmp", "x=7", "true"):
-            sitting.take_turn(AgentOutput(action, actor="human"))
-        sitting.undo()
-        left = sitting.draft()
+            episode.take_turn(AgentOutput(action, actor="human"))
+        episode.undo()
+        left = episode.draft()
     human = ScriptedPlayer(act("echo $x $PWD"), UNDO, UNDO, act("echo five"), act("submit"))
     t = play_task(env, 0, human, unfinished=left)
     assert human.seen[0] == "7 /tmp\n"
@@ -135,7 +135,7 @@ def test_an_agent_that_is_let_act_plays_as_it_does_alone(env: InterCodeEnv) -> N
         assert {s.actor for s in t.steps} == {"agent"}
 
 
-def test_a_human_replaces_an_action_and_the_agent_is_told_of_it(env: InterCodeEnv) -> None:
+def test_a_human_replaces_an_action_and_the_agent_is_informed_of_it(env: InterCodeEnv) -> None:
     agent = react("echo one", "echo two", "echo five")
     human = ScriptedPlayer(GO, act("echo mine"), GO)
     t = play_task(env, 0, human, agent)
@@ -234,10 +234,10 @@ def test_the_human_continues_when_the_agent_has_stopped(env: InterCodeEnv) -> No
 def test_nothing_to_undo_is_an_error_of_order(env: InterCodeEnv) -> None:
     env.reset(options={"task": 0})
     with (
-        InteractiveEpisode(env) as sitting,
+        InteractiveEpisode(env) as episode,
         pytest.raises(EnvironmentStateError, match="nothing to take"),
     ):
-        sitting.undo()
+        episode.undo()
 
 
 # ------------------------------------------------------------- memories

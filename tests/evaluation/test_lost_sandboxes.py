@@ -17,7 +17,7 @@ from intercode.evaluation.evaluate.progress import Progress
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.sandbox.namespace.launcher import Launcher
 from support import traces
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -39,7 +39,7 @@ class Waiting(GoldAgent):
 def test_the_launcher_is_killed_with_episodes_live(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_box().close()  # or the test is skipped
+    open_test_sandbox().close()  # or the test is skipped
     (tmp_path / "waiting_agent.py").write_text(_WAITING)
     monkeypatch.syspath_prepend(str(tmp_path))
     agent = importlib.import_module("waiting_agent")

@@ -71,7 +71,7 @@ def test_sql_strategies_reach_the_success_of_their_logs(
     differing = {n for n, t in played.items() if t.success != recorded[n].success}
     assert differing <= other
     assert sum(t.success for t in played.values()) >= least
-    turns = {n: [s for s in t.steps if _told(s)] for n, t in recorded.items()}
+    turns = {n: [s for s in t.steps if _reported(s)] for n, t in recorded.items()}
     assert all(
         _code(theirs.action).startswith(ours.action)  # of several statements the first is run
         for n, t in played.items()
@@ -79,7 +79,7 @@ def test_sql_strategies_reach_the_success_of_their_logs(
     )
 
 
-def _told(step: Any) -> bool:
+def _reported(step: Any) -> bool:
     return not step.thought.startswith("EXCEEDED MAX TURNS")
 
 

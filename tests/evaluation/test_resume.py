@@ -69,10 +69,10 @@ def test_a_stopped_run_is_finished_by_the_same_command(
     first = start(tmp_path, dataset)
     wait_for_lines(file, 2)
     family = traces.family(first.pid)
-    assert family.boxes
+    assert family.sandboxes
     os.kill(first.pid, number)
     _, errors = first.communicate(timeout=20)
-    assert traces.eventually(lambda: not traces.living(family.boxes), 20) is not None
+    assert traces.eventually(lambda: not traces.living(family.sandboxes), 20) is not None
     assert first.returncode == (-9 if number == signal.SIGKILL else 130), errors
     before = [t.task for t in trajectories.read_trajectories(file)]
     assert 2 <= len(before) < 8

@@ -36,7 +36,7 @@ Read = Callable[[Path], list[Trajectory]]
 ANSWER = ok("```bash\necho 1\n```", usage={"prompt_tokens": 100, "completion_tokens": 20})
 
 
-def asking(dataset: str, server: FaultyEndpoint, out: Path, **more: Any) -> EvalConfig:
+def requests(dataset: str, server: FaultyEndpoint, out: Path, **more: Any) -> EvalConfig:
     """Try Again, which never succeeds but at 1 squared, two turns an episode."""
     options = {"max_tokens": 100, "price": {"input": 10.0, "output": 100.0}}
     return EvalConfig(
@@ -50,7 +50,7 @@ def test_an_episode_at_its_own_limit_is_scored(
 ) -> None:
     dear = ok("```bash\necho 1\n```", usage={"prompt_tokens": 400, "completion_tokens": 20})
     with FaultyEndpoint(dear) as server:
-        config = asking(squares, server, tmp_path / "run", max_tokens_per_episode=600)
+        config = requests(squares, server, tmp_path / "run", max_tokens_per_episode=600)
         found = episodes_of(evaluate(config, quiet=True))
         assert len(server.requests) == 4
     assert [(t.end, t.turns, t.usage.prompt_tokens) for t in found] == [("budget", 1, 400)] * 4
@@ -64,7 +64,7 @@ def test_a_run_at_its_limit_stops_and_goes_on_with_a_higher_one(
 ) -> None:
     out = tmp_path / "run"
     with FaultyEndpoint(ANSWER) as server:
-        config = asking(squares, server, out)
+        config = requests(squares, server, out)
         with pytest.raises(BudgetError, match="run's limit") as stopped:
             evaluate(replace(config, **limits), quiet=True)
         assert stopped.value.run_limit
@@ -90,7 +90,7 @@ def test_a_run_that_was_killed_has_spent_what_its_episodes_say(
 ) -> None:
     out = tmp_path / "run"
     with FaultyEndpoint(ANSWER) as server:
-        evaluate(replace(asking(squares, server, out), tasks=("2", "3")), quiet=True)
+        evaluate(replace(requests(squares, server, out), tasks=("2", "3")), quiet=True)
         log = out / HISTORY_FILE
         began, _ = log.read_text().splitlines(keepends=True)
         log.write_text(began + '{"ended": "2026')  # as kill -9 leaves it
@@ -98,8 +98,8 @@ def test_a_run_that_was_killed_has_spent_what_its_episodes_say(
         assert (before.requests, before.prompt_tokens) == (4, 400)
         assert before.cost == pytest.approx(0.012)
         with pytest.raises(BudgetError, match="max_tokens = 480 is reached: 480 are used"):
-            evaluate(replace(asking(squares, server, out), max_tokens=480), quiet=True)
-        evaluate(asking(squares, server, out), quiet=True)
+            evaluate(replace(requests(squares, server, out), max_tokens=480), quiet=True)
+        evaluate(requests(squares, server, out), quiet=True)
         assert RunHistory(out).earlier_usage.requests == 8 == len(server.requests)
     rows = [line for line in log.read_text().splitlines() if line.startswith('{"ended"')]
     assert json.loads(rows[1])["how"] == "killed"
@@ -110,7 +110,7 @@ def test_what_lost_attempts_spent_is_on_disk(
 ) -> None:
     monkeypatch.setattr(episode_runner, "RETRY_DELAYS", (0.01, 0.01))
     with FaultyEndpoint(ANSWER, status(500)) as server:
-        config = asking(squares, server, tmp_path / "run")
+        config = requests(squares, server, tmp_path / "run")
         config = replace(
             config, tasks=("2",), model_options={**config.model_options, "max_attempts": 1}
         )
@@ -178,7 +178,7 @@ def test_too_many_errors_stop_the_run_with_what_was_finished(
 
 def test_a_run_that_is_over_asks_nothing_more(squares: str, tmp_path: Path) -> None:
     with FaultyEndpoint(ANSWER) as server:
-        plan = make_plan(asking(squares, server, tmp_path / "run"))
+        plan = make_plan(requests(squares, server, tmp_path / "run"))
         spending = RunBudget(plan.config, Usage())
         player = episode_runner.EpisodeRunner(plan, spending, lambda _: True)
         assert player.run(Sample(2, 0)) is not None

@@ -115,11 +115,11 @@ def test_another_image_is_noted(run: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_record_cannot_choose_files_code_or_the_network(
-    facts: dict[str, Any], way_out: str
+    metadata: dict[str, Any], way_out: str
 ) -> None:
     reject_unsafe_record(SAFE, ReplayOptions())
     with pytest.raises(UsageError, match=way_out):
-        reject_unsafe_record({**SAFE, **facts}, ReplayOptions())
+        reject_unsafe_record({**SAFE, **metadata}, ReplayOptions())
 
 
 def test_what_code_and_harbor_write_down_is_allowed() -> None:

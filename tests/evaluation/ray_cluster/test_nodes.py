@@ -36,15 +36,15 @@ from intercode.evaluation.ray.environment_spec import EnvironmentSpec, make_envi
 from intercode.evaluation.ray.host_manager import HostManager
 from intercode.evaluation.ray.remote_env import RemoteEnv
 from support import traces
-from support.boxes import eventually
 from support.faulty_endpoint import FaultyEndpoint, ok
 from support.raylets import Raylets, left_of
+from support.sandboxes import eventually
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 Reader = Callable[[Path], list[Trajectory]]
 
 
-def told(episodes: list[Trajectory]) -> dict[tuple[str, int], Any]:
+def reported(episodes: list[Trajectory]) -> dict[tuple[str, int], Any]:
     """Episodes by what they are known by, without what differs between any two runs."""
     found = {}
     for t in episodes:
@@ -79,11 +79,11 @@ def test_a_node_is_killed_in_the_middle_and_every_episode_counts_once(
         eventually(lambda: true() or not thread.is_alive(), what, 240)
 
     try:
-        until("both nodes have boxes", lambda: raylets.boxes(second) > 0)
+        until("both nodes have boxes", lambda: raylets.sandboxes(second) > 0)
         seen = lines(out)
         until("both nodes play", lambda: lines(out) > seen + 40)
         families = raylets.families()
-        assert len(families) >= 2 and any(family.boxes for family in families)
+        assert len(families) >= 2 and any(family.sandboxes for family in families)
         raylets.kill(second)
         at = lines(out)
     finally:  # the tests to come have the cluster to themselves
@@ -91,7 +91,7 @@ def test_a_node_is_killed_in_the_middle_and_every_episode_counts_once(
     assert not thread.is_alive() and failed == []
     episodes = episodes_of(out)
     assert at < len(episodes) == len({(t.task, t.epoch) for t in episodes}) == 3 * 70
-    assert told(episodes) == told(episodes_of(alone))
+    assert reported(episodes) == reported(episodes_of(alone))
     again = Counter(t.run.get("attempts", 1) for t in episodes)
     assert sum(n for attempts, n in again.items() if attempts > 1) > 0  # those that it had
     assert left_of(families) == []
@@ -107,7 +107,7 @@ def test_a_process_that_hangs_is_killed_with_its_sandboxes(
         far.reset(options={"task": 0})
         assert far.step("echo here")[0] == "here\n"
         families = raylets.families()
-        hung = [f.owner[0] for f in families if f.boxes]
+        hung = [f.owner[0] for f in families if f.sandboxes]
         for pid in hung:
             os.kill(pid, signal.SIGSTOP)
         with monkeypatch.context() as impatient:
@@ -161,7 +161,7 @@ def test_the_driver_is_killed_and_another_goes_on(
     try:
         eventually(lambda: lines(out) > 20 or driver.poll() is not None, "it plays", 120)
         families = raylets.families()
-        assert driver.poll() is None and any(family.boxes for family in families)
+        assert driver.poll() is None and any(family.sandboxes for family in families)
     finally:
         driver.send_signal(signal.SIGKILL)
         driver.wait()
@@ -232,9 +232,9 @@ def test_limits_and_going_on_are_as_on_one_machine(
         evaluate(local, quiet=True)
         assert len(server.requests) == 1 + 2 * 7  # 1 squared is solved at once
         evaluate(replace(local, out=tmp_path / "alone"), quiet=True)
-    found = told(episodes_of(out))
+    found = reported(episodes_of(out))
     assert len(found) == 8
-    for key, episode in told(episodes_of(tmp_path / "alone")).items():
+    for key, episode in reported(episodes_of(tmp_path / "alone")).items():
         steps = zip(episode["steps"], found[key]["steps"], strict=True)
         for alone, over in steps:
             timeless = {"usage": None, "messages": None}

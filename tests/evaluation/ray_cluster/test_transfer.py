@@ -48,7 +48,7 @@ def arrived(parcel: Artifact, cache: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return arrivals.local_paths()[parcel.path]
 
 
-def look(root: Path) -> dict[str, tuple[object, ...]]:
+def describe(root: Path) -> dict[str, tuple[object, ...]]:
     """Everything about a tree that a sandbox could see, but for its owner."""
     found = {}
     for path in [root, *sorted(root.rglob("*"))]:
@@ -67,7 +67,7 @@ def test_a_tree_arrives_as_it_is(
 ) -> None:
     there = arrived(Artifact("a" * 32, tree, "tree"), tmp_path / "cache", monkeypatch)
     assert there == tmp_path / "cache" / "layers" / f"{'a' * 32}-{sandbox_uid()}"
-    assert look(there) == look(tree)
+    assert describe(there) == describe(tree)
     assert {path.lstat().st_uid for path in there.rglob("*")} == {sandbox_uid()}
 
 
