@@ -36,7 +36,6 @@ INSTEAD = {
 """Banned words and the field's own."""
 ALLOWED = {
     "foreign_keys", "foreign_key", "ForeignKey", "ForeignKeys",  # SQL's
-    "foreign",  # a table's foreign keys, under this name in cached catalogs on disk
     "test_vocabulary",
 }  # fmt: skip
 """Names that use such a word as the field does."""
