@@ -142,7 +142,14 @@ class Catalog:
 
 
 def to_json(catalog: Catalog) -> dict[str, Any]:
-    return asdict(replace(catalog, databases={d: dict(t) for d, t in catalog.databases.items()}))
+    """Return the content of ``catalog.json`` in the cache. Its key of foreign keys is ``foreign``,
+    which every release with the same builder version reads."""
+    plain = replace(catalog, databases={d: dict(t) for d, t in catalog.databases.items()})
+    stored = asdict(plain)
+    for tables in stored["databases"].values():
+        for table in tables.values():
+            table["foreign"] = table.pop("foreign_keys")
+    return stored
 
 
 def from_json(value: Mapping[str, Any]) -> Catalog:
@@ -168,11 +175,12 @@ def _table(value: dict[str, Any]) -> Table:
         Index(i["name"], tuple(i["columns"]), i["unique"], tuple(i["prefixes"]), i["per_key"])
         for i in value["indexes"]
     )
-    foreign = tuple(
+    foreign_keys = tuple(
         ForeignKey(
             f["name"], tuple(f["columns"]), f["parent"], tuple(f["parent_columns"]),
             f["on_delete"], f["on_update"],
         )
         for f in value["foreign"]
     )  # fmt: skip
-    return Table(**{**value, "columns": columns, "indexes": indexes, "foreign": foreign})
+    same = {k: v for k, v in value.items() if k not in ("columns", "indexes", "foreign")}
+    return Table(columns=columns, indexes=indexes, foreign_keys=foreign_keys, **same)
