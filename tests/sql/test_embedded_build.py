@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 from pathlib import Path
 
@@ -36,6 +37,17 @@ def test_the_catalog_describes_tables_as_mysql_does(tmp_path: Path) -> None:
     assert sale.key_label("customer_id") == "MUL"  # a foreign key makes its own index
     customer = found.databases["shop"]["customer"]
     assert (customer.auto_increment, customer.collation) == (4, "utf8mb4_general_ci")
+
+
+def test_the_cached_catalog_keeps_the_keys_of_its_builder_version(tmp_path: Path) -> None:
+    built = build_databases(shop_in(tmp_path).path)
+    stored = json.loads((built.folder / "catalog.json").read_text("utf-8"))
+    assert build.BUILDER_VERSION == "4"
+    assert list(stored) == ["databases", "stamp", "collations"]
+    assert set(stored["databases"]["shop"]["sale"]) == {
+        "name", "columns", "indexes", "foreign", "charset", "collation", "auto_increment", "rows",
+        "last", "comment", "query", "temporary",
+    }  # fmt: skip
 
 
 def test_a_dump_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
