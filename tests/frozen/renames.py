@@ -31,6 +31,7 @@ KEYS = {
     "cut": "omitted_bytes",
     "facts": "metadata", "kept": "cached_tasks", "prints": "fingerprints", "searched": "search",
     "made": "created", "when": "built_at",
+    "alike": "equivalent", "own": "native",
     "places": "chunk_of", "pieces": "chunks", "piece-0": "chunk-0",
 }  # fmt: skip
 """Keys of records and of JSON output."""
