@@ -25,7 +25,7 @@ def test_a_program_is_there_whole(tmp_path: Path) -> None:
     assert [p.name for p in made.parent.iterdir()] == ["program"]
 
 
-def test_what_a_compiler_complains_of_is_told(tmp_path: Path) -> None:
+def test_what_a_compiler_complains_of_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailableError, match="expected"):
         compiler.compile_into(tmp_path / "program", ["-x", "c", "-"], b"int main(")
     assert list(tmp_path.iterdir()) == []

@@ -23,6 +23,7 @@ def run(name: str, cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_hello_world_is_short_and_solves_five_tasks(tmp_path: Path) -> None:
     assert len((EXAMPLES / "hello_world.py").read_text().splitlines()) <= 42
     assert run("hello_world.py", tmp_path).count("reward 1.00, submitted") == 5

@@ -20,10 +20,12 @@ def test_it_is_short() -> None:
     assert lines["README.md"] <= 5
 
 
+@pytest.mark.slow
 def test_it_is_sound_on_its_recipe() -> None:
     check_dataset(EXAMPLE / "test_git_repair.py")
 
 
+@pytest.mark.slow
 def test_it_is_sound_on_its_dockerfile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "images.toml"  # git is there already: nothing is installed
     table.write_text('[from]\n"debian:bookworm" = "host"\n')
@@ -31,6 +33,7 @@ def test_it_is_sound_on_its_dockerfile(tmp_path: Path, monkeypatch: pytest.Monke
     check_dataset(EXAMPLE, image=f"dockerfile:{EXAMPLE}")
 
 
+@pytest.mark.slow
 def test_what_an_agent_does_by_halves_is_paid_by_halves_and_cheating_is_not() -> None:
     with intercode.make("bash", str(EXAMPLE)) as env:
         env.reset(options={"task": "git-repair/deleted"})

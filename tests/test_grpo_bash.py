@@ -18,7 +18,7 @@ import pytest
 
 import intercode
 from support import traces
-from support.boxes import eventually
+from support.sandboxes import eventually
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "grpo_bash"
 pytestmark = pytest.mark.sandbox
@@ -91,4 +91,4 @@ def test_nothing_is_left_of_a_trainer_that_is_killed(tmp_path: Path) -> None:
             family = traces.family(trainer.pid)
         assert trainer.poll() is None, (tmp_path / "told").read_text()[-3000:]
         os.kill(trainer.pid, signal.SIGKILL)
-    eventually(lambda: not traces.living((*family.boxes, *family.launchers)), "nothing is left")
+    eventually(lambda: not traces.living((*family.sandboxes, *family.launchers)), "nothing is left")

@@ -10,7 +10,7 @@ import pytest
 from intercode import datasets
 from support import back_end, requirements
 from support.agreement import compare
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 OTHER = back_end.chosen() if back_end.is_container() else "namespace/2"
@@ -18,7 +18,7 @@ OTHER = back_end.chosen() if back_end.is_container() else "namespace/2"
 
 @pytest.mark.slow
 def test_the_starter_golds_do_the_same() -> None:
-    open_box().close()  # or the test is skipped
+    open_test_sandbox().close()  # or the test is skipped
     assert compare(datasets.load("starter:bash"), "namespace", OTHER) == []
 
 

@@ -29,7 +29,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.conformance import check_env, check_sandbox, check_session
 from intercode.sessions.bash.original import OriginalBashSession
 from intercode.sessions.bash.persistent import BashSession
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -63,12 +63,12 @@ def test_the_contract_in_the_original_profile() -> None:
 
 
 def test_the_contract_of_sandboxes() -> None:
-    check_sandbox(open_box)
+    check_sandbox(open_test_sandbox)
 
 
 @pytest.mark.parametrize("kind", [BashSession, OriginalBashSession])
 def test_the_contract_of_sessions(kind: Any) -> None:
-    with open_box() as sandbox:
+    with open_test_sandbox() as sandbox:
         check_session(lambda: kind(sandbox))
 
 

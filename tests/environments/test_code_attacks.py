@@ -14,8 +14,8 @@ import pytest
 
 from intercode.core.types import Dataset
 from intercode.environments.code.env import CodeEnv
-from support.boxes import a_duration, eventually, running
 from support.languages import ADD, C_SUM, PERL_SUM, needs, task
+from support.sandboxes import a_duration, eventually, running
 
 pytestmark = pytest.mark.sandbox
 

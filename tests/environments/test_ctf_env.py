@@ -20,7 +20,7 @@ from intercode.environments.ctf.env import CTFEnv
 from intercode.evaluation.conformance import check_env, check_session
 from intercode.evaluation.rollout import rollout
 from intercode.sessions.bash.original import OriginalBashSession, wrap_ctf_action
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -63,7 +63,7 @@ def test_the_contract_in_the_original_profile(mine: Dataset) -> None:
 
 
 def test_the_contract_of_the_authors_session() -> None:
-    with open_box() as sandbox:
+    with open_test_sandbox() as sandbox:
         check_session(lambda: OriginalBashSession(sandbox, "/", wrap_ctf_action))
 
 

@@ -17,7 +17,7 @@ from intercode.environments.bash.env import BashEnv
 from intercode.evaluation.check.dataset import check
 from intercode.sandbox import Limits, SandboxSpec
 from support import requirements
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 TASK = Task("d/0", "Print five.", gold="echo five", also=("echo FIVE",))
 LEFT = [
@@ -260,7 +260,7 @@ def test_no_sandbox_can_read_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     (path,) = set(gold_cache._cache_directory().iterdir()) - before
     try:
         assert path.parent.stat().st_mode & 0o777 == 0o700
-        with open_box() as sandbox:
+        with open_test_sandbox() as sandbox:
             listing = sandbox.run(["/bin/sh", "-c", f"ls {path.parent}; cat {path}"])
             mounts = sandbox.run(["cat", "/proc/self/mountinfo"])
         assert listing.output.count("No such file") == 2

@@ -11,7 +11,7 @@ import pytest
 from intercode.environments.base import workspaces
 from intercode.environments.base.workspaces import Prewarmer, Workspace
 from intercode.sessions.bash.persistent import BashSession
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -24,7 +24,7 @@ class WorkspaceFactory:
         self._lock = threading.Lock()
 
     def make(self) -> Workspace:
-        sandbox = open_box()
+        sandbox = open_test_sandbox()
         workspace = Workspace(sandbox, BashSession(sandbox))
         with self._lock:
             self.made.append(workspace)
@@ -34,7 +34,7 @@ class WorkspaceFactory:
 @pytest.fixture
 def factory() -> Iterator[WorkspaceFactory]:
     factory = WorkspaceFactory()
-    open_box().close()  # or the test is skipped
+    open_test_sandbox().close()  # or the test is skipped
     yield factory
     for workspace in factory.made:
         workspace.close()

@@ -14,7 +14,7 @@ from intercode.core.types import Dataset, Task
 from intercode.environments.python.env import PythonEnv
 from intercode.sandbox.supervisor.process_table import list_descendants
 from support import back_end
-from support.boxes import eventually
+from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
 

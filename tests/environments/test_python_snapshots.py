@@ -11,8 +11,8 @@ import pytest
 from intercode.core.errors import EnvironmentStateError
 from intercode.environments.python.env import PythonEnv
 from intercode.sandbox.supervisor import programs
-from support.boxes import eventually
 from support.python_tasks import ALL, shown
+from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
 

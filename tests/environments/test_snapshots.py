@@ -12,7 +12,7 @@ import intercode
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.env import InterCodeEnv
-from support.boxes import SLEEPS, boxes_of_ours, eventually
+from support.sandboxes import SLEEPS, eventually, our_sandboxes
 
 pytestmark = pytest.mark.sandbox
 MINE = Dataset("mine", "bash", (Task("mine/0", "Write 5 to /five", gold="echo 5 > /five"),))
@@ -118,14 +118,14 @@ def test_a_tree_of_forks_has_independent_leaves() -> None:
 
 
 def test_nothing_outlives_a_snapshot() -> None:
-    before = boxes_of_ours()
+    before = our_sandboxes()
     with intercode.make("bash", dataset=MINE) as env:
         env.reset()
         with env.snapshot() as snapshot:
             env.restore(snapshot)
             snapshot.close()
-        assert boxes_of_ours() > 0
-    eventually(lambda: boxes_of_ours() <= before, "no sandbox is left", 60.0)
+        assert our_sandboxes() > 0
+    eventually(lambda: our_sandboxes() <= before, "no sandbox is left", 60.0)
 
 
 def test_many_files_are_sealed_and_the_episode_continues(env: InterCodeEnv) -> None:
@@ -152,7 +152,7 @@ def test_forks_of_many_files_are_independent_and_end() -> None:
     with intercode.make("bash", dataset=MINE) as one:
         one.reset()
         time.sleep(0.5)  # until a workspace and two sandboxes are prewarmed
-        before = boxes_of_ours()
+        before = our_sandboxes()
         one.step("touch /tmp/{1..150}")
         forks = one.fork(2)
         one.step("rm /tmp/1*")
@@ -161,6 +161,6 @@ def test_forks_of_many_files_are_independent_and_end() -> None:
             fork.close()
         assert out(one, "ls /tmp | wc -l") == f"{150 - 62}\n"
         eventually(
-            lambda: boxes_of_ours() <= before + 1, "the forks are gone, but for the sealed sandbox"
+            lambda: our_sandboxes() <= before + 1, "the forks are gone, but for the sealed sandbox"
         )
-    eventually(lambda: boxes_of_ours() < before, "the sealed sandbox ends with the last one on it")
+    eventually(lambda: our_sandboxes() < before, "the sealed sandbox ends with the last one on it")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from intercode.sandbox.contract import Sandbox
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    with open_box() as opened:
+    with open_test_sandbox() as opened:
         yield opened

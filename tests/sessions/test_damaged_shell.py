@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from intercode.sessions.bash.persistent import BashSession
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 _HANG = (
@@ -19,7 +19,7 @@ _HANG = (
 
 @pytest.fixture
 def shell() -> Iterator[BashSession]:
-    with open_box() as sandbox:
+    with open_test_sandbox() as sandbox:
         yield BashSession(sandbox)
 
 

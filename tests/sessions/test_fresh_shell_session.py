@@ -15,14 +15,14 @@ from intercode.evaluation.conformance import check_env, check_session
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
-from support.boxes import eventually, open_box
+from support.sandboxes import eventually, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with open_box() as opened:
+    with open_test_sandbox() as opened:
         yield opened
 
 

@@ -12,7 +12,7 @@ from intercode.environments.base.layers import git_layer
 from intercode.sandbox import images
 from intercode.sessions.bash import git_status
 from intercode.sessions.bash.original import OriginalBashSession
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture
 def shell() -> Iterator[OriginalBashSession]:
-    with open_box(layers=(git_layer(images.resolve("host"), ()),), appearance="docker") as sandbox:
+    with open_test_sandbox(layers=(git_layer(images.resolve("host"), ()),), appearance="docker") as sandbox:
         yield OriginalBashSession(sandbox)
 
 
@@ -80,7 +80,7 @@ def test_reset_undoes_what_git_sees_and_no_more(shell: OriginalBashSession) -> N
 
 
 def test_an_image_without_git_is_an_error() -> None:
-    with open_box() as sandbox:
+    with open_test_sandbox() as sandbox:
         sandbox.run(["bash", "-c", "rm /bin; mkdir /bin; cp /usr/bin/bash /bin/bash"])
         session = OriginalBashSession(sandbox)
         sandbox.env["PATH"] = "/bin"

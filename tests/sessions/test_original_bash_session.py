@@ -14,7 +14,7 @@ from intercode.sessions.bash.original import (
     resolve_directory,
     wrap_action,
 )
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 BASH = ["/bin/bash", "-c"]
 
@@ -71,7 +71,7 @@ def test_the_directory_after_cd(current: str, argument: str, target: str) -> Non
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with open_box() as opened:
+    with open_test_sandbox() as opened:
         yield opened
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from intercode.sessions.bash.original import MALFORMED, OriginalBashSession, wrap_ctf_action
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_wrapping(action: str, argv: list[str]) -> None:
 
 @pytest.mark.sandbox
 def test_actions_that_cannot_be_split_or_found() -> None:
-    with open_box() as sandbox:
+    with open_test_sandbox() as sandbox:
         session = OriginalBashSession(sandbox, "/", wrap_ctf_action)
         assert session.run("python3 -c 'oh", 10).output == MALFORMED
         assert session.run("echo 'oh", 10).exit_code == 2

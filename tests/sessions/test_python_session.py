@@ -12,14 +12,14 @@ from intercode.evaluation.conformance import check_session
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.python.interpreter import InterpreterEndedError, RefusedError
 from intercode.sessions.python.session import PythonSession, may_end_interpreter
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with open_box() as opened:
+    with open_test_sandbox() as opened:
         yield opened
 
 
@@ -248,7 +248,7 @@ def test_the_state_text_holds_the_namespace_and_nothing_random(sandbox: Sandbox)
 
 
 def test_nothing_is_left_when_it_is_closed() -> None:
-    with open_box() as sandbox:
+    with open_test_sandbox() as sandbox:
         session = PythonSession(sandbox)
         session.run("import os; os.getpid()", 5)
         session.close()
@@ -262,7 +262,7 @@ def test_nothing_is_left_when_it_is_closed() -> None:
 
 def test_a_missing_interpreter_is_named() -> None:
     with (
-        open_box() as sandbox,
+        open_test_sandbox() as sandbox,
         pytest.raises(SandboxError, match=r"no usable Python: .*no-such-python"),
     ):
         PythonSession(sandbox, program="no-such-python")

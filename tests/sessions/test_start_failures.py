@@ -14,7 +14,7 @@ from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.python.session import PythonSession
 from support import back_end
-from support.boxes import open_box
+from support.sandboxes import open_test_sandbox
 from support.shells import shell
 
 pytestmark = pytest.mark.sandbox
@@ -52,7 +52,7 @@ def test_jobs_that_take_all_processes_are_killed_for_a_new_shell(tier: str) -> N
 
 
 def test_processes_of_the_owner_are_not_killed() -> None:
-    with open_box(limits=Limits(processes=40)) as sandbox:
+    with open_test_sandbox(limits=Limits(processes=40)) as sandbox:
         mine = sandbox.spawn(["sleep", "600"])
         session = BashSession(sandbox)
         _crowded(session)

@@ -24,7 +24,7 @@ from intercode.core.errors import (
 )
 from intercode.environments.base.pool import Episode, Pool
 from support import traces
-from support.boxes import eventually
+from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
 STARTER = datasets.load("starter")
@@ -286,4 +286,4 @@ def test_nothing_outlives_a_killed_consumer() -> None:
         family = traces.family(consumer.pid)
         assert len(family.inits) >= 20
         os.kill(consumer.pid, signal.SIGKILL)
-    eventually(lambda: not traces.living((*family.boxes, *family.launchers)), "nothing is left")
+    eventually(lambda: not traces.living((*family.sandboxes, *family.launchers)), "nothing is left")

@@ -16,7 +16,7 @@ from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.images.build import built_images, steps
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 from support import requirements
-from support.boxes import eventually
+from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
 
