@@ -42,9 +42,7 @@ def is_dataset_file(spec: str) -> bool:
 
 
 def load(spec: str, environment: str = "bash") -> Dataset:
-    """Return the dataset that ``spec`` names.
-
-    ``spec`` is one of:
+    """Return the dataset that ``spec`` names. A specification is one of:
 
     - ``name[:subset][@revision]``: a registered dataset. A revision is the start (seven digits or
       more) of the pinned commit of the data, or of the dataset's hash.
@@ -56,11 +54,9 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     - ``harbor:/path``: Harbor's task directories (see ``harbor.task_directory.load``).
     - ``package.module:function``: a loader of your own.
 
-    ``environment`` selects the starter tasks for ``starter`` without a subset, and decides whether
-    rows with tests belong to the Python or to the Code environment.
-
-    Raises UnknownNameError for an unknown name or subset, UsageError for missing data or another
-    revision, DataError for a broken file.
+    ``environment`` is the subset of ``starter`` if ``spec`` names none. It also decides whether
+    rows with tests are for ``python`` or ``code``. Raises UnknownNameError for an unknown name or
+    subset, UsageError for missing data or another revision, DataError for a broken file.
     """
     if spec.startswith(hub.SCHEME):
         return hub.load(spec)

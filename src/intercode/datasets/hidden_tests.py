@@ -1,4 +1,4 @@
-"""Rows with hidden tests: their form, and the name in a solution that the tests call."""
+"""Checks rows with hidden tests, and finds the function or class that the tests call."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _TEST_KEYS = {"input", "output"}
 
 @dataclass(frozen=True, slots=True)
 class EntryPoint:
-    """What tests use of a solution.
+    """The function or class of a solution that its tests call.
 
-    ``name`` is what they call. ``signatures`` are those of every definition that they use, that of
-    ``name`` first: ``name(a, b=1)`` for a function, ``class Name`` for a class.
+    ``signatures``: a signature for each definition of the solution that the tests or their set-up
+    call, first that of ``name``. It is ``name(a, b=1)`` for a function, ``class Name`` for a class.
     """
 
     name: str
@@ -27,12 +27,12 @@ class EntryPoint:
 
 
 def find_entry_point(gold: str, tests: Sequence[str], setup: str, where: str) -> EntryPoint:
-    """Return the entry point of ``gold``: a name that it defines at its top level and that
-    ``tests``, or else ``setup``, call.
+    """Return the entry point of ``gold``: a top-level definition that the tests call.
 
-    If they call several, a function is preferred to a class, and the outermost call of a test to
-    calls in its arguments. Raises DataError that begins with ``where`` for code that does not parse
-    and for tests that call nothing of the gold.
+    If no test calls a definition of ``gold``, the calls in ``setup`` count. If several definitions
+    are called, a function is preferred to a class, and the outermost call in a test to a call in
+    its arguments. Raises DataError if code does not parse, or if nothing of ``gold`` is called; the
+    message begins with ``where``.
     """
     defined = _definitions(_parse_code(gold, where))
     by_setup = _called_names(_parse_code(setup, where))
@@ -57,11 +57,13 @@ def python_tests(
 ) -> dict[str, Any]:
     """Return ``Task.data`` for a Python row with tests.
 
-    ``tests`` is a list of assert statements, a text with one assert statement per line, or a list
-    of ``{"input": …, "output": …}``. ``entry`` is the function that the tests call; for assert
-    statements it defaults to what ``find_entry_point`` returns. Pairs without ``entry`` are the
-    standard input and output of a program. ``setup`` is code that runs between the solution and the
-    tests. Raises DataError that begins with ``where``.
+    The key ``tests`` of the row is a list of assert statements, a text with one assert statement
+    per line, or a list of ``{"input": …, "output": …}``. The key ``entry`` is the name of the
+    function that the tests call. Assert statements do not need it: ``find_entry_point`` finds the
+    function. Without ``entry``, inputs and outputs are the standard input and output of a program.
+
+    ``setup`` is code that runs between the solution and the tests. Raises DataError for a malformed
+    row; the message begins with ``where``.
     """
     tests, entry = row["tests"], str(row.get("entry") or "")
     if isinstance(tests, str):
@@ -82,13 +84,15 @@ def python_tests(
 
 
 def program_tests(row: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return ``Task.data`` for a Code row with tests, in the language that ``language`` names.
+    """Return ``Task.data`` for a row with tests that the environment ``code`` plays.
 
-    ``tests`` is a list of ``{"input": …, "output": …}``: the standard input and output of a
-    program, or, with ``entry``, the list of arguments of that function and its return value.
-    ``example`` is the input of a program when the agent runs it. The environment checks the name
-    of the language; rows may not refer to code that defines one. Raises DataError that begins with
-    ``where``.
+    Keys of the row: ``tests`` is a list of ``{"input": …, "output": …}``. Without ``entry``, these
+    are the standard input and output of a program; with ``entry``, the list of arguments of that
+    function and its return value. ``example`` is the standard input when the agent runs its
+    program. ``language`` is the name of a language, which the environment checks later; a reference
+    to code that defines a language is refused.
+
+    Raises DataError for a malformed row; the message begins with ``where``.
     """
     if ":" in str(row.get("language")):
         raise DataError(
@@ -126,7 +130,7 @@ def _definitions(tree: ast.Module) -> dict[str, ast.stmt]:
 
 
 def _called_names(tree: ast.Module) -> list[str]:
-    """Return the names that are called, outermost first."""
+    """Return the names that code calls, those of outer calls first."""
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return [call.id for call in calls if isinstance(call, ast.Name)]
 
@@ -138,7 +142,7 @@ def _signature(name: str, node: ast.stmt) -> str:
 
 
 def _parse_code(code: str, where: str) -> ast.Module:
-    """Return the syntax tree. Warnings of Python, such as for an unknown escape, are ignored."""
+    """Return the syntax tree of code, without Python's warnings about unknown escapes and such."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Loads a dataset once for many episodes, as replay and checks do."""
+"""Caches loaded datasets for commands that use the same one many times, such as replay."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from intercode.core.types import Dataset
 
 
 def load_cached(spec: str, environment: str) -> Dataset:
-    """Return what ``datasets.load`` returns. Datasets that are not files are cached as long as
-    INTERCODE_DATA does not change."""
+    """Load a dataset as ``datasets.load`` does, from a cache unless it is a file of rows.
+
+    A dataset is loaded again when INTERCODE_DATA has changed.
+    """
     if datasets.is_dataset_file(spec):
         return datasets.load(spec, environment)
     return _load(spec, environment, os.environ.get("INTERCODE_DATA"))
 
 
 def environment_for_options(env_options: Mapping[str, Any]) -> str:
-    """Return the environment for rows that do not imply one: Code if a language is set."""
+    """Return the environment for rows that do not imply one: ``code`` if a language is set."""
     return "code" if "language" in env_options else "bash"
 
 

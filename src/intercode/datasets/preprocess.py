@@ -1,4 +1,4 @@
-"""Prepares rows before they become tasks: fills in defaults and calls the user's hook."""
+"""Prepares rows before they become tasks: fills in defaults and calls the user's function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from intercode.core.registry import load_object
 from intercode.core.types import EMPTY_MAPPING
 
 Row = tuple[str, Path, Any]
-"""A row's location for messages, its file, and its content."""
+"""A row's location for messages (such as ``line 3``), its file, and its content."""
 PreprocessHook = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 """Takes a row and returns the row to use, or None to leave it out."""
 
@@ -19,7 +19,7 @@ PreprocessHook = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 def load_hook(reference: str) -> PreprocessHook:
     """Return the function that ``package.module:function`` or ``file.py:function`` names.
 
-    Raises UsageError where there is none.
+    Raises UsageError if there is no such function.
     """
     found = load_object(reference)
     if not callable(found):
@@ -32,9 +32,10 @@ def prepare_rows(
     preprocess: PreprocessHook | None = None,
     defaults: Mapping[str, Any] = EMPTY_MAPPING,
 ) -> Iterator[Row]:
-    """Yield the rows with ``defaults`` for missing keys, each as ``preprocess`` returns it.
+    """Yield each row, after adding ``defaults`` for missing keys and calling ``preprocess``.
 
-    Raises DataError with the row's location where the hook fails.
+    Rows for which ``preprocess`` returns None are left out. Raises DataError with the row's
+    location if it fails.
     """
     for where, path, row in rows:
         if isinstance(row, Mapping):

@@ -94,7 +94,7 @@ class Task:
     def solution(self) -> str | None:
         """Code that solves the task: ``data["solution"]`` if there is one, else the gold.
 
-        A dataset sets it if its golds are results, such as flags, and not code.
+        A dataset has it if its golds only hand in a result, such as ``submit FLAG``.
         """
         solution: str | None = self.data.get("solution", self.gold)
         return solution

@@ -1,4 +1,4 @@
-"""NL2Bash as the InterCode authors lay it out: 200 tasks on four file systems."""
+"""Loads NL2Bash in the InterCode authors' layout: 200 tasks on four file systems."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ IMAGE = "recipe:nl2bash"
 FILE_SYSTEMS = ("fs_1", "fs_2", "fs_3", "fs_4")
 SUBSETS = (*FILE_SYSTEMS, "verified")
 WITHOUT_LAYERS = frozenset({"fs_4"})
-"""File systems that are the plain image: the authors' script for them creates no files."""
+"""File systems without files of their own: the authors' set-up script for them creates none."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataDirectories:
-    """The directories of the data: of the task files and tars, and of the set-up scripts."""
+    """``tasks`` holds the files of tasks and the tars of file systems, ``scripts`` the set-up
+    scripts."""
 
     tasks: Path
     scripts: Path
@@ -39,7 +40,8 @@ def find_data() -> DataDirectories:
 
 
 def _file_system_layers(name: str, paths: DataDirectories) -> tuple[LayerSpec, ...]:
-    """Return the layers of a file system over the image: its tar, else its set-up script."""
+    """Return the layers of a file system over the image: its tar, or without one its set-up
+    script."""
     if name in WITHOUT_LAYERS:
         return ()
     tar = paths.tasks / f"{name}.tar"
@@ -73,7 +75,8 @@ def load(subset: str | None = None, *, verified: Path | None = None) -> Dataset:
     """Return NL2Bash, or one of its subsets ``fs_1`` to ``fs_4`` and ``verified``.
 
     ``verified`` is a file that replaces the packaged list of verified tasks. Raises
-    UnknownNameError for another subset, UsageError without the data, DataError for broken files.
+    UnknownNameError for an unknown subset, UsageError if the data is missing, DataError for broken
+    files.
     """
     if subset is not None and subset not in SUBSETS:
         raise unknown_name_error("subset of nl2bash", subset, list(SUBSETS))

@@ -1,8 +1,8 @@
-"""Loads Harbor's task directories: ``harbor:/path`` of one, or of a directory of them.
+"""Loads tasks in Harbor's format: ``harbor:PATH`` of a task directory or of its parent directory.
 
 A task directory has ``task.toml``, ``instruction.md``, ``environment/`` with a Dockerfile,
-``tests/test.sh``, and optionally ``solution/solve.sh``. Of these, the agent's sandbox only ever
-gets the environment.
+``tests/test.sh``, and optionally ``solution/solve.sh``. The agent's sandbox is built from
+``environment/`` alone; it never contains the tests or the solution.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from intercode.datasets.harbor.task_toml import Config, read_config
 
 SCHEME = "harbor:"
 SOLUTION, TESTS = "/solution", "/tests"
-"""The paths of the two directories in Harbor's containers."""
+"""The paths of the directories ``solution`` and ``tests`` in a sandbox, as Harbor defines them."""
 UNPLAYABLE = "unplayable"
 MAX_FILES_SIZE = 64 << 20
-"""Total size limit in bytes for the files of one such directory."""
+"""The largest total size of the files in ``environment``, ``tests`` or ``solution``, in bytes."""
 _HEREDOC_END = "END-OF-SOLUTION-FILE"
 _LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
-_MAX_SOLUTION_LENGTH = 120_000  # characters of a solution as one action
+_MAX_SOLUTION_LENGTH = 120_000  # characters of the action that runs a solution
 
 Files = dict[str, tuple[bytes, int]]
 
@@ -37,9 +37,10 @@ Files = dict[str, tuple[bytes, int]]
 def load(spec: str) -> Dataset:
     """Return the task in a directory, or the tasks in its subdirectories, ordered by name.
 
-    Raises UsageError for a path without tasks, DataError for tasks that are broken or need what
-    this package does not support: several containers, several steps, a verifier in an image of its
-    own, GPUs. With ``?skip=unplayable`` such tasks are left out, and the dataset's notes name them.
+    Raises UsageError for a path without tasks. Raises DataError for a task that is broken or
+    needs a feature that InterCode does not support: several containers, several steps, a separate
+    image for the verifier, GPUs. With ``?skip=unplayable``, such tasks are left out and named in
+    the dataset's notes.
     """
     path, columns, options = parse_options(spec, ("skip",))
     if columns.names or options.get("skip", UNPLAYABLE) != UNPLAYABLE:
@@ -70,12 +71,17 @@ def load(spec: str) -> Dataset:
 
 
 def read_task(folder: Path, name: str) -> Task:
-    """Return the task of one directory. Raises DataError that names the file at fault.
+    """Return the task of one directory. Raises DataError that names the faulty file.
 
-    ``Task.data`` holds ``image``, the specification of the Dockerfile's directory or the name of an
-    image as in a FROM line; ``dockerfile``, the former where both exist; ``config``, the settings
-    of task.toml; ``folder``, the path of the directory; ``tests``, the texts of the hidden files;
-    ``setup``, a checksum over everything that affects an episode.
+    ``Task.data`` has these keys:
+
+    - ``image``: the ``docker_image`` of task.toml, an image name as in a FROM line; without one,
+      ``dockerfile:DIRECTORY``
+    - ``dockerfile``: ``dockerfile:DIRECTORY`` if there is a Dockerfile, else empty
+    - ``config``: the settings of task.toml
+    - ``folder``: the path of the task directory
+    - ``tests``: the content of each hidden test file, or the digest of a binary one
+    - ``setup``: a checksum over everything that affects an episode
     """
     config = read_config(folder / "task.toml")
     query = read_text(folder / "instruction.md").strip()
@@ -102,10 +108,10 @@ def read_task(folder: Path, name: str) -> Task:
 
 
 def read_files(folder: Path) -> Files:
-    """Return the files of a directory, sorted: relative path to content and mode.
+    """Return content and mode of each file in a directory, by relative path, sorted.
 
-    Raises DataError for links that lead out of the directory and for more than ``MAX_FILES_SIZE``
-    bytes.
+    Raises DataError if a link leads out of the directory, or if the files have more than
+    ``MAX_FILES_SIZE`` bytes in total.
     """
     found: Files = {}
     total = 0
@@ -123,9 +129,9 @@ def read_files(folder: Path) -> Files:
 
 
 def solution_action(files: Files, env: Mapping[str, str]) -> str | None:
-    """Return one action that writes the solution's files, runs ``solve.sh`` and removes them.
+    """Return one action that writes the solution's files, runs ``solve.sh`` and removes the files.
 
-    None if there is no solution, or it is too large for an action.
+    Returns None if there is no solution, or if the action would be too long.
     """
     if "solve.sh" not in files:
         return None
@@ -152,18 +158,20 @@ def _image_reference(folder: Path, config: Config) -> str:
     for name in ("docker-compose.yaml", "docker-compose.yml"):
         if (environment / name).exists():
             raise DataError(
-                f"{environment / name} asks for several containers, which are not supported"
+                f"{environment / name} defines several containers, which are not supported"
             )
     if _LOCAL_IMAGE.match(config.docker_image):
         raise DataError(
             f"{folder / 'task.toml'}: docker_image = {config.docker_image!r} refers to files of "
-            "this machine, which a task may not do: to use them, pass them with --image"
+            "this machine, which a task must not read: to use them, set the image with --image"
         )
     if config.docker_image:
         return config.docker_image
     built = _dockerfile(folder)
     if built is None:
-        raise DataError(f"{folder} has neither environment/Dockerfile nor a docker_image")
+        raise DataError(
+            f"{folder} has no image: add environment/Dockerfile, or docker_image in task.toml"
+        )
     return built
 
 

@@ -1,4 +1,4 @@
-"""APPS: programming problems with tests, as published or as the InterCode authors lay them out.
+"""Loads APPS, programming problems with tests, in its published form or the InterCode authors'.
 
 Hendrycks et al., "Measuring Coding Challenge Competence With APPS" (arXiv 2105.09938). The file is
 large and its parts have different licences, so it is not fetched: put it where ``find_file``
@@ -35,7 +35,7 @@ from itertools import accumulate, combinations, permutations, product
 from math import ceil, cos, exp, fabs, floor, gcd, log, log2, sin, sqrt
 from typing import List, Tuple
 """
-"""The imports that the benchmark puts before every solution, except NumPy."""
+"""Imports that go before every solution. The benchmark itself also imports NumPy there."""
 
 _PROGRAM = (
     "Write a whole program that reads standard input and prints to standard output. "
@@ -65,8 +65,8 @@ def load(subset: str | None = None, *, path: Path | None = None) -> Dataset:
     standard input and output of a program; ``prelude``, code that goes before the solution;
     ``starter``, code to begin with; ``notes``, which tells the agent what to write.
 
-    Raises UnknownNameError for another subset, UsageError without the data, DataError with the
-    location of the fault.
+    Raises UnknownNameError for an unknown subset, UsageError if the data is missing, DataError with
+    the location of a faulty row.
     """
     if subset is not None and subset not in LEVELS:
         raise unknown_name_error("subset of apps", subset, list(LEVELS))
@@ -116,7 +116,7 @@ def _task(row: Any, n: int, where: str) -> Task | None:
 
 
 def _decode_json(value: Any, key: str, where: str) -> Any:
-    """Decode a field that holds JSON as text in the published form; empty text means None."""
+    """Return the value of a field. A text is decoded as JSON; an empty text means None."""
     if not isinstance(value, str):
         return value
     try:
@@ -138,7 +138,7 @@ def _tests(tests: dict[str, Any], called: bool, where: str) -> tuple[dict[str, A
 
 
 def _join_lines(value: Any) -> str:
-    """Return a text, which may be a list of lines in the published form."""
+    """Return a value as text. The published form has lists of lines, which are joined."""
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -1,7 +1,7 @@
-"""Shared parts of the SQL datasets in the authors' layout: files, rows, subsets and schemas.
+"""Helpers of SQL datasets in the InterCode authors' layout: files, rows, subsets and schemas.
 
-A subset is one or more words joined by ``+``. A word selects tasks (a hardness, a database,
-``verified``) or adds to the prompt (``schema``).
+The subset of such a dataset is one or more words joined by ``+``, such as ``hard+schema``. A word
+selects tasks (a hardness, a database, ``verified``) or adds to the prompt (``schema``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from intercode.datasets import files, verified
 from intercode.datasets.data_files import find_data_file
 
 SCHEMA = "schema"
-"""The word for the paper's `handicap`: the prompt lists the tables and their columns."""
+"""The subset word with which the prompt lists all tables and columns (the paper's `handicap`)."""
 
 Tables = Mapping[str, Sequence[str]]
 """Tables with their columns, in the order of the database."""
@@ -60,9 +60,9 @@ def read_tasks(
 ) -> list[Task]:
     """Return the tasks in a file of rows with ``db``, ``query`` and ``gold``, in its order.
 
-    ``hardness`` is the key of the task's hardness; ``known`` are the schemas of the dump's
-    databases. ``Task.data`` gets the ``schema`` of the task's database. Raises DataError that names
-    the row.
+    ``hardness`` is the key of a row that holds the task's hardness. ``known`` has the schema of
+    each database in the dump. ``Task.data["schema"]`` becomes the schema of the task's database.
+    Raises DataError that names the faulty row.
     """
     rows = files.read_json(paths.rows)
     if not isinstance(rows, list):
@@ -73,7 +73,7 @@ def read_tasks(
         database = str(task.data.get("db"))
         if database not in known:
             raise DataError(
-                f"{paths.rows}, row {n}: {database!r} is not a database of {paths.dump}"
+                f"{paths.rows}, row {n}: {database!r} is not a database in {paths.dump}"
             )
         rest = {k: v for k, v in task.data.items() if k not in ("db", "db_tables", hardness)}
         out.append(
@@ -142,10 +142,10 @@ def with_schema(task: Task) -> Task:
 def select_tasks(
     name: str, tasks: list[Task], subset: str | None, **words: SubsetFilter
 ) -> Dataset:
-    """Return the dataset of the tasks that ``subset`` selects. ``words`` are further words of this
-    dataset.
+    """Return the dataset of the tasks that ``subset`` selects.
 
-    Raises UnknownNameError for an unknown word, UsageError for a subset without tasks.
+    ``words`` are the filters of words that only this dataset has. Raises UnknownNameError for an
+    unknown word, UsageError for a subset without tasks.
     """
     chosen = tasks
     groups = dict.fromkeys(str(t.group) for t in tasks)

@@ -1,4 +1,4 @@
-"""Shared parts of the converters: find the files of a release, refer to databases, write tasks."""
+"""Helpers of the converters for Spider, BIRD and WikiSQL: find, read and write files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_objects(path: Path) -> list[dict[str, Any]]:
 
 
 def required_text(row: Mapping[str, Any], key: str, where: str) -> str:
-    """Return the text under ``key``. Raises DataError where it is absent or empty."""
+    """Return the text under ``key``. Raises DataError if it is absent or empty."""
     value = row.get(key)
     if not isinstance(value, str) or not value.strip():
         raise DataError(f"{where}: {key!r} must be a text, not {value!r}")
@@ -30,9 +30,10 @@ def required_text(row: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def find_release_files(release: Path, wanted: Iterable[str], name: str) -> list[Path]:
-    """Return the files among ``wanted`` that exist in the release or in one of its subdirectories.
+    """Return those files of ``wanted`` that exist in the release or in one of its subdirectories.
 
-    ``name`` is what messages call the benchmark. Raises UsageError where none exists.
+    All are in the first directory that has one of them. ``name`` is the benchmark's name for
+    messages. Raises UsageError if none exists.
     """
     if not release.is_dir():
         raise UsageError(
@@ -53,7 +54,9 @@ def table_schemas(path: Path) -> dict[str, dict[str, list[str]]]:
         tables = row.get("table_names_original")
         columns = row.get("column_names_original")
         if not isinstance(tables, list) or not isinstance(columns, list):
-            raise DataError(f"{path}: {row.get('db_id')!r} lacks table_names_original")
+            raise DataError(
+                f"{path}: {row.get('db_id')!r} lacks table_names_original or column_names_original"
+            )
         found: dict[str, list[str]] = {table: [] for table in tables}
         for number, column in columns:
             if number >= 0:
@@ -64,10 +67,10 @@ def table_schemas(path: Path) -> dict[str, dict[str, list[str]]]:
 
 @dataclass(frozen=True)
 class Release:
-    """A release with SQLite files.
+    """A downloaded release of a benchmark whose databases are SQLite files.
 
-    ``tables`` are the schemas of its databases, ``folders`` the directories with the SQLite files,
-    ``out`` the directory for the converted files.
+    ``tables``: the tables and columns of each database. ``folders``: the directories that may
+    contain ``NAME/NAME.sqlite``. ``out``: the directory for the converted files.
     """
 
     tables: Mapping[str, dict[str, list[str]]]
@@ -75,7 +78,7 @@ class Release:
     out: Path
 
     def database(self, name: str, where: str) -> dict[str, str]:
-        """Return the ``database`` of a row; its path is relative to the file of tasks."""
+        """Return the value of ``database`` in a converted row, with a path relative to ``out``."""
         tried = [folder / name / f"{name}.sqlite" for folder in self.folders]
         for path in tried:
             if path.is_file():
@@ -95,10 +98,11 @@ class Release:
 
 
 TaskBuilder = Callable[[Release, dict[str, Any], str, str], dict[str, Any]]
+"""Converts a row: takes the release, the row, the task's id and the row's location."""
 
 
 def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Write rows as JSON lines, atomically. Raises UsageError where ``path.parent`` is a file."""
+    """Write rows as JSON lines, atomically. Raises UsageError if ``path.parent`` is a file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.part")

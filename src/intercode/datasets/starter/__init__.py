@@ -1,1 +1,1 @@
-"""What the starter suites of all environments share: laying out files, and loading the tasks."""
+"""Code that all starter suites share: it writes the files of tasks and loads the tasks."""

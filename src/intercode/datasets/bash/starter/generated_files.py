@@ -1,4 +1,7 @@
-"""The logs, readings, rentals and archives of the Bash starter tree, from fixed seeds."""
+"""Generates logs, sensor readings, rentals and archives of the Bash starter suite.
+
+The seeds are fixed, so that the files are always the same.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ PARTS = ("rental", "payment", "gate")
 
 
 def entries() -> Iterator[TreeEntry]:
-    """Yield every generated entry."""
+    """Yield every generated file."""
     for number, day in enumerate(DAYS):
         yield _file(f"{SITE}/logs/access-{day}.log", access_log(day, number), day)
     yield _file(f"{SITE}/logs/app.log", app_log("2024-05", 3, 70), "2024-05-03")
@@ -47,7 +50,10 @@ def _file(path: str, text: str, day: str) -> TreeEntry:
 
 
 def access_log(day: str, seed: int) -> str:
-    """Return the requests of one day: time client method path status bytes milliseconds."""
+    """Return a log of the requests of one day.
+
+    A line has the columns time, client, method, path, status, bytes and milliseconds.
+    """
     rng, minute, lines = LinearCongruentialGenerator(seed + 11), 6 * 60, []
     for _ in range(48 + 4 * seed):
         minute += 1 + rng.randrange(26)
@@ -63,7 +69,10 @@ def access_log(day: str, seed: int) -> str:
 
 
 def app_log(month: str, day: int, count: int) -> str:
-    """Return messages of the service. Two indented lines follow an error; the last is its cause."""
+    """Return ``count`` log messages of the service.
+
+    Two indented lines follow an error: its location and its cause.
+    """
     rng, second, lines = LinearCongruentialGenerator(day * 31 + count), 7 * 3600, []
     for number in range(count):
         second += 40 + rng.randrange(1100)

@@ -1,6 +1,7 @@
 """The Code starter suite: functions and programs to write in JavaScript, C and Java.
 
-The tests are hidden. Their expected outputs come from a reference in Python, not from the gold.
+The tests are hidden. Their expected outputs come from a reference implementation in Python, not
+from the gold.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _LANGUAGES: tuple[tuple[str, str, tuple[Problem, ...]], ...] = (
 
 
 def digest() -> str:
-    """Return a name for the shared files, which are just an empty directory."""
+    """Return a digest of the suite's files, which are just one empty directory."""
     return hashlib.sha256(HOME.encode()).hexdigest()[:16]
 
 
 def build(dest: Path) -> None:
-    """Write the directory below ``dest``."""
+    """Create the empty working directory below ``dest``."""
     home = dest / HOME.lstrip("/")
     home.mkdir(parents=True)
     for path in (home, dest):
@@ -60,6 +61,6 @@ def rows() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as the fields of a task."""
+    """Return the fields of the Task for a row. ``root`` has the files that ``build`` wrote."""
     group = str(row["data"]["language"])
     return {**row, "files": (LayerSpec("dir", root),), "cwd": HOME, "group": group}

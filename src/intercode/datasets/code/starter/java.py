@@ -1,4 +1,4 @@
-"""Java problems: programs that read their standard input, with a reference for each in Python."""
+"""Java problems: programs that read standard input. Each has a reference solution in Python."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _TASK = re.compile(
 
 
 def entries() -> list[TreeEntry]:
-    """Return every file in the sandbox, parents before children."""
+    """Return every file and directory of the suite, parents before children."""
     return list(
         file_tree.parse_description(
             files(__package__).joinpath("files.txt").read_text("utf-8"), "files.txt"
@@ -41,7 +41,7 @@ def entries() -> list[TreeEntry]:
 
 
 def digest() -> str:
-    """Return a name for the content of the files; see ``tree_digest``."""
+    """Return a digest of the suite's files; see ``tree_digest``."""
     return file_tree.tree_digest(entries())
 
 
@@ -61,7 +61,7 @@ def rows() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parse(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the tasks of one file. ``name`` is what messages call it."""
+    """Yield the tasks in the text of one file as rows. ``name`` is the file's name for messages."""
     parts = _HEAD.split(text)
     if parts[0].strip():
         raise DataError(f"{name}: {parts[0].strip()[:40]!r} precedes the first '== name'")
@@ -86,5 +86,5 @@ def parse(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as the fields of a task on the files at ``root``."""
+    """Return the fields of the Task for a row. ``root`` has the files that ``build`` wrote."""
     return {**row, "files": (LayerSpec("dir", root),), "cwd": HOME}

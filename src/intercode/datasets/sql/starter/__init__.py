@@ -31,6 +31,6 @@ def build(root: Path) -> None:
 
 
 def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row as fields of a task. The ``database`` that it names is also its group."""
+    """Return the fields of the Task for a row. The name of its database is also its group."""
     name = row["database"]
     return {**row, "database": DatabaseSpec("mysql-dump", root / DUMP, name), "group": name}
