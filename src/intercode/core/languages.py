@@ -1,7 +1,7 @@
-"""The table of languages: how a program is written, compiled and run, and how a live interpreter is
-driven.
+"""The table of programming languages: how to compile and run a program, and how to control a live
+interpreter.
 
-A further language is one entry, in this table or in another package.
+To add a language, add one entry here, or register one from another package.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from intercode.core.errors import UsageError
 from intercode.core.registry import Registry
 
 PROGRAM_DIRECTORY = "/tmp/program"
-"""The directory inside the sandbox in which a program is written and compiled. ``{home}`` in an
-argument stands for it."""
+"""The directory in the sandbox to which a program is written, and in which it is compiled. In the
+arguments of a Language, ``{home}`` stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repl:
-    """How a live interpreter is driven.
+    """How to start a live interpreter and call functions in it.
 
-    ``argv`` starts it. ``{driver}`` in it stands for the text of ``driver``, a program in the
-    language itself that answers requests as sessions/programs/repl.py describes.
+    ``driver``: the text of a program in the language, which answers requests (the protocol is in
+    sessions/programs/repl.py). ``argv``: the command that starts the interpreter; ``{driver}`` in
+    it stands for the text of ``driver``.
     """
 
     argv: tuple[str, ...]
@@ -31,13 +32,15 @@ class Repl:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """How code of one language runs.
+    """How to compile and run code in one language.
 
-    A program is one file, ``source``. ``compile`` runs in its directory where the language needs
-    it, and ``run`` in the directory of the task. ``repl`` is None where the language has no live
-    interpreter here; tests then cannot call functions. ``packages`` are the Debian packages with
-    the programs. ``notes`` tell an agent what a program has to look like. ``tags`` are the
-    lower-case words after a code fence that mean the language; the first one is the one to ask for.
+    ``title``: the name for people. ``source``: the name of the file to which a program is written.
+    ``compile``: the command that compiles it, run in the directory of the program; empty if there
+    is no compiler. ``run``: the command that runs the program, in the directory of the task.
+    ``repl``: a live interpreter; without one, tests cannot call functions. ``packages``: the Debian
+    packages with the compiler or interpreter. ``notes``: tells an agent what a program has to look
+    like. ``tags``: the lower-case names of the language after a Markdown code fence; prompts use
+    the first one.
     """
 
     title: str
@@ -51,14 +54,14 @@ class Language:
 
     @property
     def summary(self) -> str:
-        """One line: the title and what can be done with the language here."""
+        """One line with the title and the kinds of tasks: programs, functions, or both."""
         ways = ["programs, compiled" if self.compile else "programs"]
         ways += ["functions, in a live interpreter"] if self.repl is not None else []
         return f"{self.title}: {'; '.join(ways)}"
 
 
 def expand_arguments(argv: tuple[str, ...]) -> list[str]:
-    """Return arguments with the program's directory in place of ``{home}``."""
+    """Return the arguments with ``{home}`` replaced by PROGRAM_DIRECTORY."""
     return [argument.replace("{home}", PROGRAM_DIRECTORY) for argument in argv]
 
 
@@ -104,14 +107,16 @@ LANGUAGES = Registry(
     },
     group="intercode.languages",
 )
-"""Names to languages. Settings, and tasks that a program makes, may also name a language as
+"""Languages by name. A setting, or a task that is made by code, may also refer to a language as
 ``package.module:name``."""
 _loaded: dict[str, Language] = {}
 
 
 def load_language(name: str) -> Language:
-    """Return the language with a name. Raises UnknownNameError, or UsageError for an object that
-    is no Language."""
+    """Return the language that a name or reference stands for.
+
+    Raises UnknownNameError for an unknown name, UsageError for an object that is not a Language.
+    """
     found = LANGUAGES.load(name)
     if not isinstance(found, Language):
         raise UsageError(f"{name!r} is {type(found).__name__}, not a Language")
@@ -120,9 +125,8 @@ def load_language(name: str) -> Language:
 
 
 def loaded_language(name: str) -> Language | None:
-    """Return the language with a name where that imports no code that was not imported before, else
-    None.
+    """Return a registered or already loaded language, else None. Imports no code of a reference.
 
-    Names that come from records and servers go through this function.
+    Use it for names from records and servers, which must not make this process import code.
     """
     return load_language(name) if name in LANGUAGES else _loaded.get(name)

@@ -1,4 +1,4 @@
-"""The Capture-the-Flag environment: find a flag that is hidden in files."""
+"""The Capture-the-Flag environment: a task is to find a flag that is hidden in files."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ INSTRUCTIONS = (
 class CTFEnv(SandboxedEnv):
     """Find a hidden flag with Bash in the task's own folder, and ``submit FLAG``.
 
-    The right flag ends the episode with reward 1. A wrong one costs a turn and the episode goes on.
-    ``submit`` alone gives up. In the ``original`` profile every action has a shell of its own and
-    case does not count, as in the authors' code.
+    The correct flag ends the episode with reward 1. After a wrong flag the episode continues.
+    ``submit`` without a flag ends the episode. In the ``original`` profile, as in the authors'
+    code, every action runs in a new shell, and upper and lower case are equal in flags.
 
-    The flag is compared outside the sandbox, which holds the task's own files and nothing else of
-    the dataset. The files of a starter task are generated from the seed of ``reset``. The settings
-    are InterCodeEnv's.
+    The flag is compared outside the sandbox, which contains only the files of this task. The files
+    of a starter task are generated from the seed of ``reset``. The settings are those of
+    InterCodeEnv.
     """
 
     name: ClassVar[str] = "ctf"
@@ -57,8 +57,7 @@ class CTFEnv(SandboxedEnv):
         )
 
     def _setup_code(self, task: Task) -> str | None:
-        """Return the code that runs once in the task's folder, when the layer of the task is
-        built."""
+        """Return the set-up code of a task, which runs once, when the layer of the task is built."""
         wants_network = task.data.get("network_setup") if self.network == "host" else None
         return task.setup or wants_network
 
@@ -75,8 +74,7 @@ class CTFEnv(SandboxedEnv):
             self._current_workspace.sandbox.write_file(path, content, mode)
 
     def _changes(self) -> list[str]:
-        """Return the changed paths. A file with which the episode began counts only if it was
-        changed."""
+        """Return the changed paths. The task's initial files count only if the agent changed them."""
         if not self.task.initial_files:
             return super()._changes()
         current, initial = (

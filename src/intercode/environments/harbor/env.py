@@ -22,8 +22,7 @@ from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 
 MAX_DISK = 4 << 30
-"""Bytes that the files of a sandbox may take, whatever a task asks for, because they may lie in
-memory."""
+"""The largest disk limit in bytes. A task cannot get more, because the disk may be in memory."""
 _ADDRESS_SPACE = 64 << 30  # bytes: Go, Java and Node reserve far more than they use
 _LOG_DIRECTORIES = LayerSpec("script", Path(__file__).with_name("create_log_directories.sh"))
 
@@ -31,11 +30,12 @@ _LOG_DIRECTORIES = LayerSpec("script", Path(__file__).with_name("create_log_dire
 class HarborEnv(SandboxedEnv):
     """Do what the task's ``instruction.md`` says, in a shell that lives as long as the episode.
 
-    The image is the task's own. It is built from its Dockerfile when it is first needed (with
-    ``build``, even where the task names an image). The setting ``image`` replaces it for every
-    task. ``score`` copies the sandbox's files into another sandbox and runs ``tests/test.sh``
-    there: the tests are nowhere else, and no process of the agent runs there. The other settings
-    are InterCodeEnv's. There is no ``original`` profile.
+    Each task has its own image. It is the one that task.toml names, or it is built from the task's
+    Dockerfile on first use; with ``build``, a Dockerfile takes precedence. The setting ``image``
+    replaces the image of every task. ``score`` copies the files of the agent's sandbox into another
+    sandbox, adds the tests and runs ``tests/test.sh``. Neither can the agent read the tests, nor
+    does a process of the agent run during the tests. The other settings are those of InterCodeEnv.
+    There is no ``original`` profile.
     """
 
     name: ClassVar[str] = "harbor"
@@ -55,7 +55,9 @@ class HarborEnv(SandboxedEnv):
         self._settings |= {"build": build}
         for task in self.dataset.tasks:
             if not isinstance(task.data.get("config"), Config):
-                raise DataError(f"{task.id} is no Harbor task: load it as harbor:/directory")
+                raise DataError(
+                    f"{task.id} is not a Harbor task: load its directory as harbor:DIRECTORY"
+                )
 
     # ---------------------------------------------------------------- the task
     @property
@@ -82,7 +84,7 @@ class HarborEnv(SandboxedEnv):
         if not self.image_name:
             sums = "".join(str(task.data["setup"]) for task in self.dataset.tasks)
             digest = hashlib.sha256(sums.encode()).hexdigest()
-            metadata |= {"image": "", "image_digest": f"sha256:{digest}"}  # each task's own
+            metadata |= {"image": "", "image_digest": f"sha256:{digest}"}  # one image per task
         return metadata
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:

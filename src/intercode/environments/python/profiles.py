@@ -1,5 +1,5 @@
-"""The two profiles of Python: ``standard``, as the paper meant it, and ``original``, as the
-authors' code does it."""
+"""The two profiles of Python: ``standard``, which does what the paper describes, and ``original``,
+which does what the authors' code does."""
 
 from __future__ import annotations
 
@@ -34,23 +34,24 @@ class PythonProfile(Protocol):
     def agent_state(
         self, workspace: Workspace, last: ExecResult | None, task: Task, answer: str | None
     ) -> State:
-        """Run the tests on the state that the agent has left, without changing it."""
+        """Run the tests on a copy of the agent's state, and return the state with their results."""
         ...
 
     def gold_states(self, task: Task) -> list[State]:
-        """Return the state that the gold leaves."""
+        """Return the states of the gold, with which the reward compares the agent's state."""
         ...
 
     def close(self) -> None:
-        """Forget what was computed for the episode."""
+        """Clear the cached results of the episode."""
         ...
 
 
 class StandardPythonProfile:
-    """An interpreter as at a prompt. Tests run in a fresh sandbox on the agent's code. They pass or
-    fail by themselves, so the gold need not run.
+    """Runs actions in an interpreter, and the tests on the agent's code in a fresh sandbox.
 
-    ``test_timeout`` is in seconds for each test, ``rerun_timeout`` for an action that is run again.
+    A test passes or fails without regard to the gold, which therefore does not run.
+    ``test_timeout``: seconds for each test. ``rerun_timeout``: seconds for each of the agent's
+    actions, which run again in the fresh sandbox before the tests.
     """
 
     def __init__(
@@ -85,9 +86,10 @@ class StandardPythonProfile:
 
 
 class OriginalPythonProfile:
-    """The authors' service: the output and the error of each test are compared with the gold's.
+    """Runs code as the authors' service does, and records the output and error of each test.
 
-    Tests run on a fork of the agent's interpreter, the gold in a fresh sandbox.
+    The reward compares them with those of the gold. Tests of the agent run in a fork of its
+    interpreter, tests of the gold in a fresh sandbox.
     """
 
     def __init__(self, program: str, open_workspace: OpenWorkspace) -> None:
@@ -122,8 +124,10 @@ class OriginalPythonProfile:
         return self._gold
 
     def load_gold(self, workspace: Workspace, task: Task) -> None:
-        """Leave the agent's namespace as the authors' grading does: with the set-up and the
-        gold, and nothing of the agent's."""
+        """Replace the agent's namespace by that of the set-up and the gold.
+
+        The authors' code does so when it grades an episode.
+        """
         assert isinstance(workspace.session, PythonSession)
         live = workspace.session.use_interpreter()
         run_in_service(live, [*_setup_codes(task), str(task.gold)], GOLD_SECONDS, reset=True)
@@ -135,11 +139,10 @@ class OriginalPythonProfile:
 def run_tests_in_service(
     session: PythonSession, codes: Sequence[str], task: Task
 ) -> tuple[TestResult, ...]:
-    """Return the service's answers to a task's tests, in a fork of an interpreter that runs
-    ``codes`` first.
+    """Run ``codes`` and then the tests of a task in a fork of an interpreter. Return the results.
 
-    The authors' service has no time limit. Ours has one for all tests together, after which every
-    test fails.
+    All tests together have a time limit, after which every test fails. The authors' service has
+    none.
     """
     tests = [str(test) for test in task.data.get("tests", ())]
     answers: list[ServiceAnswer] | None = None
@@ -167,8 +170,8 @@ def _setup_codes(task: Task) -> list[str]:
 
 
 def _submitted_function_name(session: PythonSession) -> str | None:
-    """Return the name that the authors' runner submits: that of the last action that begins with
-    ``def``."""
+    """Return the name that the authors' runner submits: the function of the last action that begins
+    with ``def``."""
     for action in reversed(session.actions):
         found = _FUNCTION_DEFINITION.match(action.code)
         if found:
@@ -177,9 +180,9 @@ def _submitted_function_name(session: PythonSession) -> str | None:
 
 
 def _gold_function_name(task: Task) -> str:
-    """Return the name that the authors' code takes for the gold's function.
+    """Return the name of the gold's function as the authors' code finds it: the first ``def``.
 
-    Raises GoldError where it finds none, which ends an episode in their code.
+    Raises GoldError if there is none. Their code ends the episode in this case.
     """
     found = _FUNCTION_DEFINITION.search(str(task.gold))
     if found is None:

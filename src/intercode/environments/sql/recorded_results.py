@@ -1,10 +1,13 @@
-"""Compares recorded SQL observations.
+"""Compares recorded SQL observations, and ignores differences between database servers.
 
 An observation is the ``str()`` of a list of row tuples, ``None``, or an error. These differences
-between servers are ignored: the wording of errors of one kind (MySQL reports `Unknown database` for
-a table of a missing database, MariaDB a missing table), the display width of integers (``int(11)``
-is ``int``), values that the connector returns as bytes in one release and as text in another, and
-the text of a default that is the current time in ``DESCRIBE``.
+are ignored:
+
+- the wording of errors of the same kind: for a table of a missing database, MySQL reports an
+  unknown database and MariaDB a missing table
+- the display width of integers: ``int(11)`` equals ``int``
+- values that one release of the connector returns as bytes and another as text
+- how ``DESCRIBE`` prints a column whose default is the current time
 """
 
 from __future__ import annotations
@@ -69,8 +72,10 @@ def normalize_observation(text: str) -> str:
 
 
 def parse_rows(text: str) -> list[str] | None:
-    """Return the texts of the rows in an observation. Return None if it holds no result or is cut.
-    Observations of human players have no brackets around the rows."""
+    """Return the text of each row in an observation, or None if it has no rows or is truncated.
+
+    The authors recorded the observations of human players without brackets around the rows.
+    """
     if not text.startswith(("[", "(")):
         return None
     rows: list[str] = []
@@ -97,8 +102,10 @@ def same_rows(a: str, b: str) -> bool:
 
 
 def difference_cause(action: str, recorded: str, replayed: str) -> str:
-    """Return why two observations of one statement differ, or, if they are equal, why their rewards
-    do: one of a fixed set of causes with the kinds of the errors."""
+    """Return the probable cause for which two observations of one statement differ.
+
+    If the observations are equal, return the cause of different rewards.
+    """
     if same_observation(recorded, replayed):
         return "the gold's rows or their order differ"
     if is_error(recorded) and is_error(replayed):
@@ -119,6 +126,6 @@ def difference_cause(action: str, recorded: str, replayed: str) -> str:
 
 
 def _normalize_numbers(text: str) -> str:
-    """Write the numbers of an observation with ten digits, whatever their type."""
+    """Return an observation with all its numbers rounded to ten digits and written alike."""
     bare = re.sub(r"Decimal\('([^']*)'\)", r"\1", normalize_observation(text))
     return re.sub(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", lambda m: f"{float(m[0]):.10g}", bare)

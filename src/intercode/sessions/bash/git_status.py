@@ -1,7 +1,8 @@
-"""The file system as the authors' environment sees it: a git repository at `/`.
+"""Finds changed files as the authors' code does, with a git repository at ``/``.
 
-Its ignore file names the top-level directories of a Linux system at any depth (upstream:
-docker/docker.gitignore, bash_env.py). Only the ``original`` profile uses it.
+The ignore file names the top-level directories of a Linux system, and git ignores these names at
+any depth (see docker/docker.gitignore and bash_env.py of the authors' repository). Only the
+``original`` profile uses this module.
 """
 
 from __future__ import annotations
@@ -24,37 +25,36 @@ git config --global user.email intercode@pnlp.org &&
 git config --global user.name intercode &&
 cd / && git init --quiet && git add -A && git commit --quiet --message='initial commit'
 """
-"""Makes the repository. git ignores the trees named in the ignore file."""
+"""Creates the repository. Directories in the ignore file are not part of it."""
 
 RESET = "git reset --hard; git clean -fd;"
 """The authors run this before every episode. The first time it deletes all empty directories."""
 
 
 def status(session: OriginalBashSession) -> tuple[tuple[str, str], ...]:
-    """Return the (path, code) pairs that the authors read from ``git status --short``.
+    """Return the (path, code) pairs that the authors' code reads from ``git status --short``.
 
-    They split the text at white space and pair up the words, so a blank in a path garbles the rest.
-    An odd last word, on which their code raises, is left out.
+    It splits the text at white space and takes two words at a time, so that all pairs after a path
+    with a space are wrong. A single last word is left out; the authors' code fails there.
     """
     words = session.execute(_STATUS, "/", _SECONDS).output.split()
     return tuple((words[i + 1], words[i]) for i in range(0, len(words) - 1, 2))
 
 
 def refresh(session: OriginalBashSession) -> None:
-    """Have git update its index.
+    """Make git update its index after the files were moved to another file system.
 
-    In a container all files are unchanged but on another file system. Without this, git takes them
-    for changed ones, and a reset writes them again with new dates and with the modes that git
-    knows.
+    This happens in containers: inode numbers change and contents do not. Without this call, git
+    treats all files as changed, and a reset writes them again with new dates and modes.
     """
     session.execute("git update-index -q --refresh;", "/", _SECONDS)
 
 
 def checksums(session: OriginalBashSession, entries: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return what the authors' hash command prints for each added, untracked or copied entry.
+    """Return the output of the authors' hash command for each added, untracked or copied path.
 
-    Files with a dot in their path go to ``md5sum``, others to ``md5deep``, which the image lacks,
-    so that agent and gold print the same error.
+    The command is ``md5sum`` for paths with a dot and ``md5deep`` for others. The image lacks
+    ``md5deep``, so that its output is the same error for agent and gold.
     """
     sums: dict[str, str] = {}
     for path, code in entries:
@@ -65,10 +65,11 @@ def checksums(session: OriginalBashSession, entries: tuple[tuple[str, str], ...]
 
 
 def prepare(session: OriginalBashSession) -> None:
-    """Make the repository and reset it once. Raises SandboxError where git fails or is missing."""
+    """Create the repository and reset it once. Raises SandboxError if git fails or is missing."""
     for command in (COMMIT, RESET):
         result = session.execute_argv(["/bin/bash", "-c", command], "/", 300.0)
         if not result.ok:
             raise SandboxError(
-                f"the original profile needs git in the image; it said: {result.output.strip()!r}"
+                "the original profile needs git in the image, but git failed: "
+                f"{result.output.strip()!r}"
             )

@@ -1,5 +1,5 @@
-"""Programs in any language of the table: an action is a whole program, which is written to a
-file, compiled and run in a directory of its own."""
+"""Sessions that run programs: an action is a whole program, which is written to a file, compiled
+and run. The language is any of ``core/languages.py``."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.programs.repl import missing_language_message
 
 RERUN_COMMAND = "run"
-"""The first line of an action that runs the last program again, with the lines after it as
-input."""
+"""An action that begins with this line runs the last program again, and its other lines are the
+program's standard input."""
 _NO_PROGRAM_MESSAGE = "there is no program yet: write one first\n"
 
 
 class ProgramSession:
     """A session whose actions are programs; see ``Session``.
 
-    A program reads ``stdin``, and no process of it runs on after it has ended. Where the first line
-    of an action is ``run``, the last program reads the other lines.
+    ``stdin`` is the text on the standard input of a program. When a program ends, all processes
+    that it started are killed.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ProgramSession:
         return SessionState(self._cwd, self.program or "")
 
     def state_text(self) -> str:
-        """Return an empty text: only files carry over."""
+        """Return an empty text: a program leaves no state except files."""
         return ""
 
     def run(self, code: str, timeout: float) -> ExecResult:
@@ -82,14 +82,16 @@ class ProgramSession:
         return _join_results(built, ran)
 
     def build(self, code: str, timeout: float) -> ExecResult:
-        """Write a program to its file and compile it where the language has a compiler, within
-        ``timeout`` seconds. Raises OSError, or SandboxError where the image lacks the compiler."""
-        if self.language.compile and self._has_run:  # an older program must not run in its place
+        """Write a program to its file, and compile it if the language has a compiler.
+
+        Raises OSError, or SandboxError if the image lacks the compiler.
+        """
+        if self.language.compile and self._has_run:  # else the old program would run
             self._sandbox.run_bytes(["rm", "-rf", "--", PROGRAM_DIRECTORY], timeout=timeout)
         self._sandbox.write_file(f"{PROGRAM_DIRECTORY}/{self.language.source}", _encode(code))
         if not self.language.compile:
             return ExecResult("", 0)
-        # a compiler that is killed leaves temporary files, which the next build then removes
+        # the next build removes the temporary files of a compiler that was killed
         env = {**self._sandbox.env, "TMPDIR": PROGRAM_DIRECTORY}
         return self._run_program(self.language.compile, PROGRAM_DIRECTORY, "", timeout, env)
 
@@ -112,17 +114,19 @@ class ProgramSession:
         return ExecResult(decode(output), status, timed_out=status is None, omitted_bytes=omitted)
 
     def _start_error(self, error: OSError) -> Exception:
-        """Return the error for a program that cannot be started. It is the image's fault if no
-        program ever ran."""
+        """Return the error for a program that cannot be started.
+
+        If no program has run before, the image probably lacks the language: a SandboxError.
+        """
         if self._has_run:
             return error
         return SandboxError(missing_language_message(self.language, error))
 
     def execute(self, stdin: str, into: Collector, timeout: float) -> int | None:
-        """Run the program that was built. Return its exit status, or None at the time-out.
+        """Run the last built program. Return its exit status, or None if it reached the timeout.
 
-        What the program writes to stdout goes to ``into``. All processes that it started are ended.
-        Raises OSError.
+        Collects its standard output in ``into``. Kills all processes that it started. Raises
+        OSError.
         """
         sandbox, mark = self._sandbox, self._sandbox.mark()
         read, write = os.pipe()

@@ -1,9 +1,9 @@
-"""Moves a fork of an interpreter to another sandbox, with all its objects.
+"""Copies a fork of a Python interpreter, with all its objects, to another sandbox.
 
-The supervisor of its sandbox writes a checkpoint of the process, memory included, to a file. The
-supervisor of the other sandbox restores a process from it (sandbox/supervisor/c/checkpoint/). That
-process forks at once, so that the C library learns its new process number, and the session
-continues with the fork.
+The supervisor of the first sandbox writes a checkpoint of the process, including its memory, to a
+file. The supervisor of the second sandbox restores a process from the file
+(sandbox/supervisor/c/checkpoint/). The restored process has another process id, which the C library
+does not know. It therefore forks at once, and the session continues with its child.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ _SECONDS = 30.0
 
 
 class MigrationError(SandboxError):
-    """The machine or the supervisor cannot move processes, or the process is gone."""
+    """A process cannot be copied: the machine or supervisor cannot do it, or the process ended."""
 
 
 def migrate_fork(fork: Interpreter, sandbox: Sandbox, program: str) -> Interpreter:
-    """Return a process in ``sandbox`` that continues where ``fork`` waits. ``fork`` keeps waiting.
+    """Return a copy of the process ``fork`` that runs in ``sandbox``. ``fork`` itself stays alive.
 
-    ``program`` is the interpreter in the sandbox. Raises RefusedError where the process holds
-    something that cannot be moved, such as a socket, else MigrationError.
+    ``program`` is the path of the Python interpreter in ``sandbox``. Raises RefusedError if the
+    process has something that cannot be copied, such as a socket, and MigrationError if the copy
+    fails for another reason.
     """
     source = fork.sandbox
     try:

@@ -23,13 +23,13 @@ _CHECKS_PER_TIMEOUT = 4  # for idle episodes
 class Pool:
     """Runs up to ``size`` episodes of one environment. Further episodes wait for a free slot.
 
-    ``idle_timeout``: seconds without a call after which an episode is closed (None: never), so that
-    a consumer that forgot an episode, or failed, does not occupy its slot for good. ``settings``
-    are those of the environment, such as ``reward_mode="per-turn"`` or ``recycle=True``.
+    ``idle_timeout``: an episode is closed after this number of seconds without a call (None:
+    never), so that an episode that its user forgot does not occupy a slot for ever. ``settings``:
+    settings of the environment, such as ``reward_mode="per-turn"`` or ``recycle=True``.
 
-    Every episode ends with the pool, and with its process, however that ends. Use a pool in one
-    event loop only. Raises UsageError for an invalid size or timeout, and UnknownNameError as
-    ``intercode.make`` does.
+    When the pool is closed, or its process ends in any way, every episode ends and its sandbox is
+    removed. Use a pool in one event loop only. Raises UsageError for an invalid size or timeout,
+    and UnknownNameError as ``intercode.make`` does.
     """
 
     def __init__(
@@ -68,15 +68,16 @@ class Pool:
         return len(self._live_episodes)
 
     def result_metadata(self) -> dict[str, Any]:
-        """Return the metadata that every result of this pool's environments records."""
+        """Return the metadata that the records of this pool's episodes contain."""
         env = self._idle_envs[0] if self._idle_envs else next(iter(self._live_episodes)).env
         return env.result_metadata()
 
     # -------------------------------------------------------------- episodes
     async def begin(self, task: int | str | None = None, seed: int | None = None) -> Episode:
-        """Wait for a free slot and return a new episode. The caller closes it.
+        """Wait for a free slot and return a new episode. The caller has to close it.
 
-        ``task``: a position or an id (None: at random). Raises as ``InterCodeEnv.reset``.
+        ``task``: a position or an id (None: a random task). Raises the errors of
+        ``InterCodeEnv.reset``.
         """
         return (await self.begin_group(task, 1, seed))[0]
 
@@ -84,16 +85,16 @@ class Pool:
     async def episode(
         self, task: int | str | None = None, seed: int | None = None
     ) -> AsyncIterator[Episode]:
-        """Call ``begin``, and ``close`` at the end of the block."""
+        """Return a context manager that begins an episode and closes it at the end of the block."""
         async with await self.begin(task, seed) as episode:
             yield episode
 
     async def begin_group(
         self, task: int | str | None, n: int, seed: int | None = None, prefix: Sequence[str] = ()
     ) -> list[Episode]:
-        """Wait for ``n`` free slots and return episodes of one task and seed, in the same state.
+        """Wait for ``n`` free slots and return episodes of one task and seed, in equal states.
 
-        That is the state after ``reset``, or after the actions in ``prefix``, which run once.
+        The actions in ``prefix`` run once, and all episodes start with the state after them.
         Raises UsageError if the pool is smaller than ``n``, or if the prefix ends the episode.
         """
         if not 1 <= n <= self.size:
@@ -109,7 +110,7 @@ class Pool:
             if prefix and followers:
                 await self._copy_leader(leader, followers)
             else:
-                task = leader.task  # which may have been chosen at random
+                task = leader.task  # may be a random one
                 await asyncio.gather(*(e.start(_reset_call(e.env, task, seed)) for e in followers))
         except BaseException:
             await _close_all(episodes)
@@ -120,7 +121,7 @@ class Pool:
     async def group(
         self, task: int | str | None, n: int, seed: int | None = None, prefix: Sequence[str] = ()
     ) -> AsyncIterator[list[Episode]]:
-        """Call ``begin_group``, and ``close`` for each episode at the end of the block."""
+        """Return a context manager that begins a group and closes it at the end of the block."""
         episodes = await self.begin_group(task, n, seed, prefix)
         try:
             yield episodes
@@ -141,7 +142,7 @@ class Pool:
         if self._idle_closer is not None:
             self._idle_closer.cancel()
         await asyncio.gather(*(e.close("the pool was closed") for e in list(self._live_episodes)))
-        while self._live_episodes:  # also those that other tasks are closing
+        while self._live_episodes:  # episodes that other asyncio tasks are closing
             if self._ending_episodes:
                 await asyncio.wait(self._ending_episodes)
             else:
@@ -154,7 +155,7 @@ class Pool:
         """Wait for ``n`` free slots and occupy them."""
         acquired, envs = 0, list[InterCodeEnv]()
         try:
-            async with self._acquire_lock:  # else two groups could wait for each other's slots
+            async with self._acquire_lock:  # without it, two groups could wait for each other
                 while acquired < n:
                     await self._slots.acquire()
                     acquired += 1
@@ -189,7 +190,7 @@ class Pool:
         def on_end(done: asyncio.Future[None]) -> None:
             self._ending_episodes.discard(ending)
             self._live_episodes.discard(episode)
-            if not done.cancelled() and done.exception() is None:  # else it is not used again
+            if not done.cancelled() and done.exception() is None:  # do not reuse a broken one
                 self._idle_envs.append(episode.env)
             self._slots.release()
 
