@@ -57,7 +57,7 @@ class CTFEnv(SandboxedEnv):
         )
 
     def _setup_code(self, task: Task) -> str | None:
-        """Return the set-up code of a task, which runs once, when the layer of the task is built."""
+        """Return the code that runs once, when the layer of the task is built."""
         wants_network = task.data.get("network_setup") if self.network == "host" else None
         return task.setup or wants_network
 
@@ -74,7 +74,7 @@ class CTFEnv(SandboxedEnv):
             self._current_workspace.sandbox.write_file(path, content, mode)
 
     def _changes(self) -> list[str]:
-        """Return the changed paths. The task's initial files count only if the agent changed them."""
+        """Return the changed paths. Initial files of the task count only if they were changed."""
         if not self.task.initial_files:
             return super()._changes()
         current, initial = (
