@@ -1,8 +1,8 @@
-"""The owner's side of every sandbox that has a supervisor, whatever back end isolates it.
+"""Implements the methods of a sandbox as requests to its supervisor, for all back ends.
 
-The owner sends requests over a socket (connection.py, runtime/protocol.py) together with
-descriptors. So a program in the sandbox reads and writes the owner's pipes directly, and a command
-costs the same in every back end.
+The requests go over a socket (connection.py, runtime/protocol.py), together with descriptors. So a
+program in the sandbox reads and writes the owner's pipes directly, and a command costs the same in
+every back end.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class SupervisedSandbox(Sandbox):
     connection: SupervisorConnection
     supervisor_pid: int
     _watch: Watch | None = None
-    _background_killed = False  # until the next ``limit_exceeded``
+    _background_killed = False  # since the last call of ``limit_exceeded``
 
     @cached_property
     def _spawned(self) -> WeakSet[SupervisedProcess]:
@@ -160,7 +160,7 @@ class SupervisedSandbox(Sandbox):
         checkpoint: int | None,
     ) -> SupervisedProcess:
         environment = dict(self.env if env is None else env)
-        if os.geteuid() == 0:  # or the sandbox could not open /dev/stdout by name
+        if os.geteuid() == 0:  # otherwise a command could not open /dev/stdout by name
             for fd in fds.values():
                 os.fchown(fd, sandbox_uid(), sandbox_uid())
         status_r, status_w = os.pipe()
@@ -184,8 +184,8 @@ class SupervisedSandbox(Sandbox):
     def _request_spawn(
         self, operation: str, descriptors: Sequence[int], arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Let the supervisor start a program. If the limit of processes is reached, first kill
-        everything that the owner did not start."""
+        """Ask the supervisor to start a program. If the limit of processes is reached, kill all
+        processes that the owner did not start, and ask again."""
         try:
             return self.connection.request(
                 operation, descriptors, on_delay=self._unblock, **arguments
@@ -213,7 +213,8 @@ class SupervisedSandbox(Sandbox):
         return result
 
     def _unblock(self) -> None:
-        """Free the supervisor if a process of the sandbox has stopped a program before it began."""
+        """Unblock the supervisor, which waits while it starts a program, if a process of the
+        sandbox has stopped the new process before it executes the program."""
         unblock_supervisor(self.supervisor_pid)
 
     def run_bytes(
@@ -277,7 +278,7 @@ class SupervisedSandbox(Sandbox):
 
     @contextmanager
     def _paused(self) -> Iterator[None]:
-        """Pause everything in the sandbox."""
+        """Pause all processes of the sandbox for the time of the context."""
         self.connection.request("freeze", on=True)
         try:
             yield

@@ -17,15 +17,15 @@ from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.sandbox.supervisor.runtime import protocol
 
 _POLL_SECONDS = 0.2
-_ANSWER_SECONDS = 10.0  # for an answer; a supervisor that takes longer is given up
+_ANSWER_SECONDS = 10.0  # wait for an answer; after that the sandbox counts as lost
 READ_SECONDS = 60.0  # for requests that read or copy files
 _TIMEVAL = struct.Struct("@ll")
 _FD_RETRY_SECONDS, _FD_RETRY_PAUSE = 30.0, 0.05
 
 
 class SupervisorConnection:
-    """A connection to a supervisor, for one request at a time, from any thread. The sandbox ends
-    when it is closed.
+    """A connection to a supervisor, for one request at a time, from any thread. Closing it ends the
+    sandbox.
 
     ``handshake``: the first message of the supervisor, if the connection was transferred; see
     ``transfer``. Raises SandboxError if the supervisor could not set the sandbox up.
@@ -88,8 +88,8 @@ class SupervisorConnection:
         return answer, received
 
     def _set_timeout(self, connection: socket.socket, seconds: float) -> None:
-        """Set the timeouts of the socket in the kernel. With Python's own, every call polls
-        first."""
+        """Set the timeouts of the socket in the kernel, because Python's own timeouts would add a
+        poll to every call."""
         if seconds != self._seconds:
             connection.settimeout(None)
             for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
@@ -98,16 +98,16 @@ class SupervisorConnection:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the supervisor is gone. It never sends anything without a request, so a readable
-        socket means that it has closed it. For use between requests."""
+        """Whether the supervisor is gone. It sends nothing without a request, so a socket that is
+        readable between requests was closed by the supervisor."""
         with self._lock:
             return self._socket is None or _readable(self._socket, 0)
 
     def request_fd(self, operation: str, **arguments: Any) -> int:
         """Send a request and return the descriptor of the answer.
 
-        The kernel limits the descriptors of a user that are in flight, and another sandbox can use
-        them up. This retries for some seconds and then raises SandboxError.
+        The kernel limits how many descriptors of a user are being passed at a time, and another
+        sandbox can use up this limit. This retries for some seconds and then raises SandboxError.
         """
         deadline = time.monotonic() + _FD_RETRY_SECONDS
         while True:
@@ -123,8 +123,8 @@ class SupervisorConnection:
             time.sleep(_FD_RETRY_PAUSE)
 
     def transfer(self) -> SupervisorConnection:
-        """Move the connection to a new object. This one is closed without ending the sandbox.
-        Raises SandboxLostError if it was closed before."""
+        """Return a new object for the same socket, and make this one unusable without ending the
+        sandbox. Raises SandboxLostError if this one is closed already."""
         with self._lock:
             connection, self._socket = self._socket, None
         if connection is None:
@@ -152,7 +152,7 @@ def _readable(connection: socket.socket, seconds: float) -> bool:
 
 
 def memory_file(data: bytes) -> Any:
-    """Return an anonymous file with the given content, at its start."""
+    """Return an open file in memory with the given content, positioned at its start."""
     f = open(os.memfd_create("intercode"), "w+b")  # noqa: SIM115
     f.write(data)
     f.seek(0)

@@ -30,7 +30,7 @@ _FLAGS = ("-std=gnu11", "-O2", "-s")
 
 @functools.cache
 def supervisor_program() -> tuple[Path | None, str]:
-    """Return the compiled supervisor, or None with the reason why the interpreter serves."""
+    """Return the compiled supervisor, or None with the reason why the interpreter is used."""
     if os.environ.get(ENVIRONMENT_VARIABLE) == "python":
         return None, f"the interpreter, as {ENVIRONMENT_VARIABLE} asks"
     sources = sorted(_SOURCES.rglob("*.[ch]"))
@@ -52,13 +52,14 @@ def supervisor_program() -> tuple[Path | None, str]:
 
 
 COMPILERS = ("cc", "gcc", "clang")
-_SECONDS = 300.0  # on a busy machine; a few seconds on an idle one
+_SECONDS = 300.0  # time limit for a busy machine; an idle one takes some seconds
 
 
 def compile_into(path: Path, arguments: Sequence[str], source: bytes = b"") -> None:
-    """Compile a file, atomically. ``source``: standard input of the compiler.
+    """Run the C compiler with ``arguments`` and write its output to ``path`` atomically.
 
-    Raises SandboxUnavailableError if there is no compiler, or with its error message.
+    ``source`` is the standard input of the compiler. Raises SandboxUnavailableError if there is no
+    compiler, or with the compiler's error message if it fails.
     """
     compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
     if compiler is None:
@@ -67,7 +68,7 @@ def compile_into(path: Path, arguments: Sequence[str], source: bytes = b"") -> N
     with tempfile.TemporaryDirectory(dir=path.parent, ignore_cleanup_errors=True) as work:
         output = Path(work, path.name)
         command = [compiler, "-o", str(output), *arguments]
-        env = {**os.environ, "TMPDIR": work}  # a killed compiler leaves temporary files there
+        env = {**os.environ, "TMPDIR": work}  # removed even if the compiler is killed
         try:
             subprocess.run(
                 command, input=source, env=env, capture_output=True, timeout=_SECONDS, check=True

@@ -61,7 +61,7 @@ def inspect_tree(root: Path, owner: int) -> tuple[str, bool]:
 
 
 def copy_tree(source: Path, root: Path, owner: int) -> None:
-    """Copy a tree into the empty directory ``root`` by the rules of ``tar.unpack``.
+    """Copy a tree into the empty directory ``root``, with owner and modes as ``tar.unpack`` does.
 
     Hard links stay hard links. Raises UsageError for a file that this process may not read.
     """

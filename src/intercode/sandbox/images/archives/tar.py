@@ -15,7 +15,7 @@ from intercode.sandbox.images.archives.tree_writer import TreeWriter
 _MAX_EXTENDED_HEADER = 1 << 20
 """Size limit in bytes of an extended header, which tarfile reads into memory."""
 _ARCHIVE_ERRNOS = (errno.ENAMETOOLONG, errno.ENOENT, errno.EINVAL, errno.ELOOP, errno.ENOTDIR)
-"""Errors of the kernel for impossible names and links, which are faults of the archive."""
+"""Kernel errors that an invalid name or link in an archive causes; reported as DataError."""
 _EXTENDED_TYPES = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
@@ -23,7 +23,10 @@ _EXTENDED_TYPES = (
 
 
 class StrictTarInfo(tarfile.TarInfo):
-    """An entry that raises an error for a broken header, which tarfile takes for the end."""
+    """A tar entry that raises ReadError for a broken or oversized header.
+
+    tarfile itself treats a broken header as the end of the archive.
+    """
 
     @classmethod
     def fromtarfile(cls, tarfile_: tarfile.TarFile) -> StrictTarInfo:
@@ -48,10 +51,11 @@ def unpack(path: Path, root: Path, owner: int) -> None:
     """Unpack the archive at ``path`` (plain, gzip, bzip2, xz or zstd) into the empty directory
     ``root``.
 
-    ``owner`` owns every file (if this process may set owners). Modes without set-id bits, times in
-    nanoseconds, hard and symbolic links and named pipes are preserved; device nodes and everything
-    below ``/dev`` are left out. Raises DataError for an archive that is broken, refers to paths
-    outside ``root`` or exceeds ``UnpackLimits``; UsageError for zstd where Python lacks it.
+    ``owner`` becomes the owner of every file if this process is root. Modes without set-id bits,
+    times in nanoseconds, hard and symbolic links and named pipes are preserved; device nodes and
+    everything below ``/dev`` are left out. Raises DataError for an archive that is broken, refers
+    to paths outside ``root`` or exceeds ``UnpackLimits``, and UsageError for a zstd archive if this
+    Python cannot decompress zstd.
     """
     writer = TreeWriter(root, owner, str(path))
     with path.open("rb") as f:
@@ -71,9 +75,9 @@ def write_entries(source: IO[bytes], writer: TreeWriter) -> None:
         ) as archive:
             while (member := archive.next()) is not None:
                 _write_entry(archive, member, writer)
-                vars(archive)["members"] = []  # tarfile would hold every entry in memory
+                vars(archive)["members"] = []  # otherwise tarfile keeps every entry in memory
             for _ in iter(lambda: stream.read(CHUNK_SIZE), b""):
-                pass  # the rest of the stream counts for its digest
+                pass  # read to the end, because the digest covers the whole stream
     except DataError:
         raise
     except (OSError, tarfile.TarError, ValueError, OverflowError, *DECOMPRESSION_ERRORS) as e:

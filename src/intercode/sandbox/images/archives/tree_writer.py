@@ -14,7 +14,7 @@ from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 MODE_MASK = 0o1777
 """Mode bits that are preserved: permissions and the sticky bit, but no set-id bits."""
 _MAX_DEPTH = 500
-"""Limit on nested directories, so that the tree can be removed again."""
+"""Maximum depth of nested directories. A deeper tree might be impossible to remove."""
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -23,9 +23,9 @@ class TreeWriter:
 
     Names are relative, with ``/`` between their parts. A name that is absolute, contains ``..`` or
     passes through anything but real directories raises DataError. A later entry replaces an earlier
-    one. ``origin`` is what messages call the source; ``limits`` defaults to
-    ``UnpackLimits.for_directory``. Call ``finish`` at the end to set modes and times of
-    directories.
+    one. ``origin`` names the source of the entries in error messages. ``bounds`` limits the number
+    and size of entries; the default is ``UnpackLimits.for_directory(root)``. Call ``finish`` at the
+    end to set modes and times of directories.
     """
 
     def __init__(
@@ -39,8 +39,8 @@ class TreeWriter:
         self._directory_metadata: dict[str, tuple[int, int]] = {}
 
     def handle_whiteout(self, name: str) -> bool:
-        """Apply the entry ``name`` if it is a whiteout; return whether it was. Without layers, no
-        entry is one."""
+        """Apply the entry ``name`` if it is a whiteout, and return whether it is one. Here no entry
+        is a whiteout; subclasses that write layers override this method."""
         del name
         return False
 
@@ -57,7 +57,7 @@ class TreeWriter:
         return "/".join(parts)
 
     def directory(self, name: str, mode: int, mtime_ns: int) -> None:
-        """Create a directory. Its owner may always read, write and enter it."""
+        """Create a directory. Whatever ``mode`` says, its owner may read, write and enter it."""
         name = self.normalize(name)
         if name not in self._known_directories:
             self._ensure_parents(name)
@@ -82,14 +82,14 @@ class TreeWriter:
             os.close(descriptor)
 
     def symlink(self, name: str, target: str, mtime_ns: int) -> None:
-        """Create a symbolic link. Any target is safe: only sandboxes follow it."""
+        """Create a symbolic link. Any target is allowed, as only code in a sandbox follows it."""
         self.limits.count_entry(self.origin)
         path = self._prepare_path(name)
         os.symlink(target, path)
         self._set_metadata(path, mtime_ns)
 
     def hardlink(self, name: str, target: str) -> None:
-        """Create a hard link to a file that was written before."""
+        """Create a hard link to the file of an earlier entry."""
         source = self.normalize(target)
         self._ensure_parents(source)
         there = self._full_path(source)

@@ -33,8 +33,8 @@ class BaseImageResolver:
 
     ``resolve`` returns the image of a specification. ``aliases`` maps further names to
     specifications and takes precedence. ``mirrors``: see ``debian.debian_image``. ``force`` builds
-    images of Debian releases again. ``allowed_directory`` is the directory whose files a name that
-    is not an alias may refer to (None: any): a Dockerfile may use files of its context only.
+    images of Debian releases again. ``allowed_directory``: names other than aliases may refer only
+    to files below it (None: to any), as a Dockerfile may use files of its context only.
     """
 
     resolve: Callable[[str], Image]
@@ -47,10 +47,10 @@ class BaseImageResolver:
     def resolve_base(self, name: str, instruction: str = "FROM") -> Image:
         """Return the image of a name.
 
-        A name is, in this order: an alias, a name in the user's images.toml, a specification, a
-        release of Debian, an image of a local engine, an image in a registry. ``instruction`` is
-        what messages name as the source of the name. Raises UsageError, with what was tried, for an
-        unknown name.
+        The name is looked up in this order: aliases, the user's images.toml, specifications,
+        releases of Debian, images of a local engine, images in a registry. ``instruction`` says in
+        error messages where the name comes from. Raises UsageError for an unknown name, with a list
+        of the attempts.
         """
         table = {**user_images(), **self.aliases}
         if spec := table.get(name, table.get(name.removesuffix(":latest"))):

@@ -1,4 +1,4 @@
-"""Runs the commands of builds in sandboxes, and keeps their changes as steps."""
+"""Runs the commands of image builds in sandboxes and stores the files that they change."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _ERROR_CHARACTERS = 1500
 class BuildCommand:
     """A program with its arguments.
 
-    ``label`` is what messages call it. ``timeout`` is in seconds. ``multi_uid``: it may need more
-    than one user id, as apt does. ``files`` are texts by name that are written to /dev/shm in the
-    sandbox. ``mirrors``: see ``apt_sources.recipe_sources``.
+    ``label`` names the command in messages. ``timeout`` is in seconds. ``multi_uid``: the command
+    may need more than one user id, as apt does. ``files`` maps names of files in /dev/shm of the
+    sandbox to their texts. ``mirrors``: see ``apt_sources.recipe_sources``.
     """
 
     label: str
@@ -54,8 +54,8 @@ def run_build_command(
 ) -> None:
     """Run a command as root and write its changes to ``home``/upper.
 
-    Raises DataError with the end of the output when the command fails, SandboxError where no
-    sandbox can be started.
+    Raises DataError with the end of the output if the command fails, SandboxError if no sandbox
+    can be started.
     """
     several = command.multi_uid and base.image.root is not None and not _single_uid_reason()
     code, printed = (_run_with_many_uids if several else _run_in_sandbox)(
@@ -121,9 +121,10 @@ def _run_with_many_uids(
 
 
 def apt_sources_list(base: BuildBase, mirrors: Sequence[str] = ()) -> str:
-    """Return a sources.list for apt if the image is Debian and has none, as the packaged images.
+    """Return the text of a sources.list for a Debian image that has none, as the packaged images.
 
-    It lists ``mirrors``, or this machine's archives; it is empty if there are none.
+    It lists ``mirrors``, or the archives that this machine uses. It is empty if there are none, if
+    the image has a list, or if it is not Debian.
     """
     stack = base.stack
     if stack.find("usr/bin/apt-get") is None:

@@ -26,16 +26,17 @@ from intercode.sandbox import supervisor
 _BOOT = "import os,sys;sys.path.insert(0,sys.argv[1]);from runtime.image_build import main;" \
     "main(int(sys.argv[2]))"  # fmt: skip
 _ROOT_RANGE_START, _RANGE_SIZE = 0x70000000, 65535
-"""A range of ids that systemd leaves unused, for root, who needs no entry in /etc/subuid."""
+"""The range of ids that builds use if this process is root. systemd leaves it unused, and root
+needs no entry in /etc/subuid."""
 _SUPERVISOR_DIRECTORY = Path(supervisor.__file__).parent
-_LIMITS = {"disk": 64 << 20, "inodes": 10_000}  # of the mount points: files go to the disk
+_LIMITS = {"disk": 64 << 20, "inodes": 10_000}  # of the tmpfs; the build writes to disk
 _ERROR_LINES = 20  # lines of output in an error
 _MAX_LINE = 1 << 16  # bytes of output that are treated as one line
 _TIMEOUT_STATUS = 124
 
 
 def subordinate_ids(sub_ids: Path = Path("/etc/subuid")) -> tuple[int, int]:
-    """Return the first id and the number of ids for a sandbox's users besides root; 0 if none."""
+    """Return the first id and the number of ids for users other than root; (0, 0) if none."""
     if os.geteuid() == 0:
         return _ROOT_RANGE_START, _RANGE_SIZE
     me = {str(os.geteuid()), _user_name()}
@@ -55,7 +56,7 @@ def _user_name() -> str:
 
 
 def unavailable_reason() -> str:
-    """Return why sandboxes cannot have several ids here and what to do; empty if they can."""
+    """Return why a build cannot use several user ids and what to do; empty if it can."""
     if subordinate_ids()[1] and subordinate_ids(Path("/etc/subgid"))[1]:
         if os.geteuid() == 0 or shutil.which("newuidmap"):
             return ""
@@ -79,8 +80,8 @@ def run_multi_uid(
 ) -> tuple[int, str]:
     """Run a command on trees (topmost first) and write its changes to ``home``/upper.
 
-    ``files`` are texts by name that are written to /dev/shm. Returns the exit status and the last
-    lines of output. Raises SandboxError where such a sandbox cannot be started.
+    ``files`` maps names of files in /dev/shm to their texts. Returns the exit status and the last
+    lines of output. Raises SandboxError if a sandbox with several ids cannot be started.
     """
     stage = cache_root() / "stage"
     stage.mkdir(exist_ok=True)
@@ -161,7 +162,8 @@ def _start_process(
 
 
 def _write_id_maps(pid: int) -> None:
-    """Map the sandbox's id to root, and a range of ids to the others, in a user namespace."""
+    """Write the id maps of a process's user namespace: root in it is the sandbox's user on this
+    machine, and other users have subordinate ids."""
     for kind in ("uid", "gid"):
         start, count = subordinate_ids(Path(f"/etc/sub{kind}"))
         rows = [(0, sandbox_uid(), 1), (1, start, count)]

@@ -39,7 +39,7 @@ _CERTIFICATE_DIRECTORIES = ("/etc/docker/certs.d", "/etc/containers/certs.d")
 
 
 class RetryableError(InfrastructureError):
-    """A failure of the registry that another attempt may not have.
+    """A failure of the registry after which the same request may succeed.
 
     ``retry_after`` is the delay in seconds that the registry asks for; ``status`` is the status of
     its answer, 0 without an answer.
@@ -87,7 +87,7 @@ class RegistryClient:
     def fetch_manifest(self, wanted: str) -> bytes:
         """Return the bytes of the manifest of a tag or digest; the caller checks the digest.
 
-        Raises UsageError where it does not exist or access is denied, InfrastructureError where the
+        Raises UsageError if it does not exist or access is denied, InfrastructureError if the
         registry does not answer.
         """
         return self.retry(lambda: self._fetch_document(f"manifests/{wanted}", {"Accept": ACCEPT}))
@@ -108,8 +108,11 @@ class RegistryClient:
         return data
 
     def retry(self, ask: Callable[[], T]) -> T:
-        """Return the result of ``ask``, which is called again, with delays, after each
-        ``RetryableError``."""
+        """Call ``ask`` and return its result. Call it again, after a delay, if it raises
+        ``RetryableError``.
+
+        Raises InfrastructureError after ``MAX_ATTEMPTS`` attempts.
+        """
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return ask()
@@ -125,9 +128,9 @@ class RegistryClient:
 
     @contextmanager
     def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
-        """Send a request and yield the response, with status 200 or 206 and not read yet.
+        """Send a request and yield the response, which has status 200 or 206 and an unread body.
 
-        Logs in if the registry asks for it. Raises RetryableError where another attempt may help.
+        Logs in if the registry asks for it. Raises RetryableError if another attempt may help.
         """
         url = httpx.URL(f"{self._base}/{self._reference.name}/{path}")
         try:
@@ -152,7 +155,7 @@ class RegistryClient:
         return f"{self._scheme}://{self._reference.host}/v2"
 
     def _follow(self, url: httpx.URL, headers: Mapping[str, str]) -> httpx.Response:
-        """Send a request and follow redirects; only the registry itself gets the login."""
+        """Send a request and follow redirects. The login is sent to the registry only."""
         home = (url.scheme, url.host, url.port)
         for _ in range(_MAX_REDIRECTS + 1):
             own = (url.scheme, url.host, url.port) == home

@@ -1,9 +1,10 @@
-"""Control groups, one per sandbox, in which the kernel limits the whole sandbox.
+"""Creates a control group for each sandbox, through which the kernel limits the whole sandbox.
 
-Moving a process between groups can block for some milliseconds. So the launcher is always in the
-group of the next sandbox, which a fork inherits, and moves on afterwards when no request waits.
-Some groups of ended sandboxes are reused. Groups are created below the owner's own group, so that
-the owner's limits still apply. A sandbox cannot see its group.
+Moving a process between groups can block for some milliseconds. So no sandbox is moved: the
+launcher is already in the group of the next sandbox when it forks it, and the fork inherits the
+group. The launcher then moves itself to a new group while no request waits. Some groups of ended
+sandboxes are reused. Groups are created below the owner's own group, so that the owner's limits
+still apply. A sandbox cannot see its group.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class CgroupAllocator:
             delegate_controllers(parents[""])
         self.directories = {name: f"{parent}/{_PREFIX}{uid}" for name, parent in parents.items()}
         self.current: str | None = None
-        """The group of this process, and so of its next fork."""
+        """The group of this process, which the next process that it forks inherits."""
         self._count = 0
         self._bounds: tuple[int, int] | None = None
         self._applied_bounds: dict[str, tuple[int, int]] = {}
@@ -65,7 +66,7 @@ class CgroupAllocator:
         self.current = name
 
     def take_current(self) -> str:
-        """Hand over the current group to the sandbox that was forked in it."""
+        """Return the current group, which now belongs to the sandbox that was forked in it."""
         assert self.current is not None
         name, self.current = self.current, None
         return name
@@ -88,7 +89,7 @@ class CgroupAllocator:
             return
         both = f"{paths['memory']}/memory.memsw.limit_in_bytes"
         with_swap = os.path.exists(both)
-        if with_swap and not fresh:  # this limit may never be below the other
+        if with_swap and not fresh:  # the kernel refuses a limit with swap below the one without
             write_control_file(both, "-1")
         write_control_file(f"{paths['memory']}/memory.limit_in_bytes", str(memory or -1))
         if with_swap and memory:
@@ -96,13 +97,13 @@ class CgroupAllocator:
         write_control_file(f"{paths['pids']}/pids.max", str(processes or "max"))
 
     def _move(self, name: str) -> None:
-        """Enter a group. For a process with one thread, version 1 has a file that does not
-        block."""
+        """Move this process, which has one thread, to a group. Version 1 can move a single thread
+        through the file ``tasks``, which does not block."""
         for path in self.paths(name).values():
             write_control_file(f"{path}/{'cgroup.procs' if self.version == 2 else 'tasks'}", "0")
 
     def thaw(self, name: str) -> None:
-        """Thaw a group. In version 1, frozen processes cannot even be killed."""
+        """Unfreeze a group, because version 1 cannot kill frozen processes."""
         with contextlib.suppress(OSError):
             if self.version == 2:
                 write_control_file(f"{self.directories['']}/{name}/cgroup.freeze", "0")
@@ -132,7 +133,8 @@ class CgroupAllocator:
             ]
         except OSError:
             return False
-        return lines[0] == "max 0" and "oom_kill 0" in lines[1:]  # no limit was exceeded in it
+        # a group whose sandbox exceeded a limit is not reusable
+        return lines[0] == "max 0" and "oom_kill 0" in lines[1:]
 
     def remove(self, name: str) -> bool:
         """Remove a group. Return False while it still has processes."""
@@ -147,7 +149,7 @@ class CgroupAllocator:
         if gone:
             self._applied_bounds.pop(name, None)
             self._partly_removed.discard(name)
-        else:  # it may be removed in part, and so cannot be reused
+        else:  # some of its directories may be gone, so it cannot be reused
             self._partly_removed.add(name)
         return gone
 
@@ -189,8 +191,8 @@ def remove_directories(homes: Sequence[str]) -> None:
 
 
 def memory_limit(limits: dict[str, int], in_memory: bool) -> int:
-    """Return the memory limit of a sandbox's group in bytes: for its processes and its files, so
-    that a program on a full disk gets an error and is not killed."""
+    """Return the memory limit of a sandbox's group in bytes. It includes the space for files in
+    memory, so that a program that fills the disk gets an error and is not killed."""
     return limits["memory"] + _DEVICE_FILES_MEMORY + (limits["disk"] if in_memory else 0)
 
 
@@ -199,7 +201,7 @@ def process_start_ticks(pid: int) -> int:
     alive."""
     with open(f"/proc/{pid}/stat", "rb") as f:
         fields = f.read().rpartition(b")")[2].split()
-    if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # no other thread continues
+    if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # no thread is left
         raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), str(pid))
     return int(fields[19])
 
@@ -220,7 +222,7 @@ def _enter_directory(home: str, uid: int) -> None:
 
 
 def _make_group(path: str, uid: int) -> None:
-    """Make a group that the sandboxes' user may divide and move its processes in."""
+    """Create a group in which the sandboxes' user may create groups and move its processes."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(path)
     if os.geteuid() == 0:
@@ -249,7 +251,7 @@ def write_control_file(path: str, text: str) -> None:
 
 
 def find_groups(mounts: str, own: str) -> dict[str, str]:
-    """Return the directory of this process's group per controller, ``""`` for version 2.
+    """Return the directory of this process's group by controller, of version 2 as ``""``.
 
     ``mounts`` and ``own`` are the texts of /proc/self/mountinfo and /proc/self/cgroup.
     """
@@ -307,8 +309,8 @@ def usable_parents(groups_by_controller: Mapping[str, str]) -> tuple[int, dict[s
 
 
 def _may_delegate(parent: str) -> bool:
-    """Return whether a group of version 2 delegates memory and pids already, or may be changed: by
-    delegation from systemd, or as the root of a container's own view."""
+    """Return whether a version 2 group already delegates memory and pids, or may be changed to do
+    so: if systemd delegated it, this user owns it, or it is the root group of a container."""
     if set(REQUIRED_CONTROLLERS) <= set(
         read_control_file(f"{parent}/cgroup.subtree_control").split()
     ):
@@ -324,7 +326,11 @@ def _may_delegate(parent: str) -> bool:
 
 
 def delegate_controllers(parent: str) -> None:
-    """Let a version 2 group delegate its controllers, for which it may hold no process itself."""
+    """Enable memory and pids for the groups below a version 2 group.
+
+    The kernel allows this only if the group itself holds no process, so its processes are moved to
+    a group below it. Raises OSError if that fails.
+    """
     if not set(REQUIRED_CONTROLLERS) <= set(
         read_control_file(f"{parent}/cgroup.controllers").split()
     ):

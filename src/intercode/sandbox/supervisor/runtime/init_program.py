@@ -1,10 +1,11 @@
-"""PID 1 of a prepared sandbox as a program of 200 bytes. An interpreter would be most of what an
-idle sandbox costs.
+"""Builds the program that runs as PID 1 of a sandbox, an ELF file of less than 400 bytes. A Python
+interpreter as PID 1 would account for most of the memory of an idle sandbox.
 
-It names itself ``init``, forbids others to read its memory, and waits on descriptor 3 until the
-supervisor closes it. ``stop`` stops all other processes of the sandbox at once, so that none can
-fork. ``reset`` writes ``1`` at the start of descriptor 4, the last process number. It answers
-``ok`` or ``no``. Orphans need not be collected, because SIGCHLD is ignored.
+The program names itself ``init``, forbids other processes to read its memory, and reads commands
+from descriptor 3 until the supervisor closes it. ``stop`` stops all other processes of the sandbox
+at once, so that none can fork. ``reset`` writes ``1`` to descriptor 4, the kernel's file with the
+last process number, so that numbers begin again. The program answers ``ok`` or ``no``. SIGCHLD is
+ignored, so the kernel collects orphans.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def build_program(machine: str) -> bytes:
 
 
 def open_program(machine: str) -> int:
-    """Return a descriptor of the program. Raises KeyError for an unknown machine, or OSError if
-    files in memory may not be executed."""
+    """Write the program to a file in memory and return its descriptor. Raises KeyError for an
+    unknown machine, or OSError if the kernel forbids executable files in memory."""
     fd = os.memfd_create("init", os.MFD_CLOEXEC)
     data = build_program(machine)
     if os.write(fd, data) != len(data):

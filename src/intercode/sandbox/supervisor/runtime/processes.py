@@ -1,4 +1,4 @@
-"""The processes of a sandbox as its supervisor handles them: PID 1, commands, signals."""
+"""Starts PID 1 and commands in a sandbox, and lists, signals and kills its processes."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
-_END_SECONDS, _PAUSE = 5.0, 0.001  # for killed processes to end, on a busy machine
-_PASSES = 100  # over the process list, before a sandbox that starts processes faster is given up
-_KILL_PASSES = 600  # the later ones with pauses, as a killed process takes time to end
+_END_SECONDS, _PAUSE = 5.0, 0.001  # time for killed processes to end, and between checks
+_PASSES = 100  # maximum scans of the process list, as a sandbox may start processes faster
+_KILL_PASSES = 600  # maximum scans for killing; those after _PASSES pause, as ending takes time
 _MAX_DESCRIPTORS = 4096
-_SAFE_DESCRIPTOR = 400  # descriptor numbers that no command is given
+_SAFE_DESCRIPTOR = 400  # commands are given only lower descriptor numbers
 _MAX_MESSAGE = 1 << 20
 _TIOCSPTLCK = 0x40045431  # unlocks a pseudo terminal
 
 
 def start_init(plain: bool, program: int) -> Init:
-    """Fork PID 1: see ``Init``. ``plain``: it executes the idle ``program``, a descriptor (-1: it
-    stays this interpreter). Otherwise it waits for ``run_shell``."""
+    """Fork PID 1 of the sandbox and return its handle.
+
+    ``plain``: PID 1 executes ``program``, a descriptor (see init_program.py), or does the same in
+    this interpreter if ``program`` is -1. Otherwise PID 1 waits for ``Init.run_shell``.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
@@ -43,8 +46,11 @@ def start_init(plain: bool, program: int) -> Init:
 
 
 class Init:
-    """PID 1 as the supervisor sees it. It mounts /proc, which only a process of the namespace can
-    do, and then collects orphans. The sandbox ends with it, and it ends with the supervisor."""
+    """The supervisor's handle of PID 1.
+
+    PID 1 mounts /proc, which only a process of the namespace can do, and then collects orphans. If
+    the supervisor ends, the kernel kills PID 1, and with it all processes of the sandbox.
+    """
 
     def __init__(self, pid: int, control: socket.socket) -> None:
         self.pid, self._control = pid, control
@@ -97,8 +103,12 @@ def _run_init(control: socket.socket, plain: bool, program: int) -> NoReturn:
 
 
 def _run_idle(control: socket.socket, counter: int, program: int) -> None:
-    """Be PID 1 until the supervisor closes the connection, like init_program.py but with more
-    memory. The kernel collects orphans, as SIGCHLD is ignored."""
+    """Execute ``program``, or if it is -1, serve as PID 1 in this interpreter until the supervisor
+    closes the connection.
+
+    The interpreter does the same as init_program.py but takes more memory. SIGCHLD is ignored, so
+    the kernel collects orphans.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     high = [control.fileno(), counter, *([program] if program >= 0 else [])]
     held = [os.dup2(fd, _SAFE_DESCRIPTOR + i) for i, fd in enumerate(high)]
@@ -114,15 +124,15 @@ def _run_idle(control: socket.socket, counter: int, program: int) -> None:
             if message == init_program.STOP:
                 os.kill(-1, signal.SIGSTOP)
             else:
-                os.pwrite(init_program.COUNTER, b"1", 0)  # at another position it has no effect
+                os.pwrite(init_program.COUNTER, b"1", 0)  # the kernel ignores other positions
             os.write(init_program.CONTROL, b"ok")
         except OSError:
             os.write(init_program.CONTROL, b"no")
 
 
 def open_terminal() -> None:
-    """Keep the master side of a terminal open, so that the shell on it never reads the end of its
-    input."""
+    """Open a pseudo terminal and never close its master side. If that were closed, the shell on the
+    terminal would read the end of its input."""
     master = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
 
@@ -182,7 +192,10 @@ def spawn(argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int]) -
 
 
 def _find_program(name: str, path: str) -> str:
-    """Find the program that a name means in the sandbox. Raises FileNotFoundError."""
+    """Return the path of the program ``name``, looked up in the directories of ``path``.
+
+    Raises FileNotFoundError.
+    """
     if "/" in name:
         return name
     for directory in path.split(":"):
@@ -195,9 +208,9 @@ def _find_program(name: str, path: str) -> str:
 def kill_since(mark: int, keep: Sequence[int], init: Init) -> None:
     """Kill every process that started at ``mark`` (clock ticks since boot) or later.
 
-    Numbers of the sandbox mean nothing outside, so processes are reached through its /proc. PID 1
-    first stops all processes, where it can, so that they cannot multiply. Then kill pass by pass
-    until a pass finds none.
+    Processes are signalled through the sandbox's /proc, because their numbers in the sandbox are
+    not valid outside. If possible, PID 1 first stops all processes, so that they cannot fork. Then
+    this scans the process list and kills what it finds, until a scan finds nothing.
     """
     before = {p.pid for p in _list_processes() if p.state == "T"}
     with contextlib.suppress(OSError):
@@ -219,7 +232,10 @@ def kill_since(mark: int, keep: Sequence[int], init: Init) -> None:
 
 
 def kill_all(init: Init) -> list[str]:
-    """Kill every process of the sandbox except PID 1, and wait. Return those that do not end."""
+    """Kill every process of the sandbox except PID 1, and wait for some seconds.
+
+    Returns ``name (pid)`` of those that are still alive.
+    """
     deadline = time.monotonic() + _END_SECONDS
     while True:
         kill_since(0, (), init)
@@ -230,7 +246,7 @@ def kill_all(init: Init) -> list[str]:
 
 
 def stop_all() -> list[int]:
-    """Stop every running process of the sandbox. Return their numbers."""
+    """Stop every running process of the sandbox except PID 1. Return their process numbers."""
     stopped: list[int] = []
     for _ in range(_PASSES):
         new = [
@@ -246,7 +262,7 @@ def stop_all() -> list[int]:
 
 def process_names(spared: set[int]) -> list[str]:
     """Return ``name (pid)`` for every process of the sandbox except PID 1 and those in
-    ``exclude``."""
+    ``spared``."""
     return [f"{p.name} ({p.pid})" for p in _list_processes() if p.pid != 1 and p.pid not in spared]
 
 
@@ -266,7 +282,7 @@ def resume(pids: list[int]) -> None:
 
 
 class _Process:
-    """A live process of the sandbox, held by its directory in the sandbox's /proc."""
+    """A process of the sandbox, identified by an open descriptor of its directory in /proc."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -281,7 +297,7 @@ class _Process:
         fields = tail.split()
         self.name = head.partition(b"(")[2].decode(errors="replace")
         self.state, self.start_ticks = fields[0].decode(), int(fields[19])
-        # no other thread continues
+        # a zombie with more than one thread has threads that still run
         self.has_ended = self.state in ("Z", "X") and int(fields[17]) <= 1
 
     def signal(self, number: int) -> None:

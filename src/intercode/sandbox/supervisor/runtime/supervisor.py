@@ -2,7 +2,8 @@
 sandbox up, starts commands in it, reads and writes its files, and ends it when the owner goes away.
 
 Commands are children of the supervisor, so nothing in the sandbox can see, signal or trace the
-supervisor. PID 1 of the sandbox only collects orphans; the kernel ends all processes with it.
+supervisor. PID 1 of the sandbox only collects orphans. When it ends, the kernel kills all other
+processes of the sandbox.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_ENDING_MS = 500  # for PID 1 to end, once no process can be started any more
+_ENDING_MS = 500  # wait for PID 1 to end when no process can be started any more
 _COMMAND_OOM_SCORE = b"500"  # when memory runs out, the kernel kills a command first
 
 
@@ -67,6 +68,12 @@ def run_supervisor(
 
 
 class Supervisor:
+    """Sets up one sandbox and answers the requests of its owner.
+
+    ``given`` are the descriptors of the first request: ``spec["copies"]`` upper layers to copy,
+    then mounts of sealed layers.
+    """
+
     def __init__(
         self, owner: socket.socket, spec: dict[str, Any], isolation: Isolation, given: list[int]
     ) -> None:
@@ -128,7 +135,8 @@ class Supervisor:
         except OSError as e:
             if not out:
                 raise
-            # too many descriptors of this user are in flight, which a sandbox can cause
+            # the kernel limits how many descriptors of a user are being passed at a time, and a
+            # sandbox can use up this limit
             protocol.send(self.owner, {"ok": False, "errno": e.errno, "error": str(e)})
         finally:
             protocol.close_all(out)
@@ -163,8 +171,11 @@ class Supervisor:
         return {"ok": True, "pid": self._inner_pid(pidfd), "child": pid}, []
 
     def _exit_if_init_ended(self) -> None:
-        """Exit if PID 1 is ending. No process can be started then, and ending takes until all
-        processes are collected. The owner has to see that the sandbox is gone."""
+        """Exit if PID 1 is ending, which tells the owner that the sandbox is gone.
+
+        While PID 1 ends, no process can be started. It ends only when all other processes of the
+        sandbox have been collected, so this first collects the ended children.
+        """
         for pidfd in list(self.children):
             if _is_ready(pidfd, 0):
                 self._reap(pidfd)
@@ -209,13 +220,13 @@ class Supervisor:
         return {"ok": True, "processes": self._background_processes()}, []
 
     def _background_processes(self) -> list[str]:
-        """Return the processes that were not started from here."""
+        """Return ``name (pid)`` of every process that the supervisor itself did not start."""
         return processes.process_names({self._inner_pid(pidfd) for pidfd in self.children})
 
     def do_changes(
         self, fds: list[int], digests: bool, pause: bool
     ) -> tuple[dict[str, Any], list[int]]:
-        """List the changes. ``pause``: stop background processes meanwhile."""
+        """List the changes. ``pause``: if there are background processes, stop all meanwhile."""
         paused = pause and bool(self._background_processes())
         if paused:
             self._freeze(True)
@@ -248,8 +259,8 @@ class Supervisor:
         }, []
 
     def do_seal(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        """Return a detached mount of the upper layer. Nothing may be able to write to it any
-        more."""
+        """Return a detached mount of the upper layer. The owner makes sure beforehand that no
+        process can still write to the layer."""
         return {"ok": True}, [sys_.clone_mount(self.uppers[0])]
 
     def do_open(self, fds: list[int], path: str) -> tuple[dict[str, Any], list[int]]:
@@ -269,7 +280,7 @@ class Supervisor:
 
     def do_recycle(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """End all processes and reset the sandbox to the image, in the same namespaces. Raises
-        OSError if something would remain; the sandbox is unusable then."""
+        OSError if it cannot be reset completely; the sandbox is unusable then."""
         self.do_end_all(fds)
         if self.network.was_used():
             raise OSError(errno.EBUSY, "the network of the sandbox was used")
@@ -279,7 +290,8 @@ class Supervisor:
         return {"ok": True}, []
 
     def do_replace_files(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        """Reset the files to the image with those of other upper layers, while processes wait."""
+        """Reset the files to the image with copies of the upper layers ``fds``, the lowest first.
+        All processes must be paused."""
         self._replace_root(fds)
         return {"ok": True}, []
 

@@ -1,5 +1,6 @@
-/* Reads and writes JSON. Bytes that are not UTF-8 arrive as the surrogates U+DC80 to U+DCFF and
-   are sent unchanged: Python decodes them to surrogates. */
+/* Reads and writes JSON. Python sends bytes that are not UTF-8 as the surrogates U+DC80 to U+DCFF,
+   and the reader turns these back into bytes. The writer sends such bytes unchanged, and Python
+   decodes them to surrogates. */
 
 #include "supervisor.h"
 
@@ -79,7 +80,7 @@ static char *parse_escape(struct reader *r, char *out) {
     return encode_utf8(out, code);
 }
 
-/* Parse a string after its first quote. It is decoded in place, as it never grows. */
+/* Parse a string after its first quote. Decode it in place: the decoded text is never longer. */
 static char *parse_string(struct reader *r, size_t *length) {
     char *start = r->at, *out = r->at;
     while (r->at < r->end && *r->at != '"') {
@@ -148,7 +149,8 @@ static struct json *parse_value(struct reader *r, int depth) {
     return NULL;
 }
 
-/* `bytes` must have room for a NUL after `length`. */
+/* Parse a document, or return NULL. `bytes` is changed and must have room for a NUL after `length`;
+   texts of the result point into it. */
 struct json *json_parse(char *bytes, size_t length) {
     struct reader r = {bytes, bytes + length};
     bytes[length] = 0;

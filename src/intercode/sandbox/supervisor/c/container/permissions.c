@@ -1,5 +1,5 @@
-/* Gives the supervisor of a container access to files that their owner may not read. It runs as
-   that owner, so it changes the mode and restores it afterwards. */
+/* Gives the supervisor of a container access to files whose mode forbids their owner to read them.
+   The supervisor runs as that owner, so it can change a mode and restore it afterwards. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -40,6 +40,7 @@ int open_exact(int root, const char *path, int flags, mode_t mode) {
     return (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof how);
 }
 
+/* Record the mode that `restore_modes` gives a path. */
 void record_mode(int root, const char *path, mode_t mode) {
     if (count == capacity) {
         capacity = capacity ? capacity * 2 : 16;
@@ -48,14 +49,14 @@ void record_mode(int root, const char *path, mode_t mode) {
     records[count++] = (struct mode_record){root, strdup(path), mode & 07777};
 }
 
-/* Return the mode that a path has without granted access; `now` is its current mode. */
+/* Return the mode that a path had before access was granted; `now` is its current mode. */
 mode_t original_mode(int root, const char *path, mode_t now) {
     for (size_t i = 0; i < count; i++)
         if (records[i].root == root && !strcmp(records[i].path, path)) return records[i].mode;
     return now & 07777;
 }
 
-/* Open the directory that holds a path's last name. */
+/* Open the parent directory of a path. Set `name` to the last part of the path. */
 static int open_parent_of(int root, const char *path, const char **name) {
     const char *slash = strrchr(path, '/');
     *name = slash ? slash + 1 : *path ? path : ".";
@@ -74,7 +75,7 @@ static int change_mode(int root, const char *path, mode_t mode) {
     return result;
 }
 
-/* Let the owner read a file, or search a directory. */
+/* Let the owner read a file, or read, change and enter a directory, until `restore_modes`. */
 static int grant_access(int root, const char *path) {
     struct stat info;
     const char *name;
@@ -105,8 +106,8 @@ int open_granted(int root, const char *path, int flags) {
     return result ? -1 : open_exact(root, path, flags, 0);
 }
 
-/* Grant access to an open file until `restore_modes`, or for good if its mode is set anew
-   anyway. */
+/* Grant access to an open file until `restore_modes`. `for_good`: never restore its mode, because
+   the caller sets a new one. */
 static int grant_open_access(int root, int fd, mode_t wanted, bool for_good) {
     char link[40], path[PATH_MAX + 1];
     struct stat info;
@@ -121,8 +122,9 @@ static int grant_open_access(int root, int fd, mode_t wanted, bool for_good) {
     return 0;
 }
 
-/* Grant access to the directories of a path, following links, and to the file: for reading, or
-   for writing, after which its mode is set anew. Files of other users are left alone. */
+/* Grant access to the directories of a path, following links, and to the file itself, for reading
+   or for writing. The mode of a written file is not restored, because the caller sets a new one.
+   Files of other users are left alone. */
 void grant_path_access(int root, const char *path, bool writes) {
     const char *end = path;
     struct stat info;
@@ -144,7 +146,8 @@ void grant_path_access(int root, const char *path, bool writes) {
     }
 }
 
-/* In reverse order, as each path may lie behind an earlier one. */
+/* Restore all recorded modes, the last change first: a path may be reachable only through a
+   directory whose mode was changed before. */
 void restore_modes(void) {
     int code = errno;
     while (count) {
@@ -155,6 +158,7 @@ void restore_modes(void) {
     errno = code;
 }
 
+/* Forget all recorded modes without restoring them. */
 void discard_modes(void) {
     while (count) free(records[--count].path);
 }

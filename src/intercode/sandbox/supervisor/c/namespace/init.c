@@ -1,6 +1,6 @@
-/* PID 1 of a sandbox. It mounts /proc, which only a process of the namespace can do, and then
-   collects orphans. The sandbox ends with it, and it ends with the supervisor. See
-   runtime/processes.py and runtime/init_program.py. */
+/* Starts PID 1 of a sandbox and sends it commands. PID 1 mounts /proc, which only a process of the
+   namespace can do, and then collects orphans. If the supervisor ends, the kernel kills PID 1, and
+   with it all processes of the sandbox. See runtime/processes.py and runtime/init_program.py. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -18,11 +18,12 @@
 #include <unistd.h>
 
 #define MAX_MESSAGE (1 << 20)
-#define SAFE_DESCRIPTOR 400  /* descriptor numbers above all that are passed on */
+#define SAFE_DESCRIPTOR 400  /* greater than every descriptor number that is passed on */
 #define CONTROL 3
 #define COUNTER 4
 #define HARDENED_FLAGS (MS_NOSUID | MS_NODEV)
 
+/* Make a directory of /proc read-only, or if `empty`, hide its content. Ignore a missing path. */
 static int protect_path(const char *proc, const char *name, bool empty) {
     char path[4096];
     struct stat found;
@@ -37,8 +38,8 @@ static int protect_path(const char *proc, const char *name, bool empty) {
     return 0;
 }
 
-/* Mount a /proc below the stage, with the host's settings hidden. Return a descriptor of the
-   file with the last process number, or of /dev/null where the kernel has none. */
+/* Mount /proc below `stage`, with the host's settings read-only or hidden. Return a descriptor of
+   the file with the last process number, or of /dev/null where the kernel has none. */
 static int mount_own_proc(const char *stage) {
     static const char *const read_only[] = {"bus", "fs", "irq", "sys"};
     static const char *const emptied[] = {"acpi", "scsi", "tty/driver"};
@@ -63,6 +64,7 @@ static int mount_own_proc(const char *stage) {
     return last;
 }
 
+/* Execute `program`, or if it is -1, serve as PID 1 here until the supervisor closes `control`. */
 static void run_idle_init(int control, int counter, int program) {
     char request[16];
     ssize_t got;
