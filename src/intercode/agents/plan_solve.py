@@ -1,4 +1,7 @@
-"""Plan & Solve: a numbered plan, one action per step, then a few more turns (paper, section 4)."""
+"""The Plan & Solve strategy of the paper (section 4).
+
+The model writes a numbered plan and then one action for each step. A few more turns may follow.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,10 @@ def _marker_kind(mark: re.Match[str]) -> str:
 
 
 def _ends_step(step: list[str], line: str, inside: bool) -> bool:
-    """Return whether a line after an empty one begins a paragraph of its own."""
+    """Return whether ``line`` ends the step, because it begins an unindented paragraph.
+
+    ``step`` holds the lines of the step so far. ``inside`` says whether the line is in a fence.
+    """
     unindented = bool(line.strip()) and not line[0].isspace() and not _FENCE.match(line)
     return unindented and not inside and not step[-1].strip() and len(step) > 1
 
@@ -86,7 +92,7 @@ def _strip_bold(step: str) -> str:
 
 
 def _inline_steps(text: str) -> list[str]:
-    """Return steps that follow each other in one line, numbered from 1 without a gap."""
+    """Return the steps of a plan written as running text, numbered from 1 without a gap."""
     marks: list[re.Match[str]] = []
     for mark in _INLINE_NUMBER.finditer(text):
         if int(mark[1]) == len(marks) + 1:
@@ -112,11 +118,11 @@ def parse_plan_original(text: str) -> list[str]:
 
 
 class PlanSolveAgent(ModelAgent):
-    """Requests a plan, then code for each of its steps. The plan is always carried out to its end.
+    """Requests a plan, then code for each of its steps. All steps are carried out.
 
-    Every turn is scored, but the model is not sent the score. ``refine`` is the number of further
-    turns if the reward after the last step is below 1 (the paper: 3, reported separately); they end
-    at reward 1. A step is recorded as the thought of its turn.
+    Every turn is scored, but the model is not sent the score. If the reward after the last
+    step is below 1, up to ``refine`` further turns follow, until the reward is 1 (the paper uses 3
+    and reports them separately). The text of a step is recorded as the thought of its turn.
     """
 
     name = "plan-solve"
@@ -136,13 +142,16 @@ class PlanSolveAgent(ModelAgent):
 
     @property
     def ends_when_solved(self) -> bool:  # type: ignore[override]
-        """False until the plan is carried out."""
+        """Whether a reward of 1 ends the episode: only after the last step of the plan."""
         return not self._steps
 
     @property
     def original_limits(self) -> ObservationLimits:  # type: ignore[override]
-        """How much of an observation the authors' runner sends: less once the plan is carried
-        out."""
+        """How much of an observation the authors' runner sends to the model.
+
+        While steps of the plan remain, it sends 1000 characters or 25 rows. Afterwards it sends 250
+        characters or 25 rows.
+        """
         return ObservationLimits(1000, 25) if self._steps else ObservationLimits(250, 25)
 
     def start(self, brief: Brief) -> None:
@@ -158,7 +167,10 @@ class PlanSolveAgent(ModelAgent):
         super().add_feedback(feedback)
 
     def request_move(self) -> AgentOutput | None:
-        """Return the code of the next step; None after the last."""
+        """Return the code of the next step or further turn.
+
+        Returns None if no turn is left, or if the reward was 1 when the plan was carried out.
+        """
         if not self._planned:
             self._request_plan()
         if self._steps:
@@ -174,7 +186,7 @@ class PlanSolveAgent(ModelAgent):
         return replace(move, thought=move.thought or step) if move is not None else None
 
     def _request_plan(self) -> None:
-        """Request the plan and pin it in the conversation."""
+        """Request the plan, and pin it so that it is never dropped from the conversation."""
         completion = self.conversation.request_answer()
         text, _ = split_thought(completion.text)
         self.add_answer(completion, text)

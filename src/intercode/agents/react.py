@@ -1,4 +1,7 @@
-"""ReAct: alternating thoughts and actions until the model submits (paper, section 4)."""
+"""The ReAct strategy of the paper (section 4).
+
+The model alternates between thoughts and actions until it submits.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,11 @@ _QUOTES = {"'": "'", '"': '"', "`": "`"}
 
 @dataclass(frozen=True, slots=True)
 class ReactAnswer:
-    """A ReAct answer: the thought, the action (None if there is none), and the number of characters
-    that count; the rest was imagined."""
+    """The parts of a ReAct answer.
+
+    ``action`` is None if there is none. Only the first ``length`` characters of the answer count:
+    the model invented the rest, such as an observation.
+    """
 
     thought: str
     action: str | None
@@ -47,7 +53,7 @@ class ReactAnswer:
 
 
 def split_answer(text: str) -> ReactAnswer:
-    """Return the first thought and the first action.
+    """Split an answer into its first thought and its first action.
 
     What follows the action does not count: an observation that the model invented, or further
     thoughts and actions.
@@ -74,12 +80,12 @@ def _is_input(section: Section | None) -> bool:
 
 
 def parse_react(text: str, language: Language, answers: bool) -> ParsedAnswer:
-    """Parse an answer.
+    """Return the thought and the action of an answer.
 
-    An action is ``execute[CODE]``, ``submit``, ``submit[ANSWER]`` (the answer is kept only if
-    ``answers`` says that answers count), or code as ``parse_answer`` recognises it. If no action is
-    labelled, a complete ``execute[...]`` anywhere in the text counts. ``reason`` is
-    NO_ACTION_REASON if there is nothing of that kind.
+    An action is ``execute[CODE]``, ``submit``, ``submit[ANSWER]`` (the answer is dropped unless
+    ``answers`` is true), or code as ``parse_answer`` recognises it. If no action is labelled, a
+    complete ``execute[...]`` anywhere in the text counts. If there is no action, the result's
+    ``reason`` is NO_ACTION_REASON.
     """
     rest, tagged_thought = split_thought(text)
     if not rest:
@@ -95,14 +101,17 @@ def parse_react(text: str, language: Language, answers: bool) -> ParsedAnswer:
     code, reason = None, NO_ACTION_REASON
     if answer.action is not None and not answer.action.lower().startswith("observation"):
         code, reason = parse_action(answer.action, language, answers)
-    if code is None and reason != UNCLOSED_REASON:  # the action may be in place of the thought
+    if code is None and reason != UNCLOSED_REASON:  # the model may have left out the label "Action"
         thought_code = _unlabelled_action(answer.thought or text, language, answers)
         code, reason = (thought_code, "") if thought_code else (None, reason)
     return ParsedAnswer(code, thought, text, reason)
 
 
 def parse_action(action: str, language: Language, answers: bool) -> tuple[str | None, str]:
-    """Return (the code, why there is none) of the text after ``Action:``."""
+    """Return the code in the text after ``Action:``, and the reason if there is none.
+
+    The code is None if there is none; otherwise the reason is empty.
+    """
     if submitted := _SUBMIT.fullmatch(action):
         return _submission(submitted["inside"] or submitted["word"], answers), ""
     if opening := _EXECUTE.search(action):
@@ -118,7 +127,10 @@ def parse_action(action: str, language: Language, answers: bool) -> tuple[str | 
 
 
 def _unlabelled_action(text: str, language: Language, answers: bool) -> str | None:
-    """Return the action in a text that is not labelled as one; only an unmistakable form counts."""
+    """Return the action in a text without an ``Action:`` label, or None.
+
+    Only unmistakable forms count: ``execute[...]``, ``submit``, and a fenced block in the language.
+    """
     if opening := _EXECUTE.search(text):
         inside = bracket_contents(text, opening.end())
         return _strip_fence(inside, language) if inside and inside.strip() else None
@@ -130,11 +142,11 @@ def _unlabelled_action(text: str, language: Language, answers: bool) -> str | No
 
 
 def bracket_contents(text: str, begin: int) -> str | None:
-    """Return the text between a bracket that opens before ``begin`` and the one that closes it.
+    """Return the text in the bracket that opens just before ``begin``.
 
-    The closing bracket is the last one of the text if the text ends with it and no other action
-    stands between; else the one that balances it outside quotes; else the last one. Returns None if
-    it is never closed.
+    If the text ends with a bracket, and no other action comes before it, that bracket is the
+    closing one. Otherwise it is the balancing bracket outside quotes, or the last bracket of the
+    text if none balances. Returns None if there is no closing bracket.
     """
     balanced = _matching_bracket(text, begin)
     last = text.rstrip().rfind("]")
@@ -148,8 +160,10 @@ def bracket_contents(text: str, begin: int) -> str | None:
 
 
 def _matching_bracket(text: str, at: int) -> int | None:
-    """Return the offset of the bracket that closes the one open at ``at``, ignoring quoted
-    brackets."""
+    """Return the offset of the bracket that closes the one opened before ``at``, or None.
+
+    Brackets in quotes and after a backslash are ignored.
+    """
     depth, quote = 1, ""
     while at < len(text):
         sign = text[at]
@@ -168,7 +182,7 @@ def _matching_bracket(text: str, at: int) -> int | None:
 
 
 def _strip_fence(inside: str, language: Language) -> str:
-    """Return the code in the brackets without a fence or backticks around it."""
+    """Return the text of a bracket without a fence or backticks around it."""
     if "```" in inside and (code := parse_answer(inside, language).code):
         return code
     stripped = inside.strip()
@@ -183,10 +197,11 @@ def _submission(answer: str | None, answers: bool) -> str:
 
 
 def parse_action_original(action: str, environment: str) -> tuple[str | None, int]:
-    """Return what the authors' runner executes of an action, and how many characters it leaves out.
+    """Return the code that the authors' runner executes, and how many characters it omits.
 
-    It accepts ``submit`` alone, or the text from ``execute[`` to the last bracket; of SQL only the
-    text before the first semicolon. None if it does not recognise the action.
+    The runner accepts ``submit`` without an answer, and ``execute[...]`` up to the last bracket. It
+    executes SQL only up to the first semicolon. The code is None if the runner does not recognise
+    the action.
     """
     if action == "submit":
         return action, 0
@@ -199,18 +214,18 @@ def parse_action_original(action: str, environment: str) -> tuple[str | None, in
 
 
 class ReactAgent(ModelAgent):
-    """``Thought``, then ``Action``: ``execute[...]`` runs code, ``submit`` ends the episode and is
-    scored.
+    """Requests a thought and an action in every turn, until the model submits.
 
-    If an answer holds a thought and no action, the action is requested in the same turn, as in the
-    authors' runner.
+    The action ``execute[...]`` runs code; ``submit`` ends the episode, which is then scored. If an
+    answer has a thought and no action, the action is requested in the same turn, as in the authors'
+    runner.
     """
 
     name = "react"
     prompt_file = "react.txt"
     required_sections = (*ModelAgent.required_sections, "action")
     original_limits = ObservationLimits(350, 25)
-    requests_per_turn = 2  # at most: for the thought, and for a missing action
+    requests_per_turn = 2  # maximum: one, and another if its answer has no action
 
     def start(self, brief: Brief) -> None:
         """Begin an episode."""
@@ -244,7 +259,7 @@ class ReactAgent(ModelAgent):
         return parse_react(completion.text, self.language, self._expects_answer)
 
     def parse_action(self, completion: Completion) -> ParsedAnswer:
-        """Return the action in the answer to a request for it alone."""
+        """Return the action in an answer to the second request, which asks for the action only."""
         text = completion.text.strip()
         label = f"Action {self._turns}:"
         if not text.lower().startswith("action"):
@@ -256,8 +271,11 @@ class ReactAgent(ModelAgent):
         return parse_react(text, self.language, self._expects_answer)
 
     def _parse_original(self, text: str) -> ParsedAnswer:
-        """Split an answer as the authors' runner does, which requested one that begins after
-        ``Thought N:`` and ends before ``Observation N:``."""
+        """Split an answer as the authors' runner does.
+
+        Its prompt ends with ``Thought N:`` and its stop sequence is ``Observation N:``. Either may
+        be in the answer of a chat model, and is removed first.
+        """
         answer = text.partition(f"\nObservation {self._turns}:")[0].strip()
         body = re.sub(rf"\AThought {self._turns}:[ ]?", "", answer)
         parts = body.split(f"\nAction {self._turns}: ")

@@ -1,4 +1,7 @@
-"""Try Again: the model is sent the output and the reward of every turn (paper, section 4)."""
+"""The Try Again strategy of the paper (section 4).
+
+The model is sent the output and the reward of every turn.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from intercode.core.types import AgentOutput
 
 
 class TryAgainAgent(ModelAgent):
-    """Tries until the reward is 1 or the turns are used up.
+    """Requests code in every turn, until the reward is 1 or the turn limit is reached.
 
-    With ``reward_in_feedback`` False the model is not sent the reward; the episode still ends at 1.
+    If ``reward_in_feedback`` is False, the model is not sent the reward. The episode still ends at
+    reward 1.
     """
 
     name = "try-again"
@@ -30,7 +34,7 @@ class TryAgainAgent(ModelAgent):
         return {**super().metadata(), "reward_in_feedback": self.reward_in_feedback}
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
-        """Return the next attempt; None after a reward of 1 and at the turn limit."""
+        """Return the next action. Returns None after a reward of 1 and at the turn limit."""
         if feedback is not None and feedback.score is not None and feedback.score.success:
             return None
         return super().act(feedback)

@@ -37,7 +37,7 @@ FAULT_KINDS = {
     "no-files": "the task's files are not on this machine: the task could not be checked",
     "sandbox-failed": "the sandbox failed twice: the task could not be checked",
 }
-"""Faults and their meaning. A task with a fault is not sound."""
+"""Kinds of faults and their meaning. A task with a fault is not sound."""
 
 NOTE_KINDS = {
     "status-1": "the gold ends with exit status 1, which diff and grep return for `no` as well",
@@ -46,7 +46,7 @@ NOTE_KINDS = {
     "same-gold": "an earlier task on the same database has the same gold",
     "open-order": "the gold returns several rows without ORDER BY: their order does not count",
 }
-"""Kinds of findings that are worth knowing and are not faults, and their meaning."""
+"""Kinds of notes, which are findings that are not faults, and their meaning."""
 
 _OUTPUT_PATTERNS = tuple(
     (kind, re.compile(pattern, re.MULTILINE))
@@ -63,7 +63,11 @@ _OUTPUT_PATTERNS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class SearchCounts:
-    """Counts of the fresh sandboxes searched, of the texts searched for, and of those too short."""
+    """Counts of a search for golds in fresh sandboxes.
+
+    ``sandboxes`` were searched for ``texts``. ``too_short`` texts were not searched for, because
+    they could be found by chance.
+    """
 
     sandboxes: int = 0
     texts: int = 0
@@ -82,9 +86,9 @@ class CheckReport:
     """The result of checking a dataset.
 
     ``metadata`` is that of the environment (see ``InterCodeEnv.result_metadata``).
-    ``fingerprints`` has a digest of the run of each gold that ended, to compare two checks.
-    ``cached_tasks`` counts the tasks whose golds were stored in the gold cache. ``search`` counts
-    what was searched for in fresh sandboxes.
+    ``fingerprints`` has a digest of the result of each gold that ended, to compare two checks.
+    ``cached_tasks`` counts the tasks whose golds were stored in the gold cache. ``search`` has the
+    counts of the search for golds in fresh sandboxes.
     """
 
     dataset: str
@@ -129,7 +133,7 @@ def _shorten(text: str, length: int = 160) -> str:
 
 
 def report_tables(report: CheckReport) -> list[Table]:
-    """Return a table of the kinds of faults, and tables of all faults and notes."""
+    """Return the summary table by kind of fault, and tables of all faults and of all notes."""
     sound = report.tasks - len(report.unsound)
     conditions = ", ".join(
         f"{name} {report.metadata[name]}"
@@ -180,7 +184,7 @@ def _cache_note(report: CheckReport) -> str:
 
 
 def report_as_json(report: CheckReport) -> dict[str, Any]:
-    """Return the whole report as JSON types, with its counts and whether it is sound."""
+    """Return the report as JSON types, including its counts and whether the dataset is sound."""
     return {
         "dataset": report.dataset, "sound": report.sound, "counts": report.counts(),
         "unsound": list(report.unsound), **to_jsonable(report),

@@ -22,7 +22,10 @@ from intercode.evaluation.check.task_runs import TaskRunner
 from intercode.sandbox.contract import Sandbox
 
 MIN_LINE_LENGTH, MIN_LENGTH = 12, 20
-"""Shorter texts, by characters of the longest line and of all, may be anywhere by chance."""
+"""The fewest characters of a text's longest line, and of all its lines, to search for it.
+
+A shorter text may be found by chance.
+"""
 _SEARCH_TIMEOUT = 300.0
 _MAX_LOCATIONS = 3  # places reported for one text
 _FILES_PER_SEARCH = 500  # files of one call of grep
@@ -46,7 +49,10 @@ _STATE_CODE = {
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A text that must not be in a sandbox. It is found where all of ``lines`` are."""
+    """A text that must not be in a sandbox.
+
+    A file contains it if all ``lines`` occur in the file. Without lines it is not searched for.
+    """
 
     task: str
     kind: str
@@ -58,7 +64,7 @@ class Secret:
 
 
 def task_secrets(task: Task) -> Iterator[Secret]:
-    """Yield the secrets of a task. Those that are too short to search for have no lines."""
+    """Yield the secrets of a task. A secret that is too short to search for has no lines."""
     named = [("a gold", gold) for gold in task.golds]
     named += [("its solution", task.data["solution"])] if "solution" in task.data else []
     named += [("its flag", task.flag)] if task.flag else []
@@ -85,8 +91,9 @@ def search_sandboxes(
 ) -> tuple[list[TaskFinding], SearchCounts]:
     """Search the sandboxes of a dataset. Returns the findings and the counts of the search.
 
-    Tasks with the same files and set-up share a sandbox. The image is searched in the first one, or
-    in each if tasks have images of their own. ``run_all`` is that of ``task_runners``.
+    Tasks with the same files and set-up share a sandbox. The whole image is searched in the first
+    sandbox, or in every sandbox if each task has its own image. In the others, only the files of
+    the tasks are searched. ``run_all`` is the function that ``task_runners`` yields.
     """
     groups: dict[object, list[int]] = {}
     for i, task in enumerate(dataset.tasks):
@@ -112,9 +119,9 @@ def search_sandboxes(
 def _search_group(
     runner: TaskRunner, which: Sequence[int], programs: Sequence[str], *, whole: bool
 ) -> tuple[list[TaskFinding], SearchCounts]:
-    """Search the sandbox that some tasks share, a second time if it fails.
+    """Search the sandbox that a group of tasks shares, and try again if the sandbox fails.
 
-    A reset that fails was reported when the golds ran.
+    A reset that fails gives no finding, because it was reported when the golds ran.
     """
     for attempt in (1, 2):
         try:
@@ -136,7 +143,7 @@ def _search_sandbox(
     if not isinstance(env, SandboxedEnv):
         return [], SearchCounts()
     sandbox, tasks = env.sandbox, [env.dataset.tasks[i] for i in which]
-    tasks[0] = env.task  # as its seed made it
+    tasks[0] = env.task  # with the data generated from the seed
     secrets = [secret for task in tasks for secret in task_secrets(task)]
     long_enough = [secret for secret in secrets if secret.lines]
     counts = SearchCounts(1, len(long_enough), len(secrets) - len(long_enough))
@@ -172,7 +179,7 @@ def _missing_programs(
 
 
 def _task_files(sandbox: Sandbox) -> Iterator[str]:
-    """Yield the files of a task: those in its layers, and those that its set-up changed."""
+    """Yield the paths of a task's files: those in its layers and those that its set-up changed."""
     for layer in sandbox.spec.all_layers:
         for top, _, names in os.walk(layer.root):
             inside = os.path.relpath(top, layer.root)
@@ -183,7 +190,7 @@ def _task_files(sandbox: Sandbox) -> Iterator[str]:
 def _matching_files(
     sandbox: Sandbox, secrets: Sequence[Secret], files: list[str], whole: bool
 ) -> list[tuple[str, bytes]]:
-    """Return the files and processes that may hold a secret, with their content.
+    """Return the paths of files and processes that may contain a secret, with their content.
 
     Raises LookupError if the image has no grep that can search.
     """
@@ -217,7 +224,7 @@ def _read_content(sandbox: Sandbox, path: str) -> bytes:
 
 
 def _interpreter_state(env: SandboxedEnv) -> bytes:
-    """Return the printed state of the session's interpreter."""
+    """Return the state of the session's interpreter as it prints it, or an empty string."""
     if env.name not in _STATE_CODE:
         return b""
     return env.step(_STATE_CODE[env.name])[0].encode(errors="replace")

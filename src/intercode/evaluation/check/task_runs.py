@@ -1,4 +1,4 @@
-"""Runs code on tasks and returns its output, the state it leaves and its score, for ``check``."""
+"""Runs code on tasks for ``check``, and returns the output, the final state and the score."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.gold_cache import CachesGolds
 from intercode.environments.base.rewards import RewardFunction
 
-_MAX_LINE = 40  # characters shown of a line that differs
+_MAX_LINE = 40  # maximum characters of a differing line in a message
 _SEED = 0
-"""The seed of every episode, so that a task that depends on the seed is the same in all."""
+"""The seed of every episode, so that a generated task is the same in all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
-    """The result of one run.
+    """The result of running code on a task.
+
 
     ``started`` is in seconds since the epoch. A run that timed out has no state and no score.
     """
@@ -47,7 +48,10 @@ class TaskRun:
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def difference(self, other: TaskRun) -> str:
-        """Describe what differs from another run, with the first place. Empty if nothing does."""
+        """Describe the differences from another run, each with the first line or path that differs.
+
+        Returns an empty string if there are none.
+        """
         parts = []
         if self.output != other.output:
             parts.append(f"output{_first_differing_line(self.output, other.output)}")
@@ -81,7 +85,7 @@ def _first_differing_path(one: State | None, other: State | None) -> str:
 def _checked_score(
     reward: RewardFunction, name: str, task: Task, agent: State, gold: State
 ) -> Score:
-    """Return the score of a reward function. Raises GoldError if it fails or returns no Score."""
+    """Call a reward function. Raises GoldError if it fails or does not return a Score."""
     try:
         score = reward(task, agent, gold)
     except Exception as e:
@@ -94,7 +98,10 @@ def _checked_score(
 
 
 def _compared_state(state: State | None) -> tuple[object, ...]:
-    """Return what counts of a final state: the output of the task's probe, if it has one."""
+    """Return the parts of a final state that must be the same in every run.
+
+    If the task has a probe, these are the output of the probe and the working directory.
+    """
     if state is None:
         return ()
     if state.probe_output:
@@ -104,7 +111,7 @@ def _compared_state(state: State | None) -> tuple[object, ...]:
 
 
 class TaskRunner:
-    """Runs code in fresh episodes of one environment, and records the states that are scored."""
+    """Runs code in new episodes of one environment, and records the states that are scored."""
 
     def __init__(self, dataset: Dataset, settings: Mapping[str, Any]) -> None:
         self._agent_state: State | None = None
@@ -122,7 +129,7 @@ class TaskRunner:
             dataset.environment, dataset, **{**settings, "reward": recording_reward}
         )
         if isinstance(self.env, CachesGolds):
-            self.env.use_gold_cache = False  # the cache must not answer for what is tested here
+            self.env.use_gold_cache = False  # golds must run here: this result fills the cache
 
     def reset(self, index: int) -> None:
         """Begin an episode of the task at a position."""
@@ -136,7 +143,8 @@ class TaskRunner:
     def run(self, index: int, code: str) -> TaskRun:
         """Run code as the first action of a task and score it.
 
-        Where answers are scored, its output is submitted, unless the code itself submitted one.
+        In an environment that scores an answer, the output of the code is submitted as the answer,
+        unless the code has submitted one.
         """
         self.reset(index)
         started = time.time()
@@ -153,8 +161,9 @@ class TaskRunner:
     def cache_golds(self, index: int, golds: Sequence[State], dated: bool, hour: int) -> bool:
         """Store the results of a task's golds in the gold cache; see ``CachesGolds``.
 
-        Returns whether they were stored. With ``dated`` they hold for the file dates of one hour
-        only, and are not stored after ``hour``, counted since the epoch.
+        Returns whether they were stored. If ``dated``, the results depend on file dates and are
+        valid for one hour only. They are then stored only if the current hour is still ``hour``,
+        which is counted in hours since the epoch.
         """
         if not isinstance(self.env, CachesGolds):
             return False
@@ -168,7 +177,11 @@ class TaskRunner:
 def task_runners(
     dataset: Dataset, settings: Mapping[str, Any], parallel: int
 ) -> Iterator[Callable[..., list[Any]]]:
-    """Yield a function that calls ``work(runner, i)`` for many i, on threads with a runner each."""
+    """Yield a function that runs work for many tasks in parallel threads.
+
+    It is called with ``work`` and a sequence of numbers, and returns the list of the results of
+    ``work(runner, i)``. Each of the ``parallel`` runners works on one number at a time.
+    """
     runners = [TaskRunner(dataset, settings) for _ in range(parallel)]
     free: queue.SimpleQueue[TaskRunner] = queue.SimpleQueue()
     for runner in runners:

@@ -1,4 +1,4 @@
-"""The limits on tokens, cost and time of a run and of its episodes, and what they have used."""
+"""Enforces limits on tokens, cost and time of a run and of its episodes, and counts their usage."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from intercode.models.budget import Budget, SpendingLimits
 from intercode.models.limited_model import limit_model
 
 MAX_REFUSALS = 3
-"""So many refused episodes, before the first answer, count as a failure of the whole run."""
+"""If the endpoint refuses this many episodes before its first answer, the run fails."""
 
 
 class RunBudget:
-    """The budget of a run. May be used by many threads.
+    """The budget of a run. It can be shared by several threads.
 
-    ``before`` is what earlier processes used for the same run; it counts against the limits.
+    ``before`` is what earlier processes used for the same run; it counts towards the limits.
     ``usage`` is what this process has used so far, as the endpoints report it. Raises BudgetError
-    if a limit is already met, UsageError if the earlier usage is not known.
+    if a limit is already reached, and UsageError if a limit is set on usage that is not known.
     """
 
     def __init__(self, config: EvalConfig, before: Usage) -> None:
@@ -38,7 +38,7 @@ class RunBudget:
         self.budget = Budget(limits, whole_run=True, spent=before)
 
     def start_episode(self, model: Model | None, epoch: int = 0) -> EpisodeBudget:
-        """Return the budget of one attempt at an episode. Its time starts now."""
+        """Return the budget of one attempt at an episode. The attempt's time limit starts now."""
         return EpisodeBudget(self, model, epoch)
 
     def add(self, usage: Usage) -> None:
@@ -50,8 +50,8 @@ class RunBudget:
     def count_refusal(self) -> bool:
         """Count an episode that the endpoint refused.
 
-        Returns whether MAX_REFUSALS episodes were refused before the first answer. The reason is
-        then not the content of an episode.
+        Returns whether MAX_REFUSALS episodes were refused before the first answer. If so, the run
+        has to stop, because the content of a single episode is not the cause.
         """
         with self._lock:
             self._refused += 1
@@ -62,7 +62,7 @@ class RunBudget:
         self._stopped.set()
 
     def check(self) -> None:
-        """Raise BudgetError if the run is over or its time is up."""
+        """Raise BudgetError if the run was stopped or has reached a limit."""
         if self._stopped.is_set():
             raise BudgetError("the run has been stopped", run_limit=True)
         self.budget.check()
@@ -76,7 +76,8 @@ def check_limits(config: EvalConfig, model: Model) -> None:
 class EpisodeBudget:
     """The budget of one attempt at an episode.
 
-    ``model`` is that of the run. It enforces the limits and gives the answers of this sample.
+    ``model`` wraps the model of the run: it enforces the limits, and returns the answers of the
+    sample that belongs to ``epoch``. It is None if the agent uses no model.
     """
 
     def __init__(self, run: RunBudget, model: Model | None, epoch: int) -> None:
@@ -96,7 +97,7 @@ class EpisodeBudget:
             self.model = MeteredModel(sampled, run.check, self._add)
 
     def limit_agent(self, agent: Agent) -> Agent:
-        """Return an agent without a model that respects the limits on time."""
+        """Wrap an agent without a model, so that the time limits are checked before each action."""
         limited: Any = TimeLimitedAgent(agent, self._check)
         return limited  # type: ignore[no-any-return]
 
@@ -148,7 +149,10 @@ class TimeLimitedAgent:
 
 
 def _check_remaining(config: EvalConfig, before: Usage) -> None:
-    """Raise if a limit of the run is met already or cannot be enforced."""
+    """Raise BudgetError if ``before`` reaches a limit of the run.
+
+    Raises UsageError if a limit cannot be enforced because ``before`` does not include its value.
+    """
     some = before.requests > 0
     used: dict[str, float | None] = {
         "max_tokens": total_tokens(before) if some else 0,
@@ -167,7 +171,7 @@ def _check_remaining(config: EvalConfig, before: Usage) -> None:
 
 
 def total_tokens(usage: Usage) -> int | None:
-    """Return the number of tokens, or None if it is not known."""
+    """Return the tokens of prompts and answers together, or None if the number is not known."""
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None
     return usage.prompt_tokens + usage.completion_tokens

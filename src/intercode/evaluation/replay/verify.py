@@ -24,11 +24,11 @@ from intercode.results.export.bundle.bundle import Bundle, read_bundle
 from intercode.results.export.bundle.receipt import Receipt, receipt_path
 
 DEFAULT_SAMPLE = 20
-"""How many episodes are executed again by default."""
+"""The default number of episodes to execute again."""
 _REQUIRED_CONDITIONS = ("dataset_hash", "scoring")
-"""Conditions that have to be equal. Otherwise the execution shows nothing."""
+"""Conditions that must equal the recorded ones; otherwise replaying proves nothing."""
 _NOTED_CONDITIONS = ("image_digest", "arch", "tier")
-"""Conditions that may explain other differences."""
+"""Conditions that may differ. A difference is noted, as it may explain differing results."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,13 @@ def verify(
     seed: int | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Verdict:
-    """Check a bundle and execute ``sample`` of its episodes again (None: all).
+    """Check a bundle, and execute a random sample of its episodes again.
 
-    The sample is random, so that the creator of the bundle cannot know it; ``seed`` repeats it.
-    Raises DataError for a bundle that was changed or has another version of the dataset or of the
-    scoring. Raises UsageError for a bundle with settings that a record may not choose (see
+    ``sample`` is the number of episodes (None: all). The default ``seed`` is random, so that the
+    creator of the bundle cannot predict the sample; the ``seed`` of an earlier verification selects
+    the same episodes. ``progress`` is called with the numbers of finished and of all episodes.
+    Raises DataError if the bundle was changed, or was recorded with another version of the dataset
+    or of the scoring. Raises UsageError for settings that a record may not choose (see
     record_safety.py).
     """
     bundle = read_bundle(path)
@@ -85,7 +87,7 @@ def verify(
 
 
 def write_receipt(verdict: Verdict) -> Path:
-    """Write the result beside the bundle, for the leaderboard. Returns the file."""
+    """Write the result next to the bundle, for the leaderboard. Returns the path of the file."""
     report, bundle = verdict.report, verdict.bundle
     first = verdict.first_mismatch
     receipt = Receipt(
@@ -109,7 +111,7 @@ def write_receipt(verdict: Verdict) -> Path:
 def _choose_sample(
     episodes: Sequence[Trajectory], sample: int | None, seed: int
 ) -> list[Trajectory]:
-    """Return a sample in the order of the record."""
+    """Return ``sample`` random episodes, in their recorded order (None: all episodes)."""
     if sample is None or sample >= len(episodes):
         return list(episodes)
     positions = random.Random(seed).sample(range(len(episodes)), sample)
@@ -117,7 +119,10 @@ def _choose_sample(
 
 
 def _differing_conditions(episode: Trajectory, options: ReplayOptions) -> tuple[str, ...]:
-    """Describe the conditions that differ from the record. Raises DataError for required ones."""
+    """Describe the conditions of this machine that differ from those recorded with an episode.
+
+    Raises DataError if a required condition differs.
+    """
     recorded: Mapping[str, Any] = episode.run
     with open_recorded_env(episode, options) as env:
         env.reset(

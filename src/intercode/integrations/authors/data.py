@@ -1,4 +1,4 @@
-"""The rows of a data file, as the authors' loader returns them and as our tasks."""
+"""Reads a data file in the authors' format, as plain rows and as tasks of this package."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ _PUBLISHED_FILES = (
     (re.compile(r"python/apps/ic_apps\.json"), "apps"),
     (re.compile(r"ctf/ic_ctf\.json"), "ic-ctf"),
 )
-"""Paths of the authors' data files below their ``data`` directory, and their dataset names here."""
+"""The authors' data files, by path in their ``data`` directory, and the datasets they are here."""
 
 
 class IntercodeDataLoader:
-    """The rows of a .json, .csv or .tsv file, each with ``query`` and optionally ``gold``.
+    """Reads a .json, .csv or .tsv file. Replaces the authors' class of the same name.
+
+    ``data`` holds the rows, each with a ``query`` and optionally a ``gold``.
 
     Raises DataError for a missing or invalid file, UsageError for a pickle.
     """
@@ -51,7 +53,7 @@ class IntercodeDataLoader:
         ]
 
     def get(self, index: int | None = None) -> Record:
-        """Return the row at a position, or a random row; without its empty cells."""
+        """Return the row at position ``index`` without its empty cells (None: a random row)."""
         if index is None:
             index = int(np.random.randint(0, len(self.data)))
         if not 0 <= index < len(self.data):
@@ -63,10 +65,11 @@ class IntercodeDataLoader:
 
 
 def load_data_file(data_path: str, environment: str, loader: IntercodeDataLoader) -> Dataset:
-    """Return the tasks of a data file. A published file is loaded with its databases, images and
-    other files, from the same directory tree; any other file as its rows.
+    """Return the tasks of a data file.
 
-    Raises UsageError if the tree lacks a file, or if the file belongs to another environment.
+    A file that the authors published is loaded with the databases, images and other files in the
+    same directory tree. Of any other file, each row is a task. Raises UsageError if the tree lacks
+    a file, or if the file belongs to another environment.
     """
     path = Path(data_path).absolute()
     for pattern, name in _PUBLISHED_FILES:
@@ -86,18 +89,23 @@ def load_data_file(data_path: str, environment: str, loader: IntercodeDataLoader
 
 
 def interactive_dataset(environment: str) -> Dataset:
-    """Return the dataset for playing without data: one task without a query and gold."""
+    """Return a dataset for use without a data file: one task without a query and a gold."""
     return Dataset("interactive", environment, (Task("interactive/0", ""),), comparable=False)
 
 
 def without_setup(dataset: Dataset) -> Dataset:
-    """Return a dataset whose episodes begin as the authors' do: in ``/``, with nothing set up.
-    Further preparation is the task of their ``preprocess``."""
+    """Return the dataset with tasks that start in ``/`` and have no set-up, as the authors' do.
+
+    Their package leaves any further preparation to ``preprocess``.
+    """
     return replace(dataset, tasks=tuple(replace(t, cwd="/", setup=None) for t in dataset.tasks))
 
 
 def check_preprocess(preprocess: Any) -> Preprocess | None:
-    """Return a function from a row to a list of commands. Raises UsageError for anything else."""
+    """Return ``preprocess``: None, or a function that returns a row's list of commands.
+
+    Raises UsageError for anything that cannot be called.
+    """
     if preprocess is not None and not callable(preprocess):
         raise UsageError(f"preprocess must be a function record -> list of str, not {preprocess!r}")
     function: Preprocess | None = preprocess
@@ -107,7 +115,7 @@ def check_preprocess(preprocess: Any) -> Preprocess | None:
 def _parse_row(row: Any, path: Path, where: str) -> Record:
     if not isinstance(row, Mapping) or "query" not in row:
         raise DataError(f"{path}, {where}: every row needs 'query'")
-    return {str(k): v for k, v in row.items() if v is not None and v == v}  # NaN is not itself
+    return {str(k): v for k, v in row.items() if v is not None and v == v}  # NaN != NaN
 
 
 def _to_task(row: Record, name: str, path: Path, number: int) -> Task:

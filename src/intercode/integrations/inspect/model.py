@@ -1,5 +1,7 @@
-"""Gives our agents the model of an Inspect task. The agents run in a thread beside Inspect's event
-loop."""
+"""Lets InterCode's agents use the model of an Inspect task.
+
+The agents run in a thread, and send their requests through Inspect's event loop.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,11 @@ from intercode.models.base import Completion, Message, Tool, ToolCall
 
 
 class InspectModel:
-    """See ``Model``. Inspect counts, caches, retries and limits. ``limit`` is the limit of Inspect
-    that ended the episode, if one did."""
+    """Implements ``Model`` with the model of the running Inspect task.
+
+    Inspect counts tokens, caches answers, retries requests and enforces its limits. ``limit`` is
+    the error of the Inspect limit that ended the episode, or None.
+    """
 
     def __init__(self) -> None:
         self._model = get_model()
@@ -35,7 +40,7 @@ class InspectModel:
         self.limit: LimitExceededError | None = None
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
-        """See ``Model``. Raises BudgetError at a limit of Inspect."""
+        """Request an answer; see ``Model``. Raises BudgetError if a limit of Inspect is reached."""
         try:
             output = from_thread.run(
                 self._generate,
@@ -52,7 +57,7 @@ class InspectModel:
 
 
 def to_inspect_message(message: Message) -> ChatMessage:
-    """Convert a message to Inspect's form."""
+    """Convert a message to Inspect's message type."""
     text = message["content"]
     if message["role"] == "system":
         return ChatMessageSystem(content=text)
@@ -84,7 +89,7 @@ def _to_tool_info(tool: Tool) -> ToolInfo:
 
 
 def from_inspect_output(output: ModelOutput) -> Completion:
-    """Convert an answer from Inspect's form."""
+    """Convert the output of an Inspect model to a ``Completion``."""
     usage = output.usage
     calls = [
         ToolCall(

@@ -1,4 +1,4 @@
-"""Our environments as tasks of Inspect: ``inspect eval intercode/bash --model …``."""
+"""Defines InterCode's environments as Inspect tasks: ``inspect eval intercode/bash --model …``."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ from intercode.integrations.inspect.sandbox import InterCodeSandbox, SandboxConf
 from intercode.models.base import Message
 
 _STORE_KEY = "intercode"
-"""The key of a sample's store that holds the episode's record."""
+"""The key in a sample's store under which the trajectory of the episode is saved."""
 _MAX_ERROR_SHARE = 0.1
-"""The share of samples that may end in an error, and have no score, before the run fails: a gold
-that does not end, or missing files, must not cost the other samples. ``--fail-on-error`` overrides
-it."""
+"""The share of samples that may end in an error before Inspect fails the whole run.
+
+A few datasets have tasks whose gold never ends or whose files are missing. Their errors must not
+discard the other samples. Inspect's ``--fail-on-error`` overrides this value.
+"""
 _NAME_PREFIX = "" if "site-packages" in __file__ else "intercode/"
-"""Inspect puts the package before a name, except for packages that are installed in place."""
+"""The prefix of task names. Inspect adds it, except to packages installed in editable mode."""
 
 
 @task(name=f"{_NAME_PREFIX}bash")
@@ -67,8 +69,11 @@ def ctf(
 def _task(
     environment: str, dataset: str, agent: str, max_turns: int | None, options: dict[str, Any]
 ) -> Task:
-    """Return the task. ``options`` are the image, ``back_end`` and network of the sandboxes, and
-    settings of the environment, such as ``profile``."""
+    """Return the Inspect task for a dataset.
+
+    ``options`` may have ``image``, ``back_end`` and ``network``, which configure the sandboxes. All
+    other options are settings of the environment, such as ``profile``.
+    """
     chosen = datasets.load(dataset, environment)
     if chosen.environment != environment:
         raise UsageError(f"{dataset} is a dataset of {chosen.environment}, not of {environment}")
@@ -95,8 +100,11 @@ def _task(
 
 @solver(name=f"{_NAME_PREFIX}strategy")
 def strategy(agent: str = "try-again", max_turns: int | None = None, **options: Any) -> Solver:
-    """One of our agents (``single-turn``, ``try-again``, ``react``, ``plan-solve``, …) with the
-    model that Inspect was given, in the sample's environment."""
+    """Plays a sample with an InterCode agent and Inspect's model, in the sample's environment.
+
+    ``agent`` is a name such as ``single-turn``, ``try-again``, ``react`` or ``plan-solve``;
+    ``options`` are the agent's.
+    """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         env = _sample_env()
@@ -129,11 +137,12 @@ def strategy(agent: str = "try-again", max_turns: int | None = None, **options: 
     metrics={"reward": [mean(), stderr()], "success": [mean(), stderr()]},
 )
 def reward() -> Scorer:
-    """The environment's own reward, and whether it is 1.
+    """Scores a sample with the environment's reward, and with ``success``, whether that is 1.
 
-    It is the reward of the episode that ``strategy`` played. If another solver worked in the
-    sandbox, it is that of the present state; where answers count, the solver's answer is submitted
-    first. Gold and tests never enter the sandbox.
+    If ``strategy`` played the sample, the score is the best reward of its episode. If another
+    solver worked in the sandbox, the current state of the sandbox is scored. In environments that
+    score an answer, the solver's answer is submitted first. Golds and tests never enter the
+    sandbox.
     """
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001

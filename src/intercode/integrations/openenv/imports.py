@@ -1,7 +1,7 @@
 """Imports OpenEnv without Gradio.
 
-OpenEnv's servers and clients import Gradio for a web page, which takes seconds and more memory than
-everything else. This package serves no page.
+OpenEnv's servers and clients import Gradio for a web page. That takes seconds, and more memory than
+all other imports together. This package does not serve the page.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from types import ModuleType
 from typing import Any
 
 _WEB_INTERFACE_VARIABLE = "ENABLE_WEB_INTERFACE"
-"""OpenEnv's environment variable that enables the page."""
+"""The environment variable that enables OpenEnv's web page."""
 
 
 class _StubModule(ModuleType):
-    """Stands in for a module while others import names from it and call them."""
+    """A placeholder for a module: any attribute exists, and calling it has no effect."""
 
     def __getattr__(self, name: str) -> _StubModule:
         if name.startswith("__"):
@@ -31,8 +31,10 @@ class _StubModule(ModuleType):
 
 @contextmanager
 def without_gradio() -> Iterator[None]:
-    """Replace Gradio by a stub during imports, unless it is loaded already or the page is
-    enabled."""
+    """Replace Gradio with a stub module during imports.
+
+    Does nothing if Gradio is already imported, or if the web page is enabled.
+    """
     if "gradio" in sys.modules or os.environ.get(_WEB_INTERFACE_VARIABLE):
         yield
         return

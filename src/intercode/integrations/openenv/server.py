@@ -1,4 +1,4 @@
-"""The server: each OpenEnv session is an environment of ours."""
+"""Serves environments through OpenEnv, with one InterCode environment for each session."""
 
 from __future__ import annotations
 
@@ -27,34 +27,41 @@ with without_gradio():
     )
 
 REQUEST_KEY = "request"
-"""A key of an action's metadata: the value ``score`` requests the reward of the present state. The
-code is not run then, and no turn is taken."""
+"""A key in an action's metadata. With the value ``score``, the server returns the reward of the
+current state; it does not run the action's code, and no turn is counted."""
 
 
 class CodeAction(Action):
-    """Code to run; ``submit``, or ``submit ANSWER``, ends the episode."""
+    """An action: code to run, or ``submit`` or ``submit ANSWER``, which end the episode."""
 
     code: str
 
     @field_validator("code", mode="before")
     @classmethod
     def _to_text(cls, value: Any) -> Any:
-        """Convert values back to text: trainers that parse JSON may turn the code ``42`` or
-        ``true`` into values."""
+        """Convert a JSON value back to text.
+
+        A trainer that parses JSON may have turned the code ``42`` or ``true`` into a value.
+        """
         return value if isinstance(value, str | dict) else json.dumps(value)
 
 
 class CodeObservation(Observation):
-    """The output of the code (after ``reset``: the query), and information about it. Trainers show
-    all of it to the model, so nothing here reveals the task's id or seed."""
+    """An observation: the output of the code, or the query after ``reset``, and ``info``.
+
+    Trainers show all of it to the model, so it must not reveal the task's id or seed.
+    """
 
     text: str = ""
     info: dict[str, Any] = Field(default_factory=dict)
 
 
 class CodeState(State):
-    """The running episode, for the program that runs it and not for a model. ``task`` is empty
-    before the first ``reset``. ``task_metadata`` is what a client needs to know of the task."""
+    """The state of the episode, for the client program. It is not meant for the model.
+
+    ``task`` is the task's id, empty before the first ``reset``. ``live`` is whether the episode is
+    still running. ``task_metadata`` has the task's position, seed, brief, group, hardness and tags.
+    """
 
     task: str = ""
     live: bool = False
@@ -62,11 +69,11 @@ class CodeState(State):
 
 
 class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
-    """One session. Besides the seed, ``reset`` takes ``task``, a position or an id, or OpenEnv's
-    own ``index``.
+    """The environment of one session.
 
-    A session that was not reset refuses to step: a client that lost its connection is given a new
-    session, and must not continue as if nothing had happened.
+    Besides the seed, ``reset`` takes ``task``, a position or an id, or OpenEnv's name for it,
+    ``index``. ``step`` before ``reset`` is an error. A client that lost its connection gets a new
+    session with the next call, and the error informs it that its episode is lost.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -99,8 +106,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         return CodeObservation(text=query, info=known)
 
     def step(self, action: CodeAction, timeout_s: float | None = None, **_: Any) -> CodeObservation:
-        """Run an action. ``timeout_s`` bounds its time in the sandbox, within the server's own
-        limit."""
+        """Run an action for at most ``timeout_s`` seconds, or the server's limit if lower."""
         if not self._state.task:
             raise EnvironmentStateError(
                 "step before reset: this session is new. A client whose connection was lost, by a "
@@ -147,11 +153,11 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         return len(self._tasks(split))
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
-        """Return every task's id and position."""
+        """Return the id and position of every task."""
         return self._tasks(split)
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """Return one task's id and position. Raises IndexError."""
+        """Return one task's id and position. Raises IndexError if there is no such task."""
         return self._tasks(split)[index]
 
     def _tasks(self, split: str) -> list[dict[str, Any]]:
@@ -167,8 +173,11 @@ def build_app(
     sessions: int = 64,
     idle_timeout: float | None = 600.0,
 ) -> FastAPI:
-    """Return the ASGI application. At most ``sessions`` run at once; a session in which nothing
-    happens for ``idle_timeout`` seconds is ended (None: never)."""
+    """Return the ASGI application.
+
+    At most ``sessions`` sessions are open at once. A session without a request for ``idle_timeout``
+    seconds is closed (None: never).
+    """
     concurrency = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
     application: FastAPI = create_app(
         lambda: ServedEnv(make), CodeAction, CodeObservation, env_name=name,

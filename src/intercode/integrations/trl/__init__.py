@@ -1,4 +1,4 @@
-"""InterCode in TRL: the environments that ``GRPOTrainer(environment_factory=…)`` expects.
+"""Provides environments for TRL's ``GRPOTrainer(environment_factory=…)``.
 
     from functools import partial
     from intercode.integrations.trl import BashEnvironment, rows
@@ -9,9 +9,10 @@
         environment_factory=partial(BashEnvironment, "nl2bash:fs_1", max_turns=5),
     )
 
-TRL creates an object per concurrent episode, resets it for the next and never closes it. All its
-public methods except ``reset`` and ``get_reward`` are tools of the model, so each class has one
-tool and no other public method. This package does not import TRL.
+TRL creates one environment object for each concurrent episode, resets it for the next episode, and
+never closes it. It offers all public methods of the object except ``reset`` and ``get_reward`` to
+the model as tools. Each class therefore has one tool and no other public method. This package does
+not import TRL.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["BashEnvironment", "CtfEnvironment", "PythonEnvironment", "SqlEnviron
 
 
 class BashEnvironment(TrlEnvironment):
-    """Bash: the tool ``bash``. The last output and the remaining files are scored."""
+    """Plays Bash tasks with the tool ``bash``. The last output and the final files are scored."""
 
     _name = "bash"
 
@@ -42,7 +43,7 @@ class BashEnvironment(TrlEnvironment):
 
 
 class SqlEnvironment(TrlEnvironment):
-    """SQL: the tool ``sql``. The rows of the last statement are scored."""
+    """Plays SQL tasks with the tool ``sql``. The rows of the last statement are scored."""
 
     _name = "sql"
 
@@ -59,7 +60,7 @@ class SqlEnvironment(TrlEnvironment):
 
 
 class PythonEnvironment(TrlEnvironment):
-    """Python: the tool ``python``. Hidden tests score what has been defined."""
+    """Plays Python tasks with the tool ``python``. Hidden tests score the defined function."""
 
     _name = "python"
 
@@ -76,7 +77,7 @@ class PythonEnvironment(TrlEnvironment):
 
 
 class CtfEnvironment(TrlEnvironment):
-    """Capture the Flag: the tool ``bash``, in which ``submit FLAG`` submits the flag."""
+    """Plays Capture the Flag with the tool ``bash``. The command ``submit FLAG`` submits a flag."""
 
     _name = "ctf"
 
@@ -98,7 +99,7 @@ ENVIRONMENTS: dict[str, type[TrlEnvironment]] = {
     "python": PythonEnvironment,
     "ctf": CtfEnvironment,
 }
-"""Environments by name. TRL accepts such a table for rows of several environments."""
+"""The classes by environment name. TRL accepts this mapping if rows name their environment."""
 
 
 def rows(
@@ -107,13 +108,13 @@ def rows(
     instruction: str | None = None,
     seeds: tuple[int | None, ...] = (None,),
 ) -> list[dict[str, object]]:
-    """Return a dataset's tasks as rows for a trainer: ``prompt``, ``task``, ``seed``,
-    ``environment``.
+    """Return the tasks of a dataset as rows for a trainer.
 
-    The prompt is the ``instruction`` (None: a line on the tool and on what is scored); ``reset``
-    appends the query. There is a row for each task and each of ``seeds``. Datasets that generate
-    their tasks, such as starter:ctf, generate a different task for each seed (None: for each
-    episode). Raises UnknownNameError for an environment without a tool here.
+    A row has ``prompt``, ``task``, ``seed`` and ``environment``. There is one row for each task and
+    each seed. The prompt is ``instruction`` (None: a line about the tool and about what is scored);
+    ``reset`` appends the query. Datasets that generate their tasks, such as starter:ctf, generate a
+    different task for each seed; with the seed None, for each episode. Raises UnknownNameError for
+    an environment without a tool here.
     """
     if environment not in ENVIRONMENTS:
         raise unknown_name_error("environment for TRL", environment, list(ENVIRONMENTS))
