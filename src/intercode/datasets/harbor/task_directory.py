@@ -170,7 +170,7 @@ def _image_reference(folder: Path, config: Config) -> str:
     built = _dockerfile(folder)
     if built is None:
         raise DataError(
-            f"{folder} has no image: add environment/Dockerfile, or docker_image in task.toml"
+            f"{folder} has neither environment/Dockerfile nor docker_image in task.toml: add one"
         )
     return built
 
