@@ -44,7 +44,7 @@ def _copy_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What an agent learns about a turn.
+    """The information that an agent gets about a turn.
 
     ``score`` is set only for agents with ``wants_score``.
     """

@@ -9,7 +9,7 @@ from intercode.agents.prompt import clip
 
 FEEDBACK_STYLES = ("standard", "original")
 TESTS_FAILED_MESSAGE = "Test case did not pass. Please try again."
-"""What the authors' runner sends in place of the observation after a function whose tests
+"""The text that the authors' runner sends in place of the observation after a function whose tests
 raised."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 

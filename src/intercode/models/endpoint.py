@@ -30,7 +30,7 @@ class DeadlineExceededError(ModelUnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """What budgets allow for one call.
+    """The limits that budgets set for one call.
 
     ``max_tokens`` bounds the answer; ``deadline`` is by ``time.monotonic``. ``on_lost_response`` is
     called after every attempt whose answer was lost. ``before_retry`` is called before every

@@ -29,7 +29,7 @@ reported its own count."""
 
 @dataclass
 class _Reservations:
-    """What one request has reserved in each budget."""
+    """The amounts that one request has reserved in each budget."""
 
     by_budget: list[tuple[Budget, Reservation]]
     estimated: int

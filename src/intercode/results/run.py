@@ -28,7 +28,7 @@ class Run:
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
-        """What the results depend on: the content of run.json, else the first episode's."""
+        """The content of run.json, else the run metadata of the first episode."""
         if (self.path / trajectories.RUN_FILE).is_file():
             return trajectories.read_run_metadata(self.path)
         return self.episodes[0].run if self.episodes else {}

@@ -50,7 +50,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
-    """What a sandbox is made of.
+    """The specification of a sandbox: image, layers, limits and environment.
 
     ``appearance``: ``docker`` imitates the containers of the original InterCode package. ``upper``:
     keep the writable layer in this directory of the machine, not in memory; image builders use it

@@ -140,7 +140,7 @@ def _hidden_test_values(task: Task) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What an agent may know of a task before its first action.
+    """The description of a task that an agent gets before its first action.
 
     ``expects_answer``: the answer that the agent submits is scored, not the state.
     """

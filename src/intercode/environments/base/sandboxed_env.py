@@ -130,7 +130,7 @@ class SandboxedEnv(InterCodeEnv):
 
     @property
     def _prewarm_key(self) -> Any:
-        """What a prewarmed workspace must have been made for, to be used for this episode."""
+        """The key under which this episode finds a prewarmed workspace."""
         return self._spec, self.task.cwd, self.task.setup
 
     def _acquire_workspace(self) -> Workspace:

@@ -20,7 +20,7 @@ class Sample:
 
 
 class EpisodeKey(NamedTuple):
-    """What identifies an episode on disk: the id of the task, and the number of the sample."""
+    """The identity of an episode on disk: the id of the task, and the number of the sample."""
 
     task: str
     epoch: int

@@ -24,7 +24,7 @@ ChoiceKind = Literal["accept", "act", "take_over", "hand_back", "run", "undo", "
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the human decides.
+    """A decision of the human.
 
     ``accept`` runs the agent's proposal, ``act`` runs ``action`` in its place. ``take_over`` makes
     the human the leader: the agent is not asked until ``hand_back``. ``run`` lets the agent act

@@ -20,7 +20,7 @@ StepResult = tuple[str, float, bool, bool, dict[str, Any]]
 
 
 class HostInfo(NamedTuple):
-    """What a host reports before its first episode.
+    """The report of a host before its first episode.
 
     That is the metadata of its environments, the version of this package, and how many episodes the
     limit on open files allows (None: any number).

@@ -1,4 +1,4 @@
-"""What the authors' environments have in common: their constructor, ``reset``, ``step`` and log
+"""Shared parts of the authors' environments: their constructor, ``reset``, ``step`` and log
 files."""
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class RemoteEnv(gym.Env[str, str]):
 
     @property
     def brief(self) -> Brief:
-        """What an agent may know of the task."""
+        """The task as an agent may know it."""
         if self._brief is None:
             raise EnvironmentStateError("no task yet: call reset() first")
         return self._brief

@@ -1,4 +1,4 @@
-"""What the providers with a client library of their own share."""
+"""Shared parts of the providers that use their own client library."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "policy": ("policy",),
     "determinism": ("determinism",),
 }
-"""What two results must have in common to be compared. The keys are the names that
+"""Properties that two results must share to be compared. The keys are the names that
 ``allow_mismatch`` takes; the values are keys of run metadata, of which the first that is recorded
 counts."""
 

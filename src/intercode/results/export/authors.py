@@ -25,7 +25,7 @@ _DATA_PATHS = {
     "ic-ctf": "./data/ctf/ic_ctf.json",
     "mbpp": "./data/python/mbpp/ic_mbpp.json",
 }
-"""What the authors' logs call their datasets; those of Bash have the file system in the name."""
+"""Names of datasets in the authors' logs; those of Bash have the file system in the name."""
 _PLAN_AGENTS = ("plan-solve", "plan-solve-refine")
 
 

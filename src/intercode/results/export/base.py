@@ -1,4 +1,4 @@
-"""What the export formats share: an episode as a conversation, and the result of an export."""
+"""Shared parts of the export formats: an episode as a conversation, and the result of an export."""
 
 from __future__ import annotations
 

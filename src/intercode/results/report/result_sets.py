@@ -98,7 +98,7 @@ class ResultSet:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What distinguishes the rows of a table."""
+        """The key that distinguishes the rows of a table."""
         return (*self.key_without_variant, self.variant)
 
     @property

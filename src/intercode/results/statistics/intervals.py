@@ -43,7 +43,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What one task adds to a share: ``hits`` of ``size`` samples."""
+    """The contribution of one task to a share: ``hits`` of ``size`` samples."""
 
     hits: float
     size: int

@@ -1,4 +1,4 @@
-"""What a container is made of: the trees that its image holds, and its mounts."""
+"""The parts of a container: the trees that its image holds, and its mounts."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _AS_DOCKER = (
     "--sysctl=net.ipv4.ping_group_range=0 2147483647",
     "--sysctl=net.ipv4.ip_unprivileged_port_start=0",
 )
-"""What Docker allows every user in a network namespace of its own: to ping, and to use any port."""
+"""Docker's defaults for a private network namespace: every user may ping and use any port."""
 _RLIMITS = resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC
 _MAX_FILES = 1 << 16
 _engines_without_rlimits: set[str] = set()

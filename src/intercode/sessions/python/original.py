@@ -19,7 +19,7 @@ from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedE
 from intercode.sessions.python.session import Action, PythonSession
 
 ServiceAnswer = tuple[str | None, str]
-"""What a piece of code printed (None where it raised), and the service's error text."""
+"""The output of a piece of code (None if it raised), and the service's error text."""
 
 
 def wrap_action(action: str) -> str:

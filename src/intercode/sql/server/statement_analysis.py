@@ -73,7 +73,7 @@ _DANGEROUS_WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StatementAnalysis:
-    """What a statement does.
+    """The kind and the effects of a statement.
 
     Kinds: ``read`` can run on any connection; ``own`` needs a connection of the session's own;
     ``use`` changes the default database to ``argument``; ``no-op`` has no effect in a session

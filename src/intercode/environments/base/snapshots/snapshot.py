@@ -43,7 +43,7 @@ class Snapshot:
 
 
 class Restorable(Protocol):
-    """What ``restore_into_new`` needs of an environment."""
+    """The interface of an environment that ``restore_into_new`` uses."""
 
     def restore(self, snapshot: Snapshot, *, consume: bool = False) -> None: ...
 

@@ -54,7 +54,7 @@ class StoredFiles:
 
 @dataclass(frozen=True)
 class StoredSnapshot:
-    """What a loaded snapshot holds until an environment restores it."""
+    """The content of a loaded snapshot until an environment restores it."""
 
     path: Path
     state: SessionState | PythonState

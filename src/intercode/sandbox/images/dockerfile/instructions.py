@@ -71,7 +71,7 @@ class StageState:
 
 @dataclass(frozen=True)
 class BuildContext:
-    """What the stages of a build share.
+    """State that the stages of a build share.
 
     ``build_args`` are the values of --build-arg, ``global_args`` those of ARG before the first
     FROM, ``built_stages`` the finished stages by name and number, ``stage_names`` all names.

@@ -33,7 +33,7 @@ SourceColumn = tuple[str, str]
 
 @dataclass(slots=True)
 class JoinConditions:
-    """What the conditions of a join say: pairs of equal columns, columns that equal a constant, and
+    """The conditions of a join: pairs of equal columns, columns that equal a constant, and
     the fraction of each source's rows that its own conditions keep."""
 
     equalities: list[tuple[SourceColumn, SourceColumn]] = field(default_factory=list)

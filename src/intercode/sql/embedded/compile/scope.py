@@ -92,7 +92,7 @@ def _no_query_compiler(*_: Any) -> Any:
 
 @dataclass(slots=True)
 class CompileContext:
-    """What all parts of one statement share while it is compiled.
+    """State that all parts of one statement share while it is compiled.
 
     ``databases`` are those whose tables it reads. ``volatile`` says that its meaning depends on the
     time or the session, so that its translation is not cached. ``compile`` compiles a subquery.

@@ -1,4 +1,4 @@
-"""What statements that write share: their target table, its rows, and the record of changes."""
+"""Shared parts of statements that write: target table, its rows, and the record of changes."""
 
 from __future__ import annotations
 
