@@ -273,7 +273,7 @@ class Endpoint(ABC):
         tools: Sequence[Tool] = (),
         limits: CallLimits = UNLIMITED,
     ) -> Completion:
-        """As ``complete``, without blocking the caller's event loop."""
+        """Request an answer without blocking the caller's event loop; see ``complete``."""
         request, key = self._prepare(messages, tools)
         answer = await asyncio.to_thread(self._get_cached, key) if key else None
         if answer is None:

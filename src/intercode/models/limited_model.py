@@ -88,12 +88,12 @@ class LimitedModel:
         return model_metadata(self.model)
 
     def for_sample(self, sample: int) -> LimitedModel:
-        """Return the same for another sample of a task, with the same budgets."""
+        """Return a view of this model for another sample of a task, with the same budgets."""
         inner = self.model.for_sample(sample) if isinstance(self.model, Endpoint) else self.model
         return LimitedModel(inner, self.budgets)
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
-        """As Model. Raises BudgetError before a request that could exceed a limit."""
+        """Request an answer; see ``Model``. Raises BudgetError instead of exceeding a limit."""
         model = self.model
         if (
             isinstance(model, Endpoint)
@@ -113,7 +113,7 @@ class LimitedModel:
     async def acomplete(
         self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()
     ) -> Completion:
-        """As ``complete``, for asynchronous callers."""
+        """Request an answer from asynchronous code; see ``complete``."""
         model = self.model
         if not isinstance(model, Endpoint):
             return await asyncio.to_thread(self.complete, messages, tools=tools)

@@ -109,7 +109,7 @@ def parse_response(body: bytes, requests: int) -> Completion:
 
 
 def parse_response_data(data: Mapping[str, Any], requests: int) -> Completion:
-    """As ``parse_response``, for a response that is decoded already."""
+    """Parse a response that is already decoded; see ``parse_response``."""
     try:
         choice = data["choices"][0]
         message = {"content": choice["text"]} if "text" in choice else dict(choice["message"])

@@ -59,7 +59,7 @@ def run_on_loop(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def await_on_loop(work: Coroutine[Any, Any, T]) -> T:
-    """As ``run_on_loop``, for a caller with an event loop of its own, which is not blocked."""
+    """Do what ``run_on_loop`` does, without blocking the caller's own event loop."""
     background = _acquire_loop()
     try:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, background.loop))
