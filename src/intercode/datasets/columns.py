@@ -28,7 +28,7 @@ class Columns:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def rename(self, row: Any, where: str) -> Any:
-        """Return a row with its columns renamed. Raises DataError where a column is missing."""
+        """Return a row with its columns renamed. Raises DataError if a column is missing."""
         if not self.names or not isinstance(row, Mapping):
             return row
         out = {k: v for k, v in row.items() if k not in self.names.values()}

@@ -27,7 +27,7 @@ def convert(name: str, release: Path, out: Path) -> list[Path]:
     """Convert the release of ``name`` in the directory ``release`` and return the files of tasks,
     one per split.
 
-    Raises UnknownNameError for a release without a converter, UsageError where ``release`` does not
+    Raises UnknownNameError for a release without a converter, UsageError if ``release`` does not
     contain it or ``out`` is a file, DataError for files of another form.
     """
     converter: Converter = CONVERTERS.load(name)

@@ -33,7 +33,7 @@ def data_roots() -> list[Path]:
     """Return where data are looked for: ``INTERCODE_DATA`` first, then where ``fetch`` puts them;
     or where ``looking_in`` says.
 
-    Raises UsageError where ``INTERCODE_DATA`` is not a directory.
+    Raises UsageError if ``INTERCODE_DATA`` is not a directory.
     """
     if (only := _OVERRIDE.get()) is not None:
         return [only.absolute()]

@@ -46,7 +46,7 @@ def load(spec: str) -> Dataset:
     ``HF_TOKEN`` and ``HF_ENDPOINT`` have their usual meaning.
 
     Raises UsageError for a dataset, revision, config or split that does not exist or is not
-    accessible, DataError for rows that are not tasks, InfrastructureError where the hub does not
+    accessible, DataError for rows that are not tasks, InfrastructureError if the hub does not
     answer.
     """
     address, columns, options = parse_options(spec, _OPTIONS)

@@ -33,7 +33,7 @@ def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) ->
     """Return the tasks that the list of ``name`` (or the file ``listing``) includes, with the
     further golds of the list. ``tasks`` must be the whole dataset; its order is preserved.
 
-    Raises UsageError where there is no list, DataError when the list omits a task, names an unknown
+    Raises UsageError if there is no list, DataError when the list omits a task, names an unknown
     one or names one twice, or when its ``hash`` is not that of the selected tasks.
     """
     path = listing or _list_path(name)

@@ -94,7 +94,7 @@ def write_tree(dest: Path, entries: Sequence[TreeEntry]) -> None:
     """Write ``entries`` (parents before children) below ``dest``, which is created if absent.
 
     Bytes, modes and modification times do not depend on the machine, the umask or the day; the
-    caller owns the files. Raises OSError where something cannot be written.
+    caller owns the files. Raises OSError if something cannot be written.
     """
     dest.mkdir(parents=True, exist_ok=True)
     for entry in entries:

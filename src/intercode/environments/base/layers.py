@@ -25,7 +25,7 @@ def task_layer(spec: LayerSpec, image: Image, now: int | None = None) -> Layer:
 
     ``now`` is the time of a stopped clock, in seconds since the epoch; None for the real time. A
     process reads the files of a layer once an hour, because files that are to look new get new
-    dates. Raises DataError where a set-up script fails.
+    dates. Raises DataError if a set-up script fails.
     """
     hour = int(time.time()) // 3600
     key = (spec, image.digest, sandbox_uid(), now)
@@ -72,7 +72,7 @@ def setup_layer(
 ) -> Layer:
     """Return the changes of a task's set-up, run once in ``cwd`` over an image and layers.
 
-    Raises DataError where it fails.
+    Raises DataError if it fails.
     """
 
     def work(sandbox: Sandbox) -> None:

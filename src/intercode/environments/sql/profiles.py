@@ -73,7 +73,7 @@ class StandardSqlProfile:
 
 
 def _gold_state(task: Task, gold: str, session: SqlSession) -> State:
-    """Return the result of a gold and the order that it asks for. Raises GoldError where it
+    """Return the result of a gold and the order that it asks for. Raises GoldError if it
     fails."""
     result = session.run(gold, GOLD_SECONDS)
     if not result.ok:

@@ -21,8 +21,8 @@ from intercode.models.redaction import is_secret_header, is_secret_name
 
 RUN_IDENTITY = (*trajectories.IDENTITY_KEYS, "timeout", "seed", "agent_options")
 """Settings that must be equal for two commands to be the same run. Not included: tasks, limit and
-epochs, so that a run can be extended; its spending limits, so that it can be resumed; parallel, shuffle and
-the address of the endpoint, which change no result."""
+epochs, so that a run can be extended; its spending limits, so that it can be resumed; parallel,
+shuffle and the address of the endpoint, which change no result."""
 
 RUN_ONLY_KEYS = ("agent_metadata", "model_metadata", "versions", "code", "config")
 """Keys of run.json only. The record of each episode repeats the others, to be usable alone."""

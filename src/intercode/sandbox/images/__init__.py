@@ -43,7 +43,7 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
     are the environment and working directory that the image declares.
 
     Raises UsageError for another form or a missing image, DataError for a broken or hostile
-    archive, InfrastructureError where a registry does not answer.
+    archive, InfrastructureError if a registry does not answer.
     """
     root = cache_root() if cache is None else cache
     kind, mark, rest = spec.partition(":")

@@ -86,7 +86,7 @@ class BashSession:
             return ""
 
     def _start(self, timeout: float = START_SECONDS) -> Shell:
-        """Start a shell with the last saved state. Raises SandboxError where none starts within
+        """Start a shell with the last saved state. Raises SandboxError if none starts within
         ``timeout`` seconds."""
         try:
             self._shell, self._state = start_shell(

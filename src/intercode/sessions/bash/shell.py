@@ -176,7 +176,7 @@ class Shell:
     def dump_state(self, timeout: float = START_SECONDS) -> str:
         """Return the state of the shell as text.
 
-        Raises ShellEndedError where the shell does not answer, or where another process in the
+        Raises ShellEndedError if the shell does not answer, or where another process in the
         sandbox writes to its report channel.
         """
         token = secrets.token_hex(8)
@@ -304,7 +304,7 @@ def start_shell(
     ``timeout`` is in seconds. Where the shell does not start with the whole state in half of that
     time, a second one gets the directory only.
 
-    Raises ShellEndedError where no shell starts in time, FileNotFoundError and PermissionError
+    Raises ShellEndedError if no shell starts in time, FileNotFoundError and PermissionError
     where ``program`` cannot be run.
     """
     until = time.monotonic() + timeout

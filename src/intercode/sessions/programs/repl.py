@@ -148,7 +148,7 @@ class ReplSession:
     """A session in a live interpreter; see ``Session``.
 
     ``state`` is restored by running its actions again, each for at most ``rerun_timeout`` seconds.
-    Raises SandboxError where the image has no such interpreter.
+    Raises SandboxError if the image has no such interpreter.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class ReplSession:
                 self._cwd = str(answer["cwd"]) if answer else self._cwd
 
     def _start(self, timeout: float) -> ReplProcess:
-        """Start an interpreter. Raises SandboxError where it does not answer within ``timeout``
+        """Start an interpreter. Raises SandboxError if it does not answer within ``timeout``
         seconds."""
         cwd = self._cwd
         try:

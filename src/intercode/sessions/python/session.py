@@ -167,7 +167,7 @@ class PythonSession:
         return self.interpreter()
 
     def interpreter(self) -> Interpreter:
-        """Return the live process. Raises InterpreterEndedError where there is none."""
+        """Return the live process. Raises InterpreterEndedError if there is none."""
         if self._current is None:
             raise InterpreterEndedError
         return self._current

@@ -24,7 +24,7 @@ from intercode.datasets.starter.file_tree import (
 def entries() -> list[TreeEntry]:
     """Return everything in the tree, parents before children, ordered by path.
 
-    Raises DataError where a description is malformed or names a path twice.
+    Raises DataError if a description is malformed or names a path twice.
     """
     found: dict[str, TreeEntry] = {}
     for part in sorted(files(__package__).joinpath("description").iterdir(), key=lambda p: p.name):

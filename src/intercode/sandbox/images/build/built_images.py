@@ -106,7 +106,7 @@ def built_images() -> list[BuiltImage]:
 def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
     """Return the built image whose digest begins with ``digest`` (hexadecimal).
 
-    Raises UsageError where there is none, or where its base or one of its steps is not in the cache
+    Raises UsageError if there is none, or where its base or one of its steps is not in the cache
     any more.
     """
     for record in built_images():

@@ -48,7 +48,7 @@ def build_with_engine(
     ``progress`` receives the lines of output. The image stays in the engine, without a name and
     with the label ``intercode.built``.
 
-    Raises SandboxUnavailableError where no engine answers, UsageError for a base image that the
+    Raises SandboxUnavailableError if no engine answers, UsageError for a base image that the
     engine cannot get, DataError with the end of the output where the build fails.
     """
     for path, what in ((dockerfile, Path.is_file), (context, Path.is_dir)):
@@ -71,7 +71,7 @@ def export_engine_image(
     cache: Path | None = None,
 ) -> Path | None:  # fmt: skip
     """Return the image that Docker or Podman has under ``name``, as an archive in the cache; None
-    where no engine that answers has it. Nothing is pulled. Raises SandboxError where saving fails.
+    where no engine that answers has it. Nothing is pulled. Raises SandboxError if saving fails.
     """
     for one in (engine,) if engine else engines.ENGINE_NAMES:
         try:

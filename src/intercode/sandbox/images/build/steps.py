@@ -172,7 +172,7 @@ class StepWriter:
     def ensure_parents(self, name: str, when: int) -> None:
         """Write the directories above a path, with the time ``when`` where the image has none.
 
-        Raises DataError where one of them is not a directory in the image, or where a sandbox shows
+        Raises DataError if one of them is not a directory in the image, or where a sandbox shows
         files of this machine.
         """
         parts = name.split("/")

@@ -117,7 +117,7 @@ def build_user_recipe(
 ) -> Image:
     """Return the image of a recipe; the first call, or ``force``, builds it.
 
-    Raises as ``read_user_recipe``, UsageError for missing files or an unknown base, DataError where
+    Raises as ``read_user_recipe``, UsageError for missing files or an unknown base, DataError if
     the set-up fails.
     """
     recipe = read_user_recipe(path)

@@ -152,7 +152,7 @@ def _copy_entry(at: str, path: str, status: os.stat_result, chmod: int | None) -
 def copy_layer(base: BuildBase, entries: Sequence[CopyEntry]) -> Layer:
     """Return the step that writes the entries.
 
-    Raises DataError where a file would replace a directory, or a parent is not a directory.
+    Raises DataError if a file would replace a directory, or a parent is not a directory.
     """
     identity = repr([entry.fingerprint for entry in entries])
 

@@ -35,7 +35,7 @@ class ImageStore(Protocol):
         """Return whether the file exists."""
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file for reading. Raises DataError where there is no regular file ``name``."""
+        """Open a file for reading. Raises DataError if there is no regular file ``name``."""
 
 
 def read_document(store: ImageStore, name: str) -> bytes:
@@ -59,7 +59,7 @@ class DirectoryStore:
         return (self._path / name).is_file()
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file for reading. Raises DataError where there is no regular file ``name``."""
+        """Open a file for reading. Raises DataError if there is no regular file ``name``."""
         try:
             descriptor = os.open(self._path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as e:
@@ -87,7 +87,7 @@ class TarStore:
         return self._find(name) is not None
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file for reading. Raises DataError where there is no regular file ``name``."""
+        """Open a file for reading. Raises DataError if there is no regular file ``name``."""
         member = self._find(name)
         source = self._archive.extractfile(member) if member else None
         if source is None:
@@ -114,7 +114,7 @@ class TarStore:
 def open_store(path: Path, spec: str, cache: Path) -> Iterator[ImageStore]:
     """Open the store at ``path``: a directory, or a tar archive, which may be compressed.
 
-    Raises UsageError where it does not exist, DataError for a broken archive.
+    Raises UsageError if it does not exist, DataError for a broken archive.
     """
     if path.is_dir():
         yield DirectoryStore(path)

@@ -40,8 +40,8 @@ def debian_image(
     """Return the image of a release with packages; the first call builds it.
 
     ``date`` (YYYYMMDD) replaces ``{date}`` in the address of a mirror; the default is the day of
-    the build. ``force`` builds the image again. Raises UsageError where mmdebstrap or a Debian
-    archive is missing, InfrastructureError where the build fails.
+    the build. ``force`` builds the image again. Raises UsageError if mmdebstrap or a Debian
+    archive is missing, InfrastructureError if the build fails.
     """
     today = datetime.now(UTC).strftime("%Y%m%d")
     wanted = packaged.Recipe(

@@ -22,7 +22,7 @@ def blob_path(cache: Path, digest: str) -> Path:
 def fetch_blob(registry: RegistryClient, digest: str, size: int, cache: Path) -> Path:
     """Return the path of a blob in the cache, after downloading it if it is absent.
 
-    An interrupted download is resumed. Raises DataError where the bytes do not match the digest,
+    An interrupted download is resumed. Raises DataError if the bytes do not match the digest,
     and as ``RegistryClient`` does.
     """
     final = blob_path(cache, digest)
