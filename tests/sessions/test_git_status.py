@@ -25,7 +25,9 @@ pytestmark = [
 
 @pytest.fixture
 def shell() -> Iterator[OriginalBashSession]:
-    with open_test_sandbox(layers=(git_layer(images.resolve("host"), ()),), appearance="docker") as sandbox:
+    with open_test_sandbox(
+        layers=(git_layer(images.resolve("host"), ()),), appearance="docker"
+    ) as sandbox:
         yield OriginalBashSession(sandbox)
 
 
