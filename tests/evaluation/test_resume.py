@@ -102,7 +102,7 @@ def test_kill_9_at_any_moment_costs_nothing_but_time(
         family = traces.family(running.pid)
         running.kill()
         running.communicate()
-        assert traces.eventually(lambda f=family: not traces.living(f.boxes), 20) is not None
+        assert traces.eventually(lambda f=family: not traces.living(f.sandboxes), 20) is not None
         found = list(trajectories.read_trajectories(file)) if file.exists() else []
         keys = [(t.task, t.epoch) for t in found if t.parent is None]
         assert keys[: len(before)] == before and len(set(keys)) == len(keys)

@@ -91,7 +91,7 @@ def test_another_image_is_noted(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "way_out"),
+    ("metadata", "way_out"),
     [
         ({"environment": "os:system"}, "does not exist here"),
         ({"dataset": "mine.jsonl"}, "--dataset"),

@@ -8,26 +8,26 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import SandboxUnavailableError
-from intercode.sandbox.supervisor import compiler
+from intercode.sandbox.supervisor import programs
 
 _PROGRAM = b"int main(void) { return 0; }"
 
 pytestmark = pytest.mark.skipif(
-    not any(map(shutil.which, compiler.COMPILERS)),
+    not any(map(shutil.which, programs.COMPILERS)),
     reason="needs a C compiler: apt-get install gcc",
 )
 
 
 def test_a_program_is_there_whole(tmp_path: Path) -> None:
     made = tmp_path / "kept" / "program"
-    compiler.compile_into(made, ["-x", "c", "-"], _PROGRAM)
+    programs.compile_into(made, ["-x", "c", "-"], _PROGRAM)
     assert made.stat().st_mode & 0o777 == 0o755
     assert [p.name for p in made.parent.iterdir()] == ["program"]
 
 
 def test_what_a_compiler_complains_of_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailableError, match="expected"):
-        compiler.compile_into(tmp_path / "program", ["-x", "c", "-"], b"int main(")
+        programs.compile_into(tmp_path / "program", ["-x", "c", "-"], b"int main(")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -37,11 +37,11 @@ def test_a_compiler_that_is_killed_leaves_nothing(
     scratch, kept = tmp_path / "scratch", tmp_path / "kept"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
-    monkeypatch.setattr(compiler, "_SECONDS", 0.5)
+    monkeypatch.setattr(programs, "_SECONDS", 0.5)
     slow = b"#include <stdio.h>\n" + b"".join(
         b'int f%d(int n) { return n ? printf("%%d", n) + f%d(n - 1) : 0; }\n' % (i, i)
         for i in range(60_000)
     )
     with pytest.raises(SandboxUnavailableError, match="timed out"):
-        compiler.compile_into(kept / "program", ["-O2", "-x", "c", "-"], slow + _PROGRAM)
+        programs.compile_into(kept / "program", ["-O2", "-x", "c", "-"], slow + _PROGRAM)
     assert list(scratch.iterdir()) == [] and list(kept.iterdir()) == []
