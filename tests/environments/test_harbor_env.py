@@ -75,6 +75,7 @@ def test_planted_verdicts_do_not_count(env: HarborEnv, attack: str) -> None:
     assert env.score().value == 0.0
 
 
+@pytest.mark.rootfs
 def test_a_remover_that_does_nothing_is_seen(folder: Path) -> None:
     """The programs of a box are the agent's to change, so the supervisor is asked what is there."""
     with HarborEnv(f"harbor:{folder}", image="recipe:nl2bash") as env:
@@ -179,6 +180,6 @@ def test_check_proves_it(folder: Path, tmp_path: Path) -> None:
 def test_unsupported_settings_are_errors(folder: Path) -> None:
     with pytest.raises(UsageError, match="profile 'standard' only"):
         HarborEnv(f"harbor:{folder}", profile="original")
-    with pytest.raises(DataError, match="load it as harbor:"):
+    with pytest.raises(DataError, match="load its directory as harbor:"):
         HarborEnv(intercode.datasets.load("starter"))
     assert load(f"harbor:{folder}").hash == load(f"harbor:{folder}").hash

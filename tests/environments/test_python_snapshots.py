@@ -158,6 +158,7 @@ def test_a_fork_that_the_agent_killed_is_replaced(env: PythonEnv) -> None:
         assert shown(env, "x") == "1\n"
 
 
+@pytest.mark.compiler
 def test_in_a_deterministic_sandbox_all_results_are_equal() -> None:
     runs = []
     for _ in range(2):

@@ -259,6 +259,8 @@ def test_this_package_is_hidden_on_the_host_image(
 
 @pytest.mark.namespace_only("what a launcher hands on")
 def test_no_descriptor_of_the_owner_reaches_a_sandbox() -> None:
+    if os.geteuid():
+        pytest.skip("only root may read the descriptors of a supervisor")
     Launcher.stop()
     held = [os.dup(0) for _ in range(200)]  # so that those of the next launcher have large numbers
     try:

@@ -141,7 +141,7 @@ CHECKS: dict[str, Check] = {
 }
 """Every need, with its check."""
 
-MARKERS = ("sandbox", "mysql", "browser", "rootfs")
+MARKERS = ("sandbox", "mysql", "browser", "rootfs", "compiler")
 """Needs that are declared by a marker of the same name."""
 
 
