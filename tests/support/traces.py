@@ -31,8 +31,8 @@ class Family:
 
 
 def family(owner: int) -> Family:
-    """The launchers of a process, their supervisors (boxes that wait for use have one too), and what
-    runs in the boxes."""
+    """The launchers of a process, their supervisors (also those of prewarmed sandboxes), and what
+    runs in the sandboxes."""
     children: defaultdict[int, list[Alive]] = defaultdict(list)
     for pid, parent, when in _table():
         children[parent].append((pid, when))
