@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,12 @@ def test_what_a_compiler_complains_of_is_reported(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def running_commands() -> Iterator[bytes]:
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):  # it ends meanwhile
+            yield Path("/proc", process, "cmdline").read_bytes()
+
+
 def test_a_compiler_that_is_killed_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,3 +54,4 @@ def test_a_compiler_that_is_killed_leaves_nothing(
     with pytest.raises(SandboxUnavailableError, match="timed out"):
         programs.compile_into(kept / "program", ["-O2", "-x", "c", "-"], slow + _PROGRAM)
     assert list(scratch.iterdir()) == [] and list(kept.iterdir()) == []
+    assert not [command for command in running_commands() if str(kept).encode() in command]

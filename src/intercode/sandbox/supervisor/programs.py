@@ -11,6 +11,7 @@ import functools
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -70,12 +71,25 @@ def compile_into(path: Path, arguments: Sequence[str], source: bytes = b"") -> N
         command = [compiler, "-o", str(output), *arguments]
         env = {**os.environ, "TMPDIR": work}  # removed even if the compiler is killed
         try:
-            subprocess.run(
-                command, input=source, env=env, capture_output=True, timeout=_SECONDS, check=True
-            )
+            _run(command, source, env)
             output.chmod(0o755)
         except (OSError, subprocess.SubprocessError) as e:
             message = getattr(e, "stderr", None) or str(e).encode()
             text = message.decode(errors="replace").strip()[-300:]
             raise SandboxUnavailableError(f"{compiler} fails: {text}") from e
         os.replace(output, path)
+
+
+def _run(command: list[str], source: bytes, env: dict[str, str]) -> None:
+    """Run a compiler. At the time limit, kill it with the programs that it has started."""
+    with subprocess.Popen(
+        command, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, start_new_session=True,
+    ) as compiler:  # fmt: skip
+        try:
+            _, errors = compiler.communicate(source, timeout=_SECONDS)
+        except BaseException:
+            os.killpg(compiler.pid, signal.SIGKILL)
+            raise
+    if compiler.returncode:
+        raise subprocess.CalledProcessError(compiler.returncode, command, stderr=errors)
