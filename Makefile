@@ -9,6 +9,9 @@ STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 TRAIN  := $(VENV)/.training
 
+# Tests start hundreds of interpreters: without compiled modules, each would compile the package.
+unexport PYTHONDONTWRITEBYTECODE
+
 # One worker more than there are processors, as tests wait for time limits.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SUITE  := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
@@ -54,7 +57,7 @@ fast: $(TOOLS)
 	$(SUITE) -m "$(PORTABLE) and not slow" $(PYTEST)
 
 quick: $(TOOLS)  ## the tests that need no sandbox; under a minute
-	$(SUITE) -m "$(PORTABLE) and not slow and not sandbox" $(PYTEST)
+	$(SUITE) -n $$(nproc) -m "$(PORTABLE) and not slow and not heavy and not sandbox" $(PYTEST)
 
 test-all: $(TOOLS)  ## every test that this machine can run; PYTEST='tests/sql -x' are arguments of pytest
 	$(SUITE) --durations=20 $(PYTEST)

@@ -188,6 +188,7 @@ def test_importing_the_package_does_nothing_and_loads_nothing_heavy() -> None:
     assert registered == "True"
 
 
+@pytest.mark.heavy
 def test_every_module_can_be_imported_by_itself() -> None:
     """In one fresh interpreter, in reverse order, so that no module relies on another's import."""
     names = [name for name in MODULES if not name.endswith("__main__")]
@@ -205,6 +206,7 @@ def test_no_folder_holds_too_many_modules() -> None:
     assert {folder: n for folder, n in counts.items() if n > MAX_MODULES and folder != "cli"} == {}
 
 
+@pytest.mark.heavy
 def test_no_module_and_no_function_is_too_long() -> None:
     found = []
     for name, path in MODULES.items():

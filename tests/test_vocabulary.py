@@ -97,6 +97,7 @@ def c_names() -> Iterator[tuple[str, str]]:
             yield where, match[1]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("root", [SOURCE, TESTS], ids=["package", "tests"])
 def test_names_use_the_fields_words(root: Path) -> None:
     assert faults(names_in(root)) == []

@@ -16,6 +16,7 @@ from intercode.models import Message, Tool, open_model
 from intercode.models.transport.retry import RetryPolicy
 from support.faulty_endpoint import FaultyEndpoint, hang, ok, reset, short_body, status
 
+pytestmark = pytest.mark.heavy
 KEY = "sk-very-secret-0123456789"
 QUICK = RetryPolicy(max_attempts=3, initial_delay=0.001, max_delay=0.01)
 RUN = Tool("run", "Runs code.", {"type": "object", "properties": {"code": {"type": "string"}}})

@@ -13,6 +13,7 @@ from intercode.models.transport.retry import RetryPolicy
 from support.chaotic_endpoint import Chaos
 from support.faulty_endpoint import FaultyEndpoint
 
+pytestmark = pytest.mark.heavy
 CALLS, AT_ONCE = 80, 12
 
 

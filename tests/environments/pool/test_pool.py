@@ -268,6 +268,7 @@ def test_sql_and_python() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.namespace_only("counts the processes of a launcher")
 def test_nothing_outlives_a_killed_consumer() -> None:
     code = (
         "import asyncio, sys\n"

@@ -66,7 +66,7 @@ class Server:
 
     def serve(self) -> None:
         """Answer requests until ``stop`` is called in another thread."""
-        self._http.serve_forever()
+        self._http.serve_forever(poll_interval=0.1)
 
     def stop(self) -> None:
         """Make ``serve`` return. Call this only while it runs."""
