@@ -12,7 +12,7 @@ TRAIN  := $(VENV)/.training
 # Tests start hundreds of interpreters: without compiled modules, each would compile the package.
 unexport PYTHONDONTWRITEBYTECODE
 
-# One worker more than there are processors, as tests wait for time limits.
+# One worker more than there are processors, because tests wait for time limits.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SUITE  := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # What needs nothing beyond this package and PyPI.
@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml requirements.lock
 	@touch $@
 
 $(TOOLS): $(STAMP)
-	@$(PIP) uv  # installs the rest many times as fast; where it cannot, pip does
+	@$(PIP) uv  # uv installs the rest much faster; if it fails, pip does
 	($(UV) --no-deps -r requirements.lock && $(UV) -c requirements.lock -e '.[$(EXTRAS)]') \
 	  || ($(PIP) --no-deps --no-compile -r requirements.lock && $(PIP) -e '.[$(EXTRAS)]')
 	@touch $@
@@ -40,7 +40,7 @@ $(TRAIN): $(TOOLS) requirements-training.lock
 	$(PIP) --no-compile -c requirements-training.lock -e '.[trl]'
 	@touch $@
 
-training: $(TRAIN)  ## add TRL and PyTorch (with a GPU's, some GB), for the tests and the example that train
+training: $(TRAIN)  ## add TRL and PyTorch (several GB with GPU support), for tests and the example of training
 
 demo: $(STAMP)  ## play the starter tasks with the gold and noop agents (and a model, if one is set)
 	$(BIN)/python examples/demo.py
@@ -62,23 +62,23 @@ quick: $(TOOLS)  ## the tests that need no sandbox; under a minute
 test-all: $(TOOLS)  ## every test that this machine can run; PYTEST='tests/sql -x' are arguments of pytest
 	$(SUITE) --durations=20 $(PYTEST)
 
-hostile: $(TOOLS)  ## the hostile suite by itself, every case with the time that an episode has
+hostile: $(TOOLS)  ## the hostile suite alone, every case with the full time limit of an episode
 	INTERCODE_HOSTILE_LONG=1 $(BIN)/python -m pytest -q tests/hostile $(PYTEST)
 
-soak: $(TOOLS) hostile  ## hours: that, a fuzz of 40,000 actions, and 100,000 episodes with a plot
+soak: $(TOOLS) hostile  ## takes hours: the hostile suite, 40,000 random actions, and 100,000 episodes with a plot
 	$(BIN)/python benchmarks/soak_fuzz.py
 	$(BIN)/python benchmarks/soak.py
 
-format: $(TOOLS)  ## rewrite the code as the linter wants it
+format: $(TOOLS)  ## apply the linter's fixes and format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 bench: $(TOOLS)  ## print the benchmark tables
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
 
-lock:  ## pin what is installed now
+lock:  ## pin the installed versions
 	$(BIN)/python -m pip freeze --exclude-editable | grep -vxFf requirements-training.lock \
 	  | grep -v "^torch==" > requirements.lock
 
-clean:  ## remove what the two commands made
+clean:  ## remove the files that these commands create
 	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache
