@@ -1,11 +1,8 @@
 """Audits Spider's 1034 tasks on both engines; writes docs/spider-audit.md and the verified list.
-
-    INTERCODE_DATA=... python benchmarks/audit_spider.py [--write]
-
-Runs `check` on the engines ``embedded`` and ``mysql``, then every gold once more on both and
-compares what they give, as the standard reward does: rows by value, order where the gold asks for
-one. Without ``--write`` it prints the page and exits with status 1 where page or list would change.
-"""
+INTERCODE_DATA=... python benchmarks/audit_spider.py [--write] Runs `check` on the engines
+``embedded`` and ``mysql``. Then it runs every gold once more on both and compares the results as
+the standard reward does: rows by value, and their order if the gold asks for one. Without
+``--write`` it prints the page, and exits with status 1 if the page or the list would change."""
 
 from __future__ import annotations
 
@@ -36,14 +33,14 @@ FAULTS = [k for k in FAULT_KINDS if k != "duplicate-query"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What one engine gives for a gold."""
+    """The result of a gold on one engine."""
 
     result: ExecResult
     ranks: tuple[int, ...] | None
 
 
 def answers(dataset: Dataset, kind: str) -> tuple[str, list[Answer]]:
-    """The engine's version, and its answer to every gold."""
+    """Return the engine's version and its result for every gold."""
     engine = open_engine(kind)
     out = []
     for task in dataset.tasks:
@@ -59,7 +56,7 @@ def answers(dataset: Dataset, kind: str) -> tuple[str, list[Answer]]:
 
 
 def compared(task: Task, a: Answer, b: Answer) -> str:
-    """The cause of a difference between two engines' answers; empty where there is none."""
+    """Return the cause of a difference between two engines' results; empty if they are equal."""
     one, other = (State(rows=x.result.rows, ranks=x.ranks) for x in (a, b))
     if one.rows is None or other.rows is None:
         alike = one.rows is other.rows
@@ -79,7 +76,7 @@ def short(tasks: list[str]) -> str:
 
 
 def verdicts(reports: dict[str, CheckReport], differing: dict[str, str]) -> dict[str, str]:
-    """Why each unsound task is left out."""
+    """Return the reason why each unsound task is left out."""
     out: dict[str, list[str]] = {}
     for report in reports.values():
         for fault in report.faults:
@@ -98,8 +95,9 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found: the engines' reports and versions, the cause of each difference between
-    their results, how many were printed alike, why each task is left out, and what is left."""
+    """The findings: the engines' reports and versions, the cause of each difference between their
+    results, the number of results with identical text, the reason for each excluded task, and the
+    sound tasks."""
 
     dataset: Dataset
     reports: dict[str, CheckReport]
@@ -111,13 +109,13 @@ class Audit:
 
 
 def page(audit: Audit) -> str:
-    """The whole document."""
+    """Return the whole page."""
     lines = [*summary(audit), ABOUT, *faults(audit), *remarks(audit), *differences(audit)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def summary(audit: Audit) -> list[str]:
-    """What was audited and how much of it is sound, by hardness."""
+    """Return the introduction: what was audited, and how many tasks are sound, by hardness."""
     total, left = len(audit.dataset), len(audit.sound)
     grades, sound = (Counter(t.hardness for t in d.tasks) for d in (audit.dataset, audit.sound))
     rows = [f"| {g} | {grades[g]} | {sound[g]} |" for g in ("easy", "medium", "hard", "extra")]
@@ -141,7 +139,7 @@ def summary(audit: Audit) -> list[str]:
 
 
 def faults(audit: Audit) -> list[str]:
-    """The table of tasks that are left out, by kind of fault."""
+    """Return the table of excluded tasks, by kind of fault."""
     why = audit.excluded.items()
     kinds = {kind: [t for t, found in why if kind in found.split(", ")] for kind in MEANINGS}
     return [
@@ -155,7 +153,7 @@ def faults(audit: Audit) -> list[str]:
 
 
 def remarks(audit: Audit) -> list[str]:
-    """The table of what is worth knowing and no fault."""
+    """Return the table of notes, which are not faults."""
     notes: dict[str, list[str]] = {}
     for note in audit.reports[ENGINES[0]].notes:
         notes.setdefault(note.kind, []).append(note.task)
@@ -172,7 +170,7 @@ def remarks(audit: Audit) -> list[str]:
 
 
 def differences(audit: Audit) -> list[str]:
-    """How far the two engines agree, and why they do not."""
+    """Return how often the two engines agree, and the causes of differences."""
     total = len(audit.dataset)
     equal = total - len(audit.differing)
     causes: dict[str, list[str]] = {}

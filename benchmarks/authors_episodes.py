@@ -15,13 +15,13 @@ import time
 
 
 def main(checkout: str, tasks: str, seconds: str, positions: str) -> None:
-    """Play the tasks at these positions, round and round, for so many seconds."""
+    """Play the tasks at these positions in turn, again and again, for this many seconds."""
     sys.path.insert(0, checkout)
-    from intercode.envs.bash.bash_env import BashEnv  # theirs
+    from intercode.envs.bash.bash_env import BashEnv
 
     env = BashEnv("intercode-nl2bash", data_path=tasks, verbose=False)
     wanted = json.loads(positions)
-    env.reset(wanted[0])  # the first one removes what the image has too much
+    env.reset(wanted[0])  # the first reset removes files that the image has in excess
     rewards, spans = [], [0.0, 0.0, 0.0]
     start = time.perf_counter()
     while time.perf_counter() - start < float(seconds):

@@ -46,7 +46,7 @@ WARM = 0.3  # seconds to prewarm the next sandbox; not counted
 
 
 class Bench:
-    """What is timed on one back end. Closing the stack ends its sandboxes."""
+    """The operations to time on one back end. Closing the stack ends its sandboxes."""
 
     def __init__(self, kind: str, image: str, stack: ExitStack) -> None:
         self.kind, self.image, self.stack = kind, image, stack
@@ -56,14 +56,14 @@ class Bench:
         self.copies: list[InterCodeEnv] = []
 
     def env(self) -> InterCodeEnv:
-        """An environment in an episode."""
+        """Return an environment in an episode."""
         env = intercode.make("bash", dataset=TASKS, image=self.image, sandbox=self.kind)
         self.stack.callback(env.close)
         env.reset()
         return env
 
     def contenders(self) -> dict[str, Contender]:
-        """Every verb, by its row in the table."""
+        """Return every operation, by its row in the table."""
         sandbox = self.stack.enter_context(open_sandbox(self.spec, self.kind))
         session = self.stack.enter_context(closing(BashSession(sandbox)))
         played, full = self.env(), self.env()
@@ -88,7 +88,7 @@ class Bench:
         return found
 
     def create(self) -> None:
-        self.made += 1  # of a name of its own, so that none can be renewed for it
+        self.made += 1  # a new host name, so that no recycled sandbox matches
         spec = replace(self.spec, hostname=f"bench-{self.made}")
         self.sandboxes.append(open_sandbox(spec, self.kind))
         assert self.sandboxes[-1].run(["bash", "-c", "true"]).ok
@@ -98,7 +98,7 @@ class Bench:
             self.sandboxes.pop().close()
         while self.copies:
             self.copies.pop().close()
-        time.sleep(0.05)  # for the kernel to take it down
+        time.sleep(0.05)  # time for the kernel to remove it
 
     def memory(self, live: int) -> tuple[float, float]:
         """Measure the megabytes of a live sandbox with a shell.
@@ -116,7 +116,7 @@ class Bench:
                     sandbox.supervisor_pid,
                     *(member.pid for member in list_descendants(sandbox.supervisor_pid)),
                 }
-                if self.kind != "namespace":  # what the engine has run beside it
+                if self.kind != "namespace":  # processes of the engine, outside the sandbox
                     pids.add(parent_of(sandbox.supervisor_pid))
             time.sleep(0.5)
             own = tuple((pid, traces.started(pid)) for pid in pids)
@@ -128,7 +128,7 @@ def removal(engine: str, stack: ExitStack) -> Contender:
     ours = back_end.containers_of(os.getpid(), engine)
     image = requested(engine, "inspect", "--format={{.Image}}", ours[0])
     start = ("run", "--detach", "--network=none", "--entrypoint=/bin/sleep", image, "86400")
-    remove = ("rm", "--force", *(["--time=0"] if engine == "podman" else []))  # docker waits never
+    remove = ("rm", "--force", *(["--time=0"] if engine == "podman" else []))  # docker never waits
     running = [requested(engine, *start)]
     stack.callback(lambda: requested(engine, *remove, running[0]))
 
@@ -140,23 +140,23 @@ def removal(engine: str, stack: ExitStack) -> Contender:
 
 
 def requested(*words: str) -> str:
-    """What a program prints. Raises CalledProcessError."""
+    """Return what a program prints. Raises CalledProcessError."""
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def available() -> int:
-    """Bytes of memory that the machine can still give."""
+    """Return the bytes of memory that are available."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     return next(int(x.split()[1]) for x in lines if x.startswith("MemAvailable")) << 10
 
 
 def parent_of(pid: int) -> int:
-    """The process that a process is a child of."""
+    """Return the parent of a process."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def workers(kind: str, args: argparse.Namespace) -> tuple[float, float]:
-    """Gold episodes per second of two workers, and the part of them that was solved."""
+    """Return the gold episodes per second of two workers, and the share of them that was solved."""
     settings = {"dataset": datasets.load(args.dataset), "image": args.image, "sandbox": kind}
     cpu = Processor()
     try:
@@ -167,7 +167,8 @@ def workers(kind: str, args: argparse.Namespace) -> tuple[float, float]:
 
 
 def answering(kinds: list[str], image: str) -> tuple[list[str], list[str]]:
-    """Those of the back ends that give a sandbox here, and why the others do not."""
+    """Return the back ends that provide a sandbox on this machine, and the reasons why others do
+    not."""
     found, notes = [], []
     for kind in kinds:
         try:
@@ -179,7 +180,7 @@ def answering(kinds: list[str], image: str) -> tuple[list[str], list[str]]:
 
 
 def measured(args: argparse.Namespace, kinds: list[str]) -> dict[str, dict[str, Cell]]:
-    """Row by row, the number of each back end."""
+    """Return the table: for each row, the figure of each back end."""
     rows: dict[str, dict[str, Cell]] = {}
     with ExitStack() as stack:
         entrants: dict[str, Contender] = {}

@@ -31,7 +31,7 @@ from intercode.results.report import render
 from intercode.results.tables import Table
 from support import traces
 
-_DESCRIPTORS = 12  # that an environment holds, at most
+_DESCRIPTORS = 12  # maximum per environment
 _GONE_SECONDS = 20.0
 _LAUNCHER_GROUPS = 64
 _PARTS = ("AnonPages", "Shmem", "Slab", "PageTables", "KernelStack", "Percpu")
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def need_descriptors(environments: int) -> None:
-    """Raise the soft limit of open files. Raises UsageError where the hard one is too low."""
+    """Raise the soft limit of open files. Raises UsageError if the hard limit is too low."""
     needed = environments * _DESCRIPTORS + 256
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < needed:
@@ -52,13 +52,13 @@ def need_descriptors(environments: int) -> None:
 
 
 def machine() -> dict[str, int]:
-    """What /proc/meminfo tells, in bytes."""
+    """Return the values of /proc/meminfo in bytes."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     return {line.split(":")[0]: int(line.split()[1]) << 10 for line in lines}
 
 
 class Crowd:
-    """Environments that live at the same time, and what is measured of them."""
+    """Environments that are live at the same time, and the figures measured of them."""
 
     def __init__(self, count: int, threads: int) -> None:
         self.dataset = datasets.load("starter")
@@ -67,7 +67,7 @@ class Crowd:
         self.environments: list[InterCodeEnv] = []
 
     def each(self, what: str, work: Callable[[int], T]) -> list[T]:
-        """Do it for every environment, and note the rate."""
+        """Apply ``work`` to every environment, and note the rate."""
         start = time.perf_counter()
         with ThreadPoolExecutor(self.threads) as pool:
             done = list(pool.map(work, range(self.count)))
@@ -76,13 +76,13 @@ class Crowd:
         return done
 
     def open(self, i: int) -> InterCodeEnv:
-        """A new environment with an episode."""
+        """Return a new environment in an episode."""
         env = intercode.make("bash", dataset=self.dataset)
         env.reset(options={"task": i % len(self.dataset.tasks)})
         return env
 
     def memory(self, when: str, before: dict[str, int]) -> None:
-        """Note what everything takes now."""
+        """Note the resources in use now."""
         mine = traces.family(os.getpid())
         processes = (mine.owner, *mine.launchers, *mine.sandboxes)
         for name, kind in (("owner", (mine.owner,)), ("supervisors", mine.supervisors),
@@ -100,11 +100,12 @@ class Crowd:
         self.rows.append((f"{when}: threads of the owner", len(os.listdir("/proc/self/task")), ""))
 
     def groups(self, mine: traces.Family) -> int:
-        """Control groups beyond the few that a launcher keeps for its next boxes."""
+        """Return the number of control groups beyond the few that a launcher keeps for its next
+        sandboxes."""
         return max(0, len(traces.groups_of(mine.launchers)) - _LAUNCHER_GROUPS)
 
     def close(self) -> int:
-        """Close all, and count what is left."""
+        """Close all environments, and count what is left."""
         mine = traces.family(os.getpid())
         start = time.perf_counter()
         with ThreadPoolExecutor(self.threads) as pool:
@@ -139,7 +140,7 @@ def main() -> int:
     args = parser.parse_args()
     need_descriptors(args.environments)
     crowd = Crowd(args.environments, args.threads)
-    with intercode.make("bash", dataset=crowd.dataset) as first:  # starts what is started once
+    with intercode.make("bash", dataset=crowd.dataset) as first:  # starts the shared processes
         first.reset(options={"task": 0})
     before = machine()
     crowd.environments = crowd.each("created", crowd.open)

@@ -44,19 +44,19 @@ ASK: list[Message] = [
 
 
 class Endpoint:
-    """Answers after a while; ``marks`` are the times at which it did."""
+    """A server that answers after a delay; ``marks`` are the times of the answers."""
 
     def __init__(self, latency: float, turns: int) -> None:
         self.latency, self.turns = latency, turns
         self.marks: list[float] = []
 
     async def serve(self) -> None:
-        """Print the port, then serve until a line comes in on standard input; print the times."""
+        """Print the port, serve until a line arrives on standard input, then print the times."""
         server = await asyncio.start_server(self._talk, "127.0.0.1", 0, backlog=2048)
         print(server.sockets[0].getsockname()[1], flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         print(json.dumps(self.marks), flush=True)
-        os._exit(0)  # there are connections still, and nothing to be said to them
+        os._exit(0)  # ends despite open connections
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -75,7 +75,7 @@ class Endpoint:
 def _answer(request: dict[str, list[dict[str, str]]], turns: int) -> bytes:
     turn = sum(m["role"] == "assistant" for m in request["messages"])
     task = zlib.crc32(request["messages"][1]["content"].encode())
-    last = turns // 2 + task % (turns + 1)  # of this task's episodes
+    last = turns // 2 + task % (turns + 1)  # last turn of this task's episodes
     language = "sql" if "SQL" in request["messages"][0]["content"] else "bash"
     known = ACTIONS[language]
     action = known[turn % len(known)] if turn + 1 < last else "submit"
@@ -88,7 +88,7 @@ def _answer(request: dict[str, list[dict[str, str]]], turns: int) -> bytes:
 
 
 def play(url: str, args: argparse.Namespace) -> None:
-    """The episodes, as `intercode eval` plays them."""
+    """Play the episodes as `intercode eval` does."""
     with tempfile.TemporaryDirectory() as folder:
         settings = {
             "dataset": args.dataset, "agent": args.agent, "model": "bench", "base_url": url,
@@ -100,7 +100,7 @@ def play(url: str, args: argparse.Namespace) -> None:
 
 
 def only_ask(url: str, args: argparse.Namespace) -> None:
-    """As many threads that do nothing but ask."""
+    """Send requests from as many threads, without environments."""
     model = open_model("bench", url)
 
     def ask() -> None:
@@ -115,14 +115,14 @@ def only_ask(url: str, args: argparse.Namespace) -> None:
 
 
 def steady(marks: list[float]) -> float:
-    """Answers a second between the first fifth of them and the last."""
+    """Return the answers per second between the first and the last fifth of the answers."""
     cut = len(marks) // 5
     middle = sorted(marks)[cut:-cut]
     return (len(middle) - 1) / (middle[-1] - middle[0])
 
 
 def measure(args: argparse.Namespace) -> None:
-    """One run against an endpoint of its own, printed."""
+    """Do one run against an endpoint of its own, and print its figures."""
     command = [sys.executable, __file__, "--serve", str(args.latency), "--turns", str(args.turns)]
     pipe = subprocess.PIPE
     cpu = Processor()

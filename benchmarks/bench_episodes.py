@@ -42,8 +42,8 @@ THEIRS = "the authors' BashEnv on Docker"
 
 @dataclass(frozen=True)
 class Rate:
-    """One measurement: episodes, those solved, seconds, seconds of processor time, the medians of
-    reset, step and submit in ms, and in ms an episode what was spent where."""
+    """One measurement: episodes, solved episodes, seconds, seconds of processor time, the medians
+    of reset, step and submit in ms, and the ms per episode spent in each part."""
 
     episodes: int
     solved: int
@@ -56,8 +56,8 @@ class Rate:
 def play(
     settings: dict[str, Any], seconds: float, core: int | None, ready: Any, results: Any
 ) -> None:
-    """Play gold episodes for a while, once all are ready; report a Rate without processor time.
-    ``core``: where this process, and all that it starts, has to run."""
+    """Play gold episodes for a while, once all workers are ready; report a Rate without processor
+    time. ``core``: the core on which this process and its children have to run."""
     if core is not None:
         os.sched_setaffinity(0, {core})
     durations: tuple[list[float], ...] = ([], [], [])
@@ -87,7 +87,7 @@ def play(
 def measure(
     settings: dict[str, Any], workers: int, seconds: float, cpu: Processor, pinned: bool = False
 ) -> Rate:
-    """Let so many workers play at the same time, each ``pinned`` to a core of its own or not."""
+    """Let this many workers play at the same time; ``pinned``: each on a core of its own."""
     cores = sorted(os.sched_getaffinity(0))
     context = multiprocessing.get_context("spawn")
     results, ready = context.SimpleQueue(), context.Barrier(workers + 1)
@@ -97,7 +97,7 @@ def measure(
     ]
     for process in processes:
         process.start()
-    ready.wait()  # they have loaded what they need
+    ready.wait()  # all workers have loaded their data
     before = cpu.used()
     rows = [results.get() for _ in processes]
     used = cpu.used() - before
@@ -111,7 +111,7 @@ def measure(
 
 
 def authors(checkout: Path, seconds: float) -> Rate:
-    """The authors' environment, once. What it uses of the processor is the whole machine's."""
+    """Measure the authors' environment once. Its processor time is that of the whole machine."""
     before = whole_machine()
     found = peers.authors_episodes(checkout, peers.authors_python(), seconds)
     used = whole_machine() - before
@@ -120,7 +120,7 @@ def authors(checkout: Path, seconds: float) -> Rate:
 
 
 def row(name: str, rates: Sequence[Rate], base: float | None) -> tuple[Cell, ...]:
-    """A row of the table: the medians of several measurements."""
+    """Return a row of the table: the medians of several measurements."""
     per_second = statistics.median(r.episodes / r.seconds for r in rates)
     return (
         name, per_second, per_second / base if base else "",
@@ -131,7 +131,7 @@ def row(name: str, rates: Sequence[Rate], base: float | None) -> tuple[Cell, ...
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be said of the episodes."""
+    """Add the command-line options."""
     parser.add_argument("dataset", nargs="?", default="nl2bash:verified")
     parser.add_argument("--image")
     parser.add_argument("--profile", default="standard")
@@ -142,18 +142,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(args: argparse.Namespace) -> tuple[Dataset, str]:
-    """The tasks to play, and a note where they are not those that were asked for."""
+    """Return the tasks to play, and a note if they are not the requested ones."""
     try:
         dataset = datasets.load(args.dataset)
         with intercode.make("bash", dataset=dataset, image=args.image) as env:
-            env.reset(options={"task": 0})  # unpacks what is not unpacked yet
+            env.reset(options={"task": 0})  # unpacks the image if necessary
         return dataset, ""
     except InterCodeError as e:
         return datasets.load("starter"), f"{args.dataset} cannot be played here: {e}"
 
 
 def tables(args: argparse.Namespace) -> list[Table]:
-    """Play in turns, and say how fast it was and where the time went."""
+    """Play in turns; return how fast it was and where the time went."""
     dataset, note = chosen(args)
     same = tuple(t for t in dataset.tasks if t.group == "fs_1")
     settings = {"dataset": dataset, "image": args.image, "profile": args.profile}
@@ -195,11 +195,11 @@ def tables(args: argparse.Namespace) -> list[Table]:
 
 
 def _prove(dataset: Dataset, args: argparse.Namespace) -> str:
-    """Have the golds durations that are steady, and say of how many tasks."""
+    """Cache the golds with a stable result; return a sentence with the number of tasks."""
     if args.profile != "standard" or not gold_cache.is_enabled():
         return "every gold runs again in every episode"
-    durations = check(dataset, image=args.image).cached_tasks
-    return f"the golds of {durations} of {len(dataset)} tasks are proven steady, and not run again"
+    cached = check(dataset, image=args.image).cached_tasks
+    return f"the golds of {cached} of {len(dataset)} tasks are cached, and not run again"
 
 
 def _speed(rows: list[tuple[Cell, ...]], notes: list[str]) -> Table:
@@ -212,7 +212,7 @@ def _speed(rows: list[tuple[Cell, ...]], notes: list[str]) -> Table:
 
 
 def _where(rates: dict[str, list[Rate]]) -> list[Table]:
-    """What the last entrants spent where, in ms an episode; spans lie within one another."""
+    """Return the table of where the time went, in ms per episode; the parts overlap."""
     shown = [(name, found[-1].spans) for name, found in rates.items() if found[-1].spans]
     if not shown:
         return []

@@ -56,8 +56,8 @@ def killed(what: str, episodes: int) -> tuple[str, int, float | None, str]:
 
 
 def run_under_init(work: Callable[[], int]) -> int:
-    """Do the work in a child process, and collect at once whatever it orphans. Returns its exit
-    status."""
+    """Do the work in a child process and reap every process that it orphans at once. Returns its
+    exit status."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "this system has no child subreapers")
     worker = os.fork()
@@ -75,7 +75,7 @@ def run_under_init(work: Callable[[], int]) -> int:
 
 
 def measure(episodes: int, init: str) -> int:
-    """Kill, and print. Returns the exit status."""
+    """Kill each kind of process, and print the table. Returns the exit status."""
     rows = [killed(what, episodes) for what in ("owner", "launcher", "PID 1", "supervisor")]
     title = f"kill -9 with {episodes} live episodes, orphans collected by {init} init"
     columns = ("killed", "processes gone", "seconds", "the owner says")

@@ -33,7 +33,7 @@ import intercode
 from intercode.results.report import render
 from intercode.results.tables import Cell, Table
 
-_SLOW = 50  # one action in so many
+_SLOW = 50  # one action in this many is slow
 _ACTIONS = {
     "programs": (
         "ls /srv",
@@ -53,12 +53,12 @@ Found = tuple[float, list[float], float, float]
 
 
 def action_of(dice: random.Random, kind: str) -> str:
-    """The next action of an episode."""
+    """Return the next action of an episode."""
     return "sleep 0.5" if dice.randrange(_SLOW) == 0 else dice.choice(_ACTIONS[kind])
 
 
 class Meter:
-    """How many of this machine's processors have worked since, and were taken by its host."""
+    """Measures the processor time that this machine uses and that its host takes away."""
 
     def __init__(self) -> None:
         self._begin, self._then = time.monotonic(), self._read()
@@ -75,7 +75,7 @@ class Meter:
 
 
 async def pool(live: int, seconds: float, model: float, kind: str) -> Found:
-    """The pool's rate."""
+    """Measure the rate of the pool."""
     latencies: list[float] = []
     async with intercode.Pool("bash", size=live, timeout=30.0) as envs:
         episodes = await asyncio.gather(*(envs.begin(i % 70, seed=i) for i in range(live)))
@@ -84,7 +84,7 @@ async def pool(live: int, seconds: float, model: float, kind: str) -> Found:
 
         async def play(i: int) -> None:
             dice = random.Random(i)
-            await asyncio.sleep(model * dice.random())  # they did not all begin at once
+            await asyncio.sleep(model * dice.random())  # spreads the beginnings of the episodes
             while (sent := time.monotonic()) < end:
                 await episodes[i].step(action_of(dice, kind))
                 now = time.monotonic()
@@ -99,7 +99,7 @@ async def pool(live: int, seconds: float, model: float, kind: str) -> Found:
 
 
 def vector(envs: Any, live: int, seconds: float, model: float, kind: str) -> Found:
-    """The same of a vector environment, for which an answer is there when all are."""
+    """Measure the rate of a vector environment, which returns when all its environments have."""
     dice = random.Random(0)
     latencies: list[float] = []
     try:
@@ -116,7 +116,7 @@ def vector(envs: Any, live: int, seconds: float, model: float, kind: str) -> Fou
 
 
 def possible(live: int, model: float) -> float:
-    """Steps per second where our side would cost nothing: the model's time and the actions' own."""
+    """Return the steps per second if InterCode took no time, only the model and the actions."""
     return live / (model + 0.5 / _SLOW)
 
 

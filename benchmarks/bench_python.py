@@ -33,7 +33,7 @@ from intercode.results.tables import Cell, Table
 
 Cells = tuple[Cell, ...]
 OURS, THEIRS = "ours", "one interpreter behind RPC"
-PAUSE = 0.15  # seconds, in which the next box is made ready
+PAUSE = 0.15  # seconds to prewarm the next sandbox
 
 LEAKS = {
     "a module that was patched": ("import math; math.pi = 3", "import math; print(math.pi != 3)"),
@@ -56,7 +56,7 @@ LEAKS = {
 
 def play(which: str, dataset: Dataset, image: str | None, cores: set[int], tasks: Sequence[int],
          ready: Any, results: Any) -> None:  # fmt: skip
-    """Gold episodes of some tasks, on some cores, once all players are ready."""
+    """Play gold episodes of some tasks on some cores, once all players are ready."""
     os.sched_setaffinity(0, cores)
     solved = 0
     if which == OURS:
@@ -83,8 +83,8 @@ def play(which: str, dataset: Dataset, image: str | None, cores: set[int], tasks
 
 
 def episodes(which: str, dataset: Dataset, image: str | None, cores: int, most: int) -> Cells:
-    """Episodes per second, the share solved, ms of processor time per episode. The same tasks for
-    all, in an order of chance."""
+    """Return episodes per second, the share solved, and ms of processor time per episode. All
+    contenders play the same tasks in a random order."""
     positions = random.Random(0).sample(range(len(dataset)), min(most, len(dataset)))
     context = multiprocessing.get_context("spawn")
     results, ready = context.SimpleQueue(), context.Barrier(cores + 1)
@@ -110,7 +110,7 @@ def episodes(which: str, dataset: Dataset, image: str | None, cores: int, most: 
 
 
 def latencies(dataset: Dataset, image: str | None, rounds: int) -> list[Cells]:
-    """Medians in ms: reset after a pause, a step that does nothing, going back to a snapshot."""
+    """Return medians in ms: reset after a pause, a step that does nothing, restoring a snapshot."""
     with intercode.make("python", dataset, image=image) as env:
         env.reset(options={"task": 0})
         client = Client()
@@ -144,7 +144,7 @@ def latencies(dataset: Dataset, image: str | None, rounds: int) -> list[Cells]:
 
 
 def leaks(dataset: Dataset, image: str | None) -> list[Cells]:
-    """Whether what one episode did is gone in the next one."""
+    """Return whether the effects of one episode are absent from the next."""
     rows: list[Cells] = []
     client = Client()
     with intercode.make("python", dataset, image=image) as env:

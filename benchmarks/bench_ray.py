@@ -39,8 +39,8 @@ _TASKS = 70
 
 @dataclass
 class Run:
-    """One run: seconds before its first episode had ended and from then on, processor time of the
-    latter, and its episodes."""
+    """One run: seconds until its first episode ended and seconds from then on, the processor time
+    of the latter, and its episodes."""
 
     before: float
     seconds: float
@@ -49,16 +49,16 @@ class Run:
 
     @property
     def each(self) -> float:
-        """Milliseconds of an episode."""
+        """Milliseconds per episode."""
         return 1000 * self.seconds / max(1, len(self.episodes) - 1)
 
     @property
     def work(self) -> float:
-        """Milliseconds of processor time of an episode."""
+        """Milliseconds of processor time per episode."""
         return 1000 * self.processor / max(1, len(self.episodes) - 1)
 
     def results(self) -> dict[tuple[str, int], tuple[object, ...]]:
-        """What each episode came to."""
+        """The result of each episode."""
         return {
             (t.task, t.epoch): (t.reward, t.end, *((s.action, s.observation) for s in t.steps))
             for t in self.episodes
@@ -67,7 +67,7 @@ class Run:
 
 @dataclass
 class Watch(threading.Thread):
-    """Notes when a run's first episode ended, and kills a node when so many have (0: never)."""
+    """Notes when a run's first episode ended, kills a node after so many episodes (0: never)."""
 
     file: Path
     processor: Processor
@@ -86,7 +86,7 @@ class Watch(threading.Thread):
         return id(self)
 
     def run(self) -> None:
-        """Look until the run is over."""
+        """Watch until the run is over."""
         while not self.over.wait(0.01):
             done = self.file.read_bytes().count(b"\n") if self.file.exists() else 0
             if done and not self.first:
@@ -100,7 +100,7 @@ class Watch(threading.Thread):
 def timed(
     config: EvalConfig, processor: Processor, raylets: Raylets | None = None, at: int = 0
 ) -> tuple[Run, Watch]:
-    """Play, with a watch beside it."""
+    """Play a run with a watch."""
     assert config.out is not None
     watch = Watch(config.out / trajectories.TRAJECTORIES_FILE, processor, raylets, at)
     watch.start()
@@ -114,7 +114,7 @@ def timed(
 
 
 def main() -> int:
-    """Measure, check, and print; 1 where something is not as it has to be."""
+    """Measure, check, and print. Returns 1 if a check fails."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--episodes", type=int, default=2000)
     parser.add_argument("--parallel", type=int, default=8)
@@ -148,7 +148,7 @@ def main() -> int:
 
 
 def table(runs: dict[str, Run], local: Run, parallel: int) -> Table:
-    """What each run took."""
+    """Return the table of the runs."""
     columns = (
         "", "episodes", "s before the first", "s from then on", "ms an episode", "processor ms",
         "more, processor ms",
@@ -167,7 +167,7 @@ def table(runs: dict[str, Run], local: Run, parallel: int) -> Table:
 
 
 def sound(name: str, run: Run, local: Run) -> bool:
-    """Print whether every episode is there once and came to what it did in the local run."""
+    """Print whether every episode was recorded once with the result of the local run."""
     once, same = len(run.episodes) == len(run.results()), run.results() == local.results()
     again = Counter(t.run.get("attempts", 1) for t in run.episodes)
     print(f"{name}: each once: {once}; as the local run: {same}; attempts: {dict(again)}")

@@ -106,7 +106,7 @@ def record(count: int, parallel: int, out: Path) -> None:
 
 @contextlib.contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Processes that take the cores, as long as the context lasts."""
+    """Run processes that keep the cores busy while the context is open."""
     load = [subprocess.Popen([sys.executable, "-c", _LOAD]) for _ in range(count)]
     try:
         yield

@@ -58,12 +58,12 @@ class SandboxCreation:
     def close(self) -> None:
         while self.open:
             self.open.pop().close()
-        time.sleep(0.02)  # for the kernel to take it down
+        time.sleep(0.02)  # time for the kernel to remove it
 
 
 @contextmanager
 def large_tree() -> Iterator[SandboxSpec]:
-    """A specification with a layer of 20,000 files in 200 directories."""
+    """Return a specification with a layer of 20,000 files in 200 directories."""
     home = Path(tempfile.mkdtemp(prefix="bench-", dir=cache_root()))
     try:
         for n in range(200):
@@ -77,14 +77,14 @@ def large_tree() -> Iterator[SandboxSpec]:
 
 
 def resets(stack: ExitStack) -> Contender:
-    """``reset`` of an environment whose next place is ready."""
+    """Time ``reset`` of an environment whose next sandbox is ready."""
     tasks = Dataset("bench", "bash", (Task("bench/0", "Print x.", gold="echo x"),))
     env = stack.enter_context(intercode.make("bash", dataset=tasks))
     return Contender(env.reset, lambda: (env.step("true"), time.sleep(WARM)), every=2)
 
 
 def forks(stack: ExitStack) -> Contender:
-    """``fork`` of an environment with 200 changed files."""
+    """Time ``fork`` of an environment with 200 changed files."""
     tasks = Dataset("bench", "bash", (Task("bench/0", "Print x.", gold="echo x"),))
     env = stack.enter_context(intercode.make("bash", dataset=tasks))
     env.reset()
@@ -100,12 +100,12 @@ def forks(stack: ExitStack) -> Contender:
 
 
 def ours(stack: ExitStack) -> dict[str, Contender]:
-    """Every verb of a sandbox, its session and its environment."""
+    """Return every operation of a sandbox, its session and its environment."""
     created = SandboxCreation()
     live = stack.enter_context(open_sandbox(HOST))
     session = stack.enter_context(closing(BashSession(live)))
     tree = stack.enter_context(open_sandbox(stack.enter_context(large_tree())))
-    change = (  # half new, a third changed, the others gone
+    change = (  # 30 new files, 24 changed, 6 deleted
         "for i in {0..5}; do touch /srv/$i/new{0..4}; rm /srv/$i/9; "
         "for j in {0..3}; do echo changed > /srv/$i/$j; done; done"
     )
@@ -128,7 +128,7 @@ def ours(stack: ExitStack) -> dict[str, Contender]:
 
 
 def contenders(stack: ExitStack) -> tuple[dict[str, Contender], list[str]]:
-    """All that take turns, and why others do not."""
+    """Return all contenders, and the reasons why others cannot run."""
     plain = ["bash", "-c", "true"]
     found = {PLAIN: Contender(lambda: subprocess.run(plain, check=True), in_a_row=5)}
     notes = []

@@ -36,7 +36,7 @@ PLAIN = "plain loop"
 
 
 def spider(limit: int | None) -> Dataset:
-    """The tasks."""
+    """Return the tasks."""
     whole = datasets.load("spider", "sql")
     return Dataset(whole.name, "sql", whole.tasks[:limit])
 
@@ -46,7 +46,7 @@ Play = Callable[[], None]
 
 # ---------------------------------------------------------------- one worker
 def episodes(engine: str, dataset: Dataset) -> Iterator[Play]:
-    """What plays every gold once."""
+    """Plays every gold once in an environment."""
     env = make("sql", dataset, engine=engine)
     env.reset(options={"task": 0})  # loads modules and data
     env.step("SELECT COUNT(*) FROM information_schema.TABLES GROUP BY TABLE_TYPE")
@@ -63,7 +63,7 @@ def episodes(engine: str, dataset: Dataset) -> Iterator[Play]:
 
 
 def plain_loop(dataset: Dataset) -> Iterator[Play]:
-    """The same by hand."""
+    """Plays every gold once in a plain loop."""
     import mysql.connector
     from scipy.stats import kendalltau
 
@@ -99,7 +99,7 @@ def plain_loop(dataset: Dataset) -> Iterator[Play]:
 
 
 def work(what: str, limit: int | None) -> None:
-    """What a worker process does: a pass for every line that it is told, until there is none."""
+    """Run a worker process: one pass for every line of standard input, until it ends."""
     dataset = spider(limit)
     if what == "server":
         from intercode.sql.server import private_server
@@ -122,7 +122,7 @@ def work(what: str, limit: int | None) -> None:
 # ----------------------------------------------------------------- a round
 @dataclass(frozen=True)
 class Rate:
-    """Episodes a second, and a second of processor time."""
+    """Episodes per second, and per second of processor time."""
 
     wall: float
     busy: float
@@ -132,7 +132,7 @@ PASSES = ("new", "known", "second")
 
 
 def one_round(what: str, workers: int, limit: int | None) -> dict[str, Rate]:
-    """That many processes on as many cores: the rate of each kind of pass."""
+    """Return the rate of each kind of pass, with this many processes on as many cores."""
     cores = sorted(os.sched_getaffinity(0))[:workers]
     with separate_cache() as home:
         server_holder = start(home, cores, "server", None) if what in (PLAIN, "mysql") else None
@@ -144,7 +144,7 @@ def one_round(what: str, workers: int, limit: int | None) -> dict[str, Rate]:
 
 
 def passes(home: Path, cores: list[int], what: str, limit: int | None, number: int) -> list[Rate]:
-    """The rates of that many passes, one after the other, by new processes on these cores."""
+    """Return the rates of this many consecutive passes by new processes on these cores."""
     processes = [start(home, cores, what, limit) for _ in cores]
     rates = []
     for _ in range(number):
@@ -163,7 +163,7 @@ def passes(home: Path, cores: list[int], what: str, limit: int | None, number: i
 
 
 def server_seconds(home: Path) -> float:
-    """Processor time of the servers that live there."""
+    """Return the processor time of the servers in this directory."""
     total = 0.0
     for pid_file in home.glob("run-*/pid"):
         fields = Path(f"/proc/{int(pid_file.read_text())}/stat").read_text().rpartition(")")[2]
@@ -173,7 +173,7 @@ def server_seconds(home: Path) -> float:
 
 @contextmanager
 def separate_cache() -> Iterator[Path]:
-    """A place for servers and translations of this round alone."""
+    """Provide a directory for the servers and translations of this round."""
     parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     path = Path(tempfile.mkdtemp(prefix="bench-sql-", dir=parent))
     path.chmod(0o711)
@@ -185,7 +185,7 @@ def separate_cache() -> Iterator[Path]:
 
 
 def start(home: Path, cores: list[int], what: str, limit: int | None) -> subprocess.Popen[str]:
-    """A process of this file on those cores, which is ready."""
+    """Start a worker process of this file on these cores; return it when it is ready."""
     process = subprocess.Popen(
         [sys.executable, __file__, "--worker", what, "--limit", str(limit or 0)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -220,7 +220,7 @@ def main() -> None:
 
 
 def print_rates(rates: dict[tuple[str, int], list[dict[str, Rate]]]) -> None:
-    """A table: each rate, and times the plain loop's."""
+    """Return a table: each rate, and its multiple of the plain loop's."""
     print("gold episodes:" + " " * 13 + "a second" + " " * 36 + "a second of processor time")
     heads = ("first, new", "first, known", "second pass")
     print(" " * 22 + "".join(f"{head:>15}" for head in 2 * heads))
@@ -232,7 +232,8 @@ def print_rates(rates: dict[tuple[str, int], list[dict[str, Rate]]]) -> None:
                     statistics.median(getattr(r[name], clock) for r in some)
                     for some in (found, rates[PLAIN, n])
                 )
-                same = name == "known" and kind != "embedded"  # it keeps nothing on disk
+                # only the embedded engine caches on disk
+                same = name == "known" and kind != "embedded"
                 cells.append(" " * 13 + "-" if same else f"{rate:7.0f} {rate / base:5.2f}x")
         print(f"{n} core{'s' if n > 1 else ' '}  {kind:12} " + " ".join(cells))
 

@@ -24,7 +24,7 @@ from intercode import make
 
 
 def memory(engine: str, code: str, count: int) -> float:
-    """KiB that each of so many live environments takes after that statement, server included."""
+    """Return the KiB per live environment after this statement, including the server."""
     dataset = spider(None)
     first = make("sql", dataset, engine=engine)
     play(first, 0, code)
@@ -39,14 +39,15 @@ def memory(engine: str, code: str, count: int) -> float:
 
 
 def play(env: Any, index: int, code: str) -> None:
-    """An episode that has come as far as that statement."""
+    """Return an environment whose episode has run this statement."""
     env.reset(options={"task": index % len(env.dataset)})
     env.step(env.task.gold or "")
     env.step(code)
 
 
 def used() -> float:
-    """KiB of this process and its servers (proportional set), and of their files in memory."""
+    """Return the KiB of this process, its servers (proportional set size) and their files in
+    memory."""
     gc.collect()
     total = 0.0
     for stat in Path("/proc").glob("[0-9]*/cmdline"):
@@ -62,7 +63,7 @@ def used() -> float:
 
 
 def in_a_process(engine: str, code: str, count: int) -> float:
-    """``memory`` of a process and servers of its own."""
+    """Run ``memory`` in a process with servers of its own."""
     with apart() as home:
         argv = [sys.executable, __file__, "--engines", engine, "--statement", code]
         environment = {**os.environ, "INTERCODE_SQL_RUNTIME": str(home)}

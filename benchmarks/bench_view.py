@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def measure(target: Path, episodes: int, turns: int, output: int) -> list[tuple[Any, ...]]:
-    """The rows of the table."""
+    """Return the rows of the table."""
     write(target / "run", episodes, turns, output)
     size = (target / "run" / trajectories.TRAJECTORIES_FILE).stat().st_size
     began = time.perf_counter()
@@ -83,7 +83,7 @@ def measure(target: Path, episodes: int, turns: int, output: int) -> list[tuple[
 
 
 def browse(url: str) -> dict[str, float]:
-    """Seconds that each thing takes in a page."""
+    """Return the seconds of each operation, measured in the page."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
@@ -95,7 +95,7 @@ def browse(url: str) -> dict[str, float]:
 
 
 def timed(page: Any, url: str) -> Iterator[tuple[str, float]]:
-    """Each thing with its seconds, as seen from outside the page."""
+    """Return the seconds of each operation, measured from outside the page."""
     began = time.perf_counter()
     page.goto(url)
     page.wait_for_selector(ROW)
@@ -121,7 +121,7 @@ def timed(page: Any, url: str) -> Iterator[tuple[str, float]]:
 
 
 def write(directory: Path, episodes: int, turns: int, output: int) -> None:
-    """A run of made-up episodes from a fixed seed, written at once."""
+    """Write a generated run with a fixed seed."""
     draw = random.Random(0)
     words = ["alpha", "beta", "gamma", "delta", "/srv/data", "42", "error:", "total"]
     trajectories.write_run_metadata(directory, RUN)

@@ -38,7 +38,7 @@ Bounds = tuple[float | None, float | None]
 
 
 def chances(draw: random.Random, tasks: int, mean: float, rho: float) -> list[float]:
-    """The chance to solve each of some tasks."""
+    """Return the probability to solve each task."""
     if rho == 0:
         return [mean] * tasks
     size = (1 - rho) / rho
@@ -46,12 +46,12 @@ def chances(draw: random.Random, tasks: int, mean: float, rho: float) -> list[fl
 
 
 def plays(draw: random.Random, chance: Sequence[float], epochs: int) -> list[int]:
-    """How many of its epochs solve each task."""
+    """Return how many of its epochs solve each task."""
     return [sum(draw.random() < p for _ in range(epochs)) for p in chance]
 
 
 def share(found: Iterator[tuple[float, Bounds]]) -> float:
-    """The share of intervals that hold the truth, in percent."""
+    """Return the share of intervals that contain the true value, in percent."""
     held = [low is not None and high is not None and low <= true <= high
             for true, (low, high) in found]  # fmt: skip
     return 100 * fmean(held)
@@ -84,8 +84,9 @@ def bootstrapped(solved: list[int], epochs: int) -> Bounds:
 def both(
     draw: random.Random, tasks: int, mean: float, epochs: int, rho: float, better: float = 0.0
 ) -> list[Fraction]:
-    """The differences of two runs. Most tasks are equally hard for both, the others are drawn anew;
-    then the second is ``better`` on average (or worse), its chances moved towards 1 (or 0)."""
+    """Draw the differences of two runs. Most tasks are equally hard for both; the others are drawn
+    again. Then the second run is ``better`` on average (or worse): its probabilities move towards 1
+    (or 0)."""
     first = chances(draw, tasks, mean, rho)
     anew = chances(draw, tasks, mean, rho)
     second = [a if draw.random() < SAME_TASKS else b for a, b in zip(first, anew, strict=True)]
@@ -113,8 +114,9 @@ def differences(
 def false_alarms(
     draw: random.Random, rounds: int, case: tuple[int, float, int, float]
 ) -> tuple[float, float]:
-    """How often the exact test says p < 0.05, in percent: where both sides are alike, and where
-    they differ by as much as ``detectable`` says from the spread of another such experiment."""
+    """Return how often the exact test gives p < 0.05, in percent: if both sides are alike, and if
+    they differ by the size that ``detectable`` computes from the spread of another such experiment.
+    """
     tasks, mean, epochs, rho = case
     alarms, found = [], []
     for _ in range(rounds):
@@ -149,7 +151,7 @@ def main() -> None:
     for case in product(TASKS, CHANCES, EPOCHS, CORRELATIONS):
         tasks, mean, epochs, rho = case
         if epochs == 1 and rho != CORRELATIONS[1]:
-            continue  # one epoch does not see the correlation
+            continue  # with one epoch the correlation has no effect
         draw = random.Random(f"{args.seed} {case}")
         cells = [share(runs(draw, args.rounds, case, way)) for way in (clustered, naive)]
         few = max(100, args.rounds // 5)

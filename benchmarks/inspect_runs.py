@@ -35,7 +35,7 @@ ENVIRONMENTS = {"nl2bash": "bash", "ic-ctf": "ctf"}
 
 
 def inspects(dataset: Dataset, limit: int | None, parallel: int, logs: Path) -> Rewards:
-    """Every task's reward as Inspect's log has it. Raises RuntimeError where its run failed."""
+    """Return every task's reward from Inspect's log. Raises RuntimeError if its run failed."""
     [log] = inspect_eval(
         f"intercode/{dataset.environment}", model=knowing(dataset), log_dir=str(logs),
         task_args={"dataset": dataset.name, "max_turns": 4}, limit=limit, max_samples=parallel,
@@ -53,7 +53,7 @@ def inspects(dataset: Dataset, limit: int | None, parallel: int, logs: Path) -> 
 
 
 def ours(dataset: Dataset, limit: int | None, parallel: int) -> Rewards:
-    """The reward of every task that the gold agent can play, from a run of ``intercode eval``."""
+    """Return the reward of every task that the gold agent can play, from ``intercode eval``."""
     tasks = dataset.tasks[:limit]
     chosen = [t.id for t in tasks if t.data.get("solution") or dataset.environment != "ctf"]
     with tempfile.TemporaryDirectory() as folder:
@@ -65,8 +65,8 @@ def ours(dataset: Dataset, limit: int | None, parallel: int) -> Rewards:
 
 
 def differing(theirs: Rewards, known: Rewards) -> list[str]:
-    """Tasks whose scores differ. Those that only have a flag have to score 1, unless their files
-    are missing: then there is no score."""
+    """The tasks whose scores differ. Those that only have a flag have to score 1, unless their
+    files are missing: then they have no score."""
     found = []
     for task, value in theirs.items():
         expected = known.get(task, None if value is None else 1.0)
@@ -77,18 +77,18 @@ def differing(theirs: Rewards, known: Rewards) -> list[str]:
 
 
 def mean(rewards: Rewards) -> float:
-    """Over those that were scored."""
+    """The mean over the tasks that were scored."""
     scored = [value for value in rewards.values() if value is not None]
     return sum(scored) / len(scored)
 
 
 def races(dataset: Dataset) -> set[str]:
-    """Tasks whose gold leaves work in the background."""
+    """Return the tasks whose gold leaves work in the background."""
     return {t.id for t in dataset.tasks if (t.gold or "").rstrip().endswith("&")}
 
 
 def main() -> int:
-    """Print a line for each dataset; 1 where a score differs."""
+    """Print a line for each dataset. Returns 1 if a score differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("dataset", nargs="*", help="nl2bash, ic-ctf (default: both)")
     parser.add_argument("--limit", type=int, help="only the first so many tasks of each")

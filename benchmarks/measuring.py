@@ -16,8 +16,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Contender:
-    """What is timed. ``work`` counts, ``after`` does not; it runs in every ``every``-th round, so
-    often ``in_a_row``, each time being one of those that the median is of."""
+    """An operation to time. ``work`` is timed; ``after`` is not. It runs in every ``every``-th
+    round, ``in_a_row`` times, and the median is over all of these."""
 
     work: Callable[[], object]
     after: Callable[[], object] = int
@@ -26,10 +26,10 @@ class Contender:
 
 
 def take_turns(contenders: Mapping[str, Contender], rounds: int) -> dict[str, float]:
-    """Milliseconds, the median of each, over rounds in which each has its turn: what else the
-    machine does meanwhile falls on all of them."""
+    """Return the median milliseconds of each contender, over rounds in which all take turns, so
+    that other load on the machine affects all of them."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(-1, rounds):  # the first round is for what is loaded only once
+    for number in range(-1, rounds):  # the first round is not counted: it loads modules and data
         for name, contender in contenders.items():
             if number > 0 and number % contender.every:
                 continue
@@ -44,10 +44,9 @@ def take_turns(contenders: Mapping[str, Contender], rounds: int) -> dict[str, fl
 
 
 class Processor:
-    """Processor time, user and system, that this process and all it starts use from now on.
-
-    In a control group of its own where one can be had (version 1 of cpuacct, as root); else what
-    the whole machine uses, which says something on an idle machine only: ``exact`` tells which.
+    """Measures the processor time, user and system, that this process and its children use from now
+    on. It uses a control group of its own if possible (version 1 of cpuacct, as root). Otherwise it
+    measures the whole machine, which is meaningful on an idle machine only. ``exact`` says which.
     """
 
     def __init__(self) -> None:
@@ -62,19 +61,19 @@ class Processor:
         self.exact = self._group is not None
 
     def used(self) -> float:
-        """Seconds so far."""
+        """Return the seconds so far."""
         if self._group is not None:
             return int((self._group / "cpuacct.usage").read_text()) / 1e9
         return whole_machine()
 
     def close(self) -> None:
-        """Leave the group with all that is still in it, and remove it."""
+        """Leave the group with all its processes, and remove it."""
         if self._group is None:
             return
         inside, outside = self._group / "cgroup.procs", self._group.parent / "cgroup.procs"
-        for _ in range(100):  # what is just ending still holds it
+        for _ in range(100):  # a process that is ending can still be in the group
             for pid in inside.read_text().split():
-                with suppress(OSError):  # it has ended
+                with suppress(OSError):  # the process has ended
                     outside.write_text(pid)
             try:
                 self._group.rmdir()
@@ -84,7 +83,7 @@ class Processor:
 
 
 def whole_machine() -> float:
-    """Seconds of processor time that everything on this machine has used since it was started."""
+    """Return the seconds of processor time that this machine has used since it was started."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     user, nice, system, _, _, irq, soft = map(int, fields[:7])
     return (user + nice + system + irq + soft) / _TICKS

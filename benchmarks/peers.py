@@ -23,7 +23,7 @@ BWRAP = [
     "--dev", "/dev", "--tmpfs", "/tmp", "bash", "-c", "true",
 ]  # fmt: skip
 BASE = "intercode-test"  # the nl2bash recipe's root as a Docker image: see .ci/docker
-THEIRS = "intercode-nl2bash"  # the name that their environment knows
+THEIRS = "intercode-nl2bash"  # the image's name in the authors' environment
 DRIVER = Path(__file__).with_name("authors_episodes.py")
 DOCKERFILE = f"""
 FROM {BASE}
@@ -38,7 +38,7 @@ CMD ["/bin/bash"]
 
 
 def bubblewrap() -> Contender | str:
-    """A command in all of bubblewrap's namespaces, or why it cannot be had."""
+    """Return a command in all namespaces of bubblewrap, or the reason why it cannot run."""
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed (Debian: apt-get install bubblewrap)"
     run = subprocess.run(BWRAP, capture_output=True, text=True)
@@ -57,7 +57,7 @@ def docker(*words: str, **more: str) -> str:
 
 
 def without_docker() -> str:
-    """Why nothing can be compared with Docker; empty where it can."""
+    """Return why there is no comparison with Docker; empty if there is one."""
     try:
         docker("image", "inspect", BASE)
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def without_docker() -> str:
 
 @contextmanager
 def running_container() -> Iterator[str]:
-    """A container of the image that does nothing, for ``docker exec``."""
+    """Run an idle container of the image, for ``docker exec``."""
     name = docker("run", "-d", "--rm", "--network", "none", BASE, "sleep", "infinity")
     try:
         yield name
@@ -78,23 +78,22 @@ def running_container() -> Iterator[str]:
 
 
 def executing(container: str, command: str = "true") -> Contender:
-    """``docker exec`` of a command in bash."""
+    """Return a function that runs ``docker exec`` with a command in bash."""
     words = ["docker", "exec", container, "bash", "-c", command]
     return Contender(lambda: subprocess.run(words, check=True), every=5)
 
 
 def authors_tasks() -> list[int]:
-    """Positions of those tasks of their file system 1 that are sound."""
+    """Return the positions of the sound tasks in the authors' file system 1."""
     tasks = datasets.load("nl2bash:verified").tasks
     return [int(task.id.rpartition("/")[2]) for task in tasks if task.group == "fs_1"]
 
 
 def authors_episodes(checkout: Path, python: str, seconds: float) -> dict[str, float]:
-    """Gold episodes of the authors' BashEnv on Docker: how many, in how many seconds, solved.
-
-    ``python`` is an interpreter with their dependencies. Their image is made of the same root as
-    ours, with the files of file system 1. Raises CalledProcessError where something fails.
-    """
+    """Play gold episodes of the authors' BashEnv on Docker; return their number, seconds, and
+    successes. ``python`` is an interpreter with their dependencies. Their image is made from the
+    same root file system as ours, with the files of file system 1. Raises CalledProcessError if a
+    command fails."""
     tasks = find_data().tasks / "nl2bash_fs_1.json"
     files = datasets.load("nl2bash:fs_1").tasks[0].files[0].path  # a tar, or a script
     with tempfile.TemporaryDirectory() as work:
@@ -116,5 +115,5 @@ def authors_episodes(checkout: Path, python: str, seconds: float) -> dict[str, f
 
 
 def authors_python() -> str:
-    """The interpreter with the authors' dependencies: INTERCODE_AUTHORS_PYTHON, or this one."""
+    """Return the Python with the authors' dependencies: INTERCODE_AUTHORS_PYTHON, or this one."""
     return os.environ.get("INTERCODE_AUTHORS_PYTHON", sys.executable)

@@ -28,7 +28,7 @@ from support.recorded_endpoint import FORCED, RecordedEndpoint
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one log came out. ``unexplained``: ids of the tasks that nothing explains."""
+    """The result of one log. ``unexplained``: tasks whose difference has no known cause."""
 
     log: str
     agent: str
@@ -43,23 +43,23 @@ class Outcome:
 
 
 def reward_of(environment: str, agent: str) -> str | None:
-    """What a log was scored with, by the authors' two SQL scorers; None for the profile's own."""
+    """Return which of the authors' two SQL scorers a log used; None for the profile's own."""
     if environment != "sql":
         return None
     return "sql-original" if agent == "plan-solve" else "sql-original-iou"
 
 
 def cut_short(episode: Trajectory) -> bool:
-    """Whether the authors' ReAct loop ended an episode that had not submitted: its flag for the end
-    was still that of the episode before."""
+    """Return whether the authors' ReAct loop ended an episode that had not submitted, because its
+    flag for the end still had the value of the previous episode."""
     last = episode.steps[-1]
     limit = episode.run.get("max_turns") or 10
     return last.action != "submit" and last.thought != FORCED and episode.turns < limit
 
 
 def differing_in_replay(log: Path, image: str | None, reward: str | None) -> set[str]:
-    """Tasks of which a step gives another observation or reward when it is executed again; a reward
-    of the other SQL scorer counts as another one."""
+    """Return the tasks of which a step gives another observation or reward when it is executed
+    again. A reward by the other SQL scorer counts as a difference."""
     network: Network = "host" if image else "none"
     options = log_replay.ReplayOptions(profile="original", image=image, network=network, parallel=2)
     (report,) = log_replay.replay_logs([log], options)

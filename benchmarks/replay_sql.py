@@ -24,16 +24,16 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "sql-replay.md"
 ABOUT = """\
 # Replay of the published SQL logs
 
-`python benchmarks/replay_sql.py LOGS --write` makes this page; one log alone:
+`python benchmarks/replay_sql.py LOGS --write` generates this page. To replay a single log:
 `intercode replay --profile original --env-option engine=mysql --out differences.jsonl LOG.json`.
 
 ## What counts as equal
 
 - **Rewards** are equal to within 0.01. The authors scored some logs by IoU alone, others with
   Kendall's τ, and the Try Again log with both. Every step is scored in both ways, and an episode
-  takes the scorer that explains more of its rewards. If both explain as many, it is τ for Plan &
-  Solve and IoU for the rest. A gold that fails counts as an empty result. 19 golds fail by the
-  rules of MySQL 8.
+  takes the scorer that explains more of its rewards. If both explain equally many, it is τ
+  for Plan & Solve and IoU for the rest. A gold that fails counts as an empty result. 19 golds fail
+  by the rules of MySQL 8.
 - **Observations** are equal as text, apart from differences between servers. Errors of one kind are
   equal: their wording differs, and MariaDB reports a missing table where MySQL reports a missing
   database. `int(11)` equals `int`. What one release of the connector returns as bytes equals text.
@@ -44,7 +44,8 @@ ABOUT = """\
 
 ## What is left out
 
-On the authors' server, later episodes saw what earlier ones had changed. Some steps show or use it:
+On the authors' server, later episodes saw what earlier ones had changed. Some steps show or use
+these changes:
 
 - tables that no dump creates: {tables};
 - MySQL's rule for grouped queries, which `SET sql_mode = ''` in the ReAct log (tasks 153 and 301)
@@ -52,7 +53,7 @@ On the authors' server, later episodes saw what earlier ones had changed. Some s
 
 A step is dependent if it names such a table and the recorded observation does not report it as
 missing, if its recorded catalog shows the table, or if it is a `submit` after such a step. A replay
-isolates episodes, so they do not see what another episode has left.
+isolates episodes, so no episode sees the changes of another one.
 """
 
 
@@ -87,7 +88,8 @@ def _table(engine: str, reports: list[ReplayReport], seconds: float) -> list[str
 
 
 def _dependent(reports: list[ReplayReport]) -> list[str]:
-    """The steps that are left out, by log: task and steps from 0."""
+    """Return the lines that list the left-out steps by log: each task with its steps counted from
+    0."""
     lines = ["## The dependent steps", "", "Task and, in brackets, its steps counted from 0.", ""]
     for report in reports:
         for cause in sorted({s.cause for s in report.steps if s.stable is False}):

@@ -29,7 +29,7 @@ class Service:
         self.names: dict[str, Any] = {}
 
     def execute(self, code: str) -> dict[str, str]:
-        """What a piece of code prints, or the text of its exception."""
+        """Return what a piece of code prints, or the text of its exception."""
         if code == RESET:
             self.names.clear()
             return {"output": "", "error": ""}
@@ -43,7 +43,7 @@ class Service:
 
 
 class Client:
-    """An environment on such a service: reset, step, and a score by running the gold too."""
+    """An environment on this service: reset, step, and a score that also runs the gold."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -60,7 +60,8 @@ class Client:
         return self._service.execute(code)
 
     def score(self, task: Task) -> float:
-        """The share of tests that answer as with the gold in place, which stays there."""
+        """Return the share of tests that give the same result as with the gold, which stays in the
+        namespace."""
         tests, setup, gold = task.data["tests"], str(task.data["setup"]), str(task.gold)
         name = re.search(r"def (\w+)\(", gold)
         self.step(f"{name[1] if name else '_'} = {task.data['entry']}")

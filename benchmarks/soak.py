@@ -43,7 +43,7 @@ _ELSE = (1.05, 6.0)
 
 
 def sample(workers: list[int], start: float, done: int) -> Sample:
-    """What the workers hold now, all together."""
+    """Return the resources that all workers together hold now."""
     families = [traces.family(pid) for pid in workers if Path(f"/proc/{pid}").is_dir()]
     owners = tuple(f.owner for f in families)
     launchers = tuple(p for f in families for p in f.launchers)
@@ -67,13 +67,13 @@ def sample(workers: list[int], start: float, done: int) -> Sample:
 def _count(pid: int, what: str) -> int:
     try:
         return len(os.listdir(f"/proc/{pid}/{what}"))
-    except OSError:  # it has just ended, or is another user's
+    except OSError:  # it has ended, or belongs to another user
         return 0
 
 
 def quarters(samples: list[Sample]) -> tuple[Table, bool]:
-    """Means of the first and last quarter of what was sampled, and whether something grew."""
-    samples = samples[max(2, len(samples) // 50) :]  # without the beginning
+    """Return the means of the first and last quarter of the samples, and whether something grew."""
+    samples = samples[max(2, len(samples) // 50) :]  # the beginning is left out
     size = max(1, len(samples) // 4)
     rows: list[tuple[str | float, ...]] = []
     grew = False
@@ -85,11 +85,11 @@ def quarters(samples: list[Sample]) -> tuple[Table, bool]:
         grew = grew or not flat
         rows.append((name, first, last, max(s[name] for s in samples), "" if flat else "GROWS"))
     columns = ("what", "first quarter", "last quarter", "most", "verdict")
-    return Table("soak", "What the workers held", columns, tuple(rows)), grew
+    return Table("soak", "Resources of the workers", columns, tuple(rows)), grew
 
 
 class Soak:
-    """The workers of a run. ``done`` counts what each has done, see ``COUNTED``."""
+    """The workers of a run. ``done`` counts what each has done; see ``COUNTED``."""
 
     def __init__(self, episodes: int, workers: int, seed: int, image: str | None) -> None:
         context = multiprocessing.get_context("spawn")
@@ -112,11 +112,11 @@ class Soak:
         return self.done[n], self.over, self.faults
 
     def count(self, name: str) -> int:
-        """How many of something all workers have counted."""
+        """Return the sum of a counter over all workers."""
         return sum(array[COUNTED.index(name)] for array in self.done)
 
     def run(self, every: float) -> list[Sample]:
-        """Play to the end, or to Ctrl-C; the samples that were taken."""
+        """Play to the end, or to Ctrl-C. Returns the samples."""
         signal.signal(signal.SIGINT, lambda *_: self.over.set())
         signal.signal(signal.SIGTERM, lambda *_: self.over.set())
         for process in self.processes:
@@ -138,7 +138,7 @@ class Soak:
         return samples
 
     def hear(self) -> None:
-        """Take the faults that were reported: what is not taken holds a worker up in the end."""
+        """Fetch the reported faults, because a full queue would block a worker at its end."""
         while not self.faults.empty():
             self.fault_texts.append(str(self.faults.get()))
 

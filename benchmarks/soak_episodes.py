@@ -22,7 +22,7 @@ _TASKS = 20
 
 
 def tasks() -> Dataset:
-    """Tasks that differ in their answer only."""
+    """Return tasks that differ in their answer only."""
     rows = [
         Task(f"soak/{n}", f"Write {n} to /tmp/answer and print it.", gold=_answer(n))
         for n in range(_TASKS)
@@ -43,8 +43,8 @@ def play(
     over: Any,
     faults: Any,
 ) -> None:
-    """Play that many episodes, or until ``over`` is set."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to handle
+    """Play this many episodes, or until ``over`` is set."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     rng = random.Random(seed)
     player = Player(image, recycle, done, faults)
     try:
@@ -57,7 +57,7 @@ def play(
 
 
 class Player:
-    """An environment that is used again and again, and what was seen of it."""
+    """An environment that is used for many episodes, and what was observed."""
 
     def __init__(
         self, image: str | None, recycle: bool, done: SynchronizedArray[int], faults: Any
@@ -69,7 +69,7 @@ class Player:
         return intercode.make("bash", dataset=tasks(), image=self._image, recycle=self._recycle)
 
     def episode(self, kind: str, number: int) -> None:
-        """One episode of a kind. What is not as it must be is reported."""
+        """Play one episode of a kind, and report everything that is wrong."""
         task = number % _TASKS
         try:
             self.env.reset(options={"task": task})

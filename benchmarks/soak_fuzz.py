@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from hostile import fuzz  # the tests' own
+from hostile import fuzz  # from tests/
 from intercode.results.report import render
 from intercode.results.tables import Table
 
@@ -28,7 +28,7 @@ Outcome = tuple[str, Counter[str], float, list[str]]
 
 
 def chunk(kind: str, seed: int, count: int) -> Outcome:
-    """One run: what happened, the longest overrun in seconds, the faults."""
+    """One run: its events, the longest overrun in seconds, the faults."""
     rng = random.Random(seed)
     seeds = fuzz.corpus()
     makers = {"random": fuzz.random_bytes, "mutated": lambda r: fuzz.mutated(r, seeds)}
@@ -43,7 +43,7 @@ def chunk(kind: str, seed: int, count: int) -> Outcome:
 
 
 def jobs(options: argparse.Namespace) -> list[tuple[str, int, int]]:
-    """The arguments of ``chunk`` for every run."""
+    """Return the arguments of ``chunk`` for every run."""
     found = []
     for number, kind in enumerate(("random", "mutated")):
         left, seed = getattr(options, kind), options.seed * 1_000_000 + number * 500_000
@@ -54,7 +54,7 @@ def jobs(options: argparse.Namespace) -> list[tuple[str, int, int]]:
 
 
 def table(outcomes: list[Outcome]) -> Table:
-    """What happened, by kind of action."""
+    """Return a table of the events, by kind of action."""
     kinds = [kind for kind in ("random", "mutated") if any(o[0] == kind for o in outcomes)]
     totals: dict[str, Counter[str]] = {kind: Counter({"faults": 0}) for kind in kinds}
     for kind, counts, _, _ in outcomes:

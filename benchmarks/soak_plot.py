@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _GAP = 640, 60, 250, 30, 24  # pixels
-_MOST = 600  # points of a line
+_MOST = 600  # maximum number of points of a line
 
 
 def plot(samples: Sequence[Mapping[str, float]], over: str, names: Sequence[str]) -> str:
-    """One line per name, each on a scale of its own from 0 to its largest value."""
+    """Draw one line per name, each on its own scale from 0 to its largest value."""
     step = max(1, len(samples) // _MOST)
     shown = samples[::step]
     height = _TOP + len(names) * (_HEIGHT + _GAP) + _GAP

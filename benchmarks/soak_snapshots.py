@@ -28,7 +28,7 @@ _CHUNK = 20  # sequences in one episode
 
 
 def chunk(seed: int, session: ShellKind) -> tuple[int, list[str]]:
-    """One episode: how many actions it took, and what did not hold."""
+    """Play one episode; return the number of actions and the faults."""
     actions, faults = 0, []
     with BashEnv(TASKS, session=session, hashes=True, timeout=0.3) as env:
         env.reset()

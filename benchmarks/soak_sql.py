@@ -26,12 +26,12 @@ from intercode import make
 from intercode.core.errors import InterCodeError
 
 STATEMENTS = 20  # per episode
-PATIENCE = 30.0  # seconds for one of them, with 64 at a time
+PATIENCE = 30.0  # seconds for one statement, with 64 environments
 
 
 @dataclass
 class Model:
-    """What one episode has done: tables of its own with their rows, and a variable."""
+    """The changes of one episode: its own tables with their rows, and a variable."""
 
     number: int
     tables: dict[str, list[int]] = field(default_factory=dict)
@@ -39,13 +39,13 @@ class Model:
     next_table: int = 0
 
     def copy(self) -> Model:
-        """As it is now."""
+        """Return a copy of the present state."""
         tables = {name: list(rows) for name, rows in self.tables.items()}
         return Model(self.number, tables, self.variable, self.next_table)
 
 
 class Player:
-    """One environment with a thread of its own."""
+    """One environment with its own thread."""
 
     def __init__(self, engine: str, number: int, seed: int, until: float) -> None:
         self.random = random.Random(f"{seed}/{number}")
@@ -64,7 +64,7 @@ class Player:
             self.faults.append(f"{self.number}: {type(e).__name__}: {e}")
 
     def episode(self, env: Any) -> None:
-        """One episode: changes at random, each followed by a check of the whole state."""
+        """Play one episode: random changes, each followed by a check of the whole state."""
         env.reset(options={"task": self.random.randrange(len(env.dataset))})
         before = self.ask(env, "SHOW TABLES")
         given = [row[0] for row in before or ()]
@@ -85,7 +85,7 @@ class Player:
         self.episodes += 1
 
     def change(self, env: Any, model: Model, given: list[str]) -> None:
-        """One statement that writes."""
+        """Run one statement that writes."""
         kind = self.random.choice(("create", "insert", "insert", "update", "delete", "drop", "set",
                                    "alter", "given"))  # fmt: skip
         table = self.random.choice(sorted(model.tables)) if model.tables else None
@@ -116,7 +116,7 @@ class Player:
             self.ask(env, f"DROP TABLE {table}")
 
     def check_state(self, env: Any, model: Model, given: list[str]) -> None:
-        """Everything that the episode can see is its own."""
+        """Check that everything the episode can see is its own."""
         names = sorted([*given, *model.tables])
         seen = self.ask(env, "SHOW TABLES")
         if sorted(row[0] for row in seen or ()) != names:
@@ -126,13 +126,13 @@ class Player:
             self.expect(env, f"SELECT a FROM {name} ORDER BY a", tuple((a,) for a in sorted(rows)))
 
     def expect(self, env: Any, code: str, rows: tuple[tuple[Any, ...], ...]) -> None:
-        """A statement's result is this one."""
+        """Check that a statement has this result."""
         seen = self.ask(env, code)
         if seen != rows:
             self.faults.append(f"{self.number}: {code} gives {seen}, not {rows}")
 
     def ask(self, env: Any, code: str) -> tuple[tuple[Any, ...], ...] | None:
-        """The rows of a statement, which must work."""
+        """Return the rows of a statement, which must succeed."""
         observation, *_, info = env.step(code)
         self.statements += 1
         if not info["valid"]:
@@ -142,13 +142,13 @@ class Player:
 
 
 def resident() -> int:
-    """MiB of this process."""
+    """Return the MiB of this process."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0]) // 1024
 
 
 def soak(engine: str, envs: int, seconds: float, seed: int) -> bool:
-    """Print what came of it; whether all went well."""
+    """Play, and print the results. Returns whether all went well."""
     parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     directory = Path(tempfile.mkdtemp(prefix="soak-sql-", dir=parent))
     directory.chmod(0o711)

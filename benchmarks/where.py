@@ -25,13 +25,13 @@ PARTS: tuple[tuple[str, Any, str], ...] = (
     (". what the gold left, if kept", gold_cache, "load"),
     ("make a box (any thread)", NamespaceSandbox, "__init__"),
     ("start a shell in it (any thread)", BashSession, "__init__"),
-    ("end a box (any thread)", NamespaceSandbox, "close"),
+    ("close a sandbox (any thread)", NamespaceSandbox, "close"),
 )
 
 
 class Spans:
-    """While it is open, the time spent in each part; ``total`` in milliseconds. Parts that run in
-    several threads at once count for each."""
+    """Measure the time spent in each part while the context is open; ``total`` is in milliseconds.
+    Parts that run in several threads at once count for each thread."""
 
     def __init__(self) -> None:
         self.total: dict[str, float] = {}
@@ -39,7 +39,7 @@ class Spans:
         self._before: list[tuple[Any, str, Any]] = []
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Reset all times."""
         with self._lock:
             self.total = {name: 0.0 for name, _, _ in PARTS}
 

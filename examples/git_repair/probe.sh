@@ -1,6 +1,6 @@
 cd /repo || exit
-printf '[core]\nrepositoryformatversion = 0\n' > .git/config   # a copy: nothing of the agent's
-rm -rf .git/hooks .git/info                                     # own is to run in here
+printf '[core]\nrepositoryformatversion = 0\n' > .git/config   # removes what could run the
+rm -rf .git/hooks .git/info                                     # agent's code (this is a copy)
 git fsck --no-dangling > /dev/null 2>&1 && echo "sound"
 echo "on $(git symbolic-ref HEAD 2>&1)"
 echo "left over: $(git status --porcelain 2>&1)"

@@ -1,4 +1,4 @@
-"""The success of each step, and of the held-out tasks before and after, as a picture."""
+"""Draws the success over the training steps, and on the held-out tasks before and after."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 
 
 def draw(history: list[dict[str, Any]], path: str) -> str:
-    """Draw what a trainer has logged, and return the path of the picture."""
+    """Draw what a trainer has logged, and return the path of the figure."""
     figure, axes = plt.subplots(figsize=(6, 3.5))
     for key, style, label in (
         ("reward", "-", "training tasks"),

@@ -1,4 +1,4 @@
-"""Small tasks on the files of the starter suite: every request with every file, a part held out."""
+"""Generates small tasks on the files of the starter suite: each kind of request for each file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from intercode import datasets
 from intercode.core.types import Dataset, Task
 
-KINDS = {  # the program that does it: two ways to ask for it
+KINDS = {  # program: two wordings of the request
     "wc -l <": ("How many lines does {} have ?", "Count the lines of {} ."),
     "head -n 1": ("Print the first line of {} .", "How does {} begin ? One line."),
     "tail -n 1": ("Print the last line of {} .", "How does {} end ? One line."),
@@ -22,8 +22,8 @@ FILES = 16
 
 
 def load() -> tuple[Dataset, list[str], list[str]]:
-    """All tasks, the ids to train on, and those held out: no pair of request and file is in both,
-    though each request and each file is in either."""
+    """Return all tasks, the ids to train on, and the ids that are held out. A pair of request and
+    file is in one part only; each request and each file may be in both."""
     starter = datasets.load("starter", "bash")
     root, draw = Path(starter.tasks[0].files[0].path), random.Random(1)
     files = sorted(f"/{p.relative_to(root)}" for p in root.rglob("*") if _plain(p))
@@ -40,7 +40,7 @@ def load() -> tuple[Dataset, list[str], list[str]]:
 
 
 def _plain(path: Path) -> bool:
-    """A text of a few different lines, which anybody may read and whose name has no blank."""
+    """Whether this is a readable text of a few different lines, without a blank in its name."""
     if " " in str(path) or not path.is_file() or path.stat().st_mode & 0o777 != 0o644:
         return False
     data = path.read_bytes()

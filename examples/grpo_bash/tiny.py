@@ -1,4 +1,4 @@
-"""A language model of a hundred words, made from scratch, and its tokenizer and template."""
+"""A language model of a hundred words with its tokenizer and template, made from scratch."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ TRAINING = {
 def make(
     shown: Sequence[tuple[str, str]], steps: int = 300, seed: int = 1
 ) -> tuple[Qwen3ForCausalLM, PreTrainedTokenizerFast]:
-    """The model and its tokenizer, after a warm start on requests with their commands: it imitates
-    somebody who calls the right program three times in ten, else any. What follows learns from
-    rewards alone."""
+    """Return the model and its tokenizer after a warm start on requests with their commands. In the
+    warm start the model imitates calls of which three in ten have the right program. It learns the
+    rest from rewards."""
     torch.manual_seed(seed)
     tokenizer = _tokenizer(text for pair in shown for text in pair)
     model = Qwen3ForCausalLM(
@@ -53,7 +53,7 @@ def make(
 
 
 def _clumsy(query: str, right: str, other: str, draw: random.Random) -> str:
-    """A conversation in which the command is the right one, or another's program on this file."""
+    """Return a conversation with the right command, or with another program on the same file."""
     file = right.rpartition(" ")[2]
     command = right if draw.random() < RIGHT else f"{other.rpartition(' ')[0]} {file}"
     output = " ".join(["[unk]"] * draw.randrange(12))

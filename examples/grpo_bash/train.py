@@ -20,7 +20,7 @@ from intercode.integrations.trl import BashEnvironment, rows
 
 
 def main() -> None:
-    """Train, and tell the success on tasks that were held out, before and after."""
+    """Train, and print the success on the held-out tasks before and after."""
     options = argparse.ArgumentParser()
     options.add_argument("--model", default="tiny", help="a model of the hub that calls tools")
     options.add_argument("--steps", type=int, default=100)
@@ -30,7 +30,7 @@ def main() -> None:
     model, tokenizer, settings, instruction = args.model, None, dict[str, Any](), None
     if model == "tiny":
         model, tokenizer = tiny.make([(t.query, t.gold) for t in tasks.tasks if t.id in train])
-        settings, instruction = tiny.TRAINING, ""  # it knows no words but the tasks'
+        settings, instruction = tiny.TRAINING, ""  # its vocabulary has only the words of the tasks
     data = {row["task"]: row for row in rows("bash", tasks, instruction)}
     trainer = GRPOTrainer(
         model=model, processing_class=tokenizer,
