@@ -12,13 +12,13 @@ from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.token_count import count_tokens
 
 MAX_SHORTENINGS = 12
-"""How often a conversation is shortened that an endpoint finds too long."""
+"""The number of times a conversation is shortened if an endpoint finds it too long."""
 _REFUSED_USAGE = Usage(0, 0, 1, 0, 0, 0.0)
 """The usage of a refused request: no tokens, but one request."""
 
 
 class Conversation:
-    """The messages of an episode, of which the model is sent those that ``history`` selects.
+    """The messages of an episode. The model is sent those that ``history`` selects.
 
     The model may call ``tools``. ``finish_turn`` returns what was added since the last turn, for
     the record.

@@ -40,8 +40,8 @@ class ModelAgent:
     ``original`` for the observations and the parsing of the authors' runners. ``observation_limit``
     is the number of characters of an observation that the model is sent (None: 4000, head and tail;
     with ``original`` as many as the strategy's runner sent, the beginning). ``history`` and
-    ``history_tokens`` select what is sent of a long conversation (see History); the record always
-    holds the whole of it.
+    ``history_tokens`` select the part of a long conversation that is sent (see History); the record
+    holds all of it.
 
     A strategy sets ``name`` and ``prompt_file`` and overrides what differs: ``tools_for`` and
     ``request_move`` (the request), ``parse`` (the answer), ``add_feedback`` and ``format_feedback``
@@ -139,7 +139,7 @@ class ModelAgent:
     ) -> None:
         """Record a turn that a human took in this agent's place.
 
-        The next ``act`` continues from there, whatever feedback it is given. ``before`` is the
+        The next ``act`` continues from there and ignores its feedback. ``before`` is the
         feedback on the agent's own last turn, if the model has not been sent it yet.
         """
         if before is not None and not self._intervened:

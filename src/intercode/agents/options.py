@@ -6,7 +6,7 @@ from intercode.core.errors import ConfigError
 
 
 def check_integer(name: str, value: object, minimum: int = 1) -> None:
-    """Raise ConfigError unless ``value`` is None or an integer of at least ``least``."""
+    """Raise ConfigError unless ``value`` is None or an integer of at least ``minimum``."""
     if value is None:
         return
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:

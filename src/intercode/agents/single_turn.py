@@ -10,7 +10,7 @@ from intercode.core.types import AgentOutput
 
 
 class SingleTurnAgent(ModelAgent):
-    """Requests one answer. The turn is scored as it stands; ``max_turns`` is always 1."""
+    """Requests one answer. The state after its one turn is scored; ``max_turns`` is always 1."""
 
     name = "single-turn"
     prompt_file = "single_turn.txt"

@@ -136,9 +136,9 @@ INTERVENTION_RESULT = "This was not run: somebody else took a turn in your place
 
 
 class ToolCallingAgent(ModelAgent):
-    """Native function calls: one tool runs code, typed by the environment, and ``submit`` ends the
-    episode and is scored. Only the first call of an answer is run; the results of the others say
-    so. Code in the text of an answer does not count."""
+    """Native function calls: one tool, which depends on the environment, runs code, and ``submit``
+    ends the episode and is scored. Only the first call of an answer is run; the results of the
+    others say so. Code in the text of an answer does not count."""
 
     name = "tool-calling"
     prompt_file = "tool_calling.txt"

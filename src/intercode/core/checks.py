@@ -15,7 +15,7 @@ def require(condition: bool, message: str) -> None:
 def expect_error(error: type[BaseException], call: Callable[[], Any], what: str) -> str:
     """Return the message of the error that a call raises.
 
-    Raises AssertionError if the call, which ``what`` describes, raises no error or another one.
+    Raises AssertionError if the call, which ``what`` describes, raises no error or a different one.
     """
     try:
         call()

@@ -19,14 +19,14 @@ from intercode.core.types import Network, Profile
 class EvalConfig:
     """The configuration of an evaluation.
 
-    ``tasks``: ids or positions (empty: all tasks). ``limit``: play only the first so many of them.
-    ``epochs``: how often each task is played. ``seed``: from which episodes derive their seeds.
-    ``shuffle``: play in random order, drawn from the seed. No result depends on it.
-    ``max_turns`` None: the agent's own limit. ``timeout``: seconds for each action.
+    ``tasks``: ids or positions (empty: all tasks). ``limit``: play only this many of them, from the
+    first. ``epochs``: how often each task is played. ``seed``: the seed of the run, from which
+    episodes derive theirs. ``shuffle``: play in random order, drawn from the seed. No result
+    depends on it. ``max_turns`` None: the agent's own limit. ``timeout``: seconds for each action.
 
     ``max_tokens``, ``max_cost`` (US dollars) and ``max_seconds`` limit the run, and those with
     ``_per_episode`` each episode. ``fail_on_error``: the number of episodes that may fail before
-    the run stops, also as a share such as ``"10%"``.
+    the run stops, or a share such as ``"10%"``.
 
     ``out`` None: a new directory below ``runs``. ``image``, ``reward`` None: those of the dataset
     and the environment. ``deterministic``: true, or settings of sandbox/determinism.py, of which

@@ -1,4 +1,4 @@
-"""Brings records of earlier schema versions to the present one.
+"""Migrates records of earlier schema versions to the current one.
 
 Each line of ``trajectories.jsonl``, ``run.json`` and ``snapshot.json`` says its version under the
 key ``v``; a ``run.json`` without the key has version 1. Readers migrate a record in memory when
@@ -46,7 +46,7 @@ _RESULT_KEYS = {"cut": "omitted_bytes"}
 
 
 def migrate_trajectory(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one decoded line of ``trajectories.jsonl`` in the present form, without ``v``.
+    """Return one decoded line of ``trajectories.jsonl`` in the current form, without ``v``.
 
     Raises DataError for a version that this release does not know.
     """
@@ -62,7 +62,7 @@ def migrate_trajectory(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def migrate_run_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of ``run.json`` in the present form, without ``v``.
+    """Return the content of ``run.json`` in the current form, without ``v``.
 
     Raises DataError for a version that this release does not know.
     """
@@ -71,7 +71,7 @@ def migrate_run_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def migrate_snapshot(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of ``snapshot.json`` in the present form, without ``v``.
+    """Return the content of ``snapshot.json`` in the current form, without ``v``.
 
     Raises DataError for a version that this release does not know.
     """

@@ -130,7 +130,8 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
 
 
 def has_result(trajectory: Trajectory) -> bool:
-    """Return whether an episode counts as a result: it is no branch and ended without an error."""
+    """Return whether an episode counts as a result: it is not a branch and ended without an
+    error."""
     return trajectory.parent is None and trajectory.end != "error" and trajectory.error is None
 
 

@@ -1,4 +1,4 @@
-"""The options after a dataset's name: which columns fill which fields of a task, and others.
+"""Parses the options after a dataset's name, such as which columns fill which fields of a task.
 
 ``?query=question&gold=answer`` fills ``query`` from the column ``question``.
 """

@@ -30,8 +30,8 @@ def use_data_root(root: Path) -> Iterator[None]:
 
 
 def data_roots() -> list[Path]:
-    """Return where data are looked for: ``INTERCODE_DATA`` first, then where ``fetch`` puts them;
-    or where ``looking_in`` says.
+    """Return the directories that are searched for data: ``INTERCODE_DATA``, then that of fetched
+    files; within ``use_data_root``, only its directory.
 
     Raises UsageError if ``INTERCODE_DATA`` is not a directory.
     """
@@ -44,10 +44,10 @@ def data_roots() -> list[Path]:
 
 
 def find_data_file(name: str, *paths: str, hint: str = "") -> Path:
-    """Return the first of some files that is there, each below the authors' repository's ``data``,
-    or below a data directory alone. ``how``: how to get them, if not by ``fetch``.
+    """Return the first of ``paths`` that exists, below the ``data`` of the authors' repository or
+    below a data directory.
 
-    Raises UsageError that says so.
+    Raises UsageError with ``hint``, which says how to get the file (default: with ``fetch``).
     """
     for root in data_roots():
         for folder in (root, root / "data"):

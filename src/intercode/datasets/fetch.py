@@ -70,7 +70,7 @@ def _ignore_progress(path: str, done: int, total: int) -> None:
 
 @contextmanager
 def _directory_lock(root: Path) -> Iterator[None]:
-    """Lock ``root`` against other processes that download to it, where the system has locks."""
+    """Lock ``root`` against other processes that download to it, if the system has locks."""
     try:
         import fcntl
     except ImportError:
@@ -110,7 +110,7 @@ def _fetch_file(
     report: Progress,
     pause: float,
 ) -> None:
-    """Download ``url`` to ``target`` by way of a ``.part`` file beside it."""
+    """Download ``url`` to ``target`` through a ``.part`` file next to it."""
     part = target.with_name(target.name + ".part")
     leftover, expected = part.is_file(), _expected_digest(file)
     _download(client, url, part, file, report, pause)

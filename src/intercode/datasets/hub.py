@@ -40,7 +40,7 @@ Splits = dict[str, list[str]]
 def load(spec: str) -> Dataset:
     """Return the rows of one split as tasks (see ``files.load``).
 
-    The options ``config`` and ``split`` are required where the dataset has several.
+    The options ``config`` and ``split`` are required if the dataset has several.
     ``query=question`` fills a field from a column of another name. ``preprocess`` names a function
     that receives each row first. ``environment`` and ``image`` override where the tasks are played.
     ``HF_TOKEN`` and ``HF_ENDPOINT`` have their usual meaning.
@@ -134,8 +134,7 @@ def split_files(
 
     ``configs`` is the list of configs in the dataset's card. Without it, files are assigned by
     name: a file or directory whose name begins with that of a split belongs to it, all other files
-    belong to ``train``. Raises UsageError with the known names where the choice is ambiguous or
-    empty.
+    belong to ``train``. Raises UsageError with the known names if the choice is ambiguous or empty.
     """
     known = _declared_splits(names, configs) or _splits_by_name(names)
     if not any(paths for splits in known.values() for paths in splits.values()):

@@ -49,7 +49,7 @@ class Completion:
 
     ``text`` may be empty. ``model`` is the name that the endpoint reports, often a dated version of
     the requested name. ``finish_reason`` is the endpoint's own value (``stop``, ``length``, ...),
-    or None if it sent none. ``reasoning`` is the model's reasoning where the endpoint separates it
+    or None if it sent none. ``reasoning`` is the model's reasoning if the endpoint separates it
     from the text. ``provider`` holds data that the endpoint expects back unchanged in later turns.
     ``tokens`` holds those of ``prompt_ids``, ``ids``, ``logprobs``, ``texts`` and ``top`` (the most
     likely alternatives) that the endpoint sent: lists with one item per token. ``cached`` is true

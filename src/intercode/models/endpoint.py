@@ -1,5 +1,5 @@
-"""The base of all models behind a network: cache, concurrency limit, retries, prices, sample
-views."""
+"""The base class of models that are called over a network: cache, concurrency limit, retries,
+prices, sample views."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class _SharedState:
 
 
 class Endpoint(ABC):
-    """A model behind a network. One instance serves many threads and event loops.
+    """A model that is called over a network. One instance serves many threads and event loops.
 
     A subclass implements a protocol by ``connect``, ``request`` and ``attempt``. ``secrets`` never
     appear in messages, reprs or metadata.

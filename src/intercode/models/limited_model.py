@@ -207,7 +207,7 @@ class LimitedModel:
 
     def _refusal_error(self, reserved: _Reservations, error: ModelRefusedError) -> InterCodeError:
         """Return the error for a refusal: BudgetError if a budget had lowered the answer's limit,
-        as some endpoints refuse low limits."""
+        because some endpoints refuse low limits."""
         lowered = [b for b, r in reserved.by_budget if r.lowered]
         if not lowered:
             return ModelRefusedError(str(error), error.affects_all_requests)

@@ -99,8 +99,8 @@ def split_options(
 ) -> tuple[GenerationOptions, RequestOptions, dict[str, Any]]:
     """Split options into generation options, request options, and the model's ``own`` options.
 
-    The value ``"none"`` means None, as TOML has no null. Raises UnknownNameError for an unknown
-    option and ConfigError for a value of the wrong type.
+    The value ``"none"`` means None, because TOML has no null. Raises UnknownNameError for an
+    unknown option and ConfigError for a value of the wrong type.
     """
     names = {f.name for f in fields(GenerationOptions)}, {f.name for f in fields(RequestOptions)}
     parts: tuple[dict[str, Any], ...] = ({}, {}, {})

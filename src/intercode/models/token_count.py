@@ -25,15 +25,16 @@ _TABLE_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 class Calibration:
     """Corrects token estimates by the endpoint's own counts, for one episode.
 
-    Each episode has its own, so that the history shown to its agent does not depend on which other
-    episodes ran beside it.
+    Each episode has its own, so that the history shown to its agent does not depend on other
+    episodes that run at the same time.
     """
 
     def __init__(self) -> None:
         self.ratio = 1.0
 
     def update(self, estimated: int, counted: int | None) -> None:
-        """Take the endpoint's count of a prompt; implausible counts are ignored."""
+        """Correct later estimates by the endpoint's count of a prompt; ignore an implausible
+        count."""
         if counted and estimated > 0 and 0.1 <= counted / estimated <= 10:
             self.ratio = counted / estimated
 

@@ -11,7 +11,7 @@ from intercode.core.types import AgentOutput, Brief
 
 
 class GoldAgent:
-    """Plays the actions of ``golds[task id]`` in order, then submits. Where an answer counts, it
+    """Plays the actions of ``golds[task id]`` in order, then submits. If an answer is scored, it
     submits the last action's output."""
 
     name: ClassVar[str] = "gold"

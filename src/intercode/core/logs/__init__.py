@@ -96,7 +96,7 @@ def _is_run_file(path: Path) -> bool:
 
 def _load_run_directory(directory: Path) -> list[Trajectory]:
     if not _is_run_directory(directory):
-        raise DataError(f"{directory} is no run directory: it has no {TRAJECTORIES_FILE}")
+        raise DataError(f"{directory} is not a run directory: it has no {TRAJECTORIES_FILE}")
     metadata = read_run_metadata(directory) if (directory / RUN_FILE).exists() else {}
     source = {"source": "run", "file": directory.resolve().name}
     log = directory / TRAJECTORIES_FILE

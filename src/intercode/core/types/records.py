@@ -13,7 +13,7 @@ from intercode.core.types.execution import SUCCESS_THRESHOLD
 class Usage:
     """The usage of a model. Unknown counts are None, and a sum with them is unknown.
 
-    ``cached_tokens``: those prompt tokens that the endpoint had cached. ``reasoning_tokens``: those
+    ``cached_tokens``: the prompt tokens that the endpoint had cached. ``reasoning_tokens``: the
     completion tokens that were reasoning. ``cost``: US dollars. ``seconds``: time spent waiting for
     answers, including retries.
     """

@@ -47,7 +47,7 @@ def convert(release: Path, out: Path) -> list[Path]:
     """Convert a BIRD release: ``dev.json`` with ``dev_databases``, ``train.json`` with
     ``train_databases``.
 
-    Returns one file of tasks per split that is there. Raises as ``datasets.convert.convert``.
+    Returns one file of tasks per split that exists. Raises as ``datasets.convert.convert``.
     """
     written = []
     for path in find_release_files(release, SPLITS, "BIRD"):

@@ -50,7 +50,7 @@ def convert(release: Path, out: Path) -> list[Path]:
     """Convert a Spider release: ``dev.json``, ``train_spider.json``, ``train_others.json``,
     ``tables.json`` and ``database/<name>/<name>.sqlite``.
 
-    Returns one file of tasks per split that is there. Raises as ``datasets.convert.convert``.
+    Returns one file of tasks per split that exists. Raises as ``datasets.convert.convert``.
     """
     splits = find_release_files(release, SPLITS, "Spider")
     root = splits[0].parent

@@ -162,7 +162,7 @@ def convert(release: Path, out: Path) -> list[Path]:
     """Convert a WikiSQL release: ``dev.jsonl`` and ``dev.tables.jsonl``, likewise ``train`` and
     ``test``.
 
-    Returns one file of tasks per split that is there, beside which it writes a SQLite file. Raises
+    Returns one file of tasks per split that exists, and writes a SQLite file next to each. Raises
     as ``datasets.convert.convert``.
     """
     written = []

@@ -22,7 +22,7 @@ def make_tar(members: Mapping[str, bytes]) -> bytes:
 
 
 def make_gzip(data: bytes) -> bytes:
-    """``data`` as a gzip file of stored blocks (RFC 1951, 3.2.4; RFC 1952, 2.3).
+    """Return ``data`` as a gzip file of stored blocks (RFC 1951, 3.2.4; RFC 1952, 2.3).
 
     It is not compressed, because the output of compressors differs between versions.
     """

@@ -31,9 +31,9 @@ class _StarterSuite:
 
     ``digest`` names the content of the files that the tasks share, and ``build`` writes them below
     a directory. ``task_fields`` turns that directory and a row into the fields of a Task. ``keys``
-    are keys that a row has beside the usual ones. ``rows`` yields the rows, each with its location
-    for messages; None reads ``tasks.jsonl``. ``programs`` are what the tasks need in the image
-    beside the usual small tools.
+    are keys that a row has in addition to the usual ones. ``rows`` yields the rows, each with its
+    location for messages; None reads ``tasks.jsonl``. ``programs`` are those that the image must
+    have in addition to the usual small tools.
     """
 
     digest: Callable[[], str]
@@ -106,7 +106,7 @@ def _read_lines(environment: str) -> Iterator[tuple[str, Any]]:
 
 
 def _build_once(path: Path, build: Callable[[Path], None]) -> Path:
-    """Return the directory ``path``, built first where it does not exist.
+    """Return the directory ``path``, and build it first if it does not exist.
 
     The directory is built under another name and renamed, so that no reader sees a part of it. If
     several processes build it at once, the first to finish wins; their results are equal.

@@ -130,7 +130,7 @@ class GoogleModel(Endpoint):
 
 
 def _parse_usage(metadata: Mapping[str, Any]) -> Usage:
-    """Return the usage. Reasoning is reported beside the answer, and billed like it."""
+    """Return the usage. Reasoning is reported separately from the answer, but billed like it."""
     answer, thoughts = metadata.get("candidates_token_count"), metadata.get("thoughts_token_count")
     known = answer is not None or thoughts is not None
     return Usage(

@@ -113,7 +113,7 @@ class OpenAIModel(Endpoint):
         return ConnectionPool(headers | dict(self.generation.headers))
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
-        """See Endpoint. Raises ConfigError for tools where the endpoint has none."""
+        """See Endpoint. Raises ConfigError for tools if the endpoint has none."""
         fields = {"model": self.name, **request_fields(self.generation, self.api)}
         if self.api == "completions":
             if tools:

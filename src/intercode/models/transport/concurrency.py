@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 
 INITIAL_LIMIT = 64
-"""The limit before anything is known of an endpoint."""
+"""The initial limit, before the first answer of an endpoint."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ class ConcurrencyLimiter:
             self._peak = self.in_flight
         elif answered:
             grown = self.limit + (1 / self.limit if self._linear else 1.0)
-            used = 2 * self._peak >= self.limit  # a limit that is not used is not tested either
+            used = 2 * self._peak >= self.limit  # else the answer shows nothing about the limit
             self.limit = min(float(self.max_limit), grown) if used else self.limit
         self._admit()
 

@@ -23,7 +23,7 @@ class LoopResource(Protocol):
     """An object that lives on the loop and is closed there when the loop ends."""
 
     async def aclose(self) -> None:
-        """Release what is held open."""
+        """Release the resource."""
         ...
 
 

@@ -1,7 +1,7 @@
 """HTTP requests with limits on time and size, over asyncio streams with h11 for the protocol.
 
-httpx uses the same h11, but needs 2.7 ms of CPU time per request where this module needs 0.4, and
-its pool scans all connections at each request: 30 ms for 200 connections. That is too much where
+httpx uses the same h11, but needs 2.7 ms of CPU time per request, while this module needs 0.4, and
+its pool scans all connections at each request: 30 ms for 200 connections. That is too much when
 hundreds of episodes send requests at once. httpx is used if there is a proxy.
 """
 
@@ -48,7 +48,7 @@ class Connection:
 
     @classmethod
     async def open(cls, url: httpx.URL, ssl_context: ssl.SSLContext | None) -> Self:
-        """Connect to the host of a URL, with TLS if ``verified`` is given. Raises OSError."""
+        """Connect to the host of a URL, with TLS if ``ssl_context`` is given. Raises OSError."""
         port = url.port or (443 if ssl_context else 80)
         reader, writer = await asyncio.open_connection(
             url.host, port, ssl=ssl_context, happy_eyeballs_delay=0.25
