@@ -29,8 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Start slow tests first, so that no worker is left alone with one at the end. Deselect what
-    only namespaces have where another back end is under test."""
+    """Start slow tests first, so that none of them is left for the end. Deselect tests of the
+    namespace back end if another back end is tested."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if back_end.is_container():
         others = [item for item in items if item.get_closest_marker("namespace_only")]
@@ -46,7 +46,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was skipped for want of something, and how to get it."""
+    """Print which tests were skipped because something is missing, and how to get it."""
     reasons = Counter(
         report.longrepr[2].removeprefix("Skipped: ")
         for report in terminalreporter.stats.get("skipped", [])
@@ -73,6 +73,6 @@ def recorded_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def reference_dir() -> Path:
-    """The authors' actions re-run with the authors' code."""
+    """The authors' actions, run again with the authors' code."""
     requirements.require("reference")
     return requirements.input_directory("INTERCODE_REFERENCE", "reference")

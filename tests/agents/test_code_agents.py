@@ -19,7 +19,7 @@ from support.languages import ADD, PERL_SUM, needs, only
 def test_a_language_is_known_by_its_name() -> None:
     spoken = language_of("code:javascript")
     assert (spoken.title, spoken.tags[:2]) == ("JavaScript", ("javascript", "js"))
-    assert not spoken.is_code("const x = 1")  # never outside of a fence
+    assert not spoken.is_code("const x = 1")  # code outside of a fence is not recognised
     assert not load_language("support.languages:AWK").tags
     assert language_of("code:support.languages:AWK").tags == ("awk",)
     assert language_of("code").title == "code"

@@ -81,7 +81,7 @@ def test_a_bound_in_tokens_leaves_the_oldest_out_first() -> None:
     shown, about = History(tokens=150).select(long, 2, words)
     assert shown[2]["content"] == "c"
     assert "characters left out" in shown[3]["content"]
-    assert words(shown) <= 150 + 5  # the note on what is missing
+    assert words(shown) <= 150 + 5  # 5 words for the note about the omission
     assert about["newest_turn"]["shown"] < about["newest_turn"]["characters"] == 5000
     shown, about = History(tokens=1).select(TALK, 2, words)
     assert contents(shown)[2:] == ["c", "C"]
@@ -183,7 +183,7 @@ def test_a_refused_conversation_is_cut_and_sent_again() -> None:
     talk.add_answer(message("an answer"))
     talk.add_user("more words")
     talk.request_answer()
-    assert len(model.sizes) == before + 1  # what fits is known by now
+    assert len(model.sizes) == before + 1  # the size that fits is known now
 
 
 def test_an_enormous_observation_is_cut_and_a_task_that_does_not_fit_is_an_error() -> None:
@@ -197,7 +197,7 @@ def test_an_enormous_observation_is_cut_and_a_task_that_does_not_fit_is_an_error
     agent = open_agent("try-again", model=SmallContextModel(20))
     agent.start(Brief("t", "q", "bash"))
     with pytest.raises(ModelRefusedError, match="too long"):
-        agent.act(None)  # the model has said nothing: such an episode has no result
+        agent.act(None)  # without an answer of the model the episode has no result
     agent = open_agent(
         "try-again", {"observation_limit": 10**6}, model=(model := SmallContextModel(300))
     )

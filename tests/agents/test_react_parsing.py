@@ -164,7 +164,7 @@ def test_recorded_answers(recorded_dir: Path, log: str, forms: dict[str, int]) -
         for number, (thought, action, observation) in enumerate(
             zip(turns["thoughts"], turns["actions"], turns["observations"], strict=True), 1
         ):
-            if thought.startswith("EXCEEDED"):  # a submit of the runner's own
+            if thought.startswith("EXCEEDED"):  # a submit by the authors' runner
                 continue
             theirs, _ = parse_action_original(action, environment)
             assert (theirs is None) == ("did not contain" in observation)

@@ -34,7 +34,8 @@ def test_the_authors_strategies_play_their_logs(
             agent.start(Brief(str(row["task_id"]), row["query"], environment))
             played: list[str | None] = []
             feedback = None
-            while len(played) < len(history["actions"]):  # theirs sometimes ends too early
+            # the authors' loop sometimes ends too early
+            while len(played) < len(history["actions"]):
                 if (move := agent.act(feedback)) is None:
                     break
                 score = Score(history["rewards"][len(played)] or 0.0)

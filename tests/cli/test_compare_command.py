@@ -51,7 +51,7 @@ def test_different_subsets_are_refused(
 ) -> None:
     logs = [str(recorded_dir / "bash" / f"ic_bash_react_10_turns_fs_{n}.json") for n in (1, 3)]
     assert main(["compare", *logs]) == 2
-    assert "If that is meant: --allow-mismatch subset" in capsys.readouterr().err
+    assert "To compare them anyway: --allow-mismatch subset" in capsys.readouterr().err
     assert main(["compare", *logs, "--allow-mismatch", "subset"]) == 2
     assert "no task in common" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""What a machine can do and lacks, as far as one machine shows it."""
+"""`intercode doctor`, as far as one machine can test it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What doctor says of the programs that a dataset's tasks need."""
+"""`intercode doctor` reports the programs that a dataset's tasks need."""
 
 from __future__ import annotations
 

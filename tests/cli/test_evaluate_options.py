@@ -94,7 +94,7 @@ def test_a_limit_stops_the_run_with_status_4(
                  "--out", str(out)]  # fmt: skip
         assert main([*words, "--max-tokens", "400"]) == 4
         printed, said = capsys.readouterr()
-        assert "single-turn" in printed  # the table of what was finished
+        assert "single-turn" in printed  # the table of the finished episodes
         assert "episodes still to be played: the run's limit is reached" in said
         assert f"--out {out} and a higher limit resumes it" in said
         assert main([*words, "--max-tokens", "4000"]) == 0

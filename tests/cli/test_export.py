@@ -1,4 +1,4 @@
-"""The commands that write: each names what it wrote, and refuses what cannot be in one line."""
+"""Commands that write files: each names its files, and refuses what a line cannot hold."""
 
 from __future__ import annotations
 

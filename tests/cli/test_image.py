@@ -1,4 +1,4 @@
-"""`intercode image`: what it does to the cache, and what it says."""
+"""`intercode image`: its effects on the cache, and its output."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_pull_and_prune(cache: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert "fetching layer" not in text.err, "the second time everything is here"
     assert "downloads 0 B" not in output(capsys, "list")
     used = output(capsys, "prune", "--all")
-    assert used == "0 trees and files removed, 0 B given back\n", "this process uses it all"
+    assert used == "0 trees and files removed, 0 B freed\n", "this process uses it all"
     assert main(["image", "pull", "debian:12"]) == 2
     assert "is not a reference to an image" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""``intercode image build``: what its argument means, what it prints."""
+"""``intercode image build``: its argument and its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a typed action is whole."""
+"""Whether a typed action is complete."""
 
 from __future__ import annotations
 

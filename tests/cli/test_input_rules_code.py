@@ -1,4 +1,4 @@
-"""When the lines typed so far are a complete program."""
+"""Whether the lines typed so far are a complete program."""
 
 from __future__ import annotations
 

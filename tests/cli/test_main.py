@@ -1,4 +1,4 @@
-"""The command line: help for newcomers, one clear line for a mistake."""
+"""The command line: help for newcomers, and one clear line for a mistake."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from intercode.cli.listing import DESCRIPTIONS
 
 
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """Status and the one line that a failing command prints."""
+    """Return the status and the single error line of a failing command."""
     status = main(words)
     out, errors = capsys.readouterr()
     assert out == ""
@@ -145,7 +145,7 @@ def test_episodes_with_errors_give_status_3(
     printed, said = capsys.readouterr()
     assert "errors in 1 of the episodes" in said
     assert "1 x GoldError: the task 'two/0' has no gold" in said
-    assert "100.0" in printed  # of the one that was played
+    assert "100.0" in printed  # the success of the episode that was played
 
 
 def test_list_gives_names_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +155,7 @@ def test_list_gives_names_for_programs(capsys: pytest.CaptureFixture[str]) -> No
     assert all(row["description"].endswith(".") for rows in found.values() for row in rows.values())
     assert found["agents"]["gold"]["package"] == "intercode-gym"
     assert found["datasets"]["starter"]["installed"] and found["datasets"]["starter"]["tasks"] > 200
-    for kind, rows in found.items():  # no name of ours without a description of its own
+    for kind, rows in found.items():  # every name of this package has a description
         assert DESCRIPTIONS[kind].keys() == rows.keys()
 
 

@@ -1,4 +1,4 @@
-"""`intercode new` writes a package that runs at once, and `list` names what there is."""
+"""`intercode new` writes a package that runs at once, and `list` shows all names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_new_package_runs_at_once(
     assert files(home) == {*FILES, "recipe.toml"}
     assert "@" not in "".join((home / name).read_text() for name in files(home))
     assert len((home / "README.md").read_text().splitlines()) == 5
-    runpy.run_path(str(home / "test_my_task.py"))["test_my_task"]()  # its own test
+    runpy.run_path(str(home / "test_my_task.py"))["test_my_task"]()  # the test of the package
     assert main(["eval", "./my-task", "--agent", "gold", "--out", "out"]) == 0
     run = json.loads(Path("out/run.json").read_text())
     assert json.dumps(run).count("my-task/reward.py:reward@") >= 1

@@ -95,7 +95,8 @@ def test_undo_and_show_work_without_a_terminal(
     printed = capsys.readouterr().out
     assert "(taken back: x=2)" in printed and "(cannot take that back: nothing to" in printed
     (made,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
-    assert [s.action for s in made.steps] == ["score", "submit"]  # as code, for the blank before it
+    # the blank before `score` makes it code
+    assert [s.action for s in made.steps] == ["score", "submit"]
     assert [u["action"] for u in made.run["undone"]] == ["x=2", "x=1", "echo $x hi"]
     assert {s.actor for s in made.steps} == {"human"} and made.run["scores_seen"] == 1
 

@@ -1,4 +1,4 @@
-"""``intercode play`` at a terminal: a real one, though nobody sits at it."""
+"""``intercode play`` at a pseudo-terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--policy``, ``--deny`` and ``--allow``: from the command line into the record, and replayed."""
+"""``--policy``, ``--deny`` and ``--allow`` are applied, recorded, and applied again in a replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where `intercode serve` listens."""
+"""The address at which `intercode serve` listens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys at the prompt, through prompt_toolkit's own pipe in place of a terminal."""
+"""Keys at the prompt, sent through prompt_toolkit's pipe in place of a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]
 
 
 def typed(keys: PipeInput, text: str, environment: str = "bash", default: str = "") -> str:
-    """What a new session makes of some keys."""
+    """Return the line that a new session reads from some keys."""
     console = TerminalConsole(
         environment, lambda: "", (*PLAY_COMMANDS, *AGENT_COMMANDS), InterruptGate()
     )
@@ -83,7 +83,7 @@ def test_words_are_completed(keys: PipeInput) -> None:
 def test_ctrl_c_goes_through_the_gate_only_while_it_is_open() -> None:
     gate = InterruptGate()
     with gate.installed():
-        signal.raise_signal(signal.SIGINT)  # nothing may be stopped now
+        signal.raise_signal(signal.SIGINT)  # the signal must not stop anything now
         with pytest.raises(KeyboardInterrupt), gate.allowed():
             raise AssertionError("what was pressed before stops it at once")
         signal.raise_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""``intercode view``: the file, the served page, and what it says."""
+"""``intercode view``: the file, the served page, and the messages."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_a_function_of_a_file(tmp_path: Path) -> None:
         name.startswith(f"{tmp_path.name}/odd name.py:two@") and len(name.rpartition("@")[2]) == 8
     )
     file.write_text("def two():\n    return 22\n")
-    assert load_object(f"{file}:two")() == 22  # the present content
+    assert load_object(f"{file}:two")() == 22  # the new content of the file
     assert portable_reference(f"{file}:two") != name
     assert portable_reference("os.path:join") == "os.path:join" and not is_file_reference(
         "os.path:join"

@@ -78,7 +78,7 @@ def test_an_old_run_goes_on_in_the_present_version(tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(V1 / "bash-pay", run)
     metadata = trajectories.read_run_metadata(run)
-    trajectories.write_run_metadata(run, metadata)  # the same run: nothing differs
+    trajectories.write_run_metadata(run, metadata)  # the metadata of the same run are equal
     written = json.loads((run / trajectories.RUN_FILE).read_text(encoding="utf-8"))
     assert written == {"v": SCHEMA_VERSION, **metadata}
     assert trajectories.read_run_metadata(run) == metadata

@@ -1,4 +1,4 @@
-"""The public names of the package: all of them can be imported, and none before it is used."""
+"""All public names of the package can be imported, and none is imported before it is used."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_a_name_without_a_similar_one_gets_the_list() -> None:
         ("os:", "not of the form"),
         ("no_such_module_x:y", "cannot import 'no_such_module_x'"),
         ("os.path:jion", "did you mean 'join'"),
-        ("bisect:nope", "known: bisect, bisect_left"),  # no name with an underscore
+        ("bisect:nope", "known: bisect, bisect_left"),  # names with an underscore are not listed
     ],
 )
 def test_a_bad_reference_names_the_part_that_failed(reference: str, message: str) -> None:

@@ -95,7 +95,8 @@ def test_a_file_of_unknown_size_is_known_by_gits_checksum(server: Server, tmp_pa
     assert reports[-1] == ("big.sql", len(BODY), len(BODY))
     requests = len(server.requests)
     fetch("x", server.url, tmp_path, pins=pins)
-    assert len(server.requests) == requests > 1  # it was continued, and is not requested again
+    # the interrupted download was continued, and the file is not requested again
+    assert len(server.requests) == requests > 1
 
 
 def test_a_wrong_file_of_unknown_size_is_not_stored(server: Server, tmp_path: Path) -> None:

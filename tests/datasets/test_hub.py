@@ -102,7 +102,8 @@ def test_splits_revisions_and_columns(hub: Hub, address: str, tmp_path: Path) ->
     before = sum(path.startswith("datasets") for path in hub.asked)
     (cached,) = loaded(address, tmp_path, again[0])
     assert cached == again
-    assert sum(path.startswith("datasets") for path in hub.asked) == before  # not got again
+    # the file is not fetched again
+    assert sum(path.startswith("datasets") for path in hub.asked) == before
 
 
 @pytest.mark.slow

@@ -65,7 +65,8 @@ def test_every_test_calls_the_entry_and_no_text_has_carriage_returns(data: Path)
         assert "\r" not in f"{task.query}{task.gold}{task.data['setup']}", task.id
         assert task.data["notes"].startswith(f"Define {task.data['entry']}("), task.id
     helpers = [t.id for t in tasks if f"def {t.data['entry']}" not in str(t.gold).split("(")[0]]
-    assert len(helpers) > 30  # the first definition of those golds is not what the tests call
+    # in these golds the first definition is a helper, which the tests do not call
+    assert len(helpers) > 30
     assert Counter(bool(t.data["setup"]) for t in tasks)[True] == 2
 
 

@@ -34,7 +34,7 @@ def test_rows_become_tasks_of_code(tmp_path: Path) -> None:
 def test_without_a_language_tests_are_python_s(tmp_path: Path) -> None:
     row = {"query": "Add.", "gold": "def f(x):\n    return x\n", "tests": ["assert f(1) == 1"]}
     assert load(written(tmp_path / "mine.jsonl", row)).environment == "python"
-    row = {"query": "List.", "gold": "ls", "language": "en"}  # somebody's own key
+    row = {"query": "List.", "gold": "ls", "language": "en"}  # a key of the user's own
     assert load(written(tmp_path / "mine.jsonl", row)).environment == "bash"
 
 

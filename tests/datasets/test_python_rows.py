@@ -28,7 +28,7 @@ def test_asserts_tell_what_they_call(tmp_path: Path) -> None:
         "entry": "twice", "tests": ("assert twice(2) == two",), "setup": "two = 4",
         "mode": "assert", "notes": "n", "more": 1,
     }  # fmt: skip
-    assert made.setup is None  # that would be the shell's
+    assert made.setup is None  # `setup` is code for a shell
     assert task(tmp_path, tests=["assert f(1)"], entry="f", gold=None).data["entry"] == "f"
 
 

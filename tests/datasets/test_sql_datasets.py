@@ -41,8 +41,8 @@ def test_the_schema_is_that_of_the_authors_rows(data: Path) -> None:
     for row, task in zip(rows, load("spider").tasks, strict=True):
         theirs = {k.lower(): [c.lower() for c in v] for k, v in row["db_tables"].items()}
         ours = {k.lower(): [c.lower() for c in v] for k, v in task.data["schema"].items()}
-        theirs.pop("sqlite_sequence", None)  # SQLite's own, which no server has
-        assert theirs.items() <= ours.items(), task.id  # theirs lack qualifying_matches
+        theirs.pop("sqlite_sequence", None)  # a table of SQLite, which a server does not have
+        assert theirs.items() <= ours.items(), task.id  # the authors' rows lack qualifying_matches
 
 
 def test_subsets_narrow_and_add(data: Path) -> None:

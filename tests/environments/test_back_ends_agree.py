@@ -1,4 +1,4 @@
-"""Golds have the same results and scores on the back end under test as on the default one."""
+"""Golds have the same results and scores on the tested back end and on the default one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OTHER = back_end.chosen() if back_end.is_container() else "namespace/2"
 
 @pytest.mark.slow
 def test_the_starter_golds_do_the_same() -> None:
-    open_test_sandbox().close()  # or the test is skipped
+    open_test_sandbox().close()  # skips the test if there is no sandbox
     assert compare(datasets.load("starter:bash"), "namespace", OTHER) == []
 
 
@@ -29,9 +29,9 @@ def test_the_starter_golds_do_the_same() -> None:
 def test_the_nl2bash_golds_are_given_the_same(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch, profile: str
 ) -> None:
-    """Rewards are equal for every task whose gold does the same twice; docs/containers.md lists
-    what golds show of the box itself. In the original profile the gold's box is another one that
-    shows itself: a few golds are given more where it shows the same as the agent's."""
+    """Rewards are equal for every task whose gold gives the same result twice. docs/containers.md
+    lists what golds print about the sandbox itself. In the original profile the gold runs in
+    another sandbox, so a few golds score more if both sandboxes print the same."""
     image = requirements.image("nl2bash")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     original = profile == "original"

@@ -1,4 +1,4 @@
-"""The Bash environment: the contract in both profiles, and how it is made."""
+"""The Bash environment: its contract in both profiles, and its settings."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_gymnasium_makes_it_and_its_checker_is_content() -> None:
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
 def test_a_dataset_can_be_copied_and_sent(again: Any) -> None:
-    """Gymnasium's ``spec.make`` copies it; worker processes get it by pickle."""
+    """Gymnasium's ``spec.make`` copies the dataset; worker processes get it by pickle."""
     assert again(MINE) == MINE
 
 
@@ -155,7 +155,7 @@ def test_a_time_out_is_an_observation() -> None:
 
 
 def halves(task: Task, agent: State, gold: State) -> Score:
-    """A reward of a user's own."""
+    """A user's own reward."""
     return Score(0.5 + (0.5 if agent.output == gold.output else 0.0), {"same": 1.0})
 
 
@@ -186,7 +186,7 @@ def test_the_original_profile_sees_as_git_does() -> None:
         nothing = env.score()
         assert nothing.parts["file_diff"] == 0.05
         env.step("mkdir -p /work/none /usr/none; x=1")
-        assert env.score().value == nothing.value  # an empty directory is invisible
+        assert env.score().value == nothing.value  # git does not report an empty directory
         assert env.step("echo $x")[0] == "\n"
         env.step("echo x > /work/f")
         score = env.score()

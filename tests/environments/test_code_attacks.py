@@ -1,8 +1,5 @@
-"""Code in several languages that does not solve the task and tries to get the reward anyway.
-
-No attack may score more than it could have guessed, break the grader, or spoil the task for the
-next one.
-"""
+"""Attacks on the reward by code in several languages that does not solve the task. No attack may
+score more than a guess, break the grader, or spoil the next task."""
 
 from __future__ import annotations
 
@@ -163,14 +160,14 @@ def test_a_cheating_program_scores_nothing(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_cheating_function_scores_nothing(name: str) -> None:
-    """One of three codes is written down in some of them."""
+    """Some attacks contain one of the three codes."""
     needs("node")
     with CodeEnv(Dataset("attack", "code", (NAMES,)), timeout=4.0, test_timeout=0.7) as env:
         assert paid(env, NAMES.id, FUNCTIONS[name]) <= 1 / 3 * ("7f3a91" in FUNCTIONS[name])
 
 
 def test_the_search_is_real(tmp_path: Path) -> None:
-    """It finds the answers where the tests lie beside the program, as is often done."""
+    """The search finds the answers if the tests are beside the program, as is common."""
     needs("gcc")
     (tmp_path / "main.c").write_text(_SEARCH)
     (tmp_path / "tests.json").write_text(str(CODES.data["tests"]))
@@ -194,7 +191,7 @@ def test_only_the_code_leaves_the_agent_s_sandbox(env: CodeEnv) -> None:
 
 
 def test_nothing_is_learnt_by_being_graded(env: CodeEnv) -> None:
-    """Inputs are known to the code that is graded; its episode learns nothing of them."""
+    """The graded code sees the inputs; its episode learns nothing of them."""
     spy = (
         "const seen = []; function add (a, b) {\n"
         "  seen.push(a); require('fs').appendFileSync('/tmp/seen', String(a)); return a + b\n}"
@@ -203,12 +200,12 @@ def test_nothing_is_learnt_by_being_graded(env: CodeEnv) -> None:
     assert env.step("[seen.length, require('fs').existsSync('/tmp/seen')]")[0] == "[ 0, false ]\n"
     spy = "open F, '>>/tmp/seen'; @n = split ' ', $l = <>; print F $l; print $n[0] + $n[1];"
     assert paid(env, PERL_SUM.id, spy) == 1.0
-    assert env.step("print -s '/tmp/seen'")[0] == "0"  # by the agent's own run, on no input
+    assert env.step("print -s '/tmp/seen'")[0] == "0"  # by the agent's own run, with empty input
 
 
 @pytest.mark.parametrize("path", ["'/' + 'x'.repeat(3e6)", "'/\\ud800'", "'/a\\0b'", "'a'"])
 def test_an_impossible_directory_is_not_accepted(env: CodeEnv, path: str) -> None:
-    """Code in the interpreter can make it tell us any directory."""
+    """Code in the interpreter can report any directory as its working directory."""
     env.reset(options={"task": ADD.id})
     env.step(str(ADD.gold))
     shown = env.step(f"process.cwd = () => {path}; 1")[0]

@@ -1,4 +1,4 @@
-"""Code episodes in real boxes: what is paid in each language, and going back."""
+"""Code episodes in real sandboxes: rewards in each language, and snapshots."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_gold_scores_1_and_doing_nothing_0(env: CodeEnv, chosen: Task) -> No
 
 
 def test_a_further_language_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the table as well as by the name of a module; see docs/languages.md."""
+    """A language can be named in the table or by its module; see docs/languages.md."""
     needs("perl")
     monkeypatch.setitem(LANGUAGES._entries, "perl", "support.languages:PERL")
     perl = replace(PERL_SUM, data={**PERL_SUM.data, "language": "perl"})
@@ -95,7 +95,7 @@ def test_the_reward_is_the_share_of_tests_and_details_say_why_tests_failed(env: 
     env.step("const add = (a, b) => { if (a === 1) throw new Error('no one'); return a + b }")
     assert env.score().details["failed"] == {0: "Error: no one"}
     env.step("add = null")
-    assert env.score().value == 0.5  # what is a constant stays one
+    assert env.score().value == 0.5  # a constant cannot be redefined
 
 
 @pytest.mark.slow

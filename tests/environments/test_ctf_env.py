@@ -1,4 +1,4 @@
-"""The Capture-the-Flag environment: the contract, flags handed in, drawn tasks, set-ups."""
+"""The Capture-the-Flag environment: its contract, submitted flags, generated tasks, set-ups."""
 
 from __future__ import annotations
 

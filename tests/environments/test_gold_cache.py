@@ -206,7 +206,7 @@ GOLDS = {
 @pytest.fixture
 def image(monkeypatch: pytest.MonkeyPatch) -> str:
     name = requirements.image("nl2bash")
-    monkeypatch.delenv("INTERCODE_CACHE")  # there the image is
+    monkeypatch.delenv("INTERCODE_CACHE")  # the default cache has the image
     return name
 
 
@@ -233,7 +233,7 @@ def test_check_caches_stable_golds_and_episodes_use_them(
         assert env.score().success, "within an episode the gold stays what it is"
         env.reset(options={"task": "t/steady"})
         env.step(GOLDS["t/steady"])
-        for path in tmp_path.iterdir():  # the one for any date goes first
+        for path in tmp_path.iterdir():  # removes the entry for any date, which takes precedence
             if "something else" not in path.read_text():
                 path.unlink()
         assert not env.score().success, "the cached state is compared"
@@ -251,9 +251,8 @@ def test_check_caches_stable_golds_and_episodes_use_them(
 
 @pytest.mark.sandbox
 def test_no_sandbox_can_read_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(
-        "INTERCODE_CACHE"
-    )  # the test's own cannot be reached by a sandbox's id at all
+    # the sandbox's user cannot reach the test's own cache in any case
+    monkeypatch.delenv("INTERCODE_CACHE")
     before = set(gold_cache._cache_directory().iterdir())
     unique = spec(digest=f"sha256:{time.time_ns()}")
     assert gold_cache.save_golds(TASK, unique, "persistent", LEFT, current_dates_only=True)

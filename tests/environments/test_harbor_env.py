@@ -1,4 +1,4 @@
-"""Playing Harbor's tasks: the image from the Dockerfile, the verifier out of reach."""
+"""Playing Harbor's tasks: the image from the Dockerfile, the verifier inaccessible to the agent."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_planted_verdicts_do_not_count(env: HarborEnv, attack: str) -> None:
 
 @pytest.mark.rootfs
 def test_a_remover_that_does_nothing_is_seen(folder: Path) -> None:
-    """The programs of a box are the agent's to change, so the supervisor is asked what is there."""
+    """The agent can change the programs of its sandbox, so the supervisor reports what is there."""
     with HarborEnv(f"harbor:{folder}", image="recipe:nl2bash") as env:
         env.reset(options={"task": 0})
         env.step("echo 1 > /logs/verifier/reward.txt; printf '#!/bin/sh\\n' > /bin/rm")

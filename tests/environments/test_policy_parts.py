@@ -75,7 +75,7 @@ def test_parts_of_bash_are_found(rule: str, action: str) -> None:
         ("command:/bin/rm", "rm x"),
         ("command:rm -r", "rm x -f"),
         ("command:rm -r", "rm --recursive-not x"),
-        ("command:rm -rf", "rm -r -f x"),  # one word, as the docs say
+        ("command:rm -rf", "rm -r -f x"),  # `-rf` in a pattern is one word (docs/policies.md)
         ("command:find -delete", "find . -ladet"),
         ("command:sudo", "su -c ls"),
         ("redirect:/etc/*", "cat < /etc/hosts 2>&1"),
@@ -102,7 +102,7 @@ def test_uncertain_bash_is_refused_if_set(action: str, unclear: str) -> None:
     assert PolicyGuard({"deny": ["command:nothing"]}, "bash").refusal(action) is None
     assert (
         PolicyGuard({"allow": ["command:*"]}, "bash").refusal(action) is not None
-    )  # the default then
+    )  # the default is then to refuse
     assert (
         PolicyGuard({"allow": ["command:*"], "unparsed": "allow"}, "bash").refusal(action) is None
     )

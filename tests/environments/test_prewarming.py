@@ -34,7 +34,7 @@ class WorkspaceFactory:
 @pytest.fixture
 def factory() -> Iterator[WorkspaceFactory]:
     factory = WorkspaceFactory()
-    open_test_sandbox().close()  # or the test is skipped
+    open_test_sandbox().close()  # skips the test if there is no sandbox
     yield factory
     for workspace in factory.made:
         workspace.close()

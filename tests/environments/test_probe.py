@@ -50,7 +50,7 @@ def test_the_pristine_sandbox_gets_the_probe_paths_and_no_others() -> None:
     assert "./link d 755 " in lines and "./link/in f 644 " in lines
     assert "./dir f 644 " in lines and "./kept f 600 " in lines
     assert "./gone" not in text and lines[-2:] == ["1", "end"]
-    with playing(TREE) as env:  # without probe_paths: everything
+    with playing(TREE) as env:  # without probe_paths the probe sees everything
         env.step(CHANGE)
         assert seen(env).splitlines() == [*lines[:-1], "y", "end"]
 
@@ -95,7 +95,7 @@ def test_a_probe_that_fails_on_a_gold_is_an_error_of_the_dataset(
         assert seen(env).startswith("begun\n") and "done" not in seen(env)
         assert (
             env.score().value == 0.5
-        )  # for an agent's state, the output until the time limit counts
+        )  # the output before the time limit counts for an agent's state
     with (
         playing(script, "touch /tmp/slow") as env,
         pytest.raises(GoldError, match=r"within 0\.5 s"),

@@ -104,7 +104,7 @@ def test_unbounded_results_are_refused(test: str) -> None:
 
 @pytest.mark.parametrize("test", ["assert f(1).__class__() == 1", "assert f(1).pop() == 1"])
 def test_only_methods_without_effect_are_called_here(test: str) -> None:
-    """Others are the agent's to call."""
+    """Other methods are called in the sandbox."""
     found = split_assertion(test, "f")
     assert "()" in found.agent_expressions[0]
 

@@ -1,8 +1,6 @@
-"""Code that does not do what was asked for, and tries to be paid all the same.
-
-Each attack plays one episode of a task with hidden tests and hands in. None may score 1; what each
-could know at most, a value that it guessed, is said where it gets more than 0.
-"""
+"""Attacks on the reward by code that does not solve the task. Each attack plays one episode of a
+task with hidden tests and submits. None may score 1. If an attack gets more than 0, the case names
+the value that it could guess."""
 
 from __future__ import annotations
 
@@ -205,7 +203,7 @@ def env() -> Iterator[PythonEnv]:
 
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[PythonEnv]:
-    """With little time for each test, as many attacks use up all of it."""
+    """The time for each test is short, because many attacks use it up."""
     dataset = Dataset("attack", "python", (TASK,))
     with PythonEnv(dataset, timeout=5.0, test_timeout=0.3) as opened:
         yield opened
@@ -227,7 +225,7 @@ def test_the_gold_scores_1_and_nothing_else_does(env: PythonEnv) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_is_not_paid(hasty: PythonEnv, name: str) -> None:
-    """A constant 4 is the right answer to one test of six; nothing else is."""
+    """A constant 4 passes one test of six; no other constant does."""
     assert played(hasty, ATTACKS[name]) <= (1 / 6 if "4" in ATTACKS[name] else 0)
 
 
@@ -237,7 +235,7 @@ def test_after_all_that_the_gold_still_scores_1(env: PythonEnv) -> None:
 
 
 def test_neither_tests_nor_gold_are_in_the_agents_sandbox(env: PythonEnv) -> None:
-    """Nor in its processes' memory, before and after the state was scored."""
+    """The same for the memory of its processes, before and after scoring."""
     env.reset(options={"task": 0})
     env.step("def double(x): return x")
     env.score()
@@ -252,9 +250,9 @@ def test_neither_tests_nor_gold_are_in_the_agents_sandbox(env: PythonEnv) -> Non
         "            found += sum(d.count(w) for w in words)\n            del d\n"
         "print(found - len(words))"
     )
-    assert int(env.step(search)[0]) <= 1  # but for the words that are looked for, and a copy
+    assert int(env.step(search)[0]) <= 1  # except for the searched words themselves, and a copy
     env.step("there = [w[:-1] + w[-1:] for w in words * 10]")
-    assert int(env.step(search)[0]) >= 20  # they would have been found
+    assert int(env.step(search)[0]) >= 20  # the search would have found them
 
 
 def test_a_name_that_hides_another_is_not_paid(env: PythonEnv) -> None:
@@ -275,7 +273,7 @@ def test_nothing_of_an_episode_lives_on_when_it_is_closed() -> None:
         assert 1 < supervisor < int(f.read())
 
     def gone() -> bool:
-        """A container may wait to serve again, with nothing in it."""
+        """A container may wait for the next episode, but with nothing in it."""
         if back_end.is_container() and not list_descendants(supervisor):
             return True
         try:

@@ -1,4 +1,4 @@
-"""Python episodes in real sandboxes: what the reward is, and for what."""
+"""Python episodes in real sandboxes: rewards of different solutions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_reward_is_the_share_of_tests(env: PythonEnv) -> None:
 
 
 def test_tests_run_on_the_episode_s_final_definitions(env: PythonEnv) -> None:
-    """Definitions in several actions, before an exception, of an interrupted action; a helper."""
+    """Definitions in several actions, before an exception, in an interrupted action; a helper."""
     env.reset(options={"task": 0})
     env.step("import operator\ndef helper(a, b): return operator.add(a, b)\n1 / 0")
     env.step("add = helper")
@@ -74,7 +74,7 @@ def test_tests_run_on_the_episode_s_final_definitions(env: PythonEnv) -> None:
 
 
 def test_a_program_prints_what_it_prints(env: PythonEnv) -> None:
-    """Not the value of its last line, as a prompt does; what it is called, it finds out."""
+    """Only what it prints counts, not the value of its last line. Its name is ``__main__``."""
     env.reset(options={"task": "own/program"})
     env.step(
         "import sys\nif __name__ == '__main__':\n"
@@ -123,7 +123,7 @@ def test_a_test_that_ends_the_interpreter_is_followed_by_the_next_one(env: Pytho
 
 
 def test_a_test_sees_what_the_one_before_left(env: PythonEnv) -> None:
-    """As where assert statements stand below each other; to score again begins anew."""
+    """Variables carry over as in consecutive assert statements; scoring again starts afresh."""
     env.reset(options={"task": 0})
     env.step("seen = []\ndef add(a, b):\n    seen.append(a)\n    return (a + b) * (len(seen) < 2)")
     assert env.score().value == 0.5

@@ -1,8 +1,6 @@
-"""More code that tries to get the reward without a solution; see also test_python_attacks.py.
-
-Here: ways to break a sandbox, an interpreter or the judge; a check that the attacks work against a
-naive grader; and that an episode learns nothing from being graded.
-"""
+"""More attacks on the reward by code without a solution; see also test_python_attacks.py. These try
+to break a sandbox, an interpreter or the judge. Other tests check that the attacks work against a
+naive grader, and that an episode learns nothing from being graded."""
 
 from __future__ import annotations
 
@@ -148,7 +146,7 @@ def test_a_cheat_scores_nothing(env: PythonEnv, name: str) -> None:
 
 @pytest.mark.parametrize("name", REAL)
 def test_the_cheats_are_real(name: str) -> None:
-    """They score 1 where tests run beside the code that they test, as is often done."""
+    """The attacks score 1 if tests run beside the tested code, as is common."""
     harness = (
         "import sys\ncode, *tests = sys.argv[1:]\nspace = {}\nexec(code, space)\n"
         "for test in tests:\n    exec(test, space)\nprint('passed')"
@@ -159,8 +157,8 @@ def test_the_cheats_are_real(name: str) -> None:
 
 
 def test_grading_leaves_nothing_in_the_episode(env: PythonEnv) -> None:
-    """Arguments of the tests reach the function while it is graded; the episode learns nothing of
-    it, neither from its variables nor from its files."""
+    """Arguments of the tests reach the function while it is graded. The episode finds them neither
+    in its variables nor in its files."""
     spy = (
         "seen = []\n"
         "def double(n):\n"
@@ -175,7 +173,7 @@ def test_grading_leaves_nothing_in_the_episode(env: PythonEnv) -> None:
 
 
 def test_a_function_that_is_right_only_once_is_not_right(env: PythonEnv) -> None:
-    """The tests of a task stand below each other, in one interpreter."""
+    """The tests of a task run one after another in one interpreter."""
     once = "calls = []\ndef double(n):\n    calls.append(n)\n    return 2 * n // len(calls)"
     assert scored(env, once).value < 1.0
 
@@ -231,15 +229,15 @@ print(_AssertionCheck(split_assertion(sys.argv[1], "f"), [])(Agent(), Collector(
     ],
 )
 def test_the_judge_is_neither_slowed_nor_filled(test: str, values: str) -> None:
-    """The judge works on values of the agent's process. It runs in its own process here, because a
-    busy judge cannot be interrupted."""
+    """The judge works on values from the agent's process. It runs in a process of its own here,
+    because a busy judge cannot be interrupted."""
     call: list[Any] = [sys.executable, "-c", JUDGE, test, values]
     done = subprocess.run(call, capture_output=True, text=True, timeout=20)
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr[-500:]
 
 
 def test_no_process_survives_close() -> None:
-    """Looked for from outside, by a number that nothing else has in its command line."""
+    """The search runs outside the sandbox, for a number that is in no other command line."""
     mark = f"{os.getpid()}{time.monotonic_ns() % 10**6}"
     spawn = (
         "import os, subprocess\n"

@@ -1,4 +1,4 @@
-"""Python as the authors' code runs it."""
+"""Python in the `original` profile."""
 
 from __future__ import annotations
 

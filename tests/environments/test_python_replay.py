@@ -48,7 +48,8 @@ def test_the_record_names_the_task_by_its_published_number(recorded_dir: Path) -
 def test_the_authors_log_is_reproduced(
     recorded_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Measured: every reward and every observation; a later Python may word an error otherwise."""
+    """All rewards and observations were equal when measured; a later Python may word an error
+    otherwise."""
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     (report,) = log_replay.replay_logs(
         [recorded_dir / "python"], log_replay.ReplayOptions(image="host")

@@ -189,6 +189,6 @@ def test_episodes_leave_no_descriptor_open() -> None:
                     env.step("import os; os._exit(1)")
                     env.restore(moment)
                 env.score()
-            time.sleep(0.3)  # the next box is ready by then
+            time.sleep(0.3)  # the next sandbox is ready then
             counts.append(len(os.listdir("/proc/self/fd")))
     assert counts[-1] <= counts[0] + 2, counts

@@ -15,7 +15,7 @@ ACTIONS = ("touch /a", "touch /b", "touch /c", "rm /c")
 
 
 def rewards(mode: str) -> tuple[list[float], float, list[float]]:
-    """Return the rewards of the turns, that of the end, and the score after each turn."""
+    """Return the rewards of the turns and of the end, and the score after each turn."""
     with intercode.make("bash", dataset=MINE, reward_mode=mode) as env:
         env.reset()
         paid, scores = [], []

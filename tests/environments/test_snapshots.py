@@ -138,7 +138,7 @@ def test_many_files_are_sealed_and_the_episode_continues(env: InterCodeEnv) -> N
         env.restore(snapshot)
         assert env.step("true")[4]["changes"] == changed
         assert out(env, "pwd; ls | wc -l") == "/tmp/many\n150\n"
-    for level in range(12):  # more than the greatest number of sealed layers
+    for level in range(12):  # more than the maximum number of sealed layers
         (child,) = env.fork()
         child.step(f"echo {level} > {level}; rm {level + 100}")
         env.close()
@@ -151,7 +151,7 @@ def test_many_files_are_sealed_and_the_episode_continues(env: InterCodeEnv) -> N
 def test_forks_of_many_files_are_independent_and_end() -> None:
     with intercode.make("bash", dataset=MINE) as one:
         one.reset()
-        time.sleep(0.5)  # until a workspace and two sandboxes are prewarmed
+        time.sleep(0.5)  # time to prewarm a workspace and two sandboxes
         before = our_sandboxes()
         one.step("touch /tmp/{1..150}")
         forks = one.fork(2)

@@ -143,7 +143,8 @@ def _check(paid: float, with_tau: float, without: float, **more: Any) -> StepCom
     [
         ("try-again", [(-0.5, -0.5, 0.5), (0.5, -0.5, 0.5), (-1.0, -1.0, 1.0)], [-0.5, -0.5, -1.0]),
         ("try-again", [(0.5, -0.5, 0.5)], [0.5]),
-        ("try-again", [(0.0, -0.5, 0.5)], [0.5]),  # neither explains it: the log's own
+        # neither scorer explains it: the log's own scorer is used
+        ("try-again", [(0.0, -0.5, 0.5)], [0.5]),
         ("plan-solve", [(0.0, -0.5, 0.5)], [-0.5]),
     ],
 )
@@ -189,11 +190,11 @@ def test_the_setting_was_left_where_the_log_has_it(recorded_dir: Path) -> None:
         at = order.index(index) + 1
         assert order[at : at + len(tasks)] == list(tasks)
         after = order[at + len(tasks) : at + len(tasks) + 1]
-        assert after != [tasks.stop]  # another run begins, or the log ends
+        assert after != [tasks.stop]  # after the setting, the log ends or another run begins
 
 
 def test_leaked_tables_are_in_no_dump_and_in_the_logs(data: None, recorded_dir: Path) -> None:
-    """The list is whole: no other table answers in the logs that the dump does not make."""
+    """The list is complete: the logs query no other table that the dump does not create."""
     from intercode.datasets import load
 
     schemas = {t.group: {n.lower() for n in t.data["schema"]} for t in load("spider").tasks}
@@ -211,7 +212,7 @@ def test_leaked_tables_are_in_no_dump_and_in_the_logs(data: None, recorded_dir: 
 
 
 def _head(source: Path, target: Path, count: int) -> Path:
-    """A log with the first episodes of another."""
+    """Return a log with the first episodes of another one."""
     whole = json.loads(source.read_text())
     target.write_text(json.dumps(dict(list(whole.items())[:count])))
     return target

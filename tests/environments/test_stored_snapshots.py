@@ -26,7 +26,7 @@ with intercode.make(sys.argv[1]) as env:
 
 
 def run_in_another_process(environment: str, directory: Path, *actions: str) -> list[str]:
-    """Return what another process prints that continues from a snapshot."""
+    """Return the output of another process that continues from a snapshot."""
     argv = [sys.executable, "-c", CONTINUE, environment, str(directory), *actions]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr

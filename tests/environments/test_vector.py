@@ -36,7 +36,7 @@ def made() -> Iterator[Callable[..., VectorInterCode]]:
 
 
 def _one(task: int | str, actions: list[str], seed: int | None = None) -> list[tuple[Any, ...]]:
-    """What one environment by itself answers."""
+    """Return the results of a single environment."""
     with intercode.make("bash") as env:
         shown, info = env.reset(seed=seed, options={"task": task})
         answers: list[tuple[Any, ...]] = [(shown, info)]
@@ -68,7 +68,8 @@ def test_parallel_steps_give_the_results_of_single_steps(
 
 
 def _walk(envs: VectorEnv[Any, Any, Any], mode: AutoresetMode) -> list[Any]:
-    """The same steps whatever carries them out, across the end of an episode."""
+    """The steps give the same results however they are executed, also across the end of an
+    episode."""
     seen: list[Any] = [envs.reset(seed=5)]
     over = np.zeros(2, dtype=np.bool_)
     for actions in (("echo a", "submit"), ("pwd", "echo b"), ("submit", "submit"), ("ls /", "pwd")):
@@ -87,7 +88,7 @@ def _plain(part: Any) -> Any:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_autoreset_modes_are_those_of_gymnasium(mode: AutoresetMode) -> None:
-    """The same answers as SyncVectorEnv, which steps one environment after another."""
+    """The results equal those of SyncVectorEnv, which steps one environment after another."""
 
     def one() -> gym.Env[str, str]:
         return intercode.make("bash")  # type: ignore[no-any-return]

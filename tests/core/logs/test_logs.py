@@ -1,4 +1,4 @@
-"""Logs in every format: small made-up ones, and the published logs of the original package."""
+"""Logs in every format: small ones written for the test, and the authors' published logs."""
 
 from __future__ import annotations
 

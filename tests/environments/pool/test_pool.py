@@ -140,7 +140,7 @@ def test_a_step_that_takes_too_long_is_ended_at_once(way: str) -> None:
                 await episode.step("pwd")
             return took
 
-    assert run(work()) < 30  # and not the 50 s of the action
+    assert run(work()) < 30  # instead of the 50 s of the action
 
 
 async def _ended(episode: Episode, action: str, way: str, lost: type[Exception]) -> None:
@@ -167,7 +167,7 @@ def test_an_idle_episode_is_closed() -> None:
     async def work() -> None:
         async with Pool("bash", size=1, idle_timeout=0.4) as pool:
             forgotten = await pool.begin(0)
-            other = await pool.begin(1)  # waits until the first is closed
+            other = await pool.begin(1)  # waits until the first episode is closed
             assert pool.idle_closed == 1 and not other.done
             with pytest.raises(EnvironmentStateError, match=r"nothing happened in it for 0\.4 s"):
                 await forgotten.step("pwd")
@@ -253,7 +253,7 @@ def test_an_sql_statement_is_ended_at_once(way: str) -> None:
             again = await pool.begin(1)
             assert (await again.step("SELECT 1")).observation == "[(1,)]"
 
-    run(work())  # which waits for 120 s at most
+    run(work())  # waits for 120 s at most
 
 
 def test_sql_and_python() -> None:

@@ -17,7 +17,7 @@ from intercode.core.types import SUCCESS_THRESHOLD, FileEntry, State, Task
 from intercode.environments.bash.reward import original, output_similarity, same_entry, standard
 
 TASK = Task("t", "q")
-ERF1, ERF2 = 0.8427007929497149, 0.9953222650189527  # of 1 and 2, from a table
+ERF1, ERF2 = 0.8427007929497149, 0.9953222650189527  # erf(1) and erf(2), from a table
 
 
 # ------------------------------------------------------------------ original
@@ -61,7 +61,7 @@ def test_the_details_list_missed_changes() -> None:
 
 
 def ratio_for(part: float) -> tuple[int, int]:
-    """Some (correct, all) whose share of .33 rounds to a recorded part."""
+    """Return (correct, all) whose share of .33 gives a recorded part after rounding."""
     for total in range(1, 60):
         for correct in range(total + 1):
             if round(0.33 * (correct / total), 2) == part:
@@ -70,7 +70,7 @@ def ratio_for(part: float) -> tuple[int, int]:
 
 
 def states_of(row: dict[str, Any]) -> tuple[State, State]:
-    """End states that a reference row may stem from: its differences, and common entries."""
+    """Return end states that can lead to a reference row: its differences, and common entries."""
     extra, missed = ([(str(p), str(c)) for p, c in row[k]] for k in ("extra", "miss"))
     part = row["parts"]["file_changes"]
     correct, total = (0, 0) if part == 0.33 else ratio_for(part)

@@ -1,4 +1,4 @@
-"""When printed output or a returned value counts as the expected one."""
+"""Which printed outputs and returned values equal the expected one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flag, and which answers count as submitting it."""
+"""Comparing flags, and which answers count as a submitted flag."""
 
 from __future__ import annotations
 

@@ -47,7 +47,8 @@ def test_long_lists() -> None:
 
 @pytest.mark.slow
 def test_results_of_recorded_episodes(recorded_dir: Path) -> None:
-    """Two results of one episode, cut to what both hold: what the authors' scorer is given."""
+    """Return two results of one episode, reduced to their common rows, as the authors' scorer gets
+    them."""
     compared = 0
     folder = recorded_dir / "sql"
     for episode in (t for file in folder.glob("*.json") for t in logs.load_log(file)):

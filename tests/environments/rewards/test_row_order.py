@@ -1,4 +1,4 @@
-"""The order that a gold asks for, compared with the order that SQLite gives."""
+"""The order that a gold requires, compared with the order in which SQLite returns rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SQL reward, as the authors compute it and as the paper meant it."""
+"""The SQL rewards: as the authors compute it, and as the paper defines it."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ NONE = State(rows=None)
         ((1,), (1,), 1.0, 1.0),
         ((1, 2), (1, 2), 1.0, 1.0),
         ((2, 1), (1, 2), -1.0, 1.0),
-        ((1,), (1, 2, 3), 1 / 3, 1 / 3),  # one common row: τ is no number
+        ((1,), (1, 2, 3), 1 / 3, 1 / 3),  # one common row: τ is undefined
         ((1, 1, 2), (1, 2), 0.67, 2 / 3),
-        ((7, 7), (7, 7), 1.0, 1.0),  # all equal: τ is no number
-        (("1",), (1,), 0.0, 0.0),  # rows are compared as Python prints them
+        ((7, 7), (7, 7), 1.0, 1.0),  # all equal: τ is undefined
+        (("1",), (1,), 0.0, 0.0),  # rows are compared by their text in Python
         ((Decimal("1.0"),), (1.0,), 0.0, 0.0),
         ((1, 2, 3), (1, 3, 2), 0.33, 1.0),
     ],
@@ -60,7 +60,7 @@ def test_no_result_scores_nothing() -> None:
 
 @pytest.mark.slow
 def test_equal_to_the_arithmetic_over_scipy() -> None:
-    """The authors' steps on random results, with SciPy's τ and NumPy's rounding."""
+    """Return the authors' score for random results, with SciPy's τ and NumPy's rounding."""
     dice = random.Random(6)
     for _ in range(2000):
         a = [(dice.randint(0, 6), "x") for _ in range(dice.randint(0, 12))]
@@ -142,7 +142,7 @@ def test_rows_that_are_there_twice() -> None:
 
 
 def test_identical_rows_score_as_equal_rows() -> None:
-    """They are recognised without being compared."""
+    """Such results are recognised without a comparison."""
     dice = random.Random(7)
     for _ in range(300):
         rows: Rows = tuple(

@@ -1,4 +1,4 @@
-"""Our cosine is scikit-learn's."""
+"""Our cosine equals scikit-learn's."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ PIECES = [
 
 
 def sklearn_cosine(a: str, b: str) -> float | None:
-    """The reference; None for the ValueError of an empty vocabulary."""
+    """Return the reference; None for the ValueError of an empty vocabulary."""
     from sklearn import config_context
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     try:
-        with config_context(assume_finite=True, skip_parameter_validation=True):  # half the time
+        with config_context(assume_finite=True, skip_parameter_validation=True):  # halves the time
             matrix = TfidfVectorizer().fit_transform([a, b])
     except ValueError as e:
         assert "empty vocabulary" in str(e)
