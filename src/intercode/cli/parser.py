@@ -26,7 +26,7 @@ _ABSENT: Any = argparse.SUPPRESS
 
 
 class ParserExit(Exception):  # noqa: N818
-    """Raised after the parser has printed the answer itself (``--help``), with the exit status."""
+    """Raised with the exit status after the parser has printed the help."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)

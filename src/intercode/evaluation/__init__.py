@@ -1,1 +1,1 @@
-"""Many episodes: ``evaluate`` plays them, ``replay`` plays them again, ``check`` proves tasks."""
+"""Evaluates agents on datasets, replays recorded episodes, and checks datasets."""

@@ -43,8 +43,8 @@ class Run:
         """Return one row per episode.
 
         Unknown values are None. ``success`` and ``reward`` are None for an episode that ended in an
-        error, as it has no result. ``seconds`` is the time of the whole episode, ``model_seconds``
-        the time spent waiting for the model; ``cost`` is in US dollars.
+        error, because it has no result. ``seconds`` is the time of the whole episode,
+        ``model_seconds`` the time spent waiting for the model; ``cost`` is in US dollars.
         """
         return [_episode_row(t) for t in self.episodes]
 

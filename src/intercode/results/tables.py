@@ -19,7 +19,7 @@ _ESCAPES = {
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
 }  # fmt: skip
 _MIN_GROUPED_COLUMNS = 3
-"""As many neighbouring columns whose names share their first word get a common heading."""
+"""The number of neighbouring columns with the same first word that get a common heading."""
 
 
 def render_latex(tables: Sequence[Table]) -> str:

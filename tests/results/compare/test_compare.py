@@ -118,7 +118,7 @@ def test_an_epoch_that_failed_is_missing_and_no_zero(tmp_path: Path) -> None:
 def test_uneven_epochs_are_reported(tmp_path: Path) -> None:
     a = run(tmp_path, "a", {"t": "+-+", "u": "--"})
     b = run(tmp_path, "b", {"t": "+", "u": "-+"})
-    assert "1 tasks have not as many episodes here as there" in " ".join(verdict(compared(a, b)))
+    assert "1 tasks have more episodes on one side" in " ".join(verdict(compared(a, b)))
 
 
 def test_a_branch_is_no_second_sample(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_other_conditions_are_refused_unless_named(tmp_path: Path, name: str) ->
         compared(a, b, allow_mismatch=(wrong,))
     found = compared(a, b, allow_mismatch=(name, wrong))
     assert [d.name for d in found.allowed_mismatches] == [name]
-    assert any(line.startswith(f"let pass, although it differs: {name}") for line in verdict(found))
+    assert any(line.startswith(f"differs, but was allowed to: {name}") for line in verdict(found))
 
 
 def test_all_differences_are_named_at_once(tmp_path: Path) -> None:

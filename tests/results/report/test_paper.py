@@ -108,7 +108,7 @@ def test_re_runs_have_rows_of_their_own(recorded_dir: Path, reference_dir: Path)
     labels = {(row[0], row[1]) for row in table.rows}
     assert ("gpt-3.5", "re-run of published actions") in labels
     assert table.cell("Try fs_1", model="gpt-3.5", conditions="published") == 45.0
-    assert any("not to be put side by side" in n for n in table.notes)
+    assert any("must not be compared" in n for n in table.notes)
 
 
 @pytest.mark.parametrize("style", report.RENDERERS)

@@ -68,7 +68,7 @@ def test_runs_under_other_conditions_never_share_a_row(tmp_path: Path) -> None:
         column = tables[name].columns.index("conditions")
         labels = [row[column] for row in tables[name].rows]
         assert len(labels) == len(set(labels)) == 6
-        assert any("not to be put side by side" in n for n in tables[name].notes)
+        assert any("must not be compared" in n for n in tables[name].notes)
     assert tables["nl2bash"].cell("all", conditions=LABEL) == 100.0
     assert any(str(row[2]).endswith("not comparable") for row in tables["nl2bash"].rows)
     assert any(n.startswith("not comparable") for n in tables["nl2bash"].notes)
@@ -141,7 +141,7 @@ def test_a_reward_a_policy_and_determinism_are_conditions(tmp_path: Path) -> Non
     table = _build(*runs)["nl2bash"]
     more = ["", ", reward mine:strict", ", policy abcdef01", ", deterministic"]
     assert [row[2] for row in table.rows] == [LABEL + text for text in more]
-    assert any("side by side" in note for note in table.notes)
+    assert any("must not be compared" in note for note in table.notes)
 
 
 def test_epochs_are_episodes_and_no_further_tasks(tmp_path: Path) -> None:

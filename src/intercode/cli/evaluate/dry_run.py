@@ -1,4 +1,4 @@
-"""Prints what ``intercode eval --dry-run`` has found: upper bounds of what a run would take."""
+"""Prints the estimate of ``intercode eval --dry-run``: upper bounds of what a run would take."""
 
 from __future__ import annotations
 

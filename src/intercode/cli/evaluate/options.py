@@ -95,7 +95,7 @@ def _add_extent(parser: argparse.ArgumentParser) -> None:
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "limits", "An episode that meets its limit is scored as it stands. When the run meets its "
+        "limits", "An episode that reaches its limit ends and is scored. When the run reaches its "
         "limit it stops; the same command with a higher limit resumes it.",
     )  # fmt: skip
     for suffix, what in (("-per-episode", "an episode"), ("", "the run")):

@@ -132,7 +132,7 @@ def _remove(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    freed = f", {inventory.format_size(gone.bytes)} given back" if gone and gone.trees else ""
+    freed = f", {inventory.format_size(gone.bytes)} freed" if gone and gone.trees else ""
     used = "; its files stay while something uses them" if gone and not gone.trees else ""
     print(f"removed {name}{freed}{used}")
     return 0
@@ -164,5 +164,5 @@ def _prune(args: argparse.Namespace) -> int:
     for engine in _engines():
         if gone := pruned(engine, cache, args.all):
             print(f"{len(gone)} images removed from {engine.name}")
-    print(f"{done.trees} trees and files removed, {inventory.format_size(done.bytes)} given back")
+    print(f"{done.trees} trees and files removed, {inventory.format_size(done.bytes)} freed")
     return 0

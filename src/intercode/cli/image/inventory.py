@@ -147,7 +147,7 @@ def format_size(size: int) -> str:
 
 
 def _other_usage(cache: Path) -> str:
-    """Return the sizes of what the cache contains beside images."""
+    """Return the sizes of what the cache contains in addition to images."""
     from intercode.sandbox.images.cache import prune
 
     parts = [("downloads", "blobs"), ("set-up of tasks and steps of builds", "built")]

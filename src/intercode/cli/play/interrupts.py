@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 MAX_PRESSES = 5
-"""Pressed so many times while nothing may be interrupted, Ctrl-C ends the session all the same."""
+"""Pressed this many times while nothing may be interrupted, Ctrl-C still ends the session."""
 
 
 class InterruptGate:

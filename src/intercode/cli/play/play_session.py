@@ -45,7 +45,7 @@ class PlaySession:
 
     @property
     def agent(self) -> str | None:
-        """The name of the agent that plays beside the human, if any."""
+        """The name of the agent that plays with the human, if any."""
         name = self.plan.config.agent
         return None if name == HUMAN else name
 

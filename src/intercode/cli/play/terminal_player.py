@@ -28,7 +28,7 @@ HELP = """\
 AGENT_HELP = """\
 With an agent:
   Enter     run what the agent proposes
-  (code)    run this instead; the agent is told of it and goes on from there
+  (code)    run this instead; the agent sees it and continues from there
   edit      edit the proposal, then run it
   take      take over: the agent is not asked until you type `back`
   back      hand back to the agent

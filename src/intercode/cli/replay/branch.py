@@ -75,7 +75,9 @@ def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
     for check in done.prefix:
         if not check.same:
             what = ", ".join(check.differs_in)
-            print(f"warning: step {check.turn + 1} did not come again ({what})", file=sys.stderr)
+            print(
+                f"warning: step {check.turn + 1} differs from its record ({what})", file=sys.stderr
+            )
     _print_branch(done, request)
     return 0
 

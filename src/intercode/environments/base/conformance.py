@@ -17,7 +17,7 @@ _FORBIDDEN_INFO_KEYS = (
 def check_env(env: InterCodeEnv) -> None:
     """Check an environment with Gymnasium's ``check_env`` and against InterCode's contract.
 
-    The environment needs a task with a gold. It is closed in the end. Raises AssertionError.
+    The environment needs a task with a gold. It is closed at the end. Raises AssertionError.
     """
     try:
         _check_gymnasium(env)
@@ -62,7 +62,7 @@ def _check_tasks(env: InterCodeEnv) -> None:
         expect_error(UsageError, lambda w=wrong: env.reset(options={"task": w}), what)  # type: ignore[misc]
     typo = tasks[0].id + "x"
     message = expect_error(UsageError, lambda: env.reset(options={"task": typo}), "an unknown task")
-    require(tasks[0].id in message, f"the error for {typo!r} gives no near name: {message}")
+    require(tasks[0].id in message, f"the error for {typo!r} suggests no similar name: {message}")
 
 
 def _check_scoring(env: InterCodeEnv) -> None:
@@ -83,7 +83,7 @@ def _check_scoring(env: InterCodeEnv) -> None:
     require(observation in env.observation_space, "submit's observation is not in the space")
     _check_info(env, info)
     env.reset(options={"task": 0})
-    require(env.score() == first, "a new episode scores unlike the one before it")
+    require(env.score() == first, "a new episode gets another score than the one before it")
     _, reward, terminated, _, info = env.step("  submit  some words ")
     if info.get("refused"):
         require(

@@ -61,7 +61,8 @@ _NONDETERMINISTIC_CODE = re.compile(
 _TREE_WALK = re.compile(
     r"(?<![\w./-])(?:find|tree|ls\s+-\w*R\w*|[ef]?grep\s+(?:-\w+\s+)*-\w*[rR]\w*)(?P<rest>[^|;&]*)"
 )
-"""Commands that read a directory tree. From `/` they also read /proc, which changes meanwhile."""
+"""Commands that read a directory tree. From `/` they also read /proc, which changes all the
+time."""
 _EXPLICIT_PATH = re.compile(r"""["']?(?:~|/[\w.])""")
 
 
@@ -89,7 +90,7 @@ def nondeterminism_reason(code: str, cwd: str) -> str:
     if found := _NONDETERMINISTIC_CODE.search(code):
         return f"it uses {found.group().strip()!r}, which depends on time, machine or chance"
     if _reads_whole_tree(code, cwd):
-        return "it reads the tree from / down, and so /proc, which changes under it"
+        return "it reads the tree from / down, and so /proc, which changes all the time"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Resolves what environments are given by name: datasets, rewards, tasks and other options."""
+"""Resolves the options of environments: datasets, rewards, tasks and others."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def run_probe(
 
     ``open_pristine`` opens a sandbox with the pristine image and the task's files. The output of a
     probe that exceeds its time limit is what it printed until then. ``gold``: the state is that of
-    a gold; raises GoldError if the probe then exceeds its time limit or exits with another status
+    a gold; raises GoldError if the probe then exceeds its time limit or exits with a status other
     than 0.
     """
     if task.probe is None:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from intercode.sandbox.determinism import Determinism
 
 _WORKSPACES_PER_EPISODE = 2
-"""Workspaces that one episode takes: the agent's and the gold's. An environment that takes more
-plays further episodes, and then prewarms a workspace whenever it takes one."""
+"""Workspaces that one episode uses: the agent's and the gold's. An environment that uses more plays
+several episodes, so it prewarms a workspace whenever it takes one."""
 
 
 class SandboxedEnv(InterCodeEnv):
@@ -166,7 +166,7 @@ class SandboxedEnv(InterCodeEnv):
         self._prewarmer.close()
 
     def set_last_result(self, result: ExecResult) -> None:
-        """Set the output that a reward sees, for code that did not run by ``step``."""
+        """Set the output that a reward sees, for code that ``step`` did not run."""
         self._last_result = result
 
     @property
@@ -185,7 +185,7 @@ class SandboxedEnv(InterCodeEnv):
 
     def _execute(self, action: str) -> ExecResult:
         workspace = self._current_workspace
-        # another workspace: an episode begins, or was restored
+        # the workspace is another one if an episode has begun or was restored
         if self.record_diffs and (self._file_diffs is None or self._file_diffs[0] is not workspace):
             self._file_diffs = workspace, FileDiffs(workspace.sandbox)
         return workspace.session.run(action, self.timeout)

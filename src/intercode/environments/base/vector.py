@@ -100,7 +100,8 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Begin an episode in each environment, or where ``options["reset_mask"]`` is true.
+        """Begin an episode in each environment, or only in those where ``options["reset_mask"]`` is
+        true.
 
         ``seed``: a list with one for each environment, or a number to which each adds its position.
         ``options["task"]``: one task for all. ``options["tasks"]``: a list with one for each.

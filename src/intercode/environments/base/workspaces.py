@@ -25,7 +25,7 @@ from intercode.sessions.base import Session
 
 _WORKERS = 2
 _YIELD_SECONDS = 0.0005
-_MAX_WAITING = 64  # prewarmed workspaces in one process, whatever the number of environments
+_MAX_WAITING = 64  # prewarmed workspaces in one process, for all environments together
 
 _RecycleKey = tuple[SandboxSpec, str]
 
@@ -90,8 +90,8 @@ class _PrewarmPool:
 
     def __init__(self) -> None:
         self.executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-prewarm")
-        self.waiting: dict[Prewarmer, None] = {}  # those that hold a workspace, oldest first
-        self.lock = threading.Lock()  # of ``waiting`` and of every Prewarmer's workspace
+        self.waiting: dict[Prewarmer, None] = {}  # Prewarmers with a workspace, oldest first
+        self.lock = threading.Lock()  # protects ``waiting`` and the workspaces
         self._foreground = 0  # calls of ``create_now`` in progress
         self._no_foreground = threading.Condition()
 

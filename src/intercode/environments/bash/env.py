@@ -1,4 +1,4 @@
-"""The Bash environment: do what a sentence asks for, in a shell."""
+"""The Bash environment: carry out a request in a shell."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def original(_task: Task, agent: State, gold: State) -> Score:
 
     The starting value is 0.01, and each part is rounded to two decimals. Entries of ``git status``
     are compared as (path, code). Only entries that both have, with code A, ?? or C, are compared by
-    checksum. The similarity falls back to equality where there is no vocabulary or no gold output.
+    checksum. The similarity falls back to equality if there is no vocabulary or no gold output.
     """
     a, g = set(agent.status), set(gold.status)
     missed, extra = g - a, a - g
@@ -103,8 +103,8 @@ def tfidf_cosine(a: str, b: str) -> float | None:
     """Return what scikit-learn's TfidfVectorizer with its defaults gives for a corpus of two texts.
 
     Terms are lower-cased runs of two or more word characters. The idf is smooth, so a term in both
-    texts weighs 1. Vectors have length 1. Returns None where neither text has a term (scikit-learn
-    raises there), 0 where only one has.
+    texts weighs 1. Vectors have length 1. Returns None if neither text has a term (scikit-learn
+    raises then), 0 if only one has.
     """
     return term_cosine(_WORDS.findall(a.lower()), _WORDS.findall(b.lower()))
 

@@ -1,4 +1,4 @@
-"""The Code environment: write what a sentence asks for, in any language of the table."""
+"""The Code environment: write a program or a function in any language of the table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from intercode.sessions.base import Session, SessionState
 from intercode.sessions.programs.program import RERUN_COMMAND, ProgramSession
 from intercode.sessions.programs.repl import ReplSession
 
-_RERUN_TIMEOUT_FACTOR = 2  # an action that is run again may take this many times as long
+_RERUN_TIMEOUT_FACTOR = 2  # how many times as long an action may take when it is run again
 _PROGRAM_NOTES = (
     "Every action is a whole program in {title}: it is compiled and run, and you see what it says. "
     "{notes} Your last program is what is tested: what it prints for other inputs is compared, and "
@@ -35,7 +35,7 @@ class CodeEnv(SandboxedEnv):
     """Write a program or a function in the language of the task; the reward is the share of hidden
     tests that pass.
 
-    The task names the language (``data["language"]``). Where the tests call a function
+    The task names the language (``data["language"]``). If the tests call a function
     (``data["entry"]``), actions run in one interpreter. Otherwise each action is a whole program
     that reads ``data["example"]``, and the last one is tested. Tests run in a fresh sandbox that
     gets the code and nothing else; see grading.py.

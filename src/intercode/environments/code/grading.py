@@ -51,9 +51,9 @@ def grade_code(
 ) -> tuple[TestResult, ...]:
     """Return the result of each test on the agent's code: a program, or an interpreter's actions.
 
-    ``open_place`` opens a fresh sandbox with its session. ``test_timeout`` is in seconds for each
-    test, ``rerun_timeout`` for each action that is run again. Raises GoldError, SandboxLostError,
-    and SandboxError where the image lacks the language.
+    ``open_workspace`` opens a fresh sandbox with its session. ``test_timeout`` is in seconds for
+    each test, ``rerun_timeout`` for each action that is run again. Raises GoldError,
+    SandboxLostError, and SandboxError if the image lacks the language.
     """
     tests = hidden_tests(task)
     if not code:
@@ -132,7 +132,7 @@ def _grade_calls(
 def _call_error(
     session: ReplSession, entry: str, test: Mapping[str, Any], collector: Collector, timeout: float
 ) -> str:
-    """Return what is wrong with a call; empty where it returned the expected value.
+    """Return what is wrong with a call; empty if it returned the expected value.
 
     After a call that did not return, the interpreter is restarted.
     """

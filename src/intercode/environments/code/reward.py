@@ -15,7 +15,7 @@ from intercode.environments.base.passed_share import share_of_passed_tests as st
 __all__ = ["outputs_equal", "standard", "values_equal"]
 
 _RELATIVE_TOLERANCE = 1e-9
-"""Numbers x and y with a fraction are equal where |x − y| ≤ 1e-9 · max(|x|, |y|)."""
+"""Numbers x and y with a fraction are equal if |x − y| ≤ 1e-9 · max(|x|, |y|)."""
 
 
 def outputs_equal(printed: str, expected: str) -> bool:

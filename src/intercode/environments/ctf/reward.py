@@ -10,10 +10,10 @@ _QUOTES = "'\"`"
 
 
 def standard(_task: Task, agent: State, gold: State) -> Score:
-    """Return 1 where the submitted answer is the flag to the letter.
+    """Return 1 if the submitted answer is exactly the flag.
 
     White space around the answer does not count, nor does one pair of equal quotes around it, as
-    one would write them for a shell. The duration of the comparison reveals nothing of the flag.
+    one would write them for a shell. The duration of the comparison reveals nothing about the flag.
     """
     answer = (agent.answer or "").strip()
     unquoted = answer[1:-1] if len(answer) > 1 and answer[0] == answer[-1] in _QUOTES else answer
@@ -21,7 +21,7 @@ def standard(_task: Task, agent: State, gold: State) -> Score:
 
 
 def original(_task: Task, agent: State, gold: State) -> Score:
-    """Return 1 where the first word after ``submit`` is the flag but for case.
+    """Return 1 if the first word after ``submit`` is the flag, ignoring case.
 
     This is the authors' ``get_reward`` at c3e46d8; words end at a blank.
     """

@@ -33,9 +33,9 @@ class HarborEnv(SandboxedEnv):
     Each task has its own image. It is the one that task.toml names, or it is built from the task's
     Dockerfile on first use; with ``build``, a Dockerfile takes precedence. The setting ``image``
     replaces the image of every task. ``score`` copies the files of the agent's sandbox into another
-    sandbox, adds the tests and runs ``tests/test.sh``. Neither can the agent read the tests, nor
-    does a process of the agent run during the tests. The other settings are those of InterCodeEnv.
-    There is no ``original`` profile.
+    sandbox, adds the tests and runs ``tests/test.sh``. The agent cannot read the tests, and none of
+    its processes runs during them. The other settings are those of InterCodeEnv. There is no
+    ``original`` profile.
     """
 
     name: ClassVar[str] = "harbor"

@@ -13,7 +13,7 @@ def standard(_task: Task, agent: State, _gold: State) -> Score:
     """Return the number that the verifier wrote.
 
     Of several numbers this is the one called ``reward``, or else their mean; all of them become
-    parts. 0 where the verifier wrote no readable number. The details list the programs and
+    parts. 0 if the verifier wrote no readable number. The details list the programs and
     libraries that the agent changed or added, because the verifier may have run them.
     """
     parts = {test.test: float(test.output or 0.0) for test in agent.tests}

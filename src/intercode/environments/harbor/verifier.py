@@ -28,8 +28,8 @@ def run_verifier(
     afterwards.
 
     ``tests`` are written into the sandbox now. Files that the agent left where they go, or where
-    the reward is written, are removed; ``failed`` where that is impossible. ``files`` are the
-    agent's changes. ``exit_code`` is the verifier's, or None where it did not end within
+    the reward is written, are removed; ``failed`` if that is impossible. ``files`` are the
+    agent's changes. ``exit_code`` is the verifier's, or None if it did not end within
     ``timeout`` seconds.
     """
     try:
@@ -54,10 +54,9 @@ def run_verifier(
 
 
 def parse_rewards(text: bytes | None, table: bytes | None) -> dict[str, float]:
-    """Return the numbers in ``reward.txt``, or else in ``reward.json``; empty where neither has
-    any.
+    """Return the numbers in ``reward.txt``, or else in ``reward.json``; empty if neither has any.
 
-    A value that is no finite number counts as not written.
+    A value that is not a finite number counts as not written.
     """
     if text is not None and text.strip():
         value = _finite_number(text.decode(errors="replace").strip())
@@ -94,7 +93,7 @@ def _clear_agent_paths(sandbox: Sandbox, files: Mapping[str, FileEntry]) -> bool
 
 
 def _agent_paths(files: Mapping[str, FileEntry]) -> list[str]:
-    """Return the agent's files in these directories. A changed parent counts where it is no
+    """Return the agent's files in these directories. A changed parent counts if it is not a
     directory."""
     above = {"/logs"}
     return [

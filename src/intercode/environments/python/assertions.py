@@ -1,10 +1,10 @@
 """Decides whether an assert statement holds, without running a line of the agent's code here.
 
-A test is split. Calls that reach the agent's definitions are evaluated where the agent's code
-lives, and their results come back as plain values. Expressions that name a module or the task's
-set-up are evaluated where no agent's code has run. The rest, above all the comparison, is evaluated
-here by safe_eval.py, which knows plain values only. So no object of the agent's can equal
-everything, and expected values never reach the agent's code.
+A test is split. Calls of the agent's definitions are evaluated in an interpreter with the agent's
+code, and return plain values. Expressions that name a module or the task's set-up are evaluated in
+an interpreter without it. The rest, above all the comparison, is evaluated here by safe_eval.py,
+which knows plain values only. So the agent cannot define an object that equals everything, and
+expected values never reach its code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SplitAssertion:
     """A test in three parts.
 
     ``agent_expressions`` reach the agent's code. ``clean_expressions`` are evaluated in an
-    interpreter without it. ``verdict`` has names in the places of both.
+    interpreter without it. ``verdict`` has names in place of both.
     """
 
     test: str
@@ -53,8 +53,7 @@ class SplitAssertion:
 
 
 def split_assertion(test: str, entry: str) -> SplitAssertion:
-    """Split a test. ``entry`` is the agent's function, even where a built-in function has this
-    name.
+    """Split a test. ``entry`` is the agent's function, even if a built-in function has this name.
 
     Raises GoldError for a test that is not one assert statement or cannot be split.
     """
@@ -113,8 +112,8 @@ class _Splitter(ast.NodeTransformer):
     def _is_equation(self, node: ast.Compare) -> bool:
         """Return whether the agent's side of a comparison can be evaluated as a whole.
 
-        It can where the other side does not reach the agent's code: knowing which expression is
-        compared then does not help to get it right.
+        It can if the other side does not reach the agent's code: the agent's code then learns which
+        expression is compared, but not with which value.
         """
         sides = [node.left, *node.comparators]
         reaching = [side for side in sides if self._reaches_agent_code(side)]
@@ -126,10 +125,10 @@ class _Splitter(ast.NodeTransformer):
         return not any(self._is_verdict(part, mixed) for part in ast.walk(reaching[0]))
 
     def _is_verdict(self, part: ast.AST, mixed: bool) -> bool:
-        """Return whether a part says by itself whether the agent's code is right.
+        """Return whether the value of a part reveals that the agent's code is expected to pass.
 
-        A comparison of two values of the agent's does not, nor does one among several that have to
-        come out differently.
+        A comparison of two of the agent's values does not. If the test expects both True and False
+        (``mixed``), no comparison does.
         """
         if isinstance(part, ast.Compare) and not mixed:
             known = all(isinstance(op, ast.In | ast.NotIn) for op in part.ops)

@@ -1,4 +1,4 @@
-"""The Python environment: write what a sentence asks for, in an interpreter."""
+"""The Python environment: write code in an interpreter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.python.session import PythonSession
 
-_RERUN_TIMEOUT_FACTOR = 2  # an action that is run again may take this many times as long
+_RERUN_TIMEOUT_FACTOR = 2  # how many times as long an action may take when it is run again
 
 
 class PythonEnv(LiveInterpreterEnv):

@@ -32,7 +32,7 @@ _NOT_COMPARABLE = "what it returned cannot be compared: {}"
 _FORK_SECONDS = 30.0
 _split_assertion = lru_cache(4096)(split_assertion)
 TestCheck = Callable[[Interpreter, Collector, float], str]
-"""Runs one test in an interpreter within so many seconds. Returns an empty text where the test
+"""Runs one test in an interpreter within a number of seconds. Returns an empty text if the test
 passed, else what is wrong. Raises ``_TimeLimitError``, InterpreterEndedError."""
 
 
@@ -43,8 +43,8 @@ class _TimeLimitError(Exception):
 class Grader:
     """Grades code for one task.
 
-    ``open_place`` opens a fresh sandbox with its session. ``test_timeout`` is in seconds for each
-    test, ``rerun_timeout`` for each action that is run again.
+    ``open_workspace`` opens a fresh sandbox with its session. ``test_timeout`` is in seconds for
+    each test, ``rerun_timeout`` for each action that is run again.
     """
 
     def __init__(
@@ -90,8 +90,8 @@ class Grader:
 
     # --------------------------------------------------------------- preparing
     def _evaluate_clean(self, session: PythonSession) -> list[list[Any]]:
-        """Evaluate the parts of the tests that no agent's code may touch: before there is any in
-        the sandbox, in a fork that has ended by then."""
+        """Evaluate the parts of the tests that the agent's code must not influence. They run in a
+        fork that ends before the agent's code enters the sandbox."""
         if not any(p and p.clean_expressions for p in self.assertions):
             return [[] for _ in self.assertions]
         fork = session.interpreter().fork("any", _FORK_SECONDS)

@@ -3,7 +3,7 @@
 The fork waits in the sandbox of its episode. When the snapshot is restored and no environment uses
 that sandbox any more, the sandbox gets the files of the snapshot and the fork forks again. Another
 sandbox gets the files too, and a copy of the fork with its memory. Either way the same objects are
-there. Where no process can be moved (no compiled supervisor, another processor than x86-64), the
+there. If no process can be moved (no compiled supervisor, a processor other than x86-64), the
 recorded actions run again instead.
 """
 
@@ -129,7 +129,7 @@ def take_snapshot(
 def resume_in_same_sandbox(snapshot: InterpreterSnapshot, program: str) -> SharedSandbox | None:
     """Restore a snapshot in its own sandbox: its files, and a live interpreter.
 
-    Returns None where an environment uses the sandbox, or the fork is gone.
+    Returns None if an environment uses the sandbox, or the fork is gone.
     """
     shared = snapshot.shared
     if not shared.acquire():
@@ -187,7 +187,7 @@ def rerun_actions(
 class LiveInterpreterEnv(SandboxedEnv):
     """An environment whose snapshots hold the live interpreter.
 
-    A workspace in which nothing was run serves the next episode. ``interpreter`` is the program in
+    An unused workspace is used for the next episode. ``interpreter`` is the program in
     the image.
     """
 

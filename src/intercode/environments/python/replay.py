@@ -49,8 +49,7 @@ class PythonReplayRules(ReplayRules):
 def feedback_observation(
     recorded: str, observation: str, score: Score, tests: tuple[str, ...]
 ) -> str:
-    """Return the observation, or the feedback in the form of ``recorded`` where tests have
-    raised."""
+    """Return the observation, or the feedback in the form of ``recorded`` if tests have raised."""
     raised = score.details.get("raised", ())
     if score.success or not raised:
         return observation

@@ -108,7 +108,7 @@ def _call(node: ast.Call, value: Callable[..., Any], names: Mapping[str, Any]) -
 
 
 def _check_call(name: str, arguments: list[Any]) -> None:
-    """Refuse a call that would take long or much memory for its arguments."""
+    """Refuse a call whose arguments would make it slow or use much memory."""
     if name == "sum" and not all(_is_number(v) for v in (*arguments[0], *arguments[1:])):
         raise TypeError("only numbers are summed up here")
     if name == "round" and len(arguments) > 1 and abs(arguments[1] or 0) > _MAX_EXPONENT:

@@ -1,4 +1,4 @@
-"""The SQL environment: answer a question with a database's own language."""
+"""The SQL environment: answer a question about a database with SQL."""
 
 from __future__ import annotations
 

@@ -90,8 +90,7 @@ def _statement_runner(session: SqlSession) -> Callable[[str], Rows | None]:
 
 
 class OriginalSqlProfile:
-    """The gold runs on the agent's connection for every score, whatever the state of that
-    connection.
+    """The gold runs on the agent's connection for every score, in its current state.
 
     A gold that fails counts as an empty result. ``COUNT (*)`` with a blank is not taken as a
     function, as on the authors' server, whichever engine runs it.

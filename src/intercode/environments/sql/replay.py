@@ -51,16 +51,16 @@ class SqlReplayRules(ReplayRules):
     reusable: ClassVar[bool] = True
 
     def dataset(self, name: str) -> str:
-        """The authors' files are Spider's development set under two names."""
+        """Return our name; the authors have two names for Spider's development set."""
         return "spider" if re.search(r"spider", name) and not name.startswith("spider") else name
 
     def settings(self, trajectory: Trajectory) -> Mapping[str, Any]:  # noqa: ARG002
-        """The score with τ contains the one without, so that ``review_checks`` can choose."""
+        """Return the reward with τ, which contains the other one; ``review_checks`` chooses."""
         return {"reward": "sql-original"}
 
     def executed_step(self, trajectory: Trajectory, step: Step) -> Step:
-        """The authors' ReAct loop searched the model's whole text for ``execute[...]``. The
-        reward of 0 that the log gives such a step was never computed."""
+        """Return a step with its code alone. The authors' ReAct loop searched the model's whole
+        text for ``execute[...]``, and never computed the reward of 0 in the log of such a step."""
         if trajectory.run.get("agent") != "react":
             return step
         if wrapped := _EXECUTE.search(step.action):
@@ -76,8 +76,8 @@ class SqlReplayRules(ReplayRules):
         return observation, None if step.reward is None else env.score()
 
     def logged_observation(self, trajectory: Trajectory, step: Step, observation: str) -> str:
-        """ReAct's logs hold 25 rows, or 350 characters of an error. Humans were shown the rows
-        one after another, without brackets and commas."""
+        """Return an observation in the log's form. ReAct's logs hold 25 rows, or 350 characters
+        of an error. Humans saw the rows without brackets and commas."""
         agent = trajectory.run.get("agent")
         if agent == "react" and len(observation) > len(step.observation):
             if recorded_results.is_error(observation):
@@ -97,7 +97,7 @@ class SqlReplayRules(ReplayRules):
         self, trajectory: Trajectory, checks: list[StepComparison]
     ) -> list[StepComparison]:
         """Choose the scorer that explains more of the episode's rewards, and mark the steps that
-        depend on leaked state. Where both explain as many, the scorer known for the log is used."""
+        depend on leaked state. If both explain as many, the scorer known for the log is used."""
         without = [_without_tau(check) for check in checks]
         a, b = (sum(c.same_reward for c in found) for found in (checks, without))
         scored_without_tau = trajectory.run.get("agent") not in _WITH_TAU

@@ -25,7 +25,7 @@ _SIGNIFICANT_DIGITS = 10
 def original(_task: Task, agent: State, gold: State) -> Score:
     """Return what the authors' ``get_reward`` at c3e46d8 computes.
 
-    Rows are compared as Python prints them, as multisets. Where rows are common, τ of the two lists
+    Rows are compared as Python prints them, as multisets. If rows are common, τ of the two lists
     of texts multiplies the IoU, rounded to two decimals (NumPy's way). A τ that is not a number
     leaves the IoU as it is. Two empty results are equal; no result scores 0. A gold that failed
     counts as an empty result.
@@ -58,9 +58,9 @@ def standard(_task: Task, agent: State, gold: State) -> Score:
     """Return the paper's formula on typed values.
 
     Numbers are equal when they are the same number, whatever their type (to ten significant digits
-    where they are not whole). Texts, dates and NULL equal their own kind only. Order counts only
-    where the gold asks for one (``State.ranks``), and then only between rows of different rank: τ =
-    (pairs in order - pairs out of order) / (pairs), 1 where there is no such pair.
+    if they are not whole). Texts, dates and NULL equal their own kind only. Order counts only if
+    the gold asks for one (``State.ranks``), and then only between rows of different rank: τ =
+    (pairs in order - pairs out of order) / (pairs), 1 if there is no such pair.
     """
     if agent.rows is None or gold.rows is None:
         return Score(0.0, {"iou": 0.0}, {"fault": "no result to compare"})
@@ -121,7 +121,7 @@ def _round_significant(value: float) -> float:
 
 
 def _overlap(a: Sequence[Hashable], g: Sequence[Hashable]) -> tuple[float, Counter[Hashable]]:
-    """Return the intersection over union of two multisets (1 where both are empty), and the
+    """Return the intersection over union of two multisets (1 if both are empty), and the
     intersection."""
     left, right = Counter(a), Counter(g)
     common, union = left & right, left | right
@@ -164,7 +164,7 @@ def tau_b(x: Sequence[str], y: Sequence[str]) -> float:
 
     Pairs of positions count as concordant, discordant or tied (Kendall 1945): tau-b is (C - D) /
     sqrt(pairs not tied in x) / sqrt(pairs not tied in y), clipped to -1..1. NaN for empty lists and
-    where one side is all equal. Raises ValueError for lists of different lengths.
+    if all values of one side are equal. Raises ValueError for lists of different lengths.
     """
     if len(x) != len(y):
         raise ValueError(f"tau needs lists of one length, not {len(x)} and {len(y)}")

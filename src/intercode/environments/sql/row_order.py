@@ -27,7 +27,7 @@ _MIN_ORDERED_ROWS = 2
 _SELECT_MODIFIERS = frozenset({"DISTINCT", "DISTINCTROW", "ALL", "SQL_NO_CACHE", "STRAIGHT_JOIN"})
 
 RunStatement = Callable[[str], Rows | None]
-"""Executes a statement beside the gold. Returns its rows, or None where it fails."""
+"""Executes another statement in addition to the gold. Returns its rows, or None if it fails."""
 
 
 class _Token(NamedTuple):
@@ -41,10 +41,10 @@ class _Token(NamedTuple):
 
 
 def rank_rows(gold: str, rows: Rows, run: RunStatement) -> tuple[int, ...] | None:
-    """Return each row's rank in the order that ``gold`` asks for, or None where it asks for none.
+    """Return each row's rank in the order that ``gold`` asks for, or None if it asks for none.
 
     Rows that are equal in all columns of the order have the same rank. For a column that the gold
-    orders by but does not select, ``run`` executes the same statement with that column added. Where
+    orders by but does not select, ``run`` executes the same statement with that column added. If
     that fails or returns other rows, every row gets a rank of its own, in the order in which the
     rows came.
     """
@@ -97,8 +97,8 @@ def _parse_order_by(gold: str) -> tuple[list[int | None], str | None] | None:
     """Return the columns that ``gold`` orders by, and the statement that selects the missing ones
     too.
 
-    A column is None where it cannot be determined, and _APPENDED_COLUMN where the statement adds
-    it. Returns None where there is no order.
+    A column is None if it cannot be determined, and _APPENDED_COLUMN if the statement adds it.
+    Returns None if there is no order.
     """
     if "ORDER" not in gold.upper():
         return None
@@ -189,7 +189,7 @@ def _column_names(item: list[_Token]) -> set[str]:
 
 
 def _find_column(key: str, names: list[set[str]]) -> int | None:
-    """Return the column that a key names, or None where it names none or several."""
+    """Return the column that a key names, or None if it names none or several."""
     star = next((n for n, found in enumerate(names) if any(_is_star(f) for f in found)), len(names))
     if key.isdigit():
         return int(key) - 1 if 0 < int(key) <= star else None
@@ -202,7 +202,7 @@ def _is_star(name: str) -> bool:
 
 
 def without_limit(gold: str) -> str | None:
-    """Return the statement without its outermost LIMIT, or None where it has none."""
+    """Return the statement without its outermost LIMIT, or None if it has none."""
     limits = [token for token in _top_level_tokens(gold) if token.upper == "LIMIT"]
     return gold[: limits[-1].start].rstrip() if limits else None
 
@@ -220,7 +220,7 @@ def subqueries(statement: str) -> list[str]:
 
 def limit_cuts_tie(gold: str, rows: Rows, run: RunStatement) -> bool:
     """Return whether the outermost LIMIT of ``gold`` separates rows of equal rank, so that other
-    rows would be as right.
+    rows would be equally correct.
 
     ``rows`` is the gold's result. OFFSET is not considered.
     """

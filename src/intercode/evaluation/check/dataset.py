@@ -1,4 +1,4 @@
-"""Checks a dataset: each gold scores 1 and does the same twice; doing nothing scores less."""
+"""Checks a dataset: each gold scores 1, with the same result twice; doing nothing scores less."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check(
     Runs every gold twice, scores each task once without any action, and searches fresh sandboxes
     for golds and for the programs that the dataset needs (see sandbox_search.py).
 
-    ``cache_golds`` stores the results of golds that did the same twice in the gold cache, for later
+    ``cache_golds`` stores results of golds that were the same twice in the gold cache, for later
     episodes (see environments/base/gold_cache.py). ``timeout`` limits each gold, in seconds.
     ``env_options`` are settings of the environment, such as SqlEnv's ``engine``. Raises
     UnknownNameError and UsageError for a dataset or an image that does not exist. A sandbox that

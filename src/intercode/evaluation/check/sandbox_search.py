@@ -27,7 +27,7 @@ MIN_LINE_LENGTH, MIN_LENGTH = 12, 20
 A shorter text may be found by chance.
 """
 _SEARCH_TIMEOUT = 300.0
-_MAX_LOCATIONS = 3  # places reported for one text
+_MAX_LOCATIONS = 3  # paths reported for one text
 _FILES_PER_SEARCH = 500  # files of one call of grep
 _HOST_DIRECTORIES = "bin sbin lib lib32 lib64 libx32 usr opt/python"
 _LIST_TOP_LEVEL = """cd / && for path in * .[!.]* dev/shm opt/* opt/.[!.]*; do

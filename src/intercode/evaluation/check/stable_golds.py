@@ -29,7 +29,8 @@ _AGE_SECONDS = (40 * 24 + 7) * 3600
 
 @dataclass(frozen=True, slots=True)
 class StableGolds:
-    """The same results of two runs of a task's golds, and the hour since the epoch of both."""
+    """The results of a task's golds, equal in two runs, and the hour since the epoch of both
+    runs."""
 
     hour: int
     golds: tuple[State, ...]
@@ -82,7 +83,7 @@ def _stable_with_older_files(
 def _leaves_same(runner: TaskRunner, i: int, golds: tuple[State, ...]) -> bool:
     try:
         return runner.run(i, runner.env.dataset.tasks[i].golds[0]).golds == golds
-    except InterCodeError:  # then it is not known to be stable
+    except InterCodeError:  # so it is not known to be stable
         return False
 
 

@@ -92,7 +92,7 @@ class EpisodeRunner:
         env, self._env = self._env, None
         self._agents.clear()
         if env is not None:
-            with suppress(InterCodeError, OSError):  # it may be what failed
+            with suppress(InterCodeError, OSError):  # the environment may be what failed
                 env.close()
 
     def _attempt(self, sample: Sample, budget: EpisodeBudget) -> Trajectory:

@@ -66,8 +66,8 @@ def estimate(plan: Plan) -> Estimate:
     turns += int(getattr(agent, "extra_requests", 0))
     times = int(getattr(agent, "requests_per_turn", 1))
     answer = _answer_tokens(plan.model, notes)
-    growth = times * answer + _observation_tokens(agent)  # of the prompt, by each turn
-    within_turn = (times - 1) * answer  # of the prompt, by the earlier requests of a turn
+    growth = times * answer + _observation_tokens(agent)  # prompt tokens per turn
+    within_turn = (times - 1) * answer  # prompt tokens by earlier requests of a turn
     added = times * (growth * turns * (turns - 1) / 2 + within_turn * turns / 2)
     prompts = math.ceil(minimum * times * turns + len(pending) * added)
     requests = len(pending) * times * turns
@@ -104,7 +104,7 @@ def _answer_tokens(model: Model, notes: list[str]) -> int:
     longest = getattr(generation, "max_answer_tokens", None)
     if longest is None:
         notes.append(
-            f"answers of {ASSUMED_ANSWER_TOKENS} tokens are assumed, as the model has no "
+            f"answers of {ASSUMED_ANSWER_TOKENS} tokens are assumed, because the model has no "
             "max_tokens; longer answers, thoughts included, need more"
         )
         return ASSUMED_ANSWER_TOKENS

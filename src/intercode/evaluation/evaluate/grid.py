@@ -1,6 +1,6 @@
 """Plays an experiment: a run for every combination of some settings.
 
-In the TOML file, ``[grid]`` holds lists of values beside the settings that all runs share::
+In the TOML file, ``[grid]`` holds lists of values; the other settings hold for all runs::
 
     dataset = "nl2bash:verified"
     [grid]
@@ -59,7 +59,8 @@ class Grid:
 class CellResult:
     """The result of a cell. ``message`` says why it has errors, stopped or failed.
 
-    A ``stopped`` cell met a limit or had too many errors. A ``failed`` cell could not be played.
+    A ``stopped`` cell reached a limit or had too many errors. A ``failed`` cell could not be
+    played.
     """
 
     cell: Cell

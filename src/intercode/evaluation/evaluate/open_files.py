@@ -14,7 +14,8 @@ SHARED_FILES = 600
 
 
 def check_open_file_limit(parallel: int) -> None:
-    """Raise UsageError if the hard limit on open files is too low for so many episodes at once.
+    """Raise UsageError if the hard limit on open files is too low for ``parallel`` episodes at
+    once.
 
     The sandboxes raise the soft limit as needed.
     """

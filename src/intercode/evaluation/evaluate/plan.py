@@ -109,7 +109,7 @@ class Plan:
         return EpisodeKey(self.dataset.tasks[sample.index].id, sample.epoch)
 
     def read_state(self) -> RunState:
-        """Read what of the run is on disk."""
+        """Read the state of the run on disk."""
         return read_run_state(self.trajectories_file, map(self.episode_key, self.samples))
 
     def episode_errors(self) -> list[str]:

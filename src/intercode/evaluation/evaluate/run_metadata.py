@@ -29,7 +29,7 @@ RUN_ONLY_KEYS = ("agent_metadata", "model_metadata", "versions", "code", "config
 
 TRACKED_PACKAGES = ("gymnasium", "httpx", "sqlglot", "mysql-connector-python", "tiktoken",
                     "litellm", "anthropic", "google-genai")  # fmt: skip
-"""Packages whose versions are recorded, as results may depend on them."""
+"""Packages whose versions are recorded, because results may depend on them."""
 
 MODEL_KEYS = ("thinking", "thoughts", "api", "template")
 """Keys of a model's metadata that affect its answers as the generation parameters do."""

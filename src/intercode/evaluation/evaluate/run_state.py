@@ -27,7 +27,7 @@ class EpisodeKey(NamedTuple):
 
 
 class EpisodeOutcome(NamedTuple):
-    """The result of a finished episode, as far as the progress needs it."""
+    """The part of a finished episode's result that progress reports need."""
 
     success: bool
     cost: float | None

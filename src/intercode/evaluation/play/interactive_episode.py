@@ -127,8 +127,8 @@ class InteractiveEpisode:
     def finish(self, end: EndReason) -> Trajectory:
         """Score the final state and return the record of the episode.
 
-        Its ``run`` holds, where they are not empty: ``undone``, ``scores_seen`` (the score
-        requests), and ``spent`` (the agent's usage, where it differs from that of the steps).
+        Its ``run`` holds, if they are not empty: ``undone``, ``scores_seen`` (the score
+        requests), and ``spent`` (the agent's usage, if it differs from that of the steps).
         """
         steps = self.steps if self._latest else score_final_state(self.env, list(self.steps))
         return self._record(steps, end)

@@ -37,7 +37,8 @@ class Choice:
 
 
 class Player:
-    """The interface between ``play_task`` and the human. Override what is to differ.
+    """The interface between ``play_task`` and the human. Override the methods that should behave
+    differently.
 
     This class accepts every proposal of the agent, and stops when there is none.
     """
@@ -93,20 +94,20 @@ def play_task(
     resume: its steps are executed again first. Up to ``undo_levels`` turns can be taken back. The
     returned ``Trajectory.run`` holds the notes of ``InteractiveEpisode.finish``.
 
-    After turns that were not its own, an agent with a ``record_intervention`` method is told of
-    them. Any other agent is started again with these turns in its brief.
+    After turns that were not its own, an agent with a ``record_intervention`` method receives them.
+    Any other agent is started again with these turns in its brief.
     """
     env.reset(seed=unfinished.seed if unfinished else seed, options={"task": task})
     with InteractiveEpisode(env, undo_levels, player.interruptible) as episode:
         if unfinished is not None and (differs := episode.repeat(unfinished)) is not None:
-            player.note(f"turn {differs} did not go as it did before")
+            player.note(f"turn {differs} gave another observation than before")
         player.start(env.brief, episode)
         return _InteractivePlay(episode, player, agent, max_turns).play()
 
 
 @dataclass(frozen=True)
 class _UndoPoint:
-    """What an undo restores beside the environment: the agent and its proposal."""
+    """What an undo restores in addition to the environment: the agent and its proposal."""
 
     agent_snapshot: AgentSnapshot | None
     proposal: AgentOutput | None
@@ -129,9 +130,9 @@ class _InteractivePlay:
         self.turn_limit = min((n for n in limits if n is not None), default=None)
         self.scores_turns = agent.wants_score if agent else False
         self.leader: Leader = "agent" if agent else "human"
-        self.confirms_turns = True  # whether the human decides on each of the agent's turns
+        self.confirms_turns = True  # whether the human decides on each turn of the agent
         self.proposal: AgentOutput | None = None
-        self.unseen_feedback: Feedback | None = None  # of the agent's own last turn
+        self.unseen_feedback: Feedback | None = None  # on the agent's own last turn
         self.agent_outdated = True  # whether the agent has to be started with the turns so far
         self.agent_end: EndReason | None = None  # why the agent has stopped
         self.undo_points: dict[int, _UndoPoint] = {}
@@ -247,7 +248,7 @@ class _InteractivePlay:
         return replace(self.proposal, action=action, reply="", actor="human")
 
     def _inform_agent(self, output: AgentOutput, feedback: Feedback, by_human: bool) -> None:
-        """Tell the agent of a turn: of its own with its next ``act``, of the human's at once."""
+        """Pass a turn to the agent: its own with its next ``act``, the human's at once."""
         record = getattr(self.agent, "record_intervention", None)
         if not by_human:
             self.unseen_feedback = feedback

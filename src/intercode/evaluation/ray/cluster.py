@@ -15,7 +15,7 @@ LOCAL = "local"
 """The address of a cluster on this machine alone, which is started and ends with this process."""
 _CONNECT_TIMEOUT = 10.0  # seconds to reach the head
 _lock = threading.Lock()
-_connection_users = 0  # of the connection that this module has made
+_connection_users = 0  # contexts of ``connect`` that share this module's connection
 
 
 def load_ray() -> Any:

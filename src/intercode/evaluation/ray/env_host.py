@@ -183,7 +183,7 @@ class EnvHost:
         except (InfrastructureError, OSError):
             env = self._episodes.pop(episode, None)
             if env is not None:
-                with suppress(InterCodeError, OSError):  # it may be what failed
+                with suppress(InterCodeError, OSError):  # the environment may be what failed
                     env.close()
             raise
 

@@ -30,7 +30,7 @@ NODE_TIMEOUT = 30.0
 HEARTBEAT_TIMEOUT = 60.0
 """Seconds without an answer after which a host process counts as lost."""
 START_TIMEOUT = 300.0
-"""The same before its first answer, as starting takes longer."""
+"""The same before its first answer, because starting takes longer."""
 _POLL_INTERVAL = 1.0  # seconds between two polls of the cluster, or of a pending answer
 _MAX_STARTS = 3  # host processes that may be lost at start on one node
 _CLOSE_TIMEOUT = 5.0  # seconds for the host processes to close their environments

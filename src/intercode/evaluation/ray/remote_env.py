@@ -119,7 +119,7 @@ class RemoteEnv(gym.Env[str, str]):
         if self._host is not None:
             self._host.send("abort", self._episode_id)
 
-    # ----------------------------------------------------------- what is known
+    # -------------------------------------------------------------- properties
     @property
     def task(self) -> Task:
         """The task, without its gold. Raises EnvironmentStateError before reset."""

@@ -58,7 +58,7 @@ def _write_file(out: Any, path: Path) -> None:
 
 
 class _ChunkWriter(io.RawIOBase):
-    """A file that passes what is written to it on in chunks of CHUNK_SIZE."""
+    """A file that passes the data written to it on in chunks of CHUNK_SIZE."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self.digest = hashlib.sha256()

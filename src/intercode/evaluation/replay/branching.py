@@ -155,7 +155,8 @@ def _fork_point(parent: Trajectory, request: BranchOptions) -> int:
 def _continuing_agent(
     parent: Trajectory, request: BranchOptions, after: int, dataset: Dataset
 ) -> Agent:
-    """Return an agent that plays recorded and edited actions and then asks the chosen agent."""
+    """Return an agent that plays recorded and edited actions, and then lets the chosen agent
+    continue."""
     until = parent.turns if request.agent is None else max(request.edits, default=after)
     outputs = [
         AgentOutput(
@@ -174,7 +175,8 @@ def _continuing_agent(
 
 
 class ScriptedAgent:
-    """Plays given actions, whatever they return, then lets another agent continue, if any."""
+    """Plays given actions regardless of their observations, then lets another agent continue, if
+    any."""
 
     name: ClassVar[str] = "script"
 

@@ -127,9 +127,9 @@ class RecordedEnvironments:
 
 
 def repeat_step(env: InterCodeEnv, step: Step, action: str | None = None) -> Step:
-    """Execute a step that this package recorded again, or ``action`` in its place.
+    """Execute again a step that this package recorded, or ``action`` in its place.
 
-    The step is scored if the record has a reward. A turn without code is scored only.
+    The step is scored if the record has a reward. A turn without code is only scored.
     """
     if not step.executed and action is None:
         return replace(step, reward=None if step.reward is None else env.score().value)

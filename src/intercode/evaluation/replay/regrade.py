@@ -201,7 +201,8 @@ def _regrade_episode(
 
 
 def _observation_differs(rules: ReplayRules, old: Trajectory, recorded: Step, now: Step) -> bool:
-    """Return whether an observation differs, for other software after the changes of its logs."""
+    """Return whether an observation differs; one of other software is first put into its log
+    form."""
     if is_native(old):
         return recorded.observation != now.observation
     return not rules.same(
@@ -214,7 +215,7 @@ def _regrade_step(
 ) -> tuple[Step, bool]:
     """Execute a recorded step again. Returns the new step and whether the episode is over.
 
-    It is scored where the record has a reward, and at the end of the episode.
+    It is scored if the record has a reward, and at the end of the episode.
     """
     step = rules.executed_step(old, recorded)
     scored = step.reward is not None or (last and old.steps[-1].reward is not None)
@@ -250,5 +251,5 @@ def _with_score(step: Step, score: Score | None) -> Step:
 
 
 def _end_reason(old: Trajectory, new: Trajectory) -> EndReason:
-    """Return why the episode ended: as recorded, unless for a success that is no longer one."""
+    """Return why the episode ended: as recorded, unless a recorded success no longer is one."""
     return "agent_stopped" if old.end == "solved" and not new.success else old.end

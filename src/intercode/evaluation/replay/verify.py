@@ -28,7 +28,7 @@ DEFAULT_SAMPLE = 20
 _REQUIRED_CONDITIONS = ("dataset_hash", "scoring")
 """Conditions that must equal the recorded ones; otherwise replaying proves nothing."""
 _NOTED_CONDITIONS = ("image_digest", "arch", "tier")
-"""Conditions that may differ. A difference is noted, as it may explain differing results."""
+"""Conditions that may differ. A difference is noted, because it may explain differing results."""
 
 
 @dataclass(frozen=True)

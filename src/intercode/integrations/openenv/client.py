@@ -23,7 +23,7 @@ class RemoteEnv(gym.Env[str, str]):
 
     ``timeout`` is the number of seconds an action may take; the server enforces it. ``margin`` is
     how many seconds longer the client waits for a response. If none arrives, or the connection is
-    lost, so is the episode: SandboxLostError is raised, and ``reset`` begins another.
+    lost, the episode is lost: SandboxLostError is raised, and ``reset`` begins another.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]

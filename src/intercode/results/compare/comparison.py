@@ -166,7 +166,7 @@ def check_conditions(
         option = ",".join(d.name for d in differing)
         raise UsageError(
             f"{first.letter} and {second.letter} cannot be compared, they differ in {words}. "
-            f"If that is meant: --allow-mismatch {option}"
+            f"To compare them anyway: --allow-mismatch {option}"
         )
     return differing
 

@@ -57,13 +57,11 @@ def verdict(one: Comparison) -> list[str]:
 
 
 def _caveats(one: Comparison) -> list[str]:
-    out = [f"let pass, although it differs: {d}." for d in one.allowed_mismatches]
+    out = [f"differs, but was allowed to: {d}." for d in one.allowed_mismatches]
     if one.epochs == 1:
-        out.append("one episode a task on both sides: nothing tells which flips are luck.")
+        out.append("one episode per task on both sides: which flips are chance is unknown.")
     elif uneven := sum(len(one.first.tasks[t]) != len(one.second.tasks[t]) for t in one.tasks):
-        out.append(
-            f"{uneven} tasks have not as many episodes here as there: the test is approximate."
-        )
+        out.append(f"{uneven} tasks have more episodes on one side: the test is approximate.")
     episodes = [t for s in (one.first, one.second) for t in s.result_set.episodes]
     if reason := why_not_comparable(episodes):
         out.append(f"not comparable with others' results: {reason}.")

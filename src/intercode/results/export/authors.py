@@ -1,8 +1,8 @@
 """The InterCode authors' log files, which their analysis scripts and this package read.
 
 There is one file for each group of a dataset (Bash's file systems), strategy and model, named as
-theirs, since only the name identifies the model. What their logs hold beyond an episode, the gold
-and the grader's view of it, is not written.
+theirs, since only the name identifies the model. Their logs also hold the gold and the grader's
+view of an episode; these are not written.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ __all__ = ["RENDERERS", "Table", "build", "render"]
 def build(paths: Sequence[Path], *, stats: bool = False) -> list[Table]:
     """Return every table that logs and run directories give, verified subsets first.
 
-    ``paths`` are files and directories (see ``intercode.core.logs.discover``). ``stats``: with the
+    ``paths`` are files and directories (see ``intercode.core.logs.find_logs``). ``stats``: with the
     tables of statistics_tables.py. Raises UsageError for a path without logs, DataError for a log
     that cannot be read.
     """

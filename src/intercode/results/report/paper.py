@@ -22,7 +22,7 @@ MODEL_ORDER = (
 )
 """The paper's order of models; others follow."""
 PAIRED_AGENTS = ("single-turn", "try-again")
-"""The two strategies that the paper sets side by side."""
+"""The two strategies that the paper compares."""
 SCHEMA_GIVEN = " (schema given)"
 """The suffix of a model that was given the tables and columns (the paper's handicap)."""
 _SCHEMA_SUBSET = ":schema"
@@ -153,7 +153,9 @@ def _strategies_table(result_sets: Sequence[ResultSet]) -> Table:
             rows.append((*label, tasks, *shown))
             notes += _coverage_notes(split, result_set)
     if any(e.agent == "react" and e.conditions == SOURCE_PUBLISHED for e in result_sets):
-        notes.append("published ReAct logs stand under gpt-3.5; their code asked text-davinci-003.")
+        notes.append(
+            "published ReAct logs are listed under gpt-3.5, but their code used text-davinci-003."
+        )
     columns = ("environment", "agent", "model", "conditions", "tasks")
     figures_of = ("success %", "turns", "error %", "error % true")
     digits = (("turns", 2), ("error %", 2), ("error % true", 2))
@@ -193,7 +195,7 @@ def _coverage_notes(split: PaperBenchmark, result_set: ResultSet) -> list[str]:
     notes = []
     missing = missing_groups(split, result_set)
     if missing:
-        notes.append(f"{who}: no {split.group_name} {', '.join(missing)}, so nothing for all.")
+        notes.append(f"{who}: no {split.group_name} {', '.join(missing)}, so no figure for all.")
     groups = metrics.split_episodes(
         metrics.completed_episodes(result_set.episodes), metrics.group_of
     )
@@ -221,7 +223,7 @@ def mixed_conditions_warning(result_sets: Iterable[ResultSet]) -> list[str]:
     """Return the warning for a table whose rows were obtained under different conditions."""
     if len({e.conditions for e in result_sets}) < 2:
         return []
-    return ["rows with different conditions are not to be put side by side."]
+    return ["rows with different conditions must not be compared."]
 
 
 def _rank(model: str) -> tuple[int, str]:

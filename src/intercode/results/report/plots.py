@@ -89,7 +89,7 @@ def _comparable_sets(result_sets: Sequence[ResultSet]) -> list[tuple[str, str, l
         number = sum(n == name or n.startswith(f"{name}-set") for n, _, _ in out) + 1
         name = name if number == 1 else f"{name}-set{number}"
         differ = (
-            "\nrows rest on different tasks and cannot be compared"
+            "\nrows have different tasks and cannot be compared"
             if different_tasks_warning(rows)
             else ""
         )
@@ -162,8 +162,8 @@ def _plot_points(
     axes: Axes, at: Sequence[float], parts: Sequence[Sequence[Trajectory]], n: int, label: str,
     across: Estimate | None = None,
 ) -> None:  # fmt: skip
-    """Plot one point for each part's success, with its interval, and that of ``across``
-    sideways."""
+    """Plot one point for each part's success, with its interval, and horizontally that of
+    ``across``."""
     found = [(x, e) for x, part in zip(at, parts, strict=True) if (e := figures.success(part))]
     sideways = None
     if across is not None and across.low is not None and across.high is not None:

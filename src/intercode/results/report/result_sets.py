@@ -51,7 +51,7 @@ def _shorten(value: Any) -> str:
 
 
 def different_tasks_warning(result_sets: Sequence[ResultSet]) -> list[str]:
-    """Return the warning for a column whose rows rest on different tasks, with the number of tasks
+    """Return the warning for a column whose rows have different tasks, with the number of tasks
     of each row and of those in all rows."""
     sets = [frozenset(t.task for t in result_set.episodes) for result_set in result_sets]
     if len(set(sets)) < 2:
@@ -180,7 +180,7 @@ def _add_result_set(result_sets: list[ResultSet], new: ResultSet) -> None:
     else:
         _add_result_set(
             result_sets, replace(new, variant=f"{new.variant}from {new.log} ")
-        )  # until _with_variants
+        )  # _with_variants replaces this label
 
 
 def _result_set(path: Path, episode: Trajectory) -> ResultSet:

@@ -20,7 +20,7 @@ from intercode.results.tables import Cell, Table
 
 BOUND_COLUMNS = ("value", "low", "high")
 _UNKNOWN_VALIDITY_NOTE = (
-    "the log does not say which actions were valid: only what observations tell counts."
+    "the log does not say which actions were valid: only errors in observations count."
 )
 
 
@@ -131,7 +131,7 @@ def _notes(result_set: ResultSet) -> list[str]:
     if branches:
         notes.append(f"{branches} branches of other episodes are in no figure.")
     if len(sizes) == 1 and sizes <= {1} and result_set.source == SOURCE_RUN:
-        notes.append("one episode a task: nothing tells how much luck is in a single task.")
+        notes.append("one episode per task: the variation within a task is unknown.")
     costs = [t.usage.cost for t in samples if t.usage.requests]
     if costs and any(c is None for c in costs):
         unknown = sum(c is None for c in costs)

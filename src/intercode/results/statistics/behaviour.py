@@ -117,14 +117,14 @@ def repetition_flags(episode: Trajectory) -> list[bool]:
 def share_of_actions(
     episodes: Episodes, flags_of: Callable[[Trajectory], list[bool]]
 ) -> Estimate | None:
-    """Return the share of actions, over all episodes, for which ``of`` returns true."""
+    """Return the share of actions, over all episodes, that ``flags_of`` flags."""
     return _pooled_share([(t, flags_of(t)) for t in independent_episodes(episodes)])
 
 
 def share_of_turns(
     episodes: Episodes, predicate: Callable[[Trajectory, Step], bool]
 ) -> Estimate | None:
-    """Return the share of turns, over all episodes, for which ``of`` returns true."""
+    """Return the share of turns, over all episodes, for which ``predicate`` is true."""
     return _pooled_share(
         [
             (t, [predicate(t, step) for step in agent_turns(t)])

@@ -77,7 +77,7 @@ def _find(rest: Words) -> bool:
 
 
 def _xargs(rest: Words) -> bool:
-    """The first word that is neither an option nor an option's value is the command."""
+    """Judge the command: the first word that is neither an option nor an option's value."""
     valued = {"-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E", "--delimiter", "--max-args"}
     position = 0
     while position < len(rest) and rest[position].startswith("-"):
@@ -114,13 +114,13 @@ def _sed(rest: Words) -> bool:
 
 
 def _tar(rest: Words) -> bool:
-    """Only listing reads."""
+    """Return whether an archive is only listed."""
     modes = [w.lstrip("-") for w in rest[:1]] + [w for w in rest if w.startswith("--")]
     return bool(rest) and ("t" in modes[0] and not set(modes[0]) & set("xcruA"))
 
 
 def _shell(rest: Words) -> bool:
-    """``bash -c TEXT`` is judged by its text."""
+    """Judge ``bash -c TEXT`` by its text."""
     return len(rest) == 2 and rest[0] == "-c" and is_shell_exploration(rest[1])
 
 

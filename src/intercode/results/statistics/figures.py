@@ -1,6 +1,6 @@
 """Figures over episodes with their intervals. Tasks, not episodes, are the independent units.
 
-Shares lie in 0..100, as in metrics.py. A figure is None if nothing gives it. Definitions:
+Shares lie in 0..100, as in metrics.py. A figure is None if it is unknown. Definitions:
 docs/statistics.md.
 """
 
@@ -123,7 +123,7 @@ def mean_figure(
 
 
 def share_figure(episodes: Episodes, predicate: Callable[[Trajectory], bool]) -> OptionalEstimate:
-    """Return the share of episodes for which ``of`` returns true."""
+    """Return the share of episodes for which ``predicate`` is true."""
     return _to_percent(
         estimate_proportion(
             clusters_by_task([(t.task, predicate(t)) for t in independent_episodes(episodes)])

@@ -30,7 +30,7 @@ class LogIndex(Protocol):
 
 
 def open_log(path: Path) -> LogIndex:
-    """Return the index of a path that ``logs.discover`` found; nothing is read yet."""
+    """Return the index of a path that ``logs.find_logs`` found; nothing is read yet."""
     return JsonlIndex(path) if path.is_dir() or path.suffix == ".jsonl" else AuthorsLogIndex(path)
 
 

@@ -79,7 +79,7 @@ class FileDiffs:
                 continue
             try:
                 data = self._sandbox.read_file(path, MAX_FILE_BYTES)
-            except OSError:  # a background process has changed it meanwhile
+            except OSError:  # a background process has changed it since
                 continue
             self._contents[path] = data
             self._cache_bytes_left -= len(data)

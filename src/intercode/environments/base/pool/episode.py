@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class StepResult(NamedTuple):
-    """The result of a step, as of ``InterCodeEnv.step``."""
+    """The result of a step; see ``InterCodeEnv.step``."""
 
     observation: str
     reward: float
@@ -31,7 +31,7 @@ class Episode:
     ``query``: the task's query. ``observation``: the last observation, at first the query.
     ``info``: that of the last turn. ``reward``: the sum of the rewards. ``turns``: the number of
     actions. ``done``: terminated, truncated or closed. One call at a time is allowed; other
-    episodes continue meanwhile.
+    episodes can run at the same time.
     """
 
     def __init__(
@@ -121,9 +121,9 @@ class Episode:
     async def run(self, work: Callable[[], T], timeout: float | None = None) -> T:
         """Call a function in a thread. Cancelling ends the episode, as with ``step``."""
         if self._close_reason:
-            raise EnvironmentStateError(f"the episode is over, as {self._close_reason}")
+            raise EnvironmentStateError(f"the episode is over: {self._close_reason}")
         if self._running is not None:
-            raise EnvironmentStateError("one step at a time: the last one has not come back yet")
+            raise EnvironmentStateError("one step at a time: the last one is still running")
         running = self._workers.submit(work)
         self._running = running
         try:
@@ -148,7 +148,7 @@ class Episode:
     async def _abandon(self, running: asyncio.Future[Any]) -> None:
         """End the sandbox, so that the call in progress returns, wait for that, and free the slot.
 
-        Frees the slot also if this task is cancelled meanwhile.
+        Frees the slot even if this task is cancelled while it waits.
         """
 
         def on_end(done: asyncio.Future[Any]) -> None:

@@ -17,7 +17,7 @@ from intercode.environments.base.pool.episode import Episode
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 from intercode.environments.base.snapshots.snapshot import Snapshot
 
-_CHECKS_PER_TIMEOUT = 4  # for idle episodes
+_CHECKS_PER_TIMEOUT = 4  # how often idle episodes are looked for within their time-out
 
 
 class Pool:
@@ -110,7 +110,7 @@ class Pool:
             if prefix and followers:
                 await self._copy_leader(leader, followers)
             else:
-                task = leader.task  # may be a random one
+                task = leader.task  # if it was None, the followers need the one that was drawn
                 await asyncio.gather(*(e.start(_reset_call(e.env, task, seed)) for e in followers))
         except BaseException:
             await _close_all(episodes)

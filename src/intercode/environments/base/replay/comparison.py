@@ -13,7 +13,7 @@ rounded parts."""
 
 @dataclass(frozen=True)
 class StepComparison:
-    """One re-executed step beside its record. A reward of None was not recorded.
+    """One re-executed step and its record. A reward of None was not recorded.
 
     ``native``: the episode was recorded by this package and not by the authors. ``equivalent``: the
     observations differ as texts but count as equal (see ``ReplayRules.same``). ``parts`` are the
@@ -51,7 +51,7 @@ class StepComparison:
 
     @property
     def same_hashes(self) -> bool:
-        """Whether every recorded hash is equal again. True where none was recorded."""
+        """Whether every recorded hash is equal again. True if none was recorded."""
         return all(self.replayed_hashes.get(k) == v for k, v in self.recorded_hashes.items())
 
     @property

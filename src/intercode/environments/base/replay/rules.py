@@ -62,8 +62,8 @@ class ReplayRules:
         return step
 
     def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
-        """Execute a step of the authors again. Return its observation, and its reward where one
-        was recorded."""
+        """Execute a step of the authors again. Return its observation, and its reward if one was
+        recorded."""
         if step.action.split(None, 1)[:1] == [SUBMIT]:
             observation = env.last_observation
         else:
@@ -71,8 +71,8 @@ class ReplayRules:
         return observation, None if step.reward is None else env.score().value
 
     def play_and_score(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
-        """Do as ``play``, and return the whole score, for rules whose ``review_checks`` needs
-        its parts."""
+        """Execute a step like ``play``, but return the whole score, for rules whose
+        ``review_checks`` needs its parts."""
         observation, reward = self.play(env, step)
         return observation, None if reward is None else Score(reward)
 
@@ -101,8 +101,8 @@ class ReplayRules:
         return recorded == replayed
 
     def stable(self, trajectory: Trajectory, turn: int) -> bool | None:  # noqa: ARG002
-        """Return whether a step must give the same result on every machine, or None where that
-        is unknown."""
+        """Return whether a step must give the same result on every machine, or None if that is
+        unknown."""
         return None
 
     def notes(self, steps: Sequence[StepComparison]) -> list[str]:  # noqa: ARG002

@@ -7,7 +7,7 @@ from typing import Protocol
 from intercode.sandbox.contract import Sandbox, SealedLayer
 
 _MAX_COPIED_FILES, _MAX_COPIED_BYTES = 100, 1 << 20
-"""Up to so many files and bytes, a copy costs no more than moving the episode to a new sandbox."""
+"""The numbers of files and bytes up to which a copy costs no more than a move to a new sandbox."""
 
 
 class SnapshotFiles(Protocol):
@@ -18,7 +18,7 @@ class SnapshotFiles(Protocol):
         ...
 
     def open_last(self) -> Sandbox:
-        """Open a new sandbox with these files, which then are not used again."""
+        """Open a new sandbox with these files, which are not used again after that."""
         ...
 
     def close(self) -> None:

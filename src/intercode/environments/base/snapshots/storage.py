@@ -123,7 +123,7 @@ def read_snapshot(
         for name in MATCHING_KEYS:
             if values[name] != metadata.get(name):
                 raise UsageError(
-                    f"{directory} is of another {name}: "
+                    f"{directory} was taken with another {name}: "
                     f"{values[name]!r}, not {metadata.get(name)!r}"
                 )
         result = values["last_result"]

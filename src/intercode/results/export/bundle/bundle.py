@@ -112,7 +112,7 @@ def read_bundle(path: Path) -> Bundle:
 
 
 def _manifest_claims(metadata: Mapping[str, Any], episodes: list[Trajectory]) -> dict[str, Any]:
-    """Return what a manifest says of a run and anyone can compute from its files."""
+    """Return the part of a manifest that anyone can compute from the files of the run."""
     return {
         "conditions": {k: metadata[k] for k in IDENTITY_KEYS if metadata.get(k) is not None},
         "results": summarize_results(episodes),

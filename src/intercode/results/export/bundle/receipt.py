@@ -1,4 +1,4 @@
-"""The receipt of a bundle's verification, a file beside the bundle."""
+"""The receipt of a bundle's verification, a file next to the bundle."""
 
 from __future__ import annotations
 

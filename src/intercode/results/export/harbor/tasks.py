@@ -23,7 +23,7 @@ from intercode.results.export.harbor.image import environment_files
 ExpectedOutput = Callable[[Task], str]
 """Returns what a task's probe prints for the state that its gold leaves."""
 FLAG_PATH, PROGRAM_PATH = "/app/flag.txt", "/app/solution.py"
-"""Where the answer is to be written, as nothing can be submitted."""
+"""The path to write the answer to, because nothing can be submitted."""
 _TOML = """\
 version = "1.0"
 
