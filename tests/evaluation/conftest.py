@@ -23,7 +23,7 @@ def squares(tmp_path: Path) -> str:
 
 @pytest.fixture
 def episodes_of() -> Callable[[Path], list[Trajectory]]:
-    """What a run's directory holds."""
+    """Return the contents of a run's directory."""
 
     def read(out: Path) -> list[Trajectory]:
         return list(trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE))

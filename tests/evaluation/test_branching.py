@@ -1,4 +1,4 @@
-"""Replay as a proof, and episodes of a log that go on in another way."""
+"""Replay as verification, and branches of recorded episodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANSWERS = ("cd /tmp; date > now; cat now; echo $RANDOM", "ls -l", "echo 4")
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A deterministic run of three tasks, in which the third action is right for the second."""
+    """A deterministic run of three tasks, in which the third action solves the second task."""
     home = tmp_path_factory.mktemp("recorded")
     tasks = home / "sums.jsonl"
     rows = [{"query": f"print {n} squared", "gold": f"echo $(({n}*{n}))"} for n in (1, 2, 3)]
@@ -45,7 +45,7 @@ def read(out: Path) -> list[Trajectory]:
 
 @pytest.fixture
 def forged(run_dir: Path, tmp_path: Path) -> Callable[..., Path]:
-    """The run with one thing in it changed."""
+    """Return the run with one value changed."""
 
     def forge(change: Callable[[dict[str, Any]], None]) -> Path:
         rows = [json.loads(line) for line in (run_dir / "trajectories.jsonl").open()]

@@ -1,4 +1,4 @@
-"""`check` finds each kind of fault, and none where there is none."""
+"""`check` finds each kind of fault, and reports none in sound tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.sandbox
 
 
 def made(*golds: str | None, **more: Any) -> Dataset:
-    """A dataset on this machine's programs with a task for each gold."""
+    """Return a dataset on this machine's programs with a task for each gold."""
     tasks = (Task(f"t/{n}", f"query {n}", gold, **more) for n, gold in enumerate(golds))
     return Dataset("made", "bash", tuple(tasks), comparable=False)
 
@@ -102,7 +102,7 @@ def test_what_error_messages_say() -> None:
 
 
 class Flaky(BashEnv):
-    """A box that goes away at the first so many actions."""
+    """An environment whose sandbox is lost in its first ``left`` actions."""
 
     left: ClassVar[int] = 0
 
@@ -147,7 +147,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     then.write_text(json.dumps(earlier))
     assert main(["check", str(good), "--baseline", str(then)]) == 1
     assert "differs from what it did" in capsys.readouterr().out
-    then.write_text(json.dumps({"prints": earlier["fingerprints"]}))  # as 0.1.0 named it
+    then.write_text(json.dumps({"prints": earlier["fingerprints"]}))  # the key of version 0.1.0
     assert main(["check", str(good), "--baseline", str(then)]) == 1
     assert "differs from what it did" in capsys.readouterr().out
     then.write_text("no json")

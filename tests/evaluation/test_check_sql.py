@@ -1,4 +1,4 @@
-"""`check` on SQL tasks: what every environment has, and results that prove little."""
+"""`check` on SQL tasks: the general checks, and results that many wrong statements share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENGINES = ["embedded", pytest.param("mysql", marks=pytest.mark.mysql)]
 
 
 def made(folder: Path, *golds: str, **more: Any) -> Dataset:
-    """A dataset on two small tables, one of them empty, with a task for each gold."""
+    """Return a dataset on two small tables, one of them empty, with a task for each gold."""
     (folder / "zoo.sql").write_text(DUMP)
     spec = DatabaseSpec("mysql-dump", folder / "zoo.sql", "zoo")
     tasks = (
@@ -57,7 +57,8 @@ def kinds(report: CheckReport, number: int = 0) -> set[str]:
             {"tie-at-limit"},
         ),
         ("SELECT name FROM cat WHERE id = (SELECT id FROM cat ORDER BY id LIMIT 1)", set()),
-        ("SELECT age FROM cat WHERE age = 3 ORDER BY age LIMIT 1", set()),  # the same either way
+        # the tied rows give the same result
+        ("SELECT age FROM cat WHERE age = 3 ORDER BY age LIMIT 1", set()),
         ("SELECT name FROM cat WHERE age > 90", {"vacuous"}),
         ("SELECT COUNT(*) FROM cat WHERE age > 90", {"vacuous"}),
         ("SELECT MAX(age) FROM dog", {"empty-table"}),
@@ -84,7 +85,7 @@ def test_equal_queries_on_different_databases_are_not_a_fault(tmp_path: Path) ->
 def test_further_golds_are_played(tmp_path: Path) -> None:
     golds = ("SELECT age + 1 FROM cat WHERE id = 1",)
     report = check(made(tmp_path, "SELECT age FROM cat WHERE id = 1", also=golds))
-    assert report.sound  # each gold is one that counts as right
+    assert report.sound  # either gold counts as correct
     assert kinds(check(made(tmp_path, "SELECT 1", also=("SELECT nope FROM cat",)))) == {"fails"}
 
 

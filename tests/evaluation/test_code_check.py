@@ -1,4 +1,4 @@
-"""Golds in JavaScript, C and Java proven by playing them."""
+"""Golds in JavaScript, C and Java are checked by playing them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_gold_that_fails_a_test_is_named() -> None:
 
 
 def test_the_rows_of_the_page_are_sound(tmp_path: Path) -> None:
-    """docs/languages.md shows two rows, over several lines each."""
+    """docs/languages.md shows two rows, each over several lines."""
     needs("gcc", "node")
     page = Path(__file__).parents[2] / "docs" / "languages.md"
     found = re.search(r"```json\n(.*?)```", page.read_text("utf-8"), re.DOTALL)

@@ -1,4 +1,4 @@
-"""Several samples of each task: each once, seeded, in any order of play."""
+"""Several epochs of each task: each is played once, with its seed, in any order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_task_is_played_once_in_every_epoch(
     assert all(t.success for t in found)
     evaluate(config, quiet=True)
     assert len(episodes_of(tmp_path / "run")) == 6
-    evaluate(replace(config, epochs=3, limit=4), quiet=True)  # wider in both ways
+    evaluate(replace(config, epochs=3, limit=4), quiet=True)  # extends both epochs and tasks
     found = episodes_of(tmp_path / "run")
     assert sorted((t.index, t.epoch) for t in found) == [(i, e) for i in range(4) for e in range(3)]
 
@@ -43,10 +43,11 @@ def test_what_is_missing_is_known_by_task_and_epoch(squares: str, tmp_path: Path
     base = Trajectory("sums/0", 0, "q", (), end="solved")
     for episode in (
         base.replace(epoch=1),
-        base.replace(epoch=1),  # twice on disk, counted once
+        base.replace(epoch=1),  # on disk twice, counted once
         base.replace(end="error", error="box lost"),
-        base.replace(task="sums/1", index=1, parent="x"),  # a branch is no episode of the run
-        base.replace(task="sums/5", index=5),  # not chosen
+        # a branch does not count as an episode of the run
+        base.replace(task="sums/1", index=1, parent="x"),
+        base.replace(task="sums/5", index=5),  # not among the selected tasks
     ):
         trajectories.append_trajectory(plan.trajectories_file, episode)
     assert [(s.index, s.epoch) for s in plan.pending_samples()] == [(0, 0), (1, 0), (1, 1)]
@@ -116,5 +117,6 @@ def test_recorded_actions_are_those_of_the_same_epoch(
     said = {(t.index, t.epoch): t.steps[0].action for t in found}
     assert said == {
         (0, 0): "echo 1", (1, 0): "echo 2", (0, 1): "echo 3", (1, 1): "echo 4",
-        (0, 2): "echo 1", (1, 2): "echo 2",  # an epoch that was not recorded: the first
+        # an epoch that was not recorded gets the first one's actions
+        (0, 2): "echo 1", (1, 2): "echo 2",
     }  # fmt: skip

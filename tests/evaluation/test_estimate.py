@@ -1,4 +1,4 @@
-"""What a dry run says: bounds from real prompts, that a real run keeps."""
+"""The bounds that a dry run computes from the prompts hold in a real run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRICE = {"input": 10.0, "output": 100.0}
 
 
 def counting(handler: Handler) -> None:
-    """Answers in three tokens and tells as many prompt tokens as we would count."""
+    """Answers in three tokens, and reports as many prompt tokens as we count."""
     messages = handler.endpoint.requests[-1]["messages"]
     text = "```bash\necho -1\n```"
     usage = {"prompt_tokens": models.count_tokens(None, messages), "completion_tokens": 3}
@@ -49,7 +49,7 @@ def test_a_run_stays_within_its_estimate(
         assert len(server.requests) == 12
         prompts = sum(t.usage.prompt_tokens or 0 for t in found)
         first = sum(t.steps[0].usage.prompt_tokens or 0 for t in found)
-        assert told.min_prompt_tokens == first  # the very prompts
+        assert told.min_prompt_tokens == first  # exactly these prompts are sent
         assert told.prompt_tokens is not None and prompts <= told.prompt_tokens
         assert told.completion_tokens == 12 * 60
         cost = sum(t.usage.cost or 0.0 for t in found)

@@ -1,4 +1,4 @@
-"""Runs: parallel, widened, with errors that are no zeros."""
+"""Runs: parallel, extended, and with errors that do not count as zeros."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read(out: Path) -> list[Trajectory]:
 
 
 def squares(messages: list) -> str:
-    """A model that is right about even numbers only."""
+    """A model that answers correctly for even numbers only."""
     task = next(m["content"] for m in messages if m["role"] == "user")
     number = next(n for n in range(8) if f"print {n} squared" in task)
     return f"```bash\necho {number * number if number % 2 == 0 else -1}\n```"
@@ -92,9 +92,9 @@ def test_errors_are_retried_then_recorded_then_played_at_the_next_run(
     def flaky(messages: list) -> str:
         answer = squares(messages)
         asked[answer] += 1
-        if "echo 4\n" in answer and asked[answer] < 3:  # mends in time
+        if "echo 4\n" in answer and asked[answer] < 3:  # fails twice, then succeeds
             raise ModelUnavailableError("a moment")
-        if "echo 16\n" in answer and asked[answer] <= 3:  # does not
+        if "echo 16\n" in answer and asked[answer] <= 3:  # fails in all attempts
             raise ModelUnavailableError("the endpoint is down")
         return answer
 

@@ -1,4 +1,4 @@
-"""A whole experiment from one file: its cells, their directories, failures, going on."""
+"""A whole experiment from one file: its runs, their directories, failures, resuming."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OUT = Path("runs/x")
 
 
 def cells(**values: Any) -> dict[str, Any]:
-    """The cells' settings by their names."""
+    """Return the settings of the runs by their names."""
     grid = read_grid({"dataset": "starter", "agent": "gold", **values}, OUT)
     return {cell.name: cell.config for cell in grid.cells}
 
@@ -108,7 +108,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(
         log = tmp_path / "out" / name / trajectories.TRAJECTORIES_FILE
         assert log.read_bytes().count(b"\n") == 2
     assert "single-turn" in (tmp_path / "out" / "README.txt").read_text()
-    assert main([*words, "--agent", "gold", "--limit", "3"]) == 0  # one cell alone, wider
+    assert main([*words, "--agent", "gold", "--limit", "3"]) == 0  # extends one run only
     assert "1 runs in" in capsys.readouterr().out
     log = tmp_path / "out" / "gold" / trajectories.TRAJECTORIES_FILE
     assert log.read_bytes().count(b"\n") == 3

@@ -1,4 +1,4 @@
-"""Interactive play: actors, what the agent is told, and undo."""
+"""Interactive play: actors, the feedback of the agent, and undo."""
 
 from __future__ import annotations
 
@@ -144,8 +144,9 @@ def test_a_human_replaces_an_action_and_the_agent_is_informed_of_it(env: InterCo
     ]  # fmt: skip
     assert human.offered == [("echo one", "agent"), ("echo two", "agent"), ("echo five", "agent")]
     replaced = t.steps[1]
-    assert "echo two" in replaced.message and replaced.usage.requests == 1  # it was asked and paid
-    assert "spent" not in t.run  # every answer stands in a step
+    # the model was asked, and its usage counts
+    assert "echo two" in replaced.message and replaced.usage.requests == 1
+    assert "spent" not in t.run  # each answer belongs to a step
     said = [m for s in t.steps for m in s.messages]
     assert said == list(agent.messages)  # type: ignore[attr-defined]
     told = str(said[-2]["content"])
@@ -161,13 +162,14 @@ def test_a_human_takes_over_and_hands_back(env: InterCodeEnv) -> None:
     assert [leader for _, leader in human.offered] == [
         "agent", "agent", "human", "human", "human", "agent",
     ]  # fmt: skip
-    assert human.offered[-1][0] == "never asked"  # the second answer gave way to the human's turn
+    assert human.offered[-1][0] == "never asked"  # the human's turn replaced the second answer
     talk = " ".join(content for _, content in single_turn_talk(agent))
     assert talk.index("cd /tmp") < talk.index("pwd") and talk.count("five") == 2
 
 
 def test_the_agent_sees_its_own_feedback_before_the_humans_turn(env: InterCodeEnv) -> None:
-    """The agent failed when it was to hear of its own turn, and the human took the next turn."""
+    """The agent failed when it received its own turn's feedback, and the human took the next
+    turn."""
     failures = [ModelUnavailableError("the endpoint is down")]
 
     def answer(messages: Sequence[object]) -> str:
@@ -216,7 +218,7 @@ def test_an_undo_brings_back_the_agent_and_what_it_proposed(env: InterCodeEnv) -
     assert [(s.actor, s.action) for s in t.steps] == [
         ("agent", "echo one"), ("human", "echo mine"), ("agent", "echo five"),
     ]  # fmt: skip
-    assert len(calls) == 5  # the proposal that was undone is offered again, not asked for again
+    assert len(calls) == 5  # the undone proposal is offered again without another request
     assert [m for s in t.steps for m in s.messages] == list(agent.messages)  # type: ignore[attr-defined]
     assert "echo mine" in str(agent.messages)  # type: ignore[attr-defined]
     assert t.end == "solved" and len(t.run["undone"]) == 2

@@ -57,7 +57,7 @@ def test_ctrl_c_while_the_agent_thinks_leaves_it_as_it_was(env: InterCodeEnv) ->
 def test_ctrl_c_while_an_action_runs_takes_its_turn_back(
     env: InterCodeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The interrupt comes when the action has already changed the box."""
+    """The interrupt comes after the action has changed the sandbox."""
     run = env._execute
 
     def interrupted(action: str) -> object:

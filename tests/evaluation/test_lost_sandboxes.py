@@ -1,4 +1,4 @@
-"""Boxes that are lost in the middle of a run cost a second attempt, and no result."""
+"""A sandbox that is lost during a run costs a second attempt, and no result."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Waiting(GoldAgent):
 def test_the_launcher_is_killed_with_episodes_live(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_test_sandbox().close()  # or the test is skipped
+    open_test_sandbox().close()  # skips the test if there is no sandbox
     (tmp_path / "waiting_agent.py").write_text(_WAITING)
     monkeypatch.syspath_prepend(str(tmp_path))
     agent = importlib.import_module("waiting_agent")

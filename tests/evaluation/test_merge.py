@@ -1,4 +1,4 @@
-"""Parts that several machines have played become one run, or it is said why not."""
+"""Parts that several machines played are merged into one run, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Read = Callable[[Path], list[Trajectory]]
 
 @pytest.fixture
 def parts(squares: str, tmp_path: Path) -> tuple[Path, Path]:
-    """Two runs of tasks 0 to 3 and 4 to 7, with one answer to all."""
+    """Return two runs of tasks 0 to 3 and 4 to 7, with the same answer to all."""
     model = ScriptedModel(lambda _: "```bash\necho 4\n```")
     config = EvalConfig(squares, "single-turn", model="m")
     made = []

@@ -1,4 +1,4 @@
-"""What a run says of itself while it goes on."""
+"""The progress that a run prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No prompt of ours holds a task, and a prompt that did would be found."""
+"""Our prompts contain no task, and a prompt with a task would be found."""
 
 from __future__ import annotations
 

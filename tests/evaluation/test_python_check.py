@@ -1,4 +1,4 @@
-"""Golds of Python proven by playing them: ours, and a few of MBPP's."""
+"""Golds in Python are checked by playing them: ours, and a few of MBPP's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_golds_of_mbpp_are_sound(data_dir: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_apps_is_played_in_both_of_its_ways(tmp_path: Path) -> None:
     """Rows of our own: a program, a function, and a method of ``Solution`` that needs the
-    benchmark's imports. Run at a prompt the program finds nothing to read, hence the note."""
+    benchmark's imports. At a prompt the program finds no input, hence the note."""
     rows = [
         ("import sys\nprint(sum(map(int, sys.stdin.read().split())) / 3)\n",
          {"inputs": ["1 2 4\n"], "outputs": ["2.33333333\n"]}),

@@ -1,4 +1,4 @@
-"""Models play Python: from a fenced answer to the share of hidden tests."""
+"""Models play Python tasks: from a fenced answer to the share of passed hidden tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RIGHT = (
     "    return [each + 1] * more + [each] * (parts - more)\n"
     "\nsplit(10, 3)\n```"
 )
-REWARD = 0.4  # of five tests the wrong one passes two
+REWARD = 0.4  # the wrong solution passes two of five tests
 
 
 def played(out: Path, replies: Any, agent: str, **settings: Any) -> Trajectory:

@@ -1,4 +1,4 @@
-"""Runs that keep how each turn changed files."""
+"""Runs that record how each turn changed files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole evaluation against an endpoint that answers what a recorded log says."""
+"""A whole evaluation against an endpoint that returns the answers of a recorded log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ LOG = "ic_bash_multiturn_gpt-3.5_10_turns_fs_3.json"
 def test_a_recorded_model_reaches_its_recorded_success(
     recorded_dir: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The success rate is the log's, up to the episodes whose replay differs from the log too."""
+    """The success rate equals the log's, except for episodes whose replay also differs from the
+    log."""
     image = requirements.image("nl2bash")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     log = recorded_dir / "bash" / LOG

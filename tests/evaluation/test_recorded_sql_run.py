@@ -1,4 +1,4 @@
-"""A whole SQL evaluation against an endpoint that answers what a recorded log says."""
+"""A whole SQL evaluation against an endpoint that returns the answers of a recorded log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOG = "ic_sql_multiturn_gpt-3.5_10_turns.json"
 
 @pytest.fixture
 def log(recorded_dir: Path, tmp_path: Path) -> Path:
-    """A log with thirty episodes, no two of which ask the same."""
+    """A log with thirty episodes, all with different queries."""
     whole = json.loads((recorded_dir / "sql" / LOG).read_text())
     asked = {row["query"]: key for key, row in whole.items()}
     chosen = sorted(asked.values(), key=int)[100:130]
@@ -31,7 +31,7 @@ def log(recorded_dir: Path, tmp_path: Path) -> Path:
 def test_a_recorded_model_reaches_its_recorded_success(
     log: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Success is the log's, up to episodes whose replay differs from the log too."""
+    """The success equals the log's, except for episodes whose replay also differs from the log."""
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     recorded = {t.index: t for t in logs.load_log(log)}
     with RecordedEndpoint(log) as server:
@@ -46,7 +46,8 @@ def test_a_recorded_model_reaches_its_recorded_success(
     assert all(t.group and t.hardness == recorded[t.index].hardness for t in played.values())
     (report,) = log_replay.replay_logs([log], log_replay.ReplayOptions(profile="original"))
     other = {s.task for s in report.steps if not s.same_reward}
-    other |= {s.task for s in report.steps if s.replayed_reward != s.parts.get("iou", 0.0)}  # by τ
+    # rewards by τ
+    other |= {s.task for s in report.steps if s.replayed_reward != s.parts.get("iou", 0.0)}
     differing = {t.task for t in played.values() if t.success != recorded[t.index].success}
     assert differing <= other and sum(t.success for t in played.values()) > 5
     table = next(t for t in build([out]) if t.name.startswith("spider"))

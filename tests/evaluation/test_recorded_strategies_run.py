@@ -1,4 +1,4 @@
-"""ReAct and Plan & Solve, run from end to end with recorded answers, also where they are killed."""
+"""ReAct and Plan & Solve with recorded answers, from start to end, also when they are killed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def first(log: Path, count: int, path: Path) -> Path:
-    """A log with the first so many episodes of another one."""
+    """Return a log with the first episodes of another one."""
     whole = json.loads(log.read_text())
     inner = whole.get("logs", whole)
     few = dict(list(inner.items())[:count])
@@ -41,7 +41,7 @@ def first(log: Path, count: int, path: Path) -> Path:
 
 
 def config(log: Path, base_url: str, out: Path, **more: Any) -> EvalConfig:
-    """What plays the tasks of a log as the authors did."""
+    """Return the settings that play the tasks of a log as the authors did."""
     episodes = logs.load_log(log)
     agent = str(episodes[0].run["agent"])
     settings = {
@@ -73,7 +73,7 @@ def test_sql_strategies_reach_the_success_of_their_logs(
     assert sum(t.success for t in played.values()) >= least
     turns = {n: [s for s in t.steps if _reported(s)] for n, t in recorded.items()}
     assert all(
-        _code(theirs.action).startswith(ours.action)  # of several statements the first is run
+        _code(theirs.action).startswith(ours.action)  # only the first of several statements is run
         for n, t in played.items()
         for ours, theirs in zip(t.steps, turns[n], strict=True)
     )
@@ -112,7 +112,8 @@ def test_bash_strategies_reach_the_success_of_their_logs(
 
 
 def essence(path: Path) -> dict[str, Any]:
-    """What must be equal of two runs: all but ids and times. No task may be there twice."""
+    """Return what must be equal in two runs: everything except ids and times. Fails if a task is
+    there twice."""
     episodes = list(trajectories.read_trajectories(path / "trajectories.jsonl"))
     assert len({t.task for t in episodes}) == len(episodes)
     return {t.task: _essence(t) for t in episodes}
@@ -142,7 +143,8 @@ def test_a_run_that_was_killed_ten_times_equals_one_that_was_not(
         ]  # fmt: skip
         for number in range(KILLS):
             process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            wanted = (number + 1) * 9 + chance.randrange(6)  # then in the middle of an episode
+            # the kill comes in the middle of an episode
+            wanted = (number + 1) * 9 + chance.randrange(6)
             while process.poll() is None and (_lines(file) < wanted):
                 time.sleep(0.01)
             time.sleep(chance.random() * 0.05)

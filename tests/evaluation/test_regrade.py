@@ -1,4 +1,4 @@
-"""Recorded episodes graded again: their actions run once more, no model is asked."""
+"""Regrading recorded episodes: their actions run once more, without a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Read = Callable[[Path], list[Trajectory]]
 
 
 def half(task: Task, agent: State, gold: State) -> Score:
-    """A reward of somebody's own."""
+    """A user's own reward."""
     same = agent.output == gold.output
     return Score(0.5 if same else 0.0, {"same": float(same)})
 
@@ -70,7 +70,7 @@ def test_another_reward_changes_rewards_and_lists_them(
 def test_another_profile_tells_which_steps_came_out_otherwise(
     tmp_path: Path, squares: str, episodes_of: Read
 ) -> None:
-    """A variable lives on in the standard profile's shell and not in the original's."""
+    """A variable is kept in the standard profile's shell, but not in the original one's."""
     played = evaluate(
         EvalConfig(squares, "gold", limit=1, parallel=1, out=tmp_path / "r"), quiet=True
     )

@@ -1,4 +1,4 @@
-"""Re-executing our own runs, and the authors' actions as their own code executes them today."""
+"""Replaying our own runs, and the authors' actions compared with their code of today."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_a_record_without_a_dataset_names_the_option_to_give(tmp_path: Path) -> 
 def test_the_authors_code_and_ours_agree(
     reference_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bounds are those that the project promises; docs/replay.md has what was measured. What
-    does not end is waited for 3 seconds, not 10: what ends took a tenth of one."""
+    """The project promises these bounds; docs/replay.md has the measured figures. The time limit is
+    3 seconds instead of 10, because every action that ends takes less than a tenth of that."""
     image = requirements.image("nl2bash")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     options = log_replay.ReplayOptions(

@@ -1,4 +1,4 @@
-"""A run that was stopped, whatever stopped it, is finished by the same command."""
+"""A run that was stopped in any way is finished by the same command."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ class Slow(GoldAgent):
 
 def start(folder: Path, dataset: str, *more: str) -> subprocess.Popen[bytes]:
     (folder / "slow_agent.py").write_text(SLOW)
-    heed = (
-        "import signal; signal.signal(2, signal.default_int_handler); "  # also in a background job
-    )
+    # a background job ignores SIGINT by default
+    heed = "import signal; signal.signal(2, signal.default_int_handler); "
     code = heed + "import sys; from intercode.cli import main; sys.exit(main())"
     words = ["eval", dataset, "--agent", "slow_agent:Slow", "--parallel", "2", "--out", "run"]
     words += more
@@ -90,7 +89,7 @@ def test_a_stopped_run_is_finished_by_the_same_command(
 def test_kill_9_at_any_moment_costs_nothing_but_time(
     dataset: str, tmp_path: Path, seed: int
 ) -> None:
-    """Epochs and a branch among them: what is on disk is whole, and nothing is played twice."""
+    """With epochs and a branch: what is on disk is complete, and nothing is played twice."""
     file = tmp_path / "run" / trajectories.TRAJECTORIES_FILE
     moments = random.Random(seed)
     before: list[tuple[str, int]] = []

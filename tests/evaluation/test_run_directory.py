@@ -1,4 +1,4 @@
-"""A run's directory explains itself, and holds no secret."""
+"""A run's directory contains its description, and no secret."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_it_names_everything_that_a_result_depends_on(squares: str, tmp_path: Pa
     assert "intercode eval --resume run" in readme and "intercode show run TASK" in readme
     (first, _) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     assert first.run["dataset_hash"] == run["dataset_hash"]
-    assert "agent_metadata" not in first.run  # once a run is enough for whole prompts
+    assert "agent_metadata" not in first.run  # whole prompts are stored once per run
     prompt.write_text(prompt.read_text() + "Be quicker.\n")
     with pytest.raises(UsageError, match="a run with prompts"):
         make_plan(config)

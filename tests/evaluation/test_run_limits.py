@@ -1,4 +1,5 @@
-"""Limits: an episode at its own is scored, a run at its own stops and goes on with a higher one."""
+"""Limits: an episode at its own limit is scored; a run at its limit stops, and resumes with a
+higher one."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ ANSWER = ok("```bash\necho 1\n```", usage={"prompt_tokens": 100, "completion_tok
 
 
 def requests(dataset: str, server: FaultyEndpoint, out: Path, **more: Any) -> EvalConfig:
-    """Try Again, which never succeeds but at 1 squared, two turns an episode."""
+    """Return settings for Try Again that succeeds only at 1 squared, with two turns per episode."""
     options = {"max_tokens": 100, "price": {"input": 10.0, "output": 100.0}}
     return EvalConfig(
         dataset, "try-again", model="m", base_url=server.base_url, max_turns=2, out=out,
@@ -75,7 +76,7 @@ def test_a_run_at_its_limit_stops_and_goes_on_with_a_higher_one(
         told = [json.loads(line) for line in (out / HISTORY_FILE).open()]
         assert told[1]["how"] == "limit of the run"
         assert told[1]["spent"]["requests"] == sent
-        with pytest.raises(BudgetError, match="limit"):  # nothing of it is forgotten
+        with pytest.raises(BudgetError, match="limit"):  # the earlier usage still counts
             evaluate(replace(config, **limits), quiet=True)
         assert len(server.requests) <= sent + 1
         evaluate(config, quiet=True)
@@ -93,7 +94,7 @@ def test_a_run_that_was_killed_has_spent_what_its_episodes_say(
         evaluate(replace(requests(squares, server, out), tasks=("2", "3")), quiet=True)
         log = out / HISTORY_FILE
         began, _ = log.read_text().splitlines(keepends=True)
-        log.write_text(began + '{"ended": "2026')  # as kill -9 leaves it
+        log.write_text(began + '{"ended": "2026')  # an incomplete line, as after kill -9
         before = RunHistory(out).earlier_usage
         assert (before.requests, before.prompt_tokens) == (4, 400)
         assert before.cost == pytest.approx(0.012)
@@ -121,7 +122,7 @@ def test_what_lost_attempts_spent_is_on_disk(
 
 
 class Slow(GoldAgent):
-    """Takes its time."""
+    """Answers with a delay."""
 
     def act(self, feedback: Any) -> Any:
         time.sleep(0.1)
@@ -146,7 +147,7 @@ def test_time_is_bounded_for_agents_that_ask_no_model(
 
 def test_unknown_spending_refuses_a_limit_on_it(squares: str, tmp_path: Path) -> None:
     config = EvalConfig(squares, "single-turn", model="m", limit=1, out=tmp_path / "run")
-    model = ScriptedModel(lambda _: "```bash\necho 0\n```")  # tells no tokens
+    model = ScriptedModel(lambda _: "```bash\necho 0\n```")  # reports no tokens
     evaluate(config, model=model, quiet=True)
     with pytest.raises(UsageError, match="max_tokens = 9999 cannot be enforced"):
         evaluate(replace(config, limit=2, max_tokens=9999), model=model, quiet=True)

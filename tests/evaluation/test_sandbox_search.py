@@ -1,4 +1,5 @@
-"""What `check` finds in fresh boxes: golds, tests and flags to be read, programs that lack."""
+"""`check` finds golds, tests and flags that can be read in fresh sandboxes, and missing
+programs."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ TEST = "assert add_up([1, 2, 3]) == 6"
 
 
 def inside(dataset: Dataset, **settings: Any) -> tuple[set[tuple[str, str]], SearchCounts]:
-    """What is found: task, and kind with the place."""
+    """Return the findings: task, and kind with the path."""
     with task_runners(dataset, settings, 1) as over:
         found, searched = search_sandboxes(over, dataset)
     return {(f.task, f"{f.kind}: {f.detail}") for f in found}, searched
@@ -62,7 +63,7 @@ def test_golds_are_found_wherever_they_can_be_read(tmp_path: Path) -> None:
     assert ("t/0", "/deep/a b.sh") in places and ("t/2", "/tmp/.x/.y") in places
     assert ("t/1", "what its interpreter shows") in places
     assert any(name == "t/3" and where.endswith("/cmdline") for name, where in places)
-    assert not any(name == "t/4" for name, _ in places)  # another text, though much the same
+    assert not any(name == "t/4" for name, _ in places)  # a similar but different text
     assert all(text.startswith("readable: a gold") for _, text in found)
 
 
@@ -82,7 +83,7 @@ def test_hidden_tests_count_as_a_whole(tmp_path: Path) -> None:
     python = made(Task("p", "add", code, data=data), environment="python")
     assert inside(python)[0] == set()
     leak = {("p", "readable: a hidden test stands in /tests.py")}
-    by_chance = "    return sum(numbers)\n"  # one line of the gold's
+    by_chance = "    return sum(numbers)\n"  # one line of the gold
     for text, expected in ((f"    {TEST}\n", leak), (by_chance, set())):
         folder = tmp_path / str(len(expected))
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""Verification of bundles by re-execution in real boxes."""
+"""Verification of bundles by executing them again in real sandboxes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _changed(run: Path, out: Path, change: Any, **meta: Any) -> Bundle:
-    """A bundle of the run with each episode's row changed, as a liar would make it."""
+    """Return a bundle of the run with each episode's row changed, as a forger would make it."""
     facts = {**trajectories.read_run_metadata(run), **meta}
     trajectories.write_run_metadata(out, facts)
     rows = [json.loads(r) for r in (run / trajectories.TRAJECTORIES_FILE).read_text().splitlines()]

@@ -149,7 +149,7 @@ PLAYED = {
 
 
 def play(session: Session) -> Item:
-    """Play tasks as a human, and beside an agent."""
+    """Play tasks as a human, and together with an agent."""
     item = Item()
     for name, (dataset, typed) in PLAYED.items():
         out = session.work / f"played-{name}"

@@ -118,7 +118,7 @@ def _print_wordings(name: str, golden: dict[str, Any], item: Item, show: bool) -
 
 
 def rename_exact(values: dict[str, Any]) -> dict[str, Any]:
-    """Return exact values as the present tables leave them, also within encoded JSON."""
+    """Return exact values with the names of the present tables, also within encoded JSON."""
     labels = {label: rename_label(label) for label in values}
     return {labels[old]: _rename_value(value, labels[old]) for old, value in values.items()}
 

@@ -31,7 +31,7 @@ def all_items() -> dict[str, Callable[[Session], Item]]:
 
 
 def choose(prefixes: Sequence[str]) -> list[str]:
-    """Return the names of items that begin with one of the prefixes; all where none is given."""
+    """Return the names of items that begin with one of the prefixes; all without prefixes."""
     names = list(all_items())
     for prefix in prefixes:
         if not any(name.startswith(prefix) for name in names):

@@ -60,7 +60,7 @@ def clean_json(value: Any, key: str = "", clean: Callable[[str], str] = str) -> 
 
 
 def hide_digests(text: str) -> str:
-    """Replace SHA-256 digests, where they cover times."""
+    """Replace SHA-256 digests of texts that contain times."""
     return re.sub(r"[0-9a-f]{64}", "<DIGEST>", text)
 
 

@@ -27,7 +27,7 @@ METHODS = {"facts": "result_metadata"}
 KEYS = {
     **SETTINGS, "diffs": "record_diffs", "cached_golds": "use_gold_cache",
     "agent_facts": "agent_metadata", "model_facts": "model_metadata", "boxes": "sandboxes",
-    "gold_cache": "golds",  # the recording of 0.1.0 has it under a guessed name
+    "gold_cache": "golds",  # the recording of 0.1.0 has another name for it
     "cut": "omitted_bytes",
     "facts": "metadata", "kept": "cached_tasks", "prints": "fingerprints", "searched": "search",
     "made": "created", "when": "built_at",

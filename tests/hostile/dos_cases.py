@@ -28,7 +28,7 @@ import ctypes, os, threading, time
 def end_first_thread(then, *arguments):
     threading.Thread(target=then, args=arguments).start()
     ctypes.CDLL(None).syscall({'aarch64': 93}.get(os.uname().machine, 60), 0)
-"""  # the rest of the process then looks like a zombie
+"""  # the process then looks like a zombie, though other threads run
 
 
 CASES = [

@@ -21,7 +21,7 @@ from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.bash.persistent import BashSession
 
-_MARGIN = 1.0  # seconds beyond its limit that an action may take
+_MARGIN = 1.0  # seconds by which an action may exceed its limit
 PIECES = (
     ">&63", "exec 63>&-", "<&62", "<&255", ">/dev/null", "2>&1", "<<E\n", "<<<", "$(", "`", "'",
     '"', "\\", "&", ";", "|", "||", "&&", "(", ")", "{", "}", "\n", "\t", "\0", "#", "!", "*", "?",

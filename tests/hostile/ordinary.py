@@ -23,17 +23,16 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class OrdinaryUser:
-    """A process of an ordinary user that runs cases. Closing it removes its files.
-
-    The test is skipped, with the reason, where there can be none.
-    """
+    """A process of an ordinary user that runs cases. Closing it removes its files. The test is
+    skipped, with the reason, if there cannot be one."""
 
     def __init__(self, back_end: str) -> None:
         if os.geteuid() != 0:
             pytest.skip("the whole suite runs as an ordinary user already")
         if shutil.which("setpriv") is None:
             pytest.skip("needs setpriv (package util-linux)")
-        self.home = Path(tempfile.mkdtemp(prefix="intercode-user-"))  # within the user's reach
+        # a directory that the user can read
+        self.home = Path(tempfile.mkdtemp(prefix="intercode-user-"))
         os.chown(self.home, _ID, _ID)
         try:
             drop = _drop(self.home)
@@ -63,7 +62,7 @@ class OrdinaryUser:
         return str(said)
 
     def close(self) -> None:
-        """End it. Raises AssertionError if something remains."""
+        """End the process. Raises AssertionError if something remains."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.close()

@@ -34,7 +34,7 @@ class Planted:
         self.secret = f"secret{uuid.uuid4().hex}"
         os.environ["INTERCODE_PLANTED_SECRET"] = self.secret
         self.directory = Path(tempfile.mkdtemp(prefix="hostile-"))
-        self.directory.chmod(0o777)  # with access here a process could read and write
+        self.directory.chmod(0o777)  # a process with access to it could read and write
         self.file = self.directory / "secret"
         self.home = Path.home() if os.access(Path.home(), os.W_OK) else self.directory
         self.home_file = self.home / f".planted-{uuid.uuid4().hex[:12]}"
@@ -50,7 +50,7 @@ class Planted:
         self.beside.spawn(["python3", "-c", _SERVE, self.mark])
         self.pulse = Pulse(self.beside)
         self.spaces: set[Space] = set()  # the process namespaces of closed sandboxes
-        self.excluded: set[Space] = set()  # those that a known bug keeps alive
+        self.excluded: set[Space] = set()  # process namespaces that a known bug keeps alive
         self._before = self._host_state()
 
     def _serve(self) -> list[socket.socket]:

@@ -13,17 +13,15 @@ from intercode.core.errors import SandboxLostError
 from intercode.sandbox.contract import Sandbox
 
 _PAUSE = 0.05  # seconds between two programs
-_IDLE = 0.02  # seconds that /bin/true takes at most on an idle machine
+_IDLE = 0.02  # maximum seconds of /bin/true on an idle machine
 _HOPS = 4.0  # a killed action waits for other processes as often as this many programs
-_MOST = 10.0  # greatest factor that is tolerated
+_MOST = 10.0  # maximum factor
 
 
 class Pulse:
-    """A thread that times ``/bin/true`` in a sandbox that does nothing else.
-
-    The owner is as late as the machine. This cannot be known before or afterwards, so it is
-    measured at the same time in the same way: spawn, run, answer.
-    """
+    """A thread that times ``/bin/true`` in an idle sandbox. On a busy machine the owner of a
+    sandbox reacts late. The delay is measured at the same time and in the same way as the tested
+    action: spawn, run, answer."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._box = sandbox

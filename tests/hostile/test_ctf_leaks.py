@@ -1,4 +1,4 @@
-"""A flag is nowhere in the sandbox except in the task's own files, whatever was submitted."""
+"""A flag is nowhere in the sandbox except in the task's own files, whichever flag was submitted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN = {"unlisted", "behind", "permissions", "history", "trail"}
 
 
 def _found(env: CTFEnv) -> str:
-    """Return where in the sandbox the flag of the current task is; the search does not find
+    """Return the paths of the current task's flag in the sandbox. The search does not find
     itself."""
     flag = str(env.task.flag)
     inner = "".join(c if c.isalnum() or c == "_" else "." for c in flag[1:])
@@ -68,7 +68,7 @@ def test_an_upstream_task_shows_its_own_files_and_no_solution(
                 continue
             seen += 1
             if seen % 8:
-                continue  # some of them suffice
+                continue  # a few of them suffice
             env.reset(options={"task": task.id})
             assert env.step("ls /ctf")[0] == f"{task.id.rpartition('/')[2]}\n"
             assert env.step("ls -A")[0].split("\n")[:-1] == sorted(
@@ -105,7 +105,7 @@ def test_nothing_runs_on_when_an_episode_is_closed() -> None:
 
     def alive() -> bool:
         for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with suppress(OSError):  # it has just ended
+            with suppress(OSError):  # the process has just ended
                 if mark in path.read_text():
                     return True
         return False

@@ -21,7 +21,7 @@ ACTIONS: dict[str, Callable[[random.Random], str]] = {
 
 @pytest.fixture
 def run() -> Iterator[fuzz.Fuzz]:
-    open_test_sandbox().close()  # or the test is skipped
+    open_test_sandbox().close()  # skips the test if there is no sandbox
     opened = fuzz.Fuzz(20_240, back_end.chosen())
     yield opened
     opened.close()
@@ -38,7 +38,7 @@ def test_200_actions(run: fuzz.Fuzz, kind: str) -> None:
 
 
 def test_a_forged_status_would_be_noticed(run: fuzz.Fuzz) -> None:
-    """The check can fail: it detects a shell with false reports."""
+    """The check detects a shell that reports false statuses."""
     forged = (
         "builtin() { if [ \"$1 $2\" = 'printf %s %s %s\\0' ]; then "
         "command printf '%s 0 /\\0' \"$3\";"

@@ -1,5 +1,5 @@
-"""Every hostile case on the back end under test, as the current and as an ordinary user: the host
-stays unharmed and unread, limits of time hold, and the environment stays usable."""
+"""Every hostile case on the tested back end, as the current and as an ordinary user. The host stays
+unharmed and unread, time limits hold, and the environment stays usable."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ CASES = all_cases()
 
 @pytest.fixture(scope="module")
 def planted() -> Iterator[Planted]:
-    """What is planted on the host beside the sandboxes."""
-    open_test_sandbox().close()  # or the test is skipped
+    """The objects on the host that a sandbox must not reach."""
+    open_test_sandbox().close()  # skips the test if there is no sandbox
     planted = Planted(BACK_ENDS[back_end.chosen()])
     yield planted
     planted.close()

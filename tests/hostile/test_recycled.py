@@ -1,4 +1,4 @@
-"""What hostile cases leave in a sandbox does not outlive its recycling."""
+"""Nothing that hostile cases leave in a sandbox survives its recycling."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _suffer(sandbox: Sandbox, case: Case, planted: Planted) -> None:
 
 @pytest.mark.slow
 def test_a_recycled_sandbox_is_clean_after_hostile_cases() -> None:
-    open_test_sandbox().close()  # or the test is skipped
+    open_test_sandbox().close()  # skips the test if there is no sandbox
     opens = BACK_ENDS[back_end.chosen()]
     planted = Planted(opens)
     renewed = []
@@ -41,7 +41,7 @@ def test_a_recycled_sandbox_is_clean_after_hostile_cases() -> None:
                 _suffer(sandbox, case, planted)
                 sandbox.recycle()
             except (SandboxError, SandboxLostError):
-                continue  # it refuses to be recycled, and so is not used again
+                continue  # the sandbox refuses to be recycled and is not used again
             assert sandbox.changes() == {} and sandbox.processes() == (), case.name
             assert describe(sandbox) == expected, case.name
             renewed.append(case.name)

@@ -30,17 +30,17 @@ _MARGIN = 1.0  # seconds that an action may take beyond its limit
 _GONE = 2.0  # seconds for the last process of a closed sandbox to end
 _RESTARTED = "[the shell ended;"
 _FULL = ("that its files may take up]", f"over the limit of {_LIMITS.inodes} files]")
-_TRIES = 3  # of a case in which only the time was exceeded
+_TRIES = 3  # attempts at a case in which only the time was exceeded
 T = TypeVar("T")
 
 
 class LateError(AssertionError):
-    """Something took longer than it may."""
+    """An operation exceeded its time."""
 
 
 def try_case(case: Case, back_end: str, planted: Planted) -> None:
-    """Raise AssertionError with the failed expectation. A late case is repeated: what really takes
-    too long does so every time, unlike a machine that was busy."""
+    """Raise AssertionError with the failed expectation. A late case is repeated, because a busy
+    machine can delay a case, but not every time."""
     for left in reversed(range(_TRIES)):
         try:
             Trial(case, back_end, planted).run()
@@ -133,10 +133,11 @@ class Trial:
         if self.case.after == "reset":
             self.timed(lambda: session.run("exit", 2.0), 2.0, "`exit`")
             result = say()
-        if _RESTARTED in result.note:  # an earlier action has ended this one
+        if _RESTARTED in result.note:  # an earlier action has already ended this shell
             result = say()
         if self.case.after != "wrecked":
-            if result.timed_out or _RESTARTED in result.note:  # given up because it did not answer
+            # the shell did not answer and was replaced
+            if result.timed_out or _RESTARTED in result.note:
                 raise LateError(f"not usable in time: {result}")
             assert "on\n" in result.output and result.exit_code == 0, f"not usable: {result}"
 

@@ -1,4 +1,4 @@
-"""One cluster for all tests over nodes: to start it takes longer than they do."""
+"""One cluster for all tests over nodes, because starting it takes longer than the tests."""
 
 from __future__ import annotations
 

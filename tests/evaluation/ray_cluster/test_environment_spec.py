@@ -1,4 +1,4 @@
-"""What a node is given to make environments from, and that it makes the same ones."""
+"""The specification from which a node makes environments, and that they are the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.sandbox
 
 @pytest.mark.parametrize("environment", ["bash", "sql", "python", "ctf"])
 def test_a_host_plays_what_the_driver_would(environment: str) -> None:
-    """By what would travel to another machine, without one."""
+    """The host gets what would be sent to another machine."""
     with intercode.make(environment) as env:
         kit = make_environment_spec(env, environment, {}, range(len(env.dataset)))
         facts = env.result_metadata()

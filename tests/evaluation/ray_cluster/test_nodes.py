@@ -45,7 +45,7 @@ Reader = Callable[[Path], list[Trajectory]]
 
 
 def reported(episodes: list[Trajectory]) -> dict[tuple[str, int], Any]:
-    """Episodes by what they are known by, without what differs between any two runs."""
+    """Return episodes by their keys, without values that differ between any two runs."""
     found = {}
     for t in episodes:
         run = {k: v for k, v in t.run.items() if k != "attempts"}
@@ -86,14 +86,15 @@ def test_a_node_is_killed_in_the_middle_and_every_episode_counts_once(
         assert len(families) >= 2 and any(family.sandboxes for family in families)
         raylets.kill(second)
         at = lines(out)
-    finally:  # the tests to come have the cluster to themselves
+    finally:  # later tests need an idle cluster
         thread.join(240)
     assert not thread.is_alive() and failed == []
     episodes = episodes_of(out)
     assert at < len(episodes) == len({(t.task, t.epoch) for t in episodes}) == 3 * 70
     assert reported(episodes) == reported(episodes_of(alone))
     again = Counter(t.run.get("attempts", 1) for t in episodes)
-    assert sum(n for attempts, n in again.items() if attempts > 1) > 0  # those that it had
+    # the episodes of the killed node
+    assert sum(n for attempts, n in again.items() if attempts > 1) > 0
     assert left_of(families) == []
 
 
@@ -126,7 +127,7 @@ def test_a_process_that_hangs_while_it_starts_is_given_up(
     first = tmp_path / "first"
 
     def arrive(kit: EnvironmentSpec) -> EnvironmentSpec:
-        """The process that receives it first stands still."""
+        """Stop the process that receives the specification first."""
         if not first.exists():
             first.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -177,7 +178,7 @@ def test_the_driver_is_killed_and_another_goes_on(
 def test_an_image_reaches_a_node_by_its_content(
     raylets: Raylets, tmp_path: Path, squares: str, episodes_of: Reader
 ) -> None:
-    """A root file system that the node's own cache does not have."""
+    """An image that the node's own cache does not have."""
     image = tmp_path / "image.tar"
     root = small_root(tmp_path / "root")
     subprocess.run(["tar", "-C", root, "-cf", image, "."], check=True)
@@ -196,7 +197,7 @@ def test_an_image_reaches_a_node_by_its_content(
 
 
 def small_root(root: Path) -> Path:
-    """The machine's bash and what it needs, and a file to know it by."""
+    """Return a tree with the machine's bash, its libraries, and a file to recognise it."""
     for name in ("bin", "etc", "tmp", "dev", "proc", "sys", "usr/bin", "run", "root"):
         (root / name).mkdir(parents=True)
     (root / "marker").write_text("this image\n")
@@ -213,7 +214,7 @@ def small_root(root: Path) -> Path:
 def test_limits_and_going_on_are_as_on_one_machine(
     raylets: Raylets, squares: str, tmp_path: Path, episodes_of: Reader
 ) -> None:
-    """The model is asked by the driver, within the run's limits; either runner takes over."""
+    """The driver calls the model, within the run's limits; either runner resumes the run."""
     answer = ok("```bash\necho 1\n```", usage={"prompt_tokens": 100, "completion_tokens": 20})
     out = tmp_path / "run"
     with FaultyEndpoint(answer) as server:
@@ -230,7 +231,8 @@ def test_limits_and_going_on_are_as_on_one_machine(
         second = episodes_of(out)
         assert second[: len(first)] == first and len(second) == 6
         evaluate(local, quiet=True)
-        assert len(server.requests) == 1 + 2 * 7  # 1 squared is solved at once
+        # the task with 1 squared is solved in its first turn
+        assert len(server.requests) == 1 + 2 * 7
         evaluate(replace(local, out=tmp_path / "alone"), quiet=True)
     found = reported(episodes_of(out))
     assert len(found) == 8
@@ -275,7 +277,7 @@ def test_a_connection_lasts_until_its_last_user_leaves(raylets: Raylets) -> None
     ray.init(address=raylets.address, log_to_driver=False)
     with connect(raylets.address):
         pass
-    assert ray.is_initialized()  # it was there before
+    assert ray.is_initialized()  # the cluster existed before
     ray.shutdown()
 
 
@@ -287,7 +289,7 @@ def test_an_unknown_runner_is_refused_before_anything_is_written(tmp_path: Path)
 
 
 def test_a_missing_cluster_is_reported() -> None:
-    with socket.socket() as taken:  # nobody else gets the port, and nobody listens at it
+    with socket.socket() as taken:  # the port is taken, but nobody listens on it
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UsageError, match=f"no Ray cluster answers at {address}") as told:

@@ -1,4 +1,5 @@
-"""The pool over nodes: as the one of this process, groups on one node, what a lost node costs."""
+"""The pool over nodes: it works as the local pool, keeps groups on one node, and survives lost
+nodes."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def test_groups_time_outs_and_cancelling(raylets: Raylets) -> None:
                 with pytest.raises(asyncio.CancelledError):
                     await waiting
                 assert time.monotonic() - begun < 40
-            async with pool.episode(task=0) as episode:  # all places are there again
+            async with pool.episode(task=0) as episode:  # all slots are free again
                 assert (await episode.step("echo on")).observation == "on\n"
             with pytest.raises(UsageError, match="a group of 4 in a pool of 3"):
                 await pool.begin_group(0, 4)
@@ -111,7 +112,8 @@ def test_a_lost_node_costs_its_episodes_only(raylets: Raylets) -> None:
             assert [t.observation for t in found if isinstance(t, tuple)] == ["here\n"] * 2
             for episode in episodes:
                 await episode.close()
-            again = await asyncio.gather(*(pool.begin(i) for i in range(4)))  # all elsewhere
+            # all on the other node
+            again = await asyncio.gather(*(pool.begin(i) for i in range(4)))
             told = await asyncio.gather(*(e.step("echo again") for e in again))
             assert [t.observation for t in told] == ["again\n"] * 4
         assert left_of(families) == []

@@ -1,4 +1,4 @@
-"""What is sent to nodes: the same trees, files and marks, by content, once."""
+"""Sending trees, files and marks to nodes: unchanged, by content, and once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOMENT = 1_700_000_000_123_456_789
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A directory with one of everything."""
+    """Return a directory with one entry of every kind."""
     root = tmp_path / "tree"
     (root / "deep" / "er").mkdir(parents=True)
     (root / "deep" / "er" / "large").write_bytes(os.urandom(CHUNK_SIZE + 17))
@@ -34,7 +34,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def arrived(parcel: Artifact, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a parcel is in another machine's cache, sent as it is over a network."""
+    """Return the path of a parcel in another machine's cache, sent as over a network."""
     pieces: list[bytes] = []
     told = send_artifact(parcel, pieces.append)
     monkeypatch.setenv("INTERCODE_CACHE", str(cache))
@@ -49,7 +49,7 @@ def arrived(parcel: Artifact, cache: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def describe(root: Path) -> dict[str, tuple[object, ...]]:
-    """Everything about a tree that a sandbox could see, but for its owner."""
+    """Return everything about a tree that a sandbox could see, except its owner."""
     found = {}
     for path in [root, *sorted(root.rglob("*"))]:
         info = path.lstat()

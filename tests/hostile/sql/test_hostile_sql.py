@@ -17,7 +17,7 @@ from support.sql_engines import ENGINES, engine_or_skip
 
 CASES = all_cases()
 LIMIT = 1.0  # seconds per statement
-GRACE = 1.0  # seconds past it
+GRACE = 1.0  # additional seconds
 LIMITS = SqlLimits(rows=20_000, size=1 << 20, storage=64 << 20)
 UNCHANGED_RESULTS = (
     ("SELECT * FROM customer", CUSTOMERS),
