@@ -175,7 +175,7 @@ def test_a_wrong_digest_is_refused(what: str, saved: Saved, tmp_path: Path, cach
         "layer": (gzip.compress(FIRST, mtime=0), gzip.compress(FIRST, 1)),
         "unpacked": (FIRST, layer(entry("evil"))),
     }[what]
-    if what == "unpacked":  # an archive of Docker's has no other digest for a layer
+    if what == "unpacked":  # Docker archives have no other digest for a layer
         path = saved.docker_archive(tmp_path / "a.tar")
         files = {name: _member(path, name) for name in _names(path)}
         files[f"{sha(FIRST)}.tar"] = changed[1]

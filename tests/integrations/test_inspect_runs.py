@@ -1,5 +1,5 @@
 """Inspect's mock model answers with the golds of the authors' data; the scores equal those of our
-own runs. This is a sample: benchmarks/inspect_runs.py runs all tasks."""
+own runs. These tests play a sample: benchmarks/inspect_runs.py plays all tasks."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_the_server_enforces_time_outs(bash: str) -> None:
         _, _, _, _, info = remote.step("sleep 60")
         assert info["timed_out"]
         assert remote.step("echo on")[0] == "on\n"
-    with RemoteEnv(bash, timeout=900.0) as remote:  # more than the server allows
+    with RemoteEnv(bash, timeout=900.0) as remote:  # more than the server's limit
         remote.reset(options={"task": 0})
         start = time.monotonic()
         assert remote.step("sleep 60")[4]["timed_out"]

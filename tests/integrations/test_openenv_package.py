@@ -36,8 +36,8 @@ GRADED = {
 
 @dataclass
 class _Here:
-    """Does in a process of this machine what OpenEnv's validator does in a container, as no image
-    can be built without a registry."""
+    """Do in a process of this machine what OpenEnv's validator does in a container, because images
+    cannot be built without a registry."""
 
     name: ClassVar[str] = "here"
     capabilities: ClassVar[frozenset[Any]] = frozenset({ProviderCapability.IMAGE_BUILD})
@@ -55,7 +55,7 @@ class _Here:
         return {}
 
     def stop(self) -> None:
-        """Do nothing: the next test uses the server as well."""
+        """Do nothing, because the next test uses the server as well."""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def test_the_description_of_the_tool(name: str) -> None:
 @pytest.mark.parametrize("name", ["bash", "sql", "python"])
 def test_an_episode_is_worth_its_state_without_being_handed_in(name: str) -> None:
     task, facade = task_of(name), ENVIRONMENTS[name]()
-    for _ in range(2):  # one object, one episode after another
+    for _ in range(2):  # one object plays several episodes
         assert task.query in (facade.reset(task=task.id, prompt=[], seed=None) or "")
         getattr(facade, TOOLS[name])(task.solution)
         assert facade.get_reward() == 1.0 == facade.get_reward()

@@ -44,14 +44,15 @@ def test_tokens_are_set_aside_and_settled() -> None:
     held = budget.reserve(300, 500)
     assert held is not None
     assert (held.completion, held.lowered) == (500, False)
-    assert budget.reserve(300, 500, wait=False) is None  # the first may need them
+    # the first request may need the remaining tokens
+    assert budget.reserve(300, 500, wait=False) is None
     budget.settle(held, Usage(280, 100))
     assert budget.tokens == 380
     lowered = budget.reserve(300, 500)
     assert lowered is not None
     assert (lowered.completion, lowered.lowered) == (320, True)
     budget.settle(lowered, Usage(300, 320))
-    budget.settle(lowered, Usage(300, 320))  # the second time is none
+    budget.settle(lowered, Usage(300, 320))  # the second settlement of a reservation has no effect
     with pytest.raises(BudgetError, match=r"episode's limit.*1000 of 1000 tokens") as caught:
         budget.reserve(10, 10)
     assert not caught.value.run_limit
@@ -62,7 +63,7 @@ def test_cost_lowers_the_answer_too() -> None:
     budget = Budget(SpendingLimits(cost=1.0), whole_run=True, spent=Usage(0, 0, cost=0.3))
     held = budget.reserve(200, 500, price)
     assert held is not None
-    assert held.completion == 50  # 0.7 $ - 0.2 $ for the prompt, at 0.01 $ each
+    assert held.completion == 50  # (0.7 $ - 0.2 $ for the prompt) / 0.01 $ per token
     budget.settle(held, Usage(200, 50, cost=0.7))
     with pytest.raises(BudgetError, match=r"run's limit.*\$1.0000 of \$1.0") as caught:
         budget.reserve(1, 20, price)
@@ -158,7 +159,8 @@ def test_an_answer_that_only_the_runs_limit_cut_short_is_none() -> None:
         assert caught.value.run_limit
         assert run.tokens == 120
         episode = asker(server, Budget(SpendingLimits(tokens=300)), max_tokens=400)
-        assert episode.complete(ASK).finish_reason == "length"  # the episode's own limit may
+        # the episode's own limit may shorten an answer
+        assert episode.complete(ASK).finish_reason == "length"
 
 
 def test_both_budgets_hold_and_the_first_gets_back_what_the_second_refuses() -> None:
@@ -173,7 +175,7 @@ def test_both_budgets_hold_and_the_first_gets_back_what_the_second_refuses() -> 
             model.complete(ASK)
     assert caught.value.run_limit
     assert (episode.tokens, run.tokens) == (120, 120)
-    assert episode.reserve(9000, 880, wait=False) is not None  # nothing is held any more
+    assert episode.reserve(9000, 880, wait=False) is not None  # nothing is reserved any more
 
 
 def test_a_lost_answer_counts_for_the_run_as_if_it_had_come() -> None:

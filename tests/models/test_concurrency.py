@@ -28,7 +28,8 @@ def test_it_doubles_each_round_until_the_first_sign_of_overload() -> None:
             limits.append(int(pace.limit))
         return limits
 
-    # one halving, not five, in the round of 16; then nearly one more a round
+    # the limit is halved once in the round of 16, not five times; then it grows by about 1 per
+    # round
     assert asyncio.run(rounds()) == [8, 16, 8, 8]
 
 
@@ -63,7 +64,7 @@ def test_waiting_requests_are_admitted_in_order_and_cancellation_frees_the_slot(
         assert pace.waiting == 5
         tasks[1].cancel()
         pace.release(first, answered=True)
-        tasks[0].cancel()  # it has been given the place already
+        tasks[0].cancel()  # the task has already got its slot
         await asyncio.gather(*tasks, return_exceptions=True)
         assert (pace.in_flight, pace.waiting) == (0, 0)
         return order

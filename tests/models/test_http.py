@@ -163,7 +163,7 @@ def test_an_invalid_http_response_is_an_error(message: bytes) -> None:
         try:
             peer.sendall(message)
         except OSError:
-            pass  # the client has seen enough
+            pass  # the client has closed the connection
 
     with (
         raw_server(talk) as (url, _),

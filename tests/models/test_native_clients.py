@@ -49,13 +49,14 @@ GEMINI = {
 PRICE = {"input": 1.0, "output": 10.0, "cached": 0.1, "written": 2.0}
 NATIVE = [
     ("anthropic", CLAUDE), ("google", GEMINI),
-    pytest.param("litellm", None, marks=pytest.mark.slow),  # seconds to import
+    pytest.param("litellm", None, marks=pytest.mark.slow),  # takes seconds to import
 ]  # fmt: skip
 
 
 def model_at(kind: str, server: FaultyEndpoint, **options: Any) -> Any:
     library = {"anthropic": "anthropic", "google": "google.genai", "litellm": "litellm"}[kind]
-    if importlib.util.find_spec(library) is None:  # not imported here: how we do is part of it
+    # not imported here, because the tests cover our import
+    if importlib.util.find_spec(library) is None:
         pytest.skip(f"no {library}: pip install 'intercode-gym[{kind}]'")
     name = {"anthropic": "anthropic/claude-x", "google": "google/gemini-x"}
     url = server.base_url if kind == "litellm" else server.base_url.removesuffix("/v1")

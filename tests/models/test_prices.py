@@ -56,7 +56,7 @@ def test_a_users_file_goes_first_and_a_price_given_before_all(
     assert find_price("openai", "gpt-4o", mine) == Price(1, 2)
     assert find_price("openai", "gpt-4o") == Price(3, 4)
     assert find_price("", "own") == Price(5, 6)
-    assert find_price("", "gpt-4o") is None  # somebody's own server is not OpenAI's
+    assert find_price("", "gpt-4o") is None  # a user's own server is not OpenAI's
     assert find_price("openai", "gpt-4o", mine, {"input": 7, "output": 8}) == Price(7, 8)
 
 
@@ -100,5 +100,5 @@ def test_the_cost_of_an_unknown_model_is_unknown() -> None:
             assert model.metadata()["price"] is None
         with OpenAIModel("m", server.base_url, price={"input": 1, "output": 2}) as model:
             assert model.complete(ASK).usage.cost == pytest.approx(11e-6)
-            assert model.complete(ASK).usage.cost is None  # the endpoint told no counts
+            assert model.complete(ASK).usage.cost is None  # the endpoint reported no counts
             assert model.metadata()["price"] == {"input": 1, "output": 2}

@@ -103,4 +103,4 @@ def test_an_episodes_limit_holds_for_what_was_answered() -> None:
         with ThreadPoolExecutor(AT_ONCE) as threads:
             found = list(threads.map(episode, range(8)))
     assert all(600 <= spent <= 700 and spent == counted for spent, counted in found)
-    assert len({spent for spent, _ in found}) == 1  # no episode's end depends on the faults
+    assert len({spent for spent, _ in found}) == 1  # no episode's result depends on the faults

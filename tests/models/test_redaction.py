@@ -106,7 +106,7 @@ def test_a_whole_run_writes_no_key_anywhere_and_no_sandbox_sees_one(tmp_path: Pa
     assert len(server.requests) >= 4
     assert server.headers[-1]["Authorization"] == f"Bearer {KEY}"
     requests = str(server.requests)
-    assert re.search(r"HOME|PATH", requests)  # the actions did look
+    assert re.search(r"HOME|PATH", requests)  # the actions did print the environment
     files = [f for f in tmp_path.rglob("*") if f.is_file()]
     assert any(f.name == "answers.sqlite" for f in files)
     written = b"".join(f.read_bytes() for f in files)

@@ -1,4 +1,4 @@
-"""Fixtures: a sandbox per test, and one on a small layer. Tests of namespaces run with both
+"""Fixtures: a sandbox per test, and a sandbox on a small layer. Tests of namespaces run with both
 supervisors, the compiled and the interpreted one."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Layer:
-    """A layer with a little of everything below ``/data``."""
+    """A layer with entries of every kind below ``/data``."""
     root = tmp_path_factory.mktemp("tree") / "layer"
     data = root / "data"
     (data / "dir").mkdir(parents=True)

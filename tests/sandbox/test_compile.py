@@ -1,4 +1,4 @@
-"""Programs that are compiled where they are first needed."""
+"""Programs that are compiled when they are first needed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_a_compiler_complains_of_is_reported(tmp_path: Path) -> None:
 
 def running_commands() -> Iterator[bytes]:
     for process in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError):  # it ends meanwhile
+        with suppress(OSError):  # the process has ended already
             yield Path("/proc", process, "cmdline").read_bytes()
 
 

@@ -55,7 +55,7 @@ _PATHS = (
 
 
 def _worked(chance: random.Random) -> str:
-    """A command that changes some files below /data."""
+    """Return a command that changes some files below /data."""
     steps = [
         chance.choice(_STEPS).format(
             a=chance.choice(_PATHS), b=chance.choice(_PATHS), n=chance.randrange(1, 5000),

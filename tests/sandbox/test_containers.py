@@ -1,4 +1,4 @@
-"""What only containers have: an engine, imported images, recycled containers, their end."""
+"""Features of containers only: an engine, imported images, recycled containers, their end."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_containers_over_a_limit_or_deterministic_are_not_recycled(
 def test_a_control_group_without_the_requested_limits_is_ignored(
     container_engine: engine.Engine,
 ) -> None:
-    """Such as the caller's group, without root and with control groups of version 1."""
+    """For example the caller's group, without root and with control groups of version 1."""
     with open_one(container_engine) as sandbox:
         limits = sandbox.spec.limits
         for requests, own in ((limits, True), (replace(limits, memory=limits.memory // 4), False)):
@@ -317,7 +317,7 @@ def test_images_without_their_trees_are_pruned(
 def _removed(container_engine: engine.Engine, name: str) -> bool:
     try:
         container_engine.run("rmi", name)
-    except SandboxError:  # its container is just ending
+    except SandboxError:  # the container is just ending
         return False
     return True
 

@@ -141,7 +141,7 @@ def _empty(homes: list[str], names: list[str]) -> bool:
 
 # ---------------------------------------------------------------------- version 2
 def test_a_group_of_version_2_is_frozen_and_thawed() -> None:
-    """On the kernel's version 2 hierarchy, which can freeze even where version 1 has the
+    """Uses the kernel's version 2 hierarchy, which can freeze processes even if version 1 has the
     controllers."""
     top = cgroups.own_groups().get("")
     if top is None or not os.access(top, os.W_OK):

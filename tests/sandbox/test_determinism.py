@@ -150,9 +150,8 @@ def test_random_numbers_depend_on_the_seed_alone(run: Callable[..., Run]) -> Non
     once, again, other = ([act(d) for d in draws] for act in (run(), run(), run(seed=5)))
     assert once == again
     assert all(a != b for a, b in zip(once, other, strict=True))
-    subshells = (
-        "echo $(echo $RANDOM); (echo $RANDOM) | cat"  # that of a subshell comes from its pid
-    )
+    # the number in a subshell depends on its pid
+    subshells = "echo $(echo $RANDOM); (echo $RANDOM) | cat"
     assert run()(subshells) == run()(subshells)
 
 

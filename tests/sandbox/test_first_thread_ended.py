@@ -14,7 +14,8 @@ from support.shells import shell
 
 pytestmark = pytest.mark.sandbox
 
-_EXIT = {"x86_64": 60, "aarch64": 93}[os.uname().machine]  # exit of one thread
+# number of the system call that ends one thread
+_EXIT = {"x86_64": 60, "aarch64": 93}[os.uname().machine]
 _CODE = f"""
 import ctypes, os, threading, time
 def work():

@@ -128,7 +128,7 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
     finally:
         planted[1].unlink(missing_ok=True)
     assert secret not in seen and "INTERCODE" not in seen
-    assert "No such file or directory" in seen  # the planted files
+    assert "No such file or directory" in seen  # the planted files do not exist
 
 
 @pytest.mark.namespace_only("an engine's overlay and mounts name its own directories")
@@ -250,7 +250,7 @@ def test_this_package_is_hidden_on_the_host_image(
     monkeypatch.setattr(root_files, "PACKAGE", Path("/usr/share", listed[0]))
     with open_test_sandbox(
         hostname="hides"
-    ) as sandbox:  # with another specification, as requests are cached
+    ) as sandbox:  # another specification, because requests are cached
         assert sandbox.run(["ls", "-A", f"/usr/share/{listed[0]}"]).output == ""
         assert sandbox.run(["ls", "/usr/share"]).output.split() == listed
         assert not sandbox.run(["touch", f"/usr/share/{listed[0]}/x"]).ok
@@ -262,7 +262,7 @@ def test_no_descriptor_of_the_owner_reaches_a_sandbox() -> None:
     if os.geteuid():
         pytest.skip("only root may read the descriptors of a supervisor")
     Launcher.stop()
-    held = [os.dup(0) for _ in range(200)]  # so that those of the next launcher have large numbers
+    held = [os.dup(0) for _ in range(200)]  # gives the next launcher's descriptors large numbers
     try:
         with open_test_sandbox() as sandbox:
             program = sandbox.run(["ls", "-l", "/proc/self/fd"]).output

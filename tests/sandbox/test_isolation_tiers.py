@@ -1,5 +1,5 @@
-"""Which isolation a machine provides, what is suggested where it is missing, and that a named tier
-is kept."""
+"""The isolation that a machine provides, the suggested remedies, and that a requested tier is
+kept."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ pytestmark = [
         "a launcher and its supervisors; test_containers.py kills containers"
     ),
 ]
-_SECONDS = 20.0  # benchmarks/bench_kills.py measures the real time
+_SECONDS = 20.0  # benchmarks/bench_kills.py measures the actual time
 _NUMBER = 6
 
 
 @pytest.fixture
 def owner(tmp_path: Path) -> Iterator[LiveOwner]:
-    open_test_sandbox().close()  # or the test is skipped
+    open_test_sandbox().close()  # skips the test if there is no sandbox
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents:  # the sandboxes' user must reach the cache
         if parent.owner() == tmp_path.owner() and len(parent.parts) > 2:

@@ -1,4 +1,4 @@
-"""What a sandbox may use, what is reported when it uses more, and that limits leave no traces."""
+"""Limits of a sandbox, the reports when they are exceeded, and that limits leave no traces."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_processor_time_is_counted_per_action(tier: str) -> None:
 def test_a_full_disk_ends_only_the_command_that_filled_it(tier: str) -> None:
     with shell(tier, memory=64 * MIB, disk=96 * MIB) as (_, session):
         result = session.run("head -c 200M /dev/zero > /tmp/full", 10)
-        # it shares the engine's disk: the supervisor checks it and kills
+        # containers share the engine's disk: the supervisor checks the use and kills
         if back_end.is_container():
             assert "killed" in result.note and "limit of 96 MiB" in result.note
         else:
@@ -139,7 +139,7 @@ def test_refusals_are_reported_by_the_program_and_a_note(
     with shell(tier, **limits) as (_, session):
         result = session.run(code, 30)
         assert result.note.count(message) == 1, result
-        # by the supervisor: see above
+        # the supervisor checks this limit: see above
         counted = back_end.is_container() and message in (
             DISK,
             INODES,
@@ -161,7 +161,7 @@ def test_an_exceeded_limit_is_reported_with_its_action(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_shell_that_fills_the_disk_twice_is_reported_with_its_action(tier: str) -> None:
-    """The first time is a warning, which kills what the shell runs. The second time kills the
+    """The first time is a warning, which kills the shell's commands. The second time kills the
     shell."""
     fill = "for i in {{1..{}}}; do : > /tmp/{}$i; done"
     with shell(tier, inodes=900) as (_, session):
@@ -182,12 +182,12 @@ def test_messages_of_limits_in_a_file_are_ignored() -> None:
 def test_the_watchdog_keeps_its_interval_on_a_busy_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Such as when a sandbox keeps all processors busy."""
+    """This happens when a sandbox keeps all processors busy."""
     dog, pauses, here, rest = Watchdog(), list[float](), threading.get_ident(), time.sleep
     dog._watches[0] = Watch(0, None, None)
 
     def sleep(seconds: float) -> None:
-        if threading.get_ident() != here:  # not a thread of another test
+        if threading.get_ident() != here:  # not in a thread of another test
             rest(seconds)
             return
         pauses.append(seconds)

@@ -1,4 +1,4 @@
-"""Files of a sandbox are replaced while its processes wait, and signals are sent by number."""
+"""Replacing the files of a sandbox while its processes wait, and sending signals by number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a sandbox are read and written from outside, whatever the sandbox does to prevent it."""
+"""Reading and writing files of a sandbox from outside, whatever the sandbox does to prevent it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_link_swapped_during_reads_and_writes(sandbox: Sandbox, tmp_path: Path
             try:
                 assert attempt() in (None, b"", b"x")
             except OSError:
-                pass  # either content is possible at that moment
+                pass  # the file may have either content at that moment
     assert outside.read_text() == "outside"
 
 

@@ -31,7 +31,7 @@ def do(sandbox: NamespaceSandbox, code: str) -> str:
 
 
 def on(sandbox: NamespaceSandbox) -> NamespaceSandbox:
-    """A sandbox on the sealed files of another one, which is given up."""
+    """Seal a sandbox, and return a new one on its files."""
     layer = sandbox.seal()
     try:
         return NamespaceSandbox(sandbox.spec, (), (layer, *layer.lower_layers))

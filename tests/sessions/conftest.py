@@ -1,4 +1,4 @@
-"""A box per test."""
+"""A sandbox per test."""
 
 from __future__ import annotations
 

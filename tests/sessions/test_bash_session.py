@@ -1,4 +1,4 @@
-"""One bash for a whole episode: what carries over, and what an action can damage."""
+"""One bash for a whole episode: what carries over, and which damage an action can do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def shell(sandbox: Sandbox) -> BashSession:
 
 
 def out(shell: BashSession, code: str) -> str:
-    """What an action prints that must not run out of time."""
+    """Return the output of an action that must not time out."""
     result = shell.run(code, 20)
     assert not result.timed_out
     return result.output
@@ -93,7 +93,7 @@ def test_actions_that_must_not_end_the_shell(
 ) -> None:
     out(shell, "kept=yes")
     result = shell.run(code, 20)
-    if status is None:  # bash itself gives up: costs the variables
+    if status is None:  # bash ends itself, and the variables are lost
         assert "[the shell ended;" in result.observation
     else:
         assert result.exit_code in (status if isinstance(status, tuple) else (status,))
@@ -216,7 +216,7 @@ def test_standard_input_is_empty(shell: BashSession) -> None:
 
 
 def test_eating_the_script_costs_one_action(shell: BashSession) -> None:
-    """62 holds no more than the action itself; 255 is bash's own."""
+    """Descriptor 62 is only the action itself; 255 belongs to bash."""
     assert "builtin" not in out(shell, "cat <&62")
     shell.run("cat <&255", 0.3)
     shell.run("read -u 255 -t 0.2 eaten", 0.3)

@@ -1,4 +1,4 @@
-"""Whatever an action does to its shell, the next one has a shell, and the time limit holds."""
+"""After any damage to its shell the next action has a shell, and the time limit holds."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_shell_that_does_not_start_costs_no_more_than_the_limit(shell: BashSes
         start = time.monotonic()
         result = shell.run(code, 0.2)
         assert "shell" in result.note
-        assert time.monotonic() - start < 10  # which is what a start may take elsewhere
+        assert time.monotonic() - start < 10  # the time that a start may take
 
 
 @pytest.mark.parametrize("status", ["²", "1" * 5000, "-1", "256x"])

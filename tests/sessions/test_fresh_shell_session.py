@@ -1,4 +1,4 @@
-"""A new bash for every action: the carried state, what an action can damage, separate stderr."""
+"""A new bash for every action: carried state, damage by an action, separate stderr."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_an_action_that_does_not_end_is_undone(node: ReplSession, end: str) -> N
 
 
 def test_an_interpreter_that_forges_an_answer_is_replaced(node: ReplSession) -> None:
-    """What arrives without the token of the question is no answer."""
+    """An answer without the token of the request is ignored."""
     shown(node, "let kept = 1")
     forged = (
         "require('fs').writeSync(3, JSON.stringify({ token: '0', cwd: '/', ok: true }) + '\\n')"
@@ -172,7 +172,8 @@ def test_java_too(sandbox: Sandbox) -> None:
     session = ProgramSession(sandbox, JAVA, "/tmp", "1 2\n")
     assert shown(session, str(JAVA_SUM.gold)) == "3\n"
     assert "Main.java:1: error" in shown(session, "class Main {")
-    assert "find or load main class" in shown(session, "class Other {}")  # not the one before
+    # the class of the program before does not exist any more
+    assert "find or load main class" in shown(session, "class Other {}")
     assert "find or load main class" in shown(session, "run\n1 2\n")
 
 

@@ -1,4 +1,4 @@
-"""The authors' way to run an action: expected argument vectors, directories and error texts."""
+"""How the authors run an action: expected argument vectors, directories and error texts."""
 
 from __future__ import annotations
 

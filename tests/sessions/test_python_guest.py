@@ -25,7 +25,7 @@ OLDEST = (3, 7)
 
 
 def pythons() -> list[str]:
-    """Programs named python3.N that run, this interpreter among them."""
+    """Return all programs named python3.N that run, including this interpreter."""
     found = [sys.executable]
     for minor in range(OLDEST[1], 20):
         program = shutil.which(f"python3.{minor}")
@@ -55,7 +55,7 @@ class Process:
 
 
 class UnconfinedSandbox:
-    """As much of a sandbox as a session needs, without isolation: for trusted test code only."""
+    """The part of a sandbox that a session needs, without isolation: for trusted test code only."""
 
     class spec:  # noqa: N801
         limits = Limits()
@@ -80,7 +80,7 @@ class UnconfinedSandbox:
         return 0
 
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
-        """Nothing that these tests run leaves anything behind."""
+        """The tests leave no files or processes behind."""
 
     def signal(self, pid: int, number: int) -> None:
         os.kill(pid, number)

@@ -43,7 +43,7 @@ def test_names_definitions_and_imports_carry_over(session: PythonSession) -> Non
 
 
 def test_the_output_is_that_of_a_prompt(session: PythonSession) -> None:
-    """Both streams in the order of writing, the last value, nothing for None or a statement."""
+    """Both streams in the order of writing, and the last value; nothing for None or a statement."""
     code = "import sys\nprint('a')\nprint('b', file=sys.stderr)\nprint('c')\n'é\\n'"
     assert session.run(code, 5).output == "a\nb\nc\n'é\\n'\n"
     assert session.run("for i in range(3): i", 5).output == ""

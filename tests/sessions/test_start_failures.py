@@ -29,7 +29,7 @@ while True:
 
 
 def _crowded(session: Session) -> None:
-    """Have processes of which there are as many as there may be, and always more."""
+    """Start as many processes as the limit allows, and a new one whenever one ends."""
     session.run(f'python3 -c "{_CROWD}" >/dev/null 2>&1 & disown', 5)
     assert session.run("until [ -e /tmp/full ]; do :; done", 20).exit_code == 0
 
@@ -39,7 +39,7 @@ def _crowded(session: Session) -> None:
 def test_jobs_that_take_all_processes_are_killed_for_a_new_shell(tier: str) -> None:
     with shell(tier, processes=40) as (sandbox, session):
         _crowded(session)
-        for _ in range(20):  # a new shell may be faster than the crowd
+        for _ in range(20):  # a new shell may start before the next process does
             result = session.run("kill -9 $$", 5)
             assert "a new one was started" in result.note
             if "[killed: what took all 40 processes in the background]" in result.note:

@@ -34,7 +34,7 @@ def test_the_catalog_describes_tables_as_mysql_does(tmp_path: Path) -> None:
     assert [c.declared for c in sale.columns] == ["int", "int", "decimal(8,2)", "date"]
     assert (sale.primary, sale.rows, sale.last) == (("id",), 3, 3)
     assert [(k.name, k.parent) for k in sale.foreign_keys] == [("sale_fk", "customer")]
-    assert sale.key_label("customer_id") == "MUL"  # a foreign key makes its own index
+    assert sale.key_label("customer_id") == "MUL"  # a foreign key creates its own index
     customer = found.databases["shop"]["customer"]
     assert (customer.auto_increment, customer.collation) == (4, "utf8mb4_general_ci")
 

@@ -255,7 +255,8 @@ def test_unsupported_statements_say_so(zoo: SqlSession, code: str) -> None:
 def test_rows_are_in_the_order_of_mysqls_plans(
     zoo: SqlSession, code: str, expected: list[tuple[Any, ...]]
 ) -> None:
-    """By the primary key, by the shortest index that has all columns, groups as they first come."""
+    """The order is by the primary key, or by the shortest index with all columns; groups come in
+    the order of their first row."""
     assert rows(zoo, code) == expected
 
 

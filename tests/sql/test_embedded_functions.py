@@ -82,7 +82,7 @@ def test_dates_survive_a_round_trip(moment: object) -> None:
 
 @pytest.mark.parametrize(("mode", "expected"), [(0, 7), (1, 8), (2, 7), (3, 8), (4, 8), (5, 7)])
 def test_week_modes(mode: int, expected: int) -> None:
-    assert week("2008-02-20", mode) == expected  # the manual's example, modes 0 and 1
+    assert week("2008-02-20", mode) == expected  # the example of MySQL's manual, modes 0 and 1
 
 
 @pytest.mark.parametrize(("text", "value"), [

@@ -17,7 +17,7 @@ EPISODES = 8
 
 
 def episode(session: SqlSession, number: int) -> list[str]:
-    """What an episode does, and what it ought to see of that."""
+    """The actions of an episode, and the results that it must see."""
     faults: list[str] = []
 
     def ask(code: str, expected: str) -> None:
@@ -70,7 +70,7 @@ def test_concurrent_sessions_are_isolated(mysql: SqlEngine, shop: DatabaseSpec) 
 
 
 def test_shared_readers_carry_no_state(mysql: SqlEngine, shop: DatabaseSpec) -> None:
-    """Readers share connections: nothing of one may be told to the next."""
+    """Readers share connections, and must not see each other's state."""
     for code in (
         "SELECT SQL_CALC_FOUND_ROWS * FROM customer LIMIT 1", "SELECT * FROM nope", "SELECT 1/0",
         "SELECT @x := 5", "SELECT LAST_INSERT_ID(77)", "WITH a AS (SELECT 1) SELECT * FROM a",
@@ -96,9 +96,8 @@ def test_an_account_is_used_again_only_after_its_connections_ended(
     first = mysql.open(shop)
     assert first.run("CREATE TABLE mine (a int)", 20.0).ok
     slot, server = first._private.account, first._server
-    late = ServerConnection(
-        server.address, slot.user, slot.password
-    )  # as one whose end takes its time
+    # a connection that does not end at once
+    late = ServerConnection(server.address, slot.user, slot.password)
     first.close()
     with pytest.raises(DatabaseLostError):
         late.query("SELECT 1")

@@ -1,4 +1,4 @@
-"""The life of private servers, and given servers, which are left unchanged."""
+"""The life cycle of private servers, and user-supplied servers, which are left unchanged."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ OWNER = Path(__file__).parents[1] / "support" / "sql_owner.py"
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where the servers of this test live: apart from those of other tests."""
-    path = Path(tempfile.mkdtemp(prefix="intercode-sql-"))  # within reach of root's server
+    """A directory for the servers of this test, separate from those of other tests."""
+    path = Path(tempfile.mkdtemp(prefix="intercode-sql-"))  # accessible to root's server
     path.chmod(0o711)
     monkeypatch.setenv(private_server.RUNTIME_VARIABLE, str(path / "run"))
     yield path / "run"
@@ -41,7 +41,8 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def own(tmp_path: Path) -> DatabaseSpec:
-    """The shop in a file of this test's own, so that this process has no server with it yet."""
+    """The shop dump in a file of this test's own, so that this process has no server with it
+    yet."""
     return shop_in(tmp_path)
 
 
@@ -258,7 +259,7 @@ def test_an_ordinary_user_can_start_a_server(shop: DatabaseSpec) -> None:
 
 @contextmanager
 def ordinary_home() -> Iterator[Path]:
-    """A directory of the ordinary user; the test is skipped where root cannot become one."""
+    """A directory of the ordinary user; the test is skipped if root cannot become one."""
     if os.geteuid() != 0:
         pytest.skip("the whole suite runs as an ordinary user already")
     if shutil.which("setpriv") is None:

@@ -153,7 +153,7 @@ def test_the_time_limit_stops_a_statement(session: SqlSession, code: str) -> Non
 def test_the_watchdog_kills_what_the_server_does_not_stop(
     session: SqlSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a server that has no limit of its own."""
+    """A server without a time limit of its own."""
     from intercode.sql.server.connection import ServerConnection
 
     monkeypatch.setattr(
@@ -201,7 +201,7 @@ def test_storage_is_limited(mysql: SqlEngine, shop: DatabaseSpec, kind: str) -> 
 
 
 def test_values_equal_those_of_the_client(session: SqlSession) -> None:
-    """Rows are converted by column here; the client does it value by value."""
+    """We convert rows by column, the client value by value."""
     code = (
         "SELECT 1, -2, 1.50, 1e300, 0.1 + 0.2, CAST(0.1 AS FLOAT), NULL, 'ä', '', b'101', x'00ff', "
         "BINARY 'a', DATE '2024-02-29', TIME '-25:00:01.5', TIMESTAMP '2024-01-02 03:04:05.000006',"

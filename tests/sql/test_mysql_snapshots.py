@@ -43,7 +43,7 @@ def test_a_snapshot_has_data_settings_and_variables(session: SqlSession) -> None
 def test_variables_on_a_server_that_does_not_list_them(
     session: SqlSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MySQL is such a one: here MariaDB is asked as if it were."""
+    """MySQL is such a server; here MariaDB plays its role."""
     from intercode.sql.server import session_settings
 
     taken = session_settings.changed_settings

@@ -52,7 +52,7 @@ def test_the_time_is_linear() -> None:
     began = time.process_time()
     for odd in ("'\\" * 60_000, "'" * 120_001, "/*" * 60_000, "`'\"" * 40_000, "@" * 120_000):
         list(tokenize(odd))
-    assert time.process_time() - began < 20  # quadratic ones would take hours
+    assert time.process_time() - began < 20  # a quadratic tokenizer would take hours
 
 
 @given(st.text(alphabet="ab'\"`\\;/*!-# \n@.()", max_size=40))

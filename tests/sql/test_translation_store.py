@@ -46,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def store_with_entries(folder: Path) -> Path:
-    """A store with a translation and an error; its file."""
+    """Return a store with a translation and an error, and its file."""
     folder.mkdir(exist_ok=True)
     one = FileStore(folder)
     one.add(key("SELECT 1"), MADE)
@@ -56,7 +56,7 @@ def store_with_entries(folder: Path) -> Path:
 
 
 def lines_of(path: Path) -> list[list[bytes]]:
-    """Checksum, key and content of each line."""
+    """Return checksum, key and content of each line."""
     return [line.split(b" ", 2) for line in path.read_bytes().split(b"\n") if line]
 
 
@@ -70,7 +70,7 @@ def test_another_process_finds_entries(folder: Path) -> None:
     assert [r is None for r in found.converters] == [r is None for r in MADE.converters]
     assert (error.number, error.message) == (FAULT.number, FAULT.message)
     assert other.find(key("SELECT 2")) is None
-    assert other.find(("digest/shop", "shop", "", "SELECT 1")) is None  # other modes
+    assert other.find(("digest/shop", "shop", "", "SELECT 1")) is None  # other SQL modes
 
 
 def test_later_entries_of_other_processes_are_read(folder: Path) -> None:
@@ -78,7 +78,7 @@ def test_later_entries_of_other_processes_are_read(folder: Path) -> None:
     reading, writing = FileStore(folder), FileStore(folder)
     assert reading.find(key("SELECT 1")) and reading.find(key("late")) is None
     writing.add(key("late"), MADE)
-    assert reading.find(key("late")) is None  # it waits for others to be written with it
+    assert reading.find(key("late")) is None  # it is not written yet: several are written together
     writing.flush()
     assert reading.find(key("late"))
     path.unlink()
@@ -100,7 +100,7 @@ def test_a_broken_line_is_ignored(folder: Path, harm: bytes) -> None:
 
 def test_an_unfinished_line_affects_no_other(folder: Path) -> None:
     path = store_with_entries(folder)
-    path.write_bytes(path.read_bytes()[:-9])  # its writer was killed
+    path.write_bytes(path.read_bytes()[:-9])  # as if its writer was killed
     after = FileStore(folder)
     after.add(key("SELECT 3"), MADE)
     after.flush()
@@ -178,7 +178,7 @@ def test_without_a_directory_nothing_is_stored(
 
 
 def engine_in(folder: Path) -> SqlEngine:
-    """An engine with that store, as in a new process."""
+    """Return an engine with that store, as in a new process."""
     from intercode.sql.embedded.execute import shared_caches
 
     shared_caches._caches_for.cache_clear()
@@ -218,7 +218,8 @@ def test_a_second_process_parses_nothing_again(
         assert shown(two, code) == before
         if lasts is not None:
             assert (code not in parsed) == lasts, code
-    assert shown(two, "SELECT COUNT(*) FROM sale") == after == "[(0,)]"  # changed, not the first
+    # the changed count, not the first one
+    assert shown(two, "SELECT COUNT(*) FROM sale") == after == "[(0,)]"
     two.close()
     second.close()
 
@@ -240,7 +241,7 @@ engine.close()
 
 @pytest.mark.slow
 def test_many_processes_share_a_file(folder: Path, shop: DatabaseSpec) -> None:
-    engine_in(folder).open(shop).close()  # built once
+    engine_in(folder).open(shop).close()  # builds the database once
     command = [sys.executable, "-c", PROCESS, str(shop.path)]
     running = [subprocess.Popen(command) for _ in range(4)]
     assert [process.wait(60) for process in running] == [0] * 4

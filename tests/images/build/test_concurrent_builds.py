@@ -76,7 +76,7 @@ def test_one_that_is_killed_leaves_nothing_that_counts(folder: Path) -> None:
     chance = random.Random(7)
     for _ in range(3):
         builder = start(folder)
-        time.sleep(chance.uniform(0.3, 1.2))  # while it starts, builds, or ends
+        time.sleep(chance.uniform(0.3, 1.2))  # the build may be starting, running or ending
         builder.kill()
         builder.communicate()
     image = resolve_or_build(f"recipe:{folder}")
@@ -122,7 +122,7 @@ def test_what_a_killed_build_had_started_is_gone(tmp_path: Path) -> None:
     def running() -> int:
         lines = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with suppress(OSError):  # it ended meanwhile
+            with suppress(OSError):  # the process has ended already
                 lines.append(path.read_bytes())
         return lines.count(f"sleep\0{length}\0".encode())
 

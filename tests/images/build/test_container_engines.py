@@ -68,7 +68,8 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("context")
     command = [compiler, "-static", "-x", "c", "-o", str(folder / "t"), "-"]
     subprocess.run(command, input=PROGRAM.encode(), check=True, timeout=60)
-    mine = f"\nLABEL builder={os.getpid()}\n"  # else another worker's image, which that removes
+    # a label makes this worker's image unique; another worker would remove a shared one
+    mine = f"\nLABEL builder={os.getpid()}\n"
     (folder / "Dockerfile").write_text(DOCKERFILE + mine)
     return folder
 

@@ -76,7 +76,7 @@ def test_only_what_changed_is_made_again(folder: Path) -> None:
     second = resolve_or_build(f"recipe:{folder}")
     assert first.layers[:2] == second.layers[:2] and first.layers[2] != second.layers[2]
     assert first.digest != second.digest
-    os.utime(folder / "files" / "note")  # the content counts, not the time
+    os.utime(folder / "files" / "note")  # the digest depends on the content, not on the time
     assert resolve_or_build(f"recipe:{folder}") == second
     (folder / "files" / "note").write_text("another\n")
     assert resolve_or_build(f"recipe:{folder}").layers[0] != second.layers[0]
@@ -89,7 +89,8 @@ def test_again_runs_the_setup_again(folder: Path) -> None:
     assert shown(resolve_or_build(f"recipe:{folder}"), "cat said") == output
     with open_sandbox(SandboxSpec(first)) as sandbox:
         again = resolve_or_build(f"recipe:{folder}", force=True)
-        assert sandbox.run(["cat", "/work/said"]).output == output  # a sandbox keeps its files
+        # a running sandbox keeps its files
+        assert sandbox.run(["cat", "/work/said"]).output == output
     assert again.digest != first.digest
     assert shown(again, "cat said") != output
 

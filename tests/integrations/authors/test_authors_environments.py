@@ -86,7 +86,8 @@ def test_a_function_can_be_typed_line_by_line(monkeypatch: pytest.MonkeyPatch) -
         env.step("def add(a, b):")
         observation, *_, info = env.step("add(2, 3)")
         assert observation == {"output": "5\n", "error": ""}
-        assert info["action_executed"] is False  # theirs says whether it failed
+        # in the authors' code this says whether the action failed
+        assert info["action_executed"] is False
 
 
 def test_rows_lose_their_empty_cells(rows: str, tmp_path: Path) -> None:

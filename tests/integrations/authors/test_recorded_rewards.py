@@ -52,7 +52,7 @@ def test_sql_by_their_loop_gives_their_rewards(data_dir: Path, recorded_dir: Pat
     with SqlEnv("docker-env-sql", data_path=str(path), preprocess=set_up_sql) as env:
         for index, history in episodes(log, 12):
             observation, _ = env.reset(index)
-            assert observation is None  # that of `use`, as theirs
+            assert observation is None  # the observation of `use`, as in the authors' code
             turns = zip(
                 history["actions"], history["observations"], history["rewards"], strict=False
             )
@@ -65,7 +65,8 @@ def test_sql_by_their_loop_gives_their_rewards(data_dir: Path, recorded_dir: Pat
                 _, value, done, _ = env.step("submit")
                 assert done and value == reward
                 if env.record["db"] not in LEAKED:
-                    failed = FAILED if seen.startswith(FAILED) else None  # in words of one's own
+                    # the wording of the error may differ
+                    failed = FAILED if seen.startswith(FAILED) else None
                     assert str(observation)[: len(failed) if failed else None] == (failed or seen)
                     compared += 1
     assert compared > 30

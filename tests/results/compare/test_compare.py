@@ -76,7 +76,8 @@ def test_paired_by_task(tmp_path: Path) -> None:
     assert [(f.task, f.first, f.second, f.flaky) for f in found.flips] == [
         ("t2", 0.0, 1.0, None), ("t3", 0.0, 1.0, None), ("t4", 1.0, 0.0, None),
     ]  # fmt: skip
-    assert found.detectable is None or found.detectable > 60  # five tasks can show next to nothing
+    # five tasks cannot show a smaller difference
+    assert found.detectable is None or found.detectable > 60
     assert [d.name for d in found.other_differences] == ["agent"]
     measured = {m.name: (m.first, m.second) for m in found.figures}
     assert measured["cost"] == (1.0, 1.0) and measured["prompt tokens"] == (100, 100)
@@ -91,7 +92,7 @@ def test_epochs_tell_which_flips_are_flaky(tmp_path: Path) -> None:
         ("luck", 0.67, True), ("steady", -1.0, False),
     ]  # fmt: skip
     assert found.test.method == "exact sign-flip test"
-    assert found.test.p == 1.0  # both signs of 2/3 and 1: |sum| 1/3 or 5/3, and 1/3 was seen
+    assert found.test.p == 1.0  # both signs of 2/3 and 1 give |sum| 1/3 or 5/3; 1/3 was observed
     assert found.figures[0].difference.method == "paired, t over tasks"
 
 
@@ -269,7 +270,7 @@ def test_people_played_fifteen_of_the_tasks(recorded_dir: Path) -> None:
     found = compared(recorded_dir / "sql" / TRY, human)
     assert len(found.tasks) == 15 and len(found.excluded) == 1019
     assert {left.reason for left in found.excluded} == {"missing in B"}
-    assert "error % true" not in {m.name for m in found.figures}  # no flags in their sessions
+    assert "error % true" not in {m.name for m in found.figures}  # human sessions have no flags
 
 
 def test_published_bash_strategies_on_different_file_systems(recorded_dir: Path) -> None:

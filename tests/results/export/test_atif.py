@@ -135,7 +135,7 @@ def test_every_published_episode_is_a_document(
         found = json.loads(path.read_text("utf-8"))
         check(found)
         number = str(found["extra"]["task"].rpartition("/")[2])
-        if found["extra"]["dataset"] == "mbpp":  # whose ids count from 1, the log from 0
+        if found["extra"]["dataset"] == "mbpp":  # the ids of mbpp count from 1, the log from 0
             number = str(int(number) - 1)
         row = source[number]
         turns = [s for s in found["steps"] if s["source"] == "agent"]

@@ -164,7 +164,7 @@ def _member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfi
         (_member("run.json", tarfile.CHRTYPE), "not a plain file"),
         (_member("run.json", tarfile.FIFOTYPE), "not a plain file"),
         (_member("run.json", tarfile.DIRTYPE), "not a plain file"),
-        (_member("x" * 300), "not a plain file"),  # a header that gives the next one a long name
+        (_member("x" * 300), "not a plain file"),  # a header with a long name for the next entry
     ],
 )
 def test_hostile_members_are_refused(tmp_path: Path, member: tarfile.TarInfo, message: str) -> None:

@@ -45,7 +45,7 @@ def test_a_prompt_that_was_cut_begins_a_new_record(tmp_path: Path) -> None:
     first, second = _rows(tmp_path / "a", _with({"prompt_ids": [1, 9], "ids": [7]}))
     assert first["ids"] == [1, 2, 3, 4, 5] and second["ids"] == [1, 9, 7]
     assert (second["segment"], second["mask"]) == (1, [0, 0, 1])
-    assert second["logprobs"] is None  # not known, which is not 0
+    assert second["logprobs"] is None  # unknown, which is not 0
     assert [t["turn"] for t in second["turns"]] == [1]
 
 

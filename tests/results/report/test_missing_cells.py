@@ -11,9 +11,9 @@ import pytest
 from intercode.results import report
 from intercode.results.tables import Table
 
-NEAR = 0.1 + 1e-9  # the paper rounds some figures and cuts others
+NEAR = 0.1 + 1e-9  # the paper rounds some figures and truncates others
 
-# What the paper prints. Single by group and all, Try Again by group and all.
+# The figures of the paper: Single by group and all, Try Again by group and all.
 SQL = {
     "text-davinci-003": ((20.6, 4.9, 1.7, 0.0, 7.4), (32.4, 14.6, 5.2, 4.2, 15.6)),
     "gpt-3.5": ((22.6, 8.3, 5.7, 3.6, 10.5), (72.5, 44.3, 43.7, 21.1, 47.3)),
@@ -123,13 +123,14 @@ def test_every_cell_is_given_within_a_tenth_or_named_as_missing(recorded_dir: Pa
         ("SQL, schema given", f"{model}, Try", group)
         for model in SCHEMA_GIVEN
         for group in HARDNESS[:-1]
-    }  # which the paper gives for all tasks only
+    }  # the paper has it for all tasks only
 
 
 def test_a_named_cell_is_one_that_the_tables_do_not_hold(recorded_dir: Path) -> None:
     tables = _built(recorded_dir)
     for cell in _named(tables["missing-cells"]):
-        if cell[:2] != ("SQL by hardness", "gpt-3.5, Single"):  # first turns stand there, as said
+        # the report shows first turns in these cells and says so
+        if cell[:2] != ("SQL by hardness", "gpt-3.5, Single"):
             assert _given(tables, cell) is None, cell
 
 

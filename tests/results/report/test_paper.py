@@ -11,9 +11,9 @@ import pytest
 from intercode.results import report
 from intercode.results.tables import Cell, Table
 
-NEAR = 0.1 + 1e-9  # the paper rounds some figures and cuts others
+NEAR = 0.1 + 1e-9  # the paper rounds some figures and truncates others
 
-# model -> Single by group and all, Try Again by group and all; None: the log is not there.
+# model -> Single by group and all, Try Again by group and all; None: the log is missing
 BASH = {
     "gpt-3.5": ((30.0, None, 33.3, 37.0, None), (45.0, None, 45.0, 48.1, None)),
     "gpt-4": ((None, 37.7, None, None, None), (None, 47.2, None, None, None)),

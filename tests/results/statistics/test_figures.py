@@ -123,7 +123,7 @@ def test_a_forced_submit_counts_with_the_turn_before() -> None:
 
 def test_recovery() -> None:
     plays = [
-        episode(GOOD),  # met no error
+        episode(GOOD),  # an episode without an error
         episode(BAD, GOOD, task="b"),
         episode(TALK, MEH, task="c"),
         episode(BAD, TALK, MEH, GOOD, task="d"),

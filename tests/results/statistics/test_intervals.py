@@ -147,7 +147,7 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 def test_paired_with_one_epoch_is_bonett_and_price() -> None:
     moved = [1.0] * 12 + [-1.0] * 5 + [0.0] * 43
     found = estimate_paired_difference(moved, bound=1.0)
-    p12, p21, n = 13 / 62, 6 / 62, 62  # the article's formula: one more of each, n + 2
+    p12, p21, n = 13 / 62, 6 / 62, 62  # the article's formula adds 1 to each count and 2 to n
     reach = stats.norm.ppf(0.975) * ((p12 + p21 - (p12 - p21) ** 2) / n) ** 0.5
     assert _bounds(found) == pytest.approx((p12 - p21 - reach, p12 - p21 + reach), rel=1e-9)
     assert found.value == pytest.approx(7 / 60)
@@ -206,7 +206,7 @@ def test_coverage(tasks: int, chance: float, epochs: int, rho: float) -> None:
         low, high = wilson_interval(sum(solved) / (tasks * epochs), tasks * epochs)
         naive += low <= chance <= high
     assert held / rounds > 0.915
-    if epochs > 1 and rho:  # what clustering is for
+    if epochs > 1 and rho:  # clustering must correct these
         assert naive / rounds < 0.88
 
 

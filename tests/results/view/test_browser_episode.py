@@ -57,7 +57,7 @@ def test_changed_files_tell_what_this_turn_did(page: Any) -> None:
     assert "2 paths changed since the beginning, all in this turn" in turn(page, 3).inner_text()
     gone = turn(page, 4).locator(".changes .gone").inner_text()
     assert gone.replace("\n", "") == "− restored:/srv/b"
-    assert turn(page, 7).locator(".changes").count() == 0  # handing in: nobody looked
+    assert turn(page, 7).locator(".changes").count() == 0  # the submission did not read changes
 
 
 def test_diffs_of_changed_files_have_signs_and_colours(page: Any) -> None:
@@ -89,7 +89,8 @@ def test_long_diffs_are_folded(
     assert diff.locator("ins").count() == 0 and not diff.locator("pre").is_visible()
     diff.locator("summary").focus()
     watched.press("Enter")
-    diff.locator("ins").last.wait_for()  # a browser tells later that something was unfolded
+    # the browser reports with a delay that the element was unfolded
+    diff.locator("ins").last.wait_for()
     assert diff.locator("pre").inner_text() == long
     watched.press("Enter")
     watched.press("Enter")
@@ -122,7 +123,7 @@ def test_two_runs_task_by_task(watched: Watched, runs: Path, single: Callable[[P
     watched.press("x", "j", "x", "c")
     page.wait_for_selector(".tabs")
     tabs = page.locator(".tabs").inner_text().split("\n")
-    # every third against every second of 1 to 11: 2, 4, 8, 10 gained, 3, 9 lost
+    # solved are every third and every second of tasks 1 to 11: 2, 4, 8, 10 gained; 3, 9 lost
     assert tabs == ["all 12", "▲ gained 4", "▼ lost 2", "= equal 6", "? in one only 0"]
     assert "Not the same conditions: image" in page.locator(".warning").inner_text()
     page.get_by_role("button", name="lost").click()

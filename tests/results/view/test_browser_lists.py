@@ -55,7 +55,7 @@ def test_the_keyboard_is_enough(watched: Watched, served: str) -> None:
     page.wait_for_selector("h1:has-text('branch')")
     watched.press("Escape")
     page.wait_for_selector("#search")
-    assert "branch" in chosen(page)  # where one was
+    assert "branch" in chosen(page)  # the episode shown last is selected
     watched.press("?")
     assert page.locator("#help").is_visible() and "next row" in page.locator("#help").inner_text()
     watched.press("Escape")
@@ -74,7 +74,7 @@ def test_searching_while_one_types(watched: Watched, served: str) -> None:
     assert page.evaluate("document.activeElement.id") == "search"
     page.reload()
     page.wait_for_selector(".space .row")
-    assert len(names(page)) == 3  # what was chosen stands in the address
+    assert len(names(page)) == 3  # the address contains the choices
     page.fill("#search", "needle-7")
     assert page.locator("p.empty").is_visible()
     page.get_by_label("in whole episodes").check()
@@ -130,7 +130,7 @@ def test_sorting_and_turning_it_round(watched: Watched, served: str) -> None:
     assert names(page)[0] == "starter/text/1"
     page.locator("[role=columnheader]", has_text="Task").get_by_role("button").click()
     page.wait_for_selector("[role=columnheader][aria-sort=ascending]:has-text('Task')")
-    assert names(page)[1:3] == ["starter/text/2", "starter/text/3"]  # as people count
+    assert names(page)[1:3] == ["starter/text/2", "starter/text/3"]  # in numeric order
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def test_a_row_has_the_fields_of_lists_and_filters(tmp_path: Path) -> None:
     assert (rich["agent"], rich["model"], rich["attempts"]) == ("react", "m-1", 2)
     assert rich["tags"] == ["read"] and not rich["replaced"]
     assert found["lost"]["replaced"] and found["lost"]["error"] == "the sandbox went away"
-    assert found["p3"]["prompt_tokens"] is None  # nothing was recorded: not zero
+    assert found["p3"]["prompt_tokens"] is None  # nothing was recorded, which is not zero
 
 
 def test_branches_follow_the_episode_that_they_came_from(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_figures_are_those_of_the_report(tmp_path: Path) -> None:
     assert (summary["solved"], summary["errors"]) == (4, 0)  # tasks 0 (one of two), 3, 6 and 9
     assert summary["success"] == pytest.approx(100 * 4 / 13)
     assert summary["low"] < summary["success"] < summary["high"]
-    # the episode's own, and not again for the branch that shares its first turn
+    # the episode's own tokens, not counted again for the branch that shares its first turn
     assert (summary["prompt_tokens"], summary["completion_tokens"]) == (1200, 85)
     assert summary["cost"] == 0.0021
 
@@ -60,7 +60,7 @@ def test_an_episode_comes_in_full_and_once(tmp_path: Path) -> None:
     episode = library.episode(1, 1)
     assert episode["id"] == "r0" and len(episode["steps"]) == 7
     assert episode["steps"][0]["messages"][2]["tool_calls"][0]["function"]["name"] == "bash"
-    assert episode["run"] == {"attempts": 2}  # the rest is the run's
+    assert episode["run"] == {"attempts": 2}  # the other metadata are the run's
     assert library.index()["runs"][1]["metadata"]["model"] == "m-2"
     for run, at in ((2, 0), (-1, 0), (0, 99), (0, -1)):
         with pytest.raises(UsageError, match="no "):
@@ -79,7 +79,7 @@ def test_what_a_running_evaluation_adds_is_there_after_a_refresh(tmp_path: Path)
     write_run(tmp_path / "runs" / "a")
     library.refresh()
     index = library.index()
-    assert [run["name"] for run in index["runs"]] == ["b", "a"]  # positions hold
+    assert [run["name"] for run in index["runs"]] == ["b", "a"]  # the order of the runs is kept
     assert index["runs"][0]["problems"] == []
     assert len(rows(library)) == 16
     assert library.episode(0, 15)["task"] == "starter/new/50"

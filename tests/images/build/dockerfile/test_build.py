@@ -175,7 +175,7 @@ def test_copies_go_through_links_and_leave_directories_as_they_are(context: Path
 )
 def test_what_cannot_be_names_the_line(context: Path, text: str, why: str) -> None:
     (context / "outside").symlink_to("/etc/passwd")
-    if why == "^":  # a directory takes the file in
+    if why == "^":  # a directory accepts the file
         assert shown(build(context, f"FROM host\n{text}\n"), "cat /etc/x") == "x\n"
         return
     with pytest.raises(DataError, match=why):
@@ -206,7 +206,7 @@ def test_an_unknown_stage_is_an_error_with_the_nearest_name(context: Path) -> No
 
 
 def test_no_detour_leads_to_files_of_this_machine(context: Path) -> None:
-    """A recipe in the context must not refer to a base outside it."""
+    """A recipe in the context must not refer to a base outside of it."""
     (context / "r.toml").write_text(f'base = "dir:{context.parent}"\n')
     for name in (f"dir:{context.parent}", f"recipe:{context}/r.toml"):
         with pytest.raises(UsageError, match="is outside of"):
