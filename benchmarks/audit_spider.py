@@ -1,8 +1,12 @@
 """Audits Spider's 1034 tasks on both engines; writes docs/spider-audit.md and the verified list.
-INTERCODE_DATA=... python benchmarks/audit_spider.py [--write] Runs `check` on the engines
-``embedded`` and ``mysql``. Then it runs every gold once more on both and compares the results as
-the standard reward does: rows by value, and their order if the gold asks for one. Without
-``--write`` it prints the page, and exits with status 1 if the page or the list would change."""
+
+    INTERCODE_DATA=... python benchmarks/audit_spider.py [--write]
+
+Runs `check` on the engines ``embedded`` and ``mysql``. Then it runs every gold once more on both
+and compares the results as the standard reward does: rows by value, and their order if the gold
+asks for one. Without ``--write`` it prints the page, and exits with status 1 if the page or the
+list would change.
+"""
 
 from __future__ import annotations
 

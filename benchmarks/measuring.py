@@ -45,7 +45,9 @@ def take_turns(contenders: Mapping[str, Contender], rounds: int) -> dict[str, fl
 
 class Processor:
     """Measures the processor time, user and system, that this process and its children use from now
-    on. It uses a control group of its own if possible (version 1 of cpuacct, as root). Otherwise it
+    on.
+
+    It uses a control group of its own if possible (version 1 of cpuacct, as root). Otherwise it
     measures the whole machine, which is meaningful on an idle machine only. ``exact`` says which.
     """
 

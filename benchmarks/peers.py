@@ -91,9 +91,12 @@ def authors_tasks() -> list[int]:
 
 def authors_episodes(checkout: Path, python: str, seconds: float) -> dict[str, float]:
     """Play gold episodes of the authors' BashEnv on Docker; return their number, seconds, and
-    successes. ``python`` is an interpreter with their dependencies. Their image is made from the
-    same root file system as ours, with the files of file system 1. Raises CalledProcessError if a
-    command fails."""
+    successes.
+
+    ``python`` is an interpreter with their dependencies. Their image is made from the same root
+    file system as ours, with the files of file system 1. Raises CalledProcessError if a command
+    fails.
+    """
     tasks = find_data().tasks / "nl2bash_fs_1.json"
     files = datasets.load("nl2bash:fs_1").tasks[0].files[0].path  # a tar, or a script
     with tempfile.TemporaryDirectory() as work:

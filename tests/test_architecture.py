@@ -46,7 +46,8 @@ MODULES = modules()
 
 
 def imports(name: str, *, types_too: bool = True) -> Iterator[str]:
-    """Yield what a module imports, wherever in it: modules of ours by their dotted names."""
+    """Yield the imports of a module, also those inside functions: our modules by their dotted
+    names."""
     path = MODULES[name]
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     tree = ast.parse(path.read_text("utf-8"))
@@ -102,7 +103,7 @@ def test_only_the_main_module_imports_the_command_line() -> None:
 
 
 def test_no_import_cycles() -> None:
-    """Imports for type checkers count too: two modules that need each other are one idea."""
+    """Imports for type checkers count too: two modules that import each other are one idea."""
     graph = {name: {o for o in imports(name) if o in MODULES} - {name} for name in MODULES}
     assert strong_components(graph) == []
 
@@ -197,7 +198,7 @@ def test_every_module_can_be_imported_by_itself() -> None:
 
 
 def test_no_folder_holds_too_many_modules() -> None:
-    """The command line has one module per verb, however many verbs there are."""
+    """The command line has one module per verb, so its number of modules is not limited."""
     counts = Counter(
         path.parent.relative_to(ROOT).as_posix()
         for path in MODULES.values()

@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""The examples work as they describe."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_it_is_sound_on_its_recipe() -> None:
 
 @pytest.mark.slow
 def test_it_is_sound_on_its_dockerfile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = tmp_path / "images.toml"  # git is there already: nothing is installed
+    table = tmp_path / "images.toml"  # git is found in the image, so nothing is installed
     table.write_text('[from]\n"debian:bookworm" = "host"\n')
     monkeypatch.setenv("INTERCODE_IMAGES", str(table))
     check_dataset(EXAMPLE, image=f"dockerfile:{EXAMPLE}")
@@ -39,7 +39,7 @@ def test_what_an_agent_does_by_halves_is_paid_by_halves_and_cheating_is_not() ->
         env.reset(options={"task": "git-repair/deleted"})
         start = env.score().value
         env.step("git show HEAD~1:prices.txt > prices.txt")
-        assert env.score().value < 0.5  # it is there, and not committed
+        assert env.score().value < 0.5  # the file exists but is not committed
         env.step("git add prices.txt && git commit -qm 'Back again'")
         assert env.score().value == 1.0
         env.reset(options={"task": "git-repair/deleted"})

@@ -1,4 +1,4 @@
-"""The documented example: GRPO with TRL on a model made from scratch, in a short form."""
+"""The documented example: a short GRPO training with TRL on a model made from scratch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytest.importorskip("matplotlib", reason="pip install 'intercode-gym[trl,plots]'
 
 @contextmanager
 def training(cwd: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The example, on one core and without a network; what it prints goes to ``cwd/told``."""
+    """Run the example on one core and without a network; its output goes to ``cwd/told``."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     with (cwd / "told").open("wb") as told, subprocess.Popen(
         [sys.executable, str(EXAMPLE / "train.py"), *options], cwd=cwd, env=environment,
@@ -87,7 +87,7 @@ def test_nothing_is_left_of_a_trainer_that_is_killed(tmp_path: Path) -> None:
     with training(tmp_path, "--steps", "1000") as trainer:
         family = traces.family(trainer.pid)
         while trainer.poll() is None and len(family.inits) <= 20:
-            time.sleep(1.0)  # looking costs as much as playing
+            time.sleep(1.0)  # checking too often would take processor time from the training
             family = traces.family(trainer.pid)
         assert trainer.poll() is None, (tmp_path / "told").read_text()[-3000:]
         os.kill(trainer.pid, signal.SIGKILL)

@@ -1,6 +1,6 @@
 """The vocabulary of docs/glossary.md: words that names in this project do not use.
 
-The field has a word for each of these; one word for one thing is what makes the code searchable.
+The glossary has one word for each of these meanings, so that a search finds all uses.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INSTEAD = {
     "riddle": "challenge", "riddles": "challenges", }  # fmt: skip
 """Banned words and the field's own."""
 ALLOWED = {
-    "foreign_keys", "foreign_key", "ForeignKey", "ForeignKeys",  # SQL's
+    "foreign_keys", "foreign_key", "ForeignKey", "ForeignKeys",  # names in SQL
     "test_vocabulary",
 }  # fmt: skip
 """Names that use such a word as the field does."""
@@ -58,7 +58,8 @@ def faults(names: Iterator[tuple[str, str]]) -> list[str]:
 
 
 def names_in(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield where and what: modules, classes, functions and parameters below a directory."""
+    """Yield the names of modules, classes, functions and parameters below a directory, with their
+    place."""
     for path in sorted(root.rglob("*.py")):
         where = path.relative_to(root).as_posix()
         yield from ((where, part) for part in Path(where).with_suffix("").parts)

@@ -22,8 +22,10 @@ FILES = 16
 
 
 def load() -> tuple[Dataset, list[str], list[str]]:
-    """Return all tasks, the ids to train on, and the ids that are held out. A pair of request and
-    file is in one part only; each request and each file may be in both."""
+    """Return all tasks, the ids to train on, and the ids that are held out.
+
+    A pair of request and file is in one part only; each request and each file may be in both.
+    """
     starter = datasets.load("starter", "bash")
     root, draw = Path(starter.tasks[0].files[0].path), random.Random(1)
     files = sorted(f"/{p.relative_to(root)}" for p in root.rglob("*") if _plain(p))

@@ -28,9 +28,11 @@ TRAINING = {
 def make(
     shown: Sequence[tuple[str, str]], steps: int = 300, seed: int = 1
 ) -> tuple[Qwen3ForCausalLM, PreTrainedTokenizerFast]:
-    """Return the model and its tokenizer after a warm start on requests with their commands. In the
-    warm start the model imitates calls of which three in ten have the right program. It learns the
-    rest from rewards."""
+    """Return the model and its tokenizer after a warm start on requests with their commands.
+
+    In the warm start the model imitates calls of which three in ten have the right program. It
+    learns the rest from rewards.
+    """
     torch.manual_seed(seed)
     tokenizer = _tokenizer(text for pair in shown for text in pair)
     model = Qwen3ForCausalLM(

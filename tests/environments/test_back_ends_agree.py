@@ -29,9 +29,11 @@ def test_the_starter_golds_do_the_same() -> None:
 def test_the_nl2bash_golds_are_given_the_same(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch, profile: str
 ) -> None:
-    """Rewards are equal for every task whose gold gives the same result twice. docs/containers.md
-    lists what golds print about the sandbox itself. In the original profile the gold runs in
-    another sandbox, so a few golds score more if both sandboxes print the same."""
+    """Rewards are equal for every task whose gold gives the same result twice.
+
+    docs/containers.md lists what golds print about the sandbox itself. In the original profile the
+    gold runs in another sandbox, so a few golds score more if both sandboxes print the same.
+    """
     image = requirements.image("nl2bash")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     original = profile == "original"

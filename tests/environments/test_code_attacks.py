@@ -1,5 +1,7 @@
-"""Attacks on the reward by code in several languages that does not solve the task. No attack may
-score more than a guess, break the grader, or spoil the next task."""
+"""Attacks on the reward by code in several languages that does not solve the task.
+
+No attack may score more than a guess, break the grader, or spoil the next task.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Attacks on the reward by code that does not solve the task. Each attack plays one episode of a
-task with hidden tests and submits. None may score 1. If an attack gets more than 0, the case names
-the value that it could guess."""
+"""Attacks on the reward by code that does not solve the task.
+
+Each attack plays one episode of a task with hidden tests and submits. None may score 1. If an
+attack gets more than 0, the case names the value that it could guess.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""More attacks on the reward by code without a solution; see also test_python_attacks.py. These try
-to break a sandbox, an interpreter or the judge. Other tests check that the attacks work against a
-naive grader, and that an episode learns nothing from being graded."""
+"""More attacks on the reward by code without a solution; see also test_python_attacks.py.
+
+These try to break a sandbox, an interpreter or the judge. Other tests check that the attacks work
+against a naive grader, and that an episode learns nothing from being graded.
+"""
 
 from __future__ import annotations
 

@@ -23,8 +23,10 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class OrdinaryUser:
-    """A process of an ordinary user that runs cases. Closing it removes its files. The test is
-    skipped, with the reason, if there cannot be one."""
+    """A process of an ordinary user that runs cases. Closing it removes its files.
+
+    The test is skipped, with the reason, if there cannot be one.
+    """
 
     def __init__(self, back_end: str) -> None:
         if os.geteuid() != 0:

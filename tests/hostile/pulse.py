@@ -19,9 +19,11 @@ _MOST = 10.0  # maximum factor
 
 
 class Pulse:
-    """A thread that times ``/bin/true`` in an idle sandbox. On a busy machine the owner of a
-    sandbox reacts late. The delay is measured at the same time and in the same way as the tested
-    action: spawn, run, answer."""
+    """A thread that times ``/bin/true`` in an idle sandbox.
+
+    On a busy machine the owner of a sandbox reacts late. The delay is measured at the same time and
+    in the same way as the tested action: spawn, run, answer.
+    """
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._box = sandbox

@@ -1,4 +1,4 @@
-"""The golds of a dataset on one back end and on another: what they show, change and are given."""
+"""Compares the golds of a dataset on two back ends: output, changes and scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AGAIN = 5
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What a gold did as an agent's only action."""
+    """The result of a gold that was an agent's only action."""
 
     observation: str
     status: int | None
@@ -25,8 +25,11 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """A task whose gold did not do the same on both. ``steady``: it does on either, time and again.
-    What depends on a race (which processes of a pipeline ``find`` sees in /proc) does not."""
+    """A task whose gold did not do the same on both back ends.
+
+    ``steady``: the gold gives the same result on either back end again and again. A gold that
+    depends on a race (such as which processes of a pipeline ``find`` sees in /proc) does not.
+    """
 
     task: str
     what: tuple[str, ...]
@@ -36,7 +39,7 @@ class Differing:
 
 
 def play(env: intercode.environments.base.env.InterCodeEnv, index: int) -> Played:
-    """Play the gold of the task at a position. One that does not end in time is not scored."""
+    """Play the gold of the task at a position. A gold that does not end in time is not scored."""
     env.reset(seed=0, options={"task": index})
     observation, _, _, _, info = env.step(env.task.gold)
     reward = None if info["timed_out"] else float(env.submit()[1])
@@ -46,9 +49,9 @@ def play(env: intercode.environments.base.env.InterCodeEnv, index: int) -> Playe
 def compare(
     dataset: Dataset, one: str, other: str, shown: Collection[str] = (), **settings: Any
 ) -> list[Differing]:
-    """Every task whose gold does something else on the second kind of box than on the first.
+    """Return every task whose gold has another result on the second back end than on the first.
 
-    ``shown``: tasks whose golds show what a box is; only what they are given has to be equal.
+    ``shown``: tasks whose golds print what a sandbox is; only their scores have to be equal.
     """
     found = []
     with (

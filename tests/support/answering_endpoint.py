@@ -1,4 +1,4 @@
-"""A chat endpoint on this machine, streamed as OpenAI's, that plays what it is told to."""
+"""A chat endpoint on this machine that streams given answers in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = Callable[[list[dict[str, Any]]], str]
 
 
 class AnsweringEndpoint:
-    """Serves for as long as the ``with`` block lasts; ``requests`` are those that came."""
+    """Serves during the ``with`` block; ``requests`` are the received requests."""
 
     def __init__(self, answer: Answer) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -32,14 +32,14 @@ class AnsweringEndpoint:
                 self.wfile.write(body)
 
             def log_message(self, *args: Any) -> None:
-                """Nothing is printed."""
+                """Print nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
     def url(self) -> str:
-        """The base URL, with the version that clients expect."""
+        """Return the base URL, with the version that clients expect."""
         return f"http://127.0.0.1:{self._server.server_port}/v1"
 
     def __enter__(self) -> Self:
@@ -55,7 +55,7 @@ class AnsweringEndpoint:
 
 
 def _streamed(model: str, text: str) -> bytes:
-    """A whole answer as server-sent events."""
+    """Return a whole answer as server-sent events."""
     parts: list[dict[str, Any]] = [
         {"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},

@@ -20,7 +20,7 @@ def program() -> str | None:
 
 
 def opened() -> Iterator[Any]:
-    """A browser, closed afterwards. The test is skipped where there is none."""
+    """Open a browser, and close it afterwards. The test is skipped if there is none."""
     api = pytest.importorskip("playwright.sync_api", reason="needs the extra test (playwright)")
     requirements.require("browser")
     flags = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
@@ -31,10 +31,10 @@ def opened() -> Iterator[Any]:
 
 
 class Watched:
-    """A page with a record of what went wrong in it and what it asked for over the network.
+    """A page that records errors and network requests.
 
-    ``requests`` holds addresses other than the page's own; ``said`` what was written to the console
-    and every uncaught error.
+    ``requests`` holds addresses other than the page's own; ``said`` holds the console messages and
+    every uncaught error.
     """
 
     def __init__(self, browser: Any, **options: Any) -> None:
@@ -48,7 +48,7 @@ class Watched:
         self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
 
     def open(self, url: str, location: str = "") -> Any:
-        """The page at an address and a place in it, once it shows something."""
+        """Open an address and a place in its page; wait until it shows something."""
         self.page.goto(url + location)
         self.page.wait_for_selector("main h1, main p.empty:not(:has-text('Reading …'))")
         return self.page

@@ -1,4 +1,4 @@
-"""Random sequences of actions, and the claim that going back to a snapshot undoes any of them."""
+"""Random sequences of actions, and the check that restoring a snapshot undoes any of them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _harm(rng: random.Random) -> str:
 
 
 def actions(rng: random.Random, most: int, harm: float) -> list[str]:
-    """One action to ``most``; each is one that does harm with this probability."""
+    """Return one to ``most`` actions; each of them is harmful with this probability."""
     makers: list[Maker] = [_file, _file, _shell]
     return [
         _harm(rng) if rng.random() < harm else rng.choice(makers)(rng)
@@ -70,15 +70,15 @@ def actions(rng: random.Random, most: int, harm: float) -> list[str]:
 
 
 def state_of(env: InterCodeEnv) -> str:
-    """The fingerprint of files, directory and shell."""
+    """Return the fingerprint of files, directory and shell."""
     return str(env._hash_info("")["hashes"]["state"])
 
 
 def goes_back(env: InterCodeEnv, seed: int) -> int:
-    """Do anything, take a snapshot, do anything, go back: the state is that of the snapshot, twice.
+    """Check that restoring a snapshot after random actions gives its state again, twice.
 
-    ``env`` has hashes and a running episode, and is left where the snapshot was. Returns how many
-    actions were taken; AssertionError names them.
+    ``env`` has hashes and a running episode, and is left at the snapshot. Returns the number of
+    actions; AssertionError names them.
     """
     rng = random.Random(seed)
     before, after = actions(rng, 4, harm=0.05), actions(rng, 6, harm=0.25)

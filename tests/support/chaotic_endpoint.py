@@ -1,4 +1,4 @@
-"""What an endpoint may do to one request, drawn by chance from a seed, and what it worked for."""
+"""Random faults of an endpoint, from a seed, and the tokens of the requests that it processed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NUMBER = re.compile(r"question (\d+)")
 
 
 class Chaos:
-    """A fault for FaultyEndpoint that plays another one at each request.
+    """A fault for FaultyEndpoint that chooses another one for each request.
 
-    A sound answer repeats the number in the last question, so that an answer to something else is
-    seen. ``worked`` holds the tokens of prompt and answer of every request for which a model would
-    have worked, whether or not its answer arrived.
+    A valid answer repeats the number in the last question, so that an answer to another question is
+    detected. ``worked`` holds the tokens of prompt and answer of every request that a model would
+    have processed, whether or not its answer arrived.
     """
 
     def __init__(self, seed: int, sound: float = 0.5) -> None:
@@ -38,7 +38,7 @@ class Chaos:
         faults[name](handler)
 
     def faults(self, body: dict[str, Any]) -> dict[str, Fault]:
-        """Everything that may happen to this request."""
+        """Return everything that may happen to this request."""
         answer = self._answer(body)
         sound = json.dumps(answer).encode()
         large = sound[:-1] + b', "padding": "' + PADDING + b'"}'
@@ -74,7 +74,7 @@ class Chaos:
 
     @staticmethod
     def _answer(body: dict[str, Any]) -> dict[str, Any]:
-        """A sound answer, no longer than the request allows."""
+        """Return a valid answer, no longer than the request allows."""
         found = NUMBER.findall(body["messages"][-1]["content"])
         text = f"answer {found[-1]}"
         prompt = sum(len(m["content"]) // 4 for m in body["messages"])

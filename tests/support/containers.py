@@ -19,7 +19,7 @@ _HOW = "start one with `.ci/docker COMMAND`"
 
 
 def require_docker() -> None:
-    """Skip the test, with the reason, where no daemon answers or it lacks a fitting image."""
+    """Skip the test, with the reason, if no daemon answers or it lacks a suitable image."""
     requirements.require("docker")
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     found = in_container([], "import sys; print('%d.%d' % sys.version_info[:2])")

@@ -1,4 +1,4 @@
-"""What runs in one thread and is ended from another."""
+"""Work that runs in one thread and is ended from another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from intercode.core.errors import DatabaseLostError
 
 
 def ended(work: Callable[[], object], end: Callable[[], None]) -> DatabaseLostError:
-    """What ``work`` raises when it has gone on for a while and is ended by ``end``."""
+    """Return the exception that ``work`` raises after ``end`` has ended it."""
     outcome: list[BaseException | object] = []
 
     def go() -> None:

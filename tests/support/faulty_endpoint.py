@@ -1,4 +1,4 @@
-"""A chat endpoint on this machine that plays a list of faults, one for each request."""
+"""A chat endpoint on this machine with a list of faults, one for each request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Fault = Callable[["Handler"], None]
 
 
 def completion(content: Any = "fine", **changes: Any) -> dict[str, Any]:
-    """The body of a sound answer."""
+    """Return the body of a valid answer."""
     return {
         "model": "m-2024",
         "choices": [
@@ -27,7 +27,7 @@ def completion(content: Any = "fine", **changes: Any) -> dict[str, Any]:
 
 
 def status(code: int, body: Any = None, **headers: str) -> Fault:
-    """An answer with that status; a dict becomes JSON, bytes go out as they are."""
+    """Return an answer with that status; a dict is sent as JSON, bytes as they are."""
 
     def play(handler: Handler) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
@@ -42,7 +42,7 @@ def status(code: int, body: Any = None, **headers: str) -> Fault:
 
 
 def ok(content: Any = "fine", **changes: Any) -> Fault:
-    """A sound answer."""
+    """Return a valid answer."""
     return status(200, completion(content, **changes))
 
 
@@ -85,7 +85,7 @@ def short_body(handler: Handler) -> None:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Plays the endpoint's next fault."""
+    """Applies the endpoint's next fault."""
 
     protocol_version = "HTTP/1.1"
     endpoint: FaultyEndpoint
@@ -100,7 +100,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class FaultyEndpoint:
-    """Serves the faults in order, the last one for ever; ``requests`` and ``headers`` record."""
+    """Serves the faults in order, the last one from then on; ``requests`` and ``headers`` record
+    what was received."""
 
     def __init__(self, *faults: Fault, tls: ssl.SSLContext | None = None) -> None:
         self.faults = faults

@@ -41,8 +41,8 @@ SOLVE = '#!/bin/bash\nset -e\n. /solution/word.sh\necho "$WORD" > /app/out.txt\n
 
 
 def write_task(folder: Path, **files: str) -> Path:
-    """A task that asks for a file. ``files``: other contents, by path with ``__`` for ``/``; an
-    empty one leaves the file out."""
+    """Write a task that asks for a file. ``files``: other contents, by path with ``__`` for ``/``;
+    an empty one leaves the file out."""
     contents = {
         "task.toml": TOML,
         "instruction.md": "# Greet\n\nWrite the greeting to /app/out.txt.\n",

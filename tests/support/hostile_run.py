@@ -1,4 +1,4 @@
-"""A run in which everything that a stranger may write tries to become markup."""
+"""A run in which every text from outside tries to become markup."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RUN = {"agent": f"react{ATTACKS[0]}", "model": ATTACKS[1], "dataset": ATTACKS[2]
 
 
 def step(text: str) -> Step:
-    """A turn that says a text wherever a turn can say something."""
+    """Return a turn with a text in every field that can hold one."""
     said = ({"role": text, "content": text, "reasoning": text, text: text,
              "tool_calls": [{"function": {"name": text, "arguments": text}}]},
             {"role": "user", "content": [{"type": "text", "text": text}, {text: 1}]})  # fmt: skip
@@ -37,7 +37,7 @@ def step(text: str) -> Step:
 
 
 def episode() -> Trajectory:
-    """An episode with as many of these turns as there are attacks, and one with all."""
+    """Return an episode with one turn for each attack."""
     steps = tuple(step(text) for text in (*ATTACKS, EVERYTHING))
     return Trajectory(
         EVERYTHING, 0, EVERYTHING, steps, end="error", error=EVERYTHING, group=ATTACKS[0],
@@ -46,7 +46,7 @@ def episode() -> Trajectory:
 
 
 def write(directory: Path) -> Path:
-    """Two runs with such episodes, one of which is named like an attack as well."""
+    """Write two runs with such episodes; the name of one of them is an attack, too."""
     for name in ("plain", "<img src=x onerror=window.taken=1>"):
         trajectories.append_trajectory(directory / name / trajectories.TRAJECTORIES_FILE, episode())
         trajectories.append_trajectory(

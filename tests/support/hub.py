@@ -1,4 +1,4 @@
-"""A server on loopback that speaks the hub's protocol for datasets, from directories of files."""
+"""A local server with the hub's protocol for datasets, from directories of files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ Files = Mapping[str, bytes]
 
 
 class Hub:
-    """Datasets by ``owner/name``, each with its revisions, each with its files. ``cards`` is what
-    the hub tells of a README's front matter. ``gated`` datasets ask for a token."""
+    """Serves datasets by ``owner/name``, each with its revisions and their files.
+
+    ``cards`` is the front matter of the READMEs. ``gated`` datasets require a token.
+    """
 
     def __init__(self, datasets: Mapping[str, Mapping[str, Files]]) -> None:
         self.datasets = datasets
@@ -26,14 +28,14 @@ class Hub:
 
     @staticmethod
     def commit(files: Files) -> str:
-        """What stands for a commit: a checksum over names and contents."""
+        """Return a substitute for a commit: a checksum over names and contents."""
         sum_ = hashlib.sha1(usedforsecurity=False)
         for name in sorted(files):
             sum_.update(name.encode() + b"\0" + files[name])
         return sum_.hexdigest()
 
     def find(self, repo: str, revision: str) -> Files | None:
-        """The files at a revision, which may be a commit."""
+        """Return the files at a revision, which may be a commit."""
         revisions = self.datasets[repo]
         if revision in revisions:
             return revisions[revision]
@@ -104,12 +106,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, *args: object) -> None:
-        """Nothing on the terminal."""
+        """Print nothing."""
 
 
 @contextmanager
 def serving(hub: Hub) -> Iterator[str]:
-    """The address at which a hub answers."""
+    """Return the address of the hub."""
     handler = type("Handler", (_Handler,), {"hub": hub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

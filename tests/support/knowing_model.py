@@ -1,4 +1,4 @@
-"""A mock model of Inspect's that knows the answers: what proves that Inspect scores as we do."""
+"""A mock model of Inspect that knows the answers, to check that Inspect scores as we do."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ _LANGUAGES = {"bash": "bash", "ctf": "bash", "python": "python", "sql": "sql"}
 
 
 def knowing(dataset: Dataset) -> Model:
-    """A model that plays each task's gold and submits; in Capture the Flag it plays the program
-    that finds the flag, where there is one, and hands the flag in. Where several tasks ask the same
-    it tries the flag of each."""
+    """Return a model that plays each task's gold and submits.
+
+    In Capture the Flag it plays the program that finds the flag, if there is one, and submits the
+    flag. If several tasks have the same query it tries the flag of each.
+    """
     answers = _answers(dataset)
     by_length = sorted(answers, key=len, reverse=True)
 
@@ -34,7 +36,7 @@ def knowing(dataset: Dataset) -> Model:
 
 
 def _answers(dataset: Dataset) -> dict[str, list[str]]:
-    """What is said to each query, turn by turn."""
+    """Return the answers to each query, turn by turn."""
     tag = _LANGUAGES[dataset.environment]
     same = defaultdict[str, list[Task]](list)
     for task in dataset.tasks:

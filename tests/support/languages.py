@@ -1,4 +1,4 @@
-"""Code tasks of the tests' own, one of each kind, and languages that are not in the table."""
+"""Code tasks for tests, one of each kind, and languages that are not in the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ABSENT = Language("Nothing", "main.no", run=("no-such-program", "{home}/main.no"
 
 
 def needs(*programs: str) -> None:
-    """Skip the test where the machine lacks one of its programs."""
+    """Skip the test if the machine lacks one of its programs."""
     for program in programs:
         if shutil.which(program) is None:
             pytest.skip(
@@ -25,7 +25,7 @@ def needs(*programs: str) -> None:
 
 
 def task(language: str, gold: str, *tests: tuple[Any, Any], **data: Any) -> Task:
-    """A task ``own/<name>``, the name being the language's if none is given; each test is an input
+    """Return a task ``own/<name>``; the default name is that of the language. Each test is an input
     with its output."""
     rows = tuple({"input": given, "output": wanted} for given, wanted in tests)
     name = data.pop("name", language)
@@ -60,5 +60,5 @@ AWK_SUM = task("support.languages:AWK", "{ print $1 + $2 }", *SUMS, example="5 6
 
 
 def only(task: Task) -> Dataset:
-    """A dataset with one task."""
+    """Return a dataset with one task."""
     return Dataset("own", "code", (task,))

@@ -1,9 +1,9 @@
-"""A process in the middle of many live episodes, for tests that kill something of it.
+"""A process with many live episodes, for tests that kill one of its processes.
 
     python -m support.live_owner NUMBER
 
-Steps its environments in turn until it is killed. What it loses it reports on stdout and replaces.
-``tests`` and ``src`` have to be on PYTHONPATH.
+Steps its environments in turn until it is killed. It reports lost environments on stdout and
+replaces them. ``tests`` and ``src`` have to be on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _START_SECONDS = 120.0
 
 
 class LiveOwner:
-    """Such a process with files of its own below ``home``; leaving the context kills it."""
+    """Start such a process with its files below ``home``; leaving the context kills it."""
 
     def __init__(self, number: int, home: Path) -> None:
         self.number, self.temporary = number, home / "tmp"
@@ -52,12 +52,12 @@ class LiveOwner:
             self.process.stdout.close()
 
     def hear(self) -> str:
-        """The next thing that it reports; empty where it has ended."""
+        """Return its next report; empty if it has ended."""
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
     def left(self) -> list[str]:
-        """What there still is of the boxes that it had when it was ready."""
+        """Return what is left of the sandboxes that it had when it was ready."""
         found = [f"process {pid}" for pid, _ in traces.living(self.family.sandboxes)]
         found += [str(group) for group in traces.groups_of(self.family.launchers)]
         stage = self.cache / "stage"
@@ -68,7 +68,7 @@ class LiveOwner:
 
 
 def main(number: int) -> None:
-    """Be that process."""
+    """Run the process."""
     import intercode
     from intercode import datasets
     from intercode.core.errors import InfrastructureError

@@ -1,4 +1,4 @@
-"""Datasets that say which programs their tasks need."""
+"""Datasets that declare the programs that their tasks need."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from intercode.core.types import Dataset
 
 
 def needy() -> Dataset:
-    """The starter tasks, as if they needed a program that nobody has."""
+    """Return the starter tasks with the name of a program that does not exist."""
     return replace(datasets.load("starter:ctf"), programs=("python3", "no-such-program"))
 
 
 def content() -> Dataset:
-    """The starter tasks with a program that everybody has."""
+    """Return the starter tasks with the name of a program that every machine has."""
     return replace(datasets.load("starter:ctf"), programs=("cat",))

@@ -84,6 +84,6 @@ class FailingAgent(UnawareAgent):
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
         if len(self.left) < len(self.actions):
-            self.left = []  # a half-done turn, which has to be undone
+            self.left = []  # an incomplete turn, which has to be undone
             raise self.error
         return super().act(feedback)

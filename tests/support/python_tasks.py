@@ -1,4 +1,4 @@
-"""Python tasks of the tests' own, one of each kind."""
+"""Python tasks for tests, one of each kind."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ ALL = Dataset("own", "python", (ADD, NODE, CALL, METHOD, PROGRAM))
 
 
 def shown(env: PythonEnv, code: str) -> str:
-    """What an action shows."""
+    """Return the output of an action."""
     return env.step(code)[0]

@@ -1,4 +1,4 @@
-"""A Ray cluster on this machine: a head without processors, and nodes with caches of their own."""
+"""A Ray cluster on this machine: a head without processors, and nodes with their own caches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 
 from support import traces
 
-_STORE = 80 << 20  # bytes of each node's object store, about the least that Ray takes
-_GONE = 60.0  # seconds in which Ray has to notice
+_STORE = 80 << 20  # bytes of each node's object store, about the minimum of Ray
+_GONE = 60.0  # seconds within which Ray has to notice a lost node
 
 
 class Raylets:
-    """Such a cluster. Each node is a raylet with its workers, processes of their own."""
+    """A cluster on this machine. Each node is a raylet with its worker processes."""
 
     def __init__(self) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="raylets-"))
@@ -39,7 +39,7 @@ class Raylets:
         self._leashes = {head: _leash(head)}
 
     def add(self, cpus: int = 1) -> Any:
-        """One more node."""
+        """Start another node."""
         cache = self.home / f"cache-{len(self.nodes)}"
         node = self.cluster.add_node(
             num_cpus=cpus, object_store_memory=_STORE, env_vars={"INTERCODE_CACHE": str(cache)},
@@ -50,20 +50,20 @@ class Raylets:
         return node
 
     def cache(self, node: Any) -> Path:
-        """The cache of a node."""
+        """Return the cache of a node."""
         return self.home / f"cache-{self.nodes.index(node)}"
 
     def workers(self, node: Any) -> list[int]:
-        """The processes of a node that hold environments."""
+        """Return the processes of a node that hold environments."""
         raylet = self._raylet(node)
         return [pid for pid in _children(raylet) if traces.family(pid).launchers]
 
     def sandboxes(self, node: Any) -> int:
-        """How many boxes a node has."""
+        """Return the number of sandboxes of a node."""
         return sum(len(traces.family(pid).sandboxes) for pid in self.workers(node))
 
     def families(self) -> list[traces.Family]:
-        """What all nodes have of boxes."""
+        """Return the processes of all nodes that own sandboxes."""
         live = [node for node in self.nodes if node in self.cluster.worker_nodes]
         return [traces.family(pid) for node in live for pid in self.workers(node)]
 
@@ -78,7 +78,7 @@ class Raylets:
         node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
 
     def close(self) -> None:
-        """End everything."""
+        """End all nodes."""
         import ray
 
         ray.shutdown()
@@ -98,7 +98,7 @@ class Raylets:
 
 
 def left_of(families: list[traces.Family], seconds: float = _GONE) -> list[traces.Alive]:
-    """What still runs of boxes when there was time to end."""
+    """Return what still runs of these sandboxes after some time."""
     end = time.monotonic() + seconds
     while True:
         found = [p for family in families for p in traces.living(family.sandboxes)]
@@ -108,7 +108,7 @@ def left_of(families: list[traces.Family], seconds: float = _GONE) -> list[trace
 
 
 def _leash(node: Any) -> subprocess.Popen[bytes]:
-    """What ends a node's processes when this one is killed."""
+    """Return a process that ends a node's processes when this process is killed."""
     pids = [str(info.process.pid) for infos in node.all_processes.values() for info in infos]
     command = ["sh", "-c", f"read -r _; kill -9 {' '.join(pids)}"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)

@@ -1,9 +1,10 @@
-"""A chat endpoint on this machine that answers what a recorded log says was answered.
+"""A chat endpoint on this machine that returns the answers of a recorded log.
 
-It finds the task by its query in the conversation and the turn by counting assistant messages.
-Try Again's answers are fenced code, ReAct's a thought and an action, Plan & Solve's first one is
-the plan. What only the authors' loop did (a submit that it forced) is no answer of the model's.
-By hand: ``python tests/support/recorded_endpoint.py LOG.json`` prints the base URL and serves.
+It finds the task by its query in the conversation, and the turn by counting assistant messages.
+Answers of Try Again are fenced code, those of ReAct a thought and an action; the first answer of
+Plan & Solve is the plan. Actions of the authors' loop (a submit that it forced) are not answers of
+the model. To start it by hand, run ``python tests/support/recorded_endpoint.py LOG.json``: it
+prints the base URL and serves.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ _RETRY = re.compile(r"No \w+ code was found|Format your \w+ command as follows:"
 
 
 class RecordedLog:
-    """The answers of one log in the authors' schema. Raises ValueError where two tasks have the
-    same query but different actions: a conversation could not be told apart."""
+    """The answers of one log in the authors' schema.
+
+    Raises ValueError if two tasks have the same query but different actions, because their
+    conversations could not be distinguished.
+    """
 
     def __init__(self, path: Path) -> None:
         self.answers: dict[str, list[str]] = {}
@@ -38,7 +42,8 @@ class RecordedLog:
         self._longest_first = sorted(self.answers, key=len, reverse=True)
 
     def answer(self, messages: list[dict[str, str]]) -> tuple[str | None, int, str]:
-        """(query, turn, text); the query is None where no recorded one occurs."""
+        """Return (query, turn, text); the query is None if the conversation contains none of the
+        log."""
         turn = sum(m["role"] == "assistant" for m in messages)
         first = next((i for i, m in enumerate(messages) if m["role"] == "assistant"), None)
         task = "\n".join(m["content"] for m in messages[:first])
@@ -60,7 +65,7 @@ def _answers(history: dict[str, list[Any]], tag: str) -> list[str]:
     if "steps" in history:
         texts.append("\n".join(f"{n}. {step}" for n, step in enumerate(history["steps"], 1)))
     for i, action in enumerate(history["actions"]):
-        if i >= len(observations) or _RETRY.match(str(observations[i])):  # blocked, or no code
+        if i >= len(observations) or _RETRY.match(str(observations[i])):  # refused, or without code
             texts.append(PROSE)
         else:
             texts.append(fence(action, tag))
@@ -68,15 +73,15 @@ def _answers(history: dict[str, list[Any]], tag: str) -> list[str]:
 
 
 def fence(action: str, tag: str = "bash") -> str:
-    """An action in a fence that is longer than any run of backticks inside."""
+    """Return an action in a fence that is longer than any run of backticks in it."""
     marks = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", action))])
     return f"Let us run this.\n\n{marks}{tag}\n{action}\n{marks}"
 
 
 class RecordedEndpoint:
-    """Serves a log for as long as the ``with`` block lasts.
+    """Serves a log during the ``with`` block.
 
-    ``asked`` counts the requests by (query, turn), so that a test can see what was repeated.
+    ``asked`` counts the requests by (query, turn), so that a test can detect repeated requests.
     """
 
     def __init__(self, log: Path) -> None:
@@ -87,7 +92,7 @@ class RecordedEndpoint:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True  # 40 ms a request otherwise
+            disable_nagle_algorithm = True  # otherwise a request takes 40 ms
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -110,7 +115,7 @@ class RecordedEndpoint:
         self.base_url = f"http://127.0.0.1:{self._server.server_port}/v1"
 
     def respond(self, path: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Status and body for one request."""
+        """Return status and body for one request."""
         if path != "/v1/chat/completions":
             return 404, {"error": {"message": f"no such path: {path}"}}
         query, turn, text = self.log.answer(request["messages"])

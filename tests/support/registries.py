@@ -1,4 +1,4 @@
-"""Registries on loopback: Debian's own server program, and one of ours that misbehaves."""
+"""Local registries: Debian's registry server, and a server with faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 def require_server() -> str:
-    """The registry's program; skips the test where it is not installed."""
+    """Return the registry's program; skip the test if it is not installed."""
     requirements.require("registry")
     program = shutil.which("docker-registry")
     assert program
@@ -36,7 +36,7 @@ def require_server() -> str:
 
 @contextmanager
 def registry(folder: Path, **http: Any) -> Iterator[str]:
-    """A real registry that keeps its data in ``folder``; gives ``127.0.0.1:port``.
+    """Run a real registry that keeps its data in ``folder``; yield ``127.0.0.1:port``.
 
     ``http``: further settings of it (``tls``, ``auth``).
     """
@@ -76,7 +76,7 @@ def _answers(host: str) -> bool:
 
 
 def push(base: str, saved: Saved, tag: str, **settings: Any) -> str:
-    """Push an image to ``http(s)://host/v2/name`` by the protocol; its manifest's digest."""
+    """Push an image to ``http(s)://host/v2/name``; return its manifest's digest."""
     blobs: dict[str, bytes] = {}
     manifest = json.loads(saved.manifest(blobs))
     manifest["config"]["mediaType"] = "application/vnd.oci.image.config.v1+json"
@@ -93,7 +93,7 @@ def push(base: str, saved: Saved, tag: str, **settings: Any) -> str:
 
 
 def put_manifest(client: httpx.Client, base: str, data: bytes, tag: str, kind: str) -> str:
-    """Push a manifest or an index; its digest."""
+    """Push a manifest or an index; return its digest."""
     headers = {"Content-Type": kind}
     answer = client.put(f"{base}/manifests/{tag}", content=data, headers=headers)
     assert answer.is_success, answer.text
@@ -102,21 +102,22 @@ def put_manifest(client: httpx.Client, base: str, data: bytes, tag: str, kind: s
 
 @dataclass
 class Faults:
-    """What a registry of ours does wrong, and what it was asked."""
+    """The faults of a registry, and the requests that it received."""
 
     manifest: bytes
     blobs: dict[str, bytes]
-    cut: list[int] = field(default_factory=list)  # bytes after which each next answer breaks off
-    statuses: list[tuple[int, dict[str, str]]] = field(default_factory=list)  # answers before all
-    ranges: bool = True  # whether it knows the header Range
-    swap: bytes | None = None  # what is sent in place of every layer
-    token: bytes = b""  # what is answered to those who log in; every other answer needs that token
-    redirect: str = ""  # where layers are said to lie
+    # the next answers break off after these numbers of bytes
+    cut: list[int] = field(default_factory=list)
+    statuses: list[tuple[int, dict[str, str]]] = field(default_factory=list)  # the first answers
+    ranges: bool = True  # whether it supports the header Range
+    swap: bytes | None = None  # content that replaces every layer
+    token: bytes = b""  # the token for logins; every other request needs it
+    redirect: str = ""  # the address to which requests for layers are redirected
     asked: list[tuple[str, str, str]] = field(default_factory=list)  # path, Range, Authorization
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """Answers as its class's ``faults`` say."""
+    """Answers according to the ``faults`` of its class."""
 
     faults: Faults
 
@@ -176,7 +177,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 @contextmanager
 def faulty(faults: Faults) -> Iterator[str]:
-    """A registry with these faults; gives ``127.0.0.1:port``."""
+    """Run a registry with these faults; yield ``127.0.0.1:port``."""
 
     handler = type("Handler", (_Handler,), {"faults": faults})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

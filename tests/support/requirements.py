@@ -23,7 +23,7 @@ Check = Callable[[], str]
 
 
 def require(need: str) -> None:
-    """Skip the running test where the machine lacks ``need``; fail it where that was required."""
+    """Skip the running test if the machine lacks ``need``; fail it if the need is required."""
     reason = why_missing(need)
     if not reason:
         return
@@ -43,7 +43,7 @@ def required(need: str) -> bool:
 
 @functools.cache
 def why_missing(need: str) -> str:
-    """Return why the machine lacks a need, with the remedy; an empty string where it has it."""
+    """Return why the machine lacks a need, with the remedy; an empty string if it does not."""
     return CHECKS[need]()
 
 
@@ -146,7 +146,7 @@ MARKERS = ("sandbox", "mysql", "browser", "rootfs", "compiler")
 
 
 def image(name: str) -> str:
-    """Return the spec of a built image; skip or fail the test where it is not built.
+    """Return the specification of a built image; skip or fail the test if it is not built.
 
     ``INTERCODE_TEST_IMAGE`` and ``INTERCODE_TEST_CTF_IMAGE`` name other images of the same content.
     """

@@ -1,4 +1,4 @@
-"""All that a box tells about itself."""
+"""Everything that code in a sandbox can read about the sandbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ was written to."""
 
 
 def describe(sandbox: Sandbox) -> list[str]:
-    """It as lines, but for when PID 1 began."""
+    """Return the description as lines, without the start time of PID 1."""
     if back_end.is_container():
         code = f"{_LOOK} {_FILES} | sed -E 's/^(d[^ ]*) +[0-9]+/\\1/'"
     else:

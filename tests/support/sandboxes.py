@@ -1,4 +1,4 @@
-"""Boxes for tests: the machine's own programs, with small layers of the test's own."""
+"""Sandboxes for tests: the machine's programs, with small layers of the test's own."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SLEEPS = "until [ $(cat /proc/$!/comm) = sleep ]; do :; done"
 
 
 def open_test_sandbox(**spec: Any) -> Sandbox:
-    """A new box of the back end under test. Where this machine gives none the test is skipped, but
-    with an engine that was asked for by name it fails."""
+    """Return a new sandbox of the tested back end. If this machine cannot provide one, the test is
+    skipped; it fails if an engine was requested by name."""
     try:
         return open_sandbox(SandboxSpec(images.resolve("host"), **spec), back_end.chosen())
     except SandboxUnavailableError as e:
@@ -35,7 +35,8 @@ def open_test_sandbox(**spec: Any) -> Sandbox:
 
 
 def running(mark: str) -> list[int]:
-    """Processes of this machine with ``mark`` among their arguments, whatever namespace."""
+    """Return the processes of this machine, in any namespace, with ``mark`` among their
+    arguments."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -46,12 +47,12 @@ def running(mark: str) -> list[int]:
 
 
 def a_duration() -> str:
-    """A number of seconds to sleep that no other test uses."""
+    """Return a number of seconds to sleep that no other test uses."""
     return str(100_000 + uuid.uuid4().int % 10_000_000)
 
 
 def end_waiting() -> None:
-    """Where boxes are containers: end those that wait to serve again."""
+    """End the containers that wait for reuse, if sandboxes are containers."""
     if back_end.is_container():
         from intercode.sandbox.container import container_pool
 
@@ -59,7 +60,8 @@ def end_waiting() -> None:
 
 
 def our_sandboxes() -> int:
-    """How many boxes this process has; of namespaces also those that wait for a request."""
+    """Return the number of sandboxes of this process, with those of the namespace back end that
+    wait for a request."""
     if back_end.is_container():
         end_waiting()
         return len(back_end.containers_of(os.getpid()))
@@ -68,12 +70,12 @@ def our_sandboxes() -> int:
 
 
 def layer_of(root: Path) -> Layer:
-    """A directory of the test's own as a layer."""
+    """Return a directory of the test as a layer."""
     return images.resolve_layer(LayerSpec("dir", root))
 
 
 def eventually(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
-    """Wait until a condition holds; fail with ``what`` when it does not in time."""
+    """Wait until a condition holds; fail with ``what`` if it does not hold in time."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"not within {seconds:g} s: {what}"

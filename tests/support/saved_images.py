@@ -1,4 +1,4 @@
-"""Saved images made by hand: layers from entries, then archives of Docker's form or OCI layouts."""
+"""Saved images built by tests: layers from entries, and Docker archives or OCI layouts of them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Entry = tuple[str, bytes, dict[str, Any], bytes]
 
 
 def entry(name: str, kind: bytes = tarfile.REGTYPE, content: bytes = b"", **header: Any) -> Entry:
-    """An entry of a layer: name, kind as tarfile has it, content, attributes of its TarInfo."""
+    """An entry of a layer: name, kind as in tarfile, content, attributes of its TarInfo."""
     return name, kind, {"mode": 0o644, "mtime": 1_000_000_000, **header}, content
 
 
 def directory(name: str, mode: int = 0o755) -> Entry:
-    """A directory."""
+    """Return a directory."""
     return entry(name, tarfile.DIRTYPE, mode=mode)
 
 
 def link(name: str, target: str) -> Entry:
-    """A symbolic link."""
+    """Return a symbolic link."""
     return entry(name, tarfile.SYMTYPE, linkname=target)
 
 
 def layer(*entries: Entry) -> bytes:
-    """The tar of a layer."""
+    """Return the tar of a layer."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, kind, header, content in entries:
@@ -46,18 +46,18 @@ def layer(*entries: Entry) -> bytes:
 
 
 def sha(data: bytes) -> str:
-    """The SHA-256 of some bytes as hex."""
+    """Return the SHA-256 of some bytes as hex."""
     return hashlib.sha256(data).hexdigest()
 
 
 def zipped(data: bytes) -> bytes:
-    """Some bytes compressed by gzip, the same each time."""
+    """Compress bytes with gzip; the result is always the same."""
     return gzip.compress(data, mtime=0)
 
 
 @dataclass
 class Saved:
-    """An image of these layers (tars), each stored as ``store`` makes it of the tar."""
+    """An image of these layers (tars); ``store`` makes the stored form of each tar."""
 
     layers: Sequence[bytes]
     store: Callable[[bytes], bytes] = zipped
@@ -66,7 +66,7 @@ class Saved:
 
     @property
     def config(self) -> bytes:
-        """The configuration's bytes."""
+        """Return the bytes of the configuration."""
         table = {
             "architecture": architecture(),
             "os": "linux",
@@ -78,11 +78,12 @@ class Saved:
 
     @property
     def digest(self) -> str:
-        """What the image is called by: its configuration's digest."""
+        """Return the image id: the digest of its configuration."""
         return f"sha256:{sha(self.config)}"
 
     def manifest(self, blobs: dict[str, bytes]) -> bytes:
-        """The manifest's bytes; the blobs that it names are put into ``blobs`` by digest."""
+        """Return the bytes of the manifest; put the blobs that it names into ``blobs`` by
+        digest."""
         stored = [self.store(data) for data in self.layers]
         for data in (self.config, *stored):
             blobs[sha(data)] = data
@@ -94,7 +95,7 @@ class Saved:
         return json.dumps(table).encode()
 
     def docker_archive(self, path: Path, *names: str) -> Path:
-        """Write what `docker save` writes."""
+        """Write the archive that `docker save` writes."""
         files = {f"{sha(data)}.tar": data for data in self.layers}
         config = f"{sha(self.config)}.json"
         listed = [{
@@ -105,7 +106,8 @@ class Saved:
         return write_tar(path, files)
 
     def oci(self, path: Path, *names: str) -> Path:
-        """Write an OCI layout as a directory, once for each name, or once without."""
+        """Write an OCI layout as a directory, with one entry for each name, or one without a
+        name."""
         blobs: dict[str, bytes] = {}
         found = []
         for name in names or ("",):
@@ -118,7 +120,7 @@ class Saved:
 
 
 def described(data: bytes) -> dict[str, Any]:
-    """A descriptor of some bytes."""
+    """Return a descriptor of some bytes."""
     return {"mediaType": "application/test", "digest": f"sha256:{sha(data)}", "size": len(data)}
 
 
@@ -132,7 +134,7 @@ def write_layout(path: Path, blobs: dict[str, bytes], index: dict[str, Any]) -> 
 
 
 def write_tar(path: Path, files: dict[str, bytes], mode: str = "w") -> Path:
-    """A tar of these files."""
+    """Return a tar of these files."""
     with tarfile.open(path, mode) as archive:
         for name, data in files.items():
             member = tarfile.TarInfo(name)
@@ -142,5 +144,5 @@ def write_tar(path: Path, files: dict[str, bytes], mode: str = "w") -> Path:
 
 
 def listing(root: Path) -> set[str]:
-    """Every path below a tree."""
+    """Return every path below a tree."""
     return {str(p.relative_to(root)) for p in root.rglob("*")}

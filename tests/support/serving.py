@@ -1,4 +1,4 @@
-"""A server of environments in a process of its own, for as long as a ``with`` block lasts."""
+"""Runs a server of environments in a process of its own during a ``with`` block."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 
 def free_port() -> int:
-    """A port of this machine on which nobody listens."""
+    """Return a port of this machine on which nobody listens."""
     with closing(socket.socket()) as s:
         s.bind(("127.0.0.1", 0))
         return int(s.getsockname()[1])
@@ -25,7 +25,8 @@ def free_port() -> int:
 def serving(
     *command: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """The address of what Python runs with these arguments and a port, once it is healthy."""
+    """Start Python with these arguments and a port; yield the address once the server is
+    healthy."""
     port = free_port()
     arguments = [sys.executable, *command, "--port", str(port)]
     server = subprocess.Popen(arguments, cwd=cwd, env=env)

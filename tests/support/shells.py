@@ -1,4 +1,4 @@
-"""A box of a given tier with a shell in it, and limits of the test's own."""
+"""A sandbox of a given tier with a shell in it, and with limits of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small dump of our own: a shop, and beside it a database that is nobody's business."""
+"""A small dump for tests: a shop, and a second database that sessions must not see."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CUSTOMERS = "[(1, 'Ann; or so', 'Bern'), (2, \"Bob's \\\\ \\n\", 'Basel'), (3, N
 
 
 def shop_in(folder: Path) -> DatabaseSpec:
-    """The dump as a file in a folder; the database `shop` of it."""
+    """Write the dump to a folder; return the database `shop` in it."""
     path = folder / "shop.sql"
     path.write_text(DUMP, "utf-8")
     return DatabaseSpec("mysql-dump", path, "shop")

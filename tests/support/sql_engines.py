@@ -1,4 +1,4 @@
-"""Engines for tests: a test that needs one which this machine lacks is skipped and says so."""
+"""Engines for tests. A test is skipped, with the reason, if the machine lacks its engine."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ENGINES = [
 
 
 def engine_or_skip(kind: str, dsn: str | None = None) -> SqlEngine:
-    """The engine of that name."""
+    """Return the engine of that name."""
     if kind == "mysql" and dsn is None:
         requirements.require("mysql")
     return open_engine(kind, dsn)
 
 
 def shown(session: SqlSession, code: str, timeout: float = 10.0) -> str:
-    """What an agent sees of a statement; ``timeout`` in seconds."""
+    """Return what an agent sees of a statement; ``timeout`` in seconds."""
     return session.run(code, timeout).output

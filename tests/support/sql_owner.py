@@ -1,4 +1,4 @@
-"""A process that uses a private database server, for tests of what is left when it is gone.
+"""A process that uses a private database server, for tests of what remains after its end.
 
 python sql_owner.py DUMP [dsn]     prints the server's process number, then waits
 """

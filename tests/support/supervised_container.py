@@ -31,8 +31,8 @@ _UNDER_WAY = 109  # ETOOMANYREFS: other sandboxes of this user have too many des
 
 
 def require_engine() -> str:
-    """Return the engine of the tests. Skips if it does not answer or the supervisor cannot be
-    compiled."""
+    """Return the engine of the tests. Skips the test if it does not answer or the supervisor cannot
+    be compiled."""
     name = back_end.chosen() if back_end.is_container() else "docker"
     requirements.require(name)
     requirements.require("compiler")
@@ -44,7 +44,7 @@ def _run_engine(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 class SmallImage:
-    """An image of a few files that belong to the sandboxes' user; the machine's programs are
+    """Return an image of a few files that belong to the sandboxes' user; the machine's programs are
     mounted."""
 
     def __init__(self, engine: str, home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Episodes with a recorded conversation, as an agent of ours leaves them; run directories."""
+"""Episodes with a conversation as our agents record it, and run directories with them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PROMPT = "== run ==\nRun $language code.\n\n== submit ==\nHand in."
 
 
 def call(number: int, command: str) -> dict[str, Any]:
-    """One call of the tool that runs commands."""
+    """Return a call of the tool that runs commands."""
     function = {"name": "run_command", "arguments": f'{{"command": "{command}"}}'}
     return {"id": f"c{number}", "type": "function", "function": function}
 
 
 def talk(success: bool = True, tokens: bool = True, **changes: Any) -> Trajectory:
-    """Two turns of tool calling; the second solves the task, or fails."""
+    """Return two turns of tool calling; the second solves the task, or fails."""
     first = {"role": "assistant", "content": "", "tool_calls": [call(1, "ls")], "reasoning": "look"}
     second = {"role": "assistant", "content": "now", "tool_calls": [call(2, "cat a")]}
     if tokens:
@@ -50,7 +50,7 @@ def talk(success: bool = True, tokens: bool = True, **changes: Any) -> Trajector
 
 
 def human_episode(step_at: int = 0) -> Trajectory:
-    """The same, the first action taken by a person."""
+    """Return the same turns, but a human took the first action."""
     episode = talk()
     steps = list(episode.steps)
     steps[step_at] = Step("ls", "a", actor="human")
@@ -62,7 +62,7 @@ META = {"environment": "bash", "dataset": "starter", "dataset_hash": "aa", "prof
 
 
 def run_in(directory: Path, rewards: tuple[float, ...] = (1.0, 0.0, 1.0), **meta: Any) -> Path:
-    """A run directory with one episode for each reward."""
+    """Write a run directory with one episode for each reward."""
     trajectories.write_run_metadata(directory, {**META, **meta})
     for n, reward in enumerate(rewards):
         steps = (Step("ls", "a"), Step("cat a", "b", reward=reward, parts={"output": reward}))

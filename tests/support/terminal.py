@@ -1,4 +1,4 @@
-"""A command in a terminal of its own: keys go in, what is on the screen comes out."""
+"""A command at a pseudo-terminal: tests press keys and read the screen."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ PATIENCE = 30.0
 """Seconds after which what was expected is not coming any more: a hang, not a measurement."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[()][A-Z0-9]|\x1b[=>]|\x1b[^a-zA-Z=>]*$|\r")
 _PROGRAM = "import sys; from intercode.cli import main; sys.exit(main())"
-_WHERE = b"\x1b[6n"  # the program asks where the cursor is; a terminal answers
+_WHERE = b"\x1b[6n"  # the program requests the position of the cursor; a terminal answers
 
 
 class Terminal:
-    """``intercode`` with these words, at a terminal of 40 lines of 120 characters."""
+    """Runs ``intercode`` with these words, at a terminal of 40 lines of 120 characters."""
 
     def __init__(self, *words: str, **environment: str) -> None:
         self.seen = ""
@@ -37,7 +37,8 @@ class Terminal:
         os.write(self._fd, keys.encode())
 
     def expect(self, text: str) -> str:
-        """Wait until a text is on the screen, after what was expected before; what came."""
+        """Wait until a text is on the screen, after the texts expected before; return the
+        output."""
         ends = time.monotonic() + PATIENCE
         while time.monotonic() < ends:
             before, found, _ = self._shown[self._read :].partition(text)
@@ -54,8 +55,8 @@ class Terminal:
         return "".join(self.expect(text) for text in texts)
 
     def insist(self, keys: str, text: str) -> None:
-        """Press keys again and again until a text is on the screen: what they are meant for may not
-        have begun when they are pressed first."""
+        """Press keys again and again until a text is on the screen, because the program may not be
+        ready for them the first time."""
         ends = time.monotonic() + PATIENCE
         while text not in self._shown[self._read :] and time.monotonic() < ends:
             self.send(keys)
@@ -65,7 +66,7 @@ class Terminal:
         self.expect(text)
 
     def wait(self) -> int:
-        """The exit status, once the command has ended."""
+        """Return the exit status, once the command has ended."""
         ends = time.monotonic() + PATIENCE
         while time.monotonic() < ends:
             self._pump()
@@ -77,16 +78,16 @@ class Terminal:
 
     @property
     def _shown(self) -> str:
-        """All that came, without what moves the cursor and sets colours."""
+        """Return the whole output, without control sequences for cursor and colours."""
         return _CONTROL.sub("", self.seen)
 
     def _pump(self) -> bool:
-        """Read what there is; False at the end."""
+        """Read the available output; return False at the end."""
         if not select.select([self._fd], [], [], 0.05)[0]:
             return True
         try:
             data = os.read(self._fd, 1 << 16)
-        except OSError:  # how Linux says that nobody holds the other end
+        except OSError:  # Linux raises this when the other end is closed
             return False
         for _ in range(data.count(_WHERE)):
             os.write(self._fd, b"\x1b[1;1R")

@@ -1,4 +1,5 @@
-"""What a process that opens boxes has on the machine, to see when all of it is gone."""
+"""Processes, control groups and files of a process that opens sandboxes, to detect when they are
+gone."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Alive = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A process and all that descend from it, by what they are."""
+    """A process and all its descendants, by role."""
 
     owner: Alive
     launchers: tuple[Alive, ...]
@@ -26,13 +27,13 @@ class Family:
 
     @property
     def sandboxes(self) -> tuple[Alive, ...]:
-        """Everything but the owner and its launchers."""
+        """Return all processes except the owner and its launchers."""
         return (*self.supervisors, *self.inits, *self.others)
 
 
 def family(owner: int) -> Family:
-    """The launchers of a process, their supervisors (also those of prewarmed sandboxes), and what
-    runs in the sandboxes."""
+    """Return the launchers of a process, their supervisors (also those of prewarmed sandboxes), and
+    the processes in the sandboxes."""
     children: defaultdict[int, list[Alive]] = defaultdict(list)
     for pid, parent, when in _table():
         children[parent].append((pid, when))
@@ -45,12 +46,12 @@ def family(owner: int) -> Family:
 
 
 def living(processes: tuple[Alive, ...]) -> list[Alive]:
-    """Those that still run; what only waits to be collected by its parent has ended."""
+    """Return the processes that still run; zombies do not count."""
     return [p for p in processes if p[1] and started(p[0]) == p[1]]
 
 
 def groups_of(launchers: tuple[Alive, ...]) -> list[Path]:
-    """The control groups that these launchers have made, for as long as they are there."""
+    """Return the existing control groups of these launchers."""
     names = {f".{pid}.{when}." for pid, when in launchers}
     top = Path("/sys/fs/cgroup")
     found = []
@@ -62,7 +63,7 @@ def groups_of(launchers: tuple[Alive, ...]) -> list[Path]:
 
 
 def eventually(condition: Callable[[], object], seconds: float) -> float | None:
-    """Seconds until a condition holds, or None where it does not in time."""
+    """Return the seconds until a condition holds, or None if it does not hold in time."""
     start = time.monotonic()
     while not condition():
         if time.monotonic() - start > seconds:
@@ -72,8 +73,8 @@ def eventually(condition: Callable[[], object], seconds: float) -> float | None:
 
 
 def proportional(processes: tuple[Alive, ...]) -> int:
-    """Bytes of memory of processes, what several share divided among them. Those that this user
-    may not look into count by what is resident of them."""
+    """Return the bytes of memory of processes; shared memory is divided among its users. For
+    processes that this user may not inspect, the resident memory counts."""
     return sum(_memory(pid) for pid, _ in processes)
 
 
@@ -87,7 +88,7 @@ def _memory(pid: int) -> int:
 
 
 def _table() -> Iterator[tuple[int, int, str]]:
-    """Number, parent and start of every process that has not ended."""
+    """Return number, parent and start of every process that has not ended."""
     for entry in filter(str.isdigit, os.listdir("/proc")):
         fields = _fields(int(entry))
         if fields:
@@ -95,7 +96,7 @@ def _table() -> Iterator[tuple[int, int, str]]:
 
 
 def _fields(pid: int) -> list[str]:
-    """The fields of a living process behind its name; none of one that has ended."""
+    """Return the fields of a live process after its name; none if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -104,7 +105,7 @@ def _fields(pid: int) -> list[str]:
 
 
 def started(pid: int) -> str:
-    """When a process started, in clock ticks since boot; nothing for one that has ended."""
+    """Return the start of a process in clock ticks since boot; empty if it has ended."""
     fields = _fields(pid)
     return fields[19] if fields else ""
 

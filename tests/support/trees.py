@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def deep(top: Path, levels: int) -> None:
-    """Directories in each other below ``top``, with a file in the last."""
+    """Make nested directories below ``top``, with a file in the last."""
     at = os.open(top, os.O_RDONLY)
     for _ in range(levels):
         os.mkdir("aaa", dir_fd=at)

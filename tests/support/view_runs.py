@@ -1,4 +1,4 @@
-"""Runs for the viewer's tests: small, and with one of everything that an episode can hold."""
+"""Small runs for the viewer's tests, with every kind of content that an episode can have."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ RICH = (
 
 
 def write_run(directory: Path, solves: int = 3, **metadata: str) -> Path:
-    """A run of twelve tasks, the first and every ``solves``-th solved, with a rich episode, a fork
-    of it, a second sample, and an error that another try replaced."""
+    """Write a run of twelve tasks. The first and every ``solves``-th task are solved. It has a rich
+    episode, a fork of it, a second sample, and an error that another attempt replaced."""
     run = {**FACTS, **metadata}
     trajectories.write_run_metadata(directory, run)
     log = directory / trajectories.TRAJECTORIES_FILE
@@ -59,7 +59,7 @@ def write_run(directory: Path, solves: int = 3, **metadata: str) -> Path:
 
 
 def plain_episode(n: int, solved: bool, run: dict[str, object]) -> Trajectory:
-    """An episode of two turns."""
+    """Return an episode of two turns."""
     steps = (
         Step("pwd", "/srv", reward=0.25),
         Step(f"echo {n}", f"{n}\nneedle-{n}", reward=1.0 if solved else 0.67),

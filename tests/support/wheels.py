@@ -1,4 +1,4 @@
-"""Wheels for tests: a package of one module with entry points, as any build tool would make it."""
+"""Builds wheels for tests: a package of one module with entry points."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import intercode
 
 
 def wheel(folder: Path, name: str, files: Mapping[str, str], points: Mapping[str, str]) -> Path:
-    """A wheel of version 1.0 in a folder. ``files``: path to text; ``points``: ``group:name`` to
-    reference."""
+    """Build a wheel of version 1.0 in a folder. ``files``: path to text; ``points``: ``group:name``
+    to reference."""
     info = f"{name}-1.0.dist-info"
     groups: dict[str, list[str]] = {}
     for key, reference in points.items():
@@ -46,7 +46,8 @@ def _row(path: str, text: str) -> str:
 
 
 def venv_with(folder: Path, *wheels: Path) -> Path:
-    """The Python of a new environment that has these wheels and this package with what it needs."""
+    """Return the Python of a new environment with these wheels, this package and its
+    dependencies."""
     make = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
     subprocess.run(make, check=True, timeout=120)
     python = folder / "bin" / "python"
