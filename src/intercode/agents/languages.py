@@ -80,8 +80,10 @@ def is_python(text: str) -> bool:
         body = parse_python(text).body
     except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last two: too deep
         return False
-    lone = len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name)
-    return bool(body) and not lone
+    is_bare_name = (
+        len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name)
+    )
+    return bool(body) and not is_bare_name
 
 
 _SHELL_TAGS = (
@@ -126,8 +128,8 @@ def language_of(environment: str) -> Language:
     unknown environment is its own language, read from fences only.
     """
     name = environment.lower()
-    kind, _, spoken = environment.partition(":")
-    if kind == "code" and (entry := languages.loaded_language(spoken)):
+    kind, _, language = environment.partition(":")
+    if kind == "code" and (entry := languages.loaded_language(language)):
         tags = entry.tags or (entry.title.lower(),)
         return Language(entry.title, tags, lambda _: False, _HIDDEN_TESTS_NOTE)
     return _LANGUAGES.get(name) or Language(environment, (name,), lambda _: False)

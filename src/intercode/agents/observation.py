@@ -84,5 +84,5 @@ def split_rows(text: str) -> list[str] | None:
 
 def _omission_context(sizes: dict[str, int]) -> dict[str, int]:
     """Return the sizes if something was left out, else an empty dictionary."""
-    whole, shown = sizes.values()
-    return sizes if shown < whole else {}
+    length, visible = sizes.values()
+    return sizes if visible < length else {}

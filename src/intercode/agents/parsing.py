@@ -234,8 +234,8 @@ def _read_block(lines: list[str], number: int, fence: str, lead: str) -> tuple[s
         if closing.fullmatch(line):
             break
         line = _unindent(line, lead)
-        if late := closing_late.fullmatch(line):  # models write code and fence on one line
-            body.append(late[1].rstrip())
+        if closed := closing_late.fullmatch(line):  # models write code and fence on one line
+            body.append(closed[1].rstrip())
             break
         body.append(line.removesuffix("\r"))
     return "\n".join(body), number

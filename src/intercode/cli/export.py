@@ -52,8 +52,8 @@ def handle(args: argparse.Namespace) -> int:
         given = " and ".join("--" + name.replace("_", "-") for name in options)
         raise UsageError(f"{given} apply to the format chat, not {args.to!r}")
     written = export(args.run, args.to, args.out, **options)
-    what = str(args.out) if len(written.files) != 1 else str(written.files[0])
-    print(f"wrote {written.records} records to {what}", file=sys.stderr)
+    target = str(args.out) if len(written.files) != 1 else str(written.files[0])
+    print(f"wrote {written.records} records to {target}", file=sys.stderr)
     for note in written.omitted:
         print(f"  {note}", file=sys.stderr)
     return 0

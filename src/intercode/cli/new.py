@@ -47,9 +47,9 @@ def handle(args: argparse.Namespace) -> int:
     """
     home = args.directory
     names = write_task_package(home, dockerfile=args.dockerfile, plugin=args.plugin)
-    shown = home if home.is_absolute() else f"./{home}"
-    print(f"{shown}: {', '.join(names)}")
-    print(f"check it:  intercode check {shown}\nplay it:   intercode play {shown}")
+    path = home if home.is_absolute() else f"./{home}"
+    print(f"{path}: {', '.join(names)}")
+    print(f"check it:  intercode check {path}\nplay it:   intercode play {path}")
     return 0
 
 

@@ -120,10 +120,10 @@ def episode_line(t: Trajectory, style: Style) -> str:
 def episode_lines(t: Trajectory, style: Style, lines: int, messages: bool) -> list[str]:
     """Format an episode turn by turn, with at most ``lines`` lines of each observation."""
     run = t.run
-    who = " with ".join(str(run[k]) for k in ("agent", "model") if run.get(k))
+    agent = " with ".join(str(run[k]) for k in ("agent", "model") if run.get(k))
     identity = f"  {style('dim', t.id)}" if t.id else ""
     out = [style("strong", f"{escape_control(t.task)}, epoch {t.epoch}") + identity]
-    out.append(f"{_outcome(t, style)}{_usage(t)}" + (f"  ({who})" if who else ""))
+    out.append(f"{_outcome(t, style)}{_usage(t)}" + (f"  ({agent})" if agent else ""))
     if t.parent:
         out.append(f"branch of {t.parent}: the first {t.branched_at} turns are its own")
     out += ["", *_indent(escape_control(t.query), "  ")]
@@ -225,8 +225,8 @@ def _indent(text: str, mark: str) -> list[str]:
 
 
 def _join_names(names: tuple[str, ...]) -> str:
-    some = ", ".join(escape_control(n) for n in names[:_MAX_CHANGES])
-    return some + (f" and {len(names) - _MAX_CHANGES} more" if len(names) > _MAX_CHANGES else "")
+    listed = ", ".join(escape_control(n) for n in names[:_MAX_CHANGES])
+    return listed + (f" and {len(names) - _MAX_CHANGES} more" if len(names) > _MAX_CHANGES else "")
 
 
 def _shorten_value(value: Any) -> str:

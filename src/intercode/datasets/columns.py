@@ -34,8 +34,8 @@ class Columns:
         out = {k: v for k, v in row.items() if k not in self.names.values()}
         for name, column in self.names.items():
             if column not in row:
-                there = ", ".join(map(str, row)) or "nothing"
-                raise DataError(f"{where}: no column {column!r} for {name!r}; found {there}")
+                names = ", ".join(map(str, row)) or "nothing"
+                raise DataError(f"{where}: no column {column!r} for {name!r}; found {names}")
             out[name] = row[column]
         return out
 

@@ -107,17 +107,17 @@ def _fetch_file(
     url: str,
     target: Path,
     file: PinnedFile,
-    report: Progress,
-    pause: float,
+    progress: Progress,
+    retry_delay: float,
 ) -> None:
     """Download ``url`` to ``target`` through a ``.part`` file next to it."""
     part = target.with_name(target.name + ".part")
     leftover, expected = part.is_file(), _expected_digest(file)
-    _download(client, url, part, file, report, pause)
+    _download(client, url, part, file, progress, retry_delay)
     found = _file_digest(part, file)
     if found != expected and leftover:  # the part of an earlier run may be damaged
         part.unlink()
-        _download(client, url, part, file, report, pause)
+        _download(client, url, part, file, progress, retry_delay)
         found = _file_digest(part, file)
     if found != expected:
         part.unlink()
@@ -130,12 +130,17 @@ def _fetch_file(
 
 
 def _download(
-    client: httpx.Client, url: str, part: Path, file: PinnedFile, report: Progress, pause: float
+    client: httpx.Client,
+    url: str,
+    part: Path,
+    file: PinnedFile,
+    progress: Progress,
+    retry_delay: float,
 ) -> None:
     """Complete ``part``, with further requests when the connection breaks."""
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
-            return _resume_download(client, url, part, file, report)
+            return _resume_download(client, url, part, file, progress)
         except httpx.InvalidURL as e:
             raise UsageError(f"{url!r} is not an address: {e}; check --mirror") from e
         except httpx.RequestError as e:
@@ -144,32 +149,32 @@ def _download(
                     f"cannot get {url} after {MAX_ATTEMPTS} attempts: {e or type(e).__name__}; run "
                     "the same command again to continue, or name another server with --mirror"
                 ) from e
-            time.sleep(pause * 2 ** (attempt - 1))
+            time.sleep(retry_delay * 2 ** (attempt - 1))
     return None
 
 
 def _resume_download(
-    client: httpx.Client, url: str, part: Path, file: PinnedFile, report: Progress
+    client: httpx.Client, url: str, part: Path, file: PinnedFile, progress: Progress
 ) -> None:
     """Request the rest of ``part`` once.
 
     Raises httpx.RequestError when another attempt may help, else UsageError or DataError.
     """
-    have = part.stat().st_size if part.is_file() else 0
+    offset = part.stat().st_size if part.is_file() else 0
     if file.size is None and part.is_file() and _is_complete(part, file):
         return
-    if file.size is not None and have > file.size:
+    if file.size is not None and offset > file.size:
         part.unlink()
-        have = 0
-    if have == file.size and part.is_file():
+        offset = 0
+    if offset == file.size and part.is_file():
         return
     headers = {"Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
+    if offset:
+        headers["Range"] = f"bytes={offset}-"
     with client.stream("GET", url, headers=headers) as response:
-        resumed = _is_resumed(response, have)
+        resumed = _is_resumed(response, offset)
         _check_status(response, url, part, resumed)
-        done = have if resumed else 0
+        done = offset if resumed else 0
         size = file.size if file.size is not None else _announced_size(response, done)
         with part.open("ab" if resumed else "wb") as f:
             for chunk in response.iter_bytes():
@@ -177,7 +182,7 @@ def _resume_download(
                 if done > size:
                     break
                 f.write(chunk)
-                report(file.path, done, size)
+                progress(file.path, done, size)
     if done > size:
         part.unlink()
         raise DataError(
@@ -198,10 +203,10 @@ def _announced_size(response: httpx.Response, done: int) -> int:
     return done + int(length)
 
 
-def _is_resumed(response: httpx.Response, have: int) -> bool:
-    """Return whether the response starts at byte ``have``; without ranges it starts at 0."""
+def _is_resumed(response: httpx.Response, offset: int) -> bool:
+    """Return whether the response starts at byte ``offset``; without ranges it starts at 0."""
     start = response.headers.get("Content-Range", "")
-    return response.status_code == 206 and start.startswith(f"bytes {have}-")
+    return response.status_code == 206 and start.startswith(f"bytes {offset}-")
 
 
 def _check_status(response: httpx.Response, url: str, part: Path, resumed: bool) -> None:

@@ -42,5 +42,5 @@ def register() -> None:
     for identifier, entry_point in _GYMNASIUM_IDS.items():
         if identifier not in gym.registry:
             kind = entry_point.split(".")[2]
-            many = f"intercode.environments.base.vector:{kind}"
-            gym.register(identifier, entry_point=entry_point, vector_entry_point=many)
+            vector_entry_point = f"intercode.environments.base.vector:{kind}"
+            gym.register(identifier, entry_point=entry_point, vector_entry_point=vector_entry_point)

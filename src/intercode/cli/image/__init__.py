@@ -124,16 +124,16 @@ def _remove(args: argparse.Namespace) -> int:
 
         delete_built_image(image)
         found = True
-    gone = pruning.remove_image(cache, name, inventory.paths_in_use())
-    if not found and gone is None:
+    removed = pruning.remove_image(cache, name, inventory.paths_in_use())
+    if not found and removed is None:
         print(
             f"intercode: there is no image {args.name!r}: nothing to remove; see `intercode image "
             "list`",
             file=sys.stderr,
         )
         return 1
-    freed = f", {inventory.format_size(gone.bytes)} freed" if gone and gone.trees else ""
-    used = "; its files stay while something uses them" if gone and not gone.trees else ""
+    freed = f", {inventory.format_size(removed.bytes)} freed" if removed and removed.trees else ""
+    used = "; its files stay while something uses them" if removed and not removed.trees else ""
     print(f"removed {name}{freed}{used}")
     return 0
 
@@ -162,7 +162,7 @@ def _prune(args: argparse.Namespace) -> int:
     for name in done.images:
         print(f"removed {name}")
     for engine in _engines():
-        if gone := pruned(engine, cache, args.all):
-            print(f"{len(gone)} images removed from {engine.name}")
+        if engine_images := pruned(engine, cache, args.all):
+            print(f"{len(engine_images)} images removed from {engine.name}")
     print(f"{done.trees} trees and files removed, {inventory.format_size(done.bytes)} freed")
     return 0

@@ -89,8 +89,10 @@ def _build_with_engine(args: argparse.Namespace, path: Path, given: dict[str, st
     if args.table:
         raise UsageError("--from cannot be used with --engine, which uses its own images")
     file, context = locate_dockerfile(path)
-    made = build_with_engine(file, context, log, args=given, target=args.target, engine=args.engine)
-    spec = f"docker-archive:{made}"
+    image = build_with_engine(
+        file, context, log, args=given, target=args.target, engine=args.engine
+    )
+    spec = f"docker-archive:{image}"
     resolve_or_build(spec, log)
     return spec
 

@@ -30,9 +30,11 @@ def print_images(args: argparse.Namespace) -> int:
     print(f"{'NAME':<{width}}  {'DIGEST':<12}  {'SIZE':>8}  CREATED")
     for row in rows:
         digest = row["digest"].partition(":")[2][:12]
-        when = time.strftime("%Y-%m-%d", time.localtime(row["created"])) if row["created"] else ""
+        created = (
+            time.strftime("%Y-%m-%d", time.localtime(row["created"])) if row["created"] else ""
+        )
         size = format_size(row["size"]) if row["digest"] else "-"
-        print(f"{row['name']:<{width}}  {digest:<12}  {size:>8}  {when or row['note']}")
+        print(f"{row['name']:<{width}}  {digest:<12}  {size:>8}  {created or row['note']}")
     print(f"\n{_other_usage(cache)}")
     return 0
 
@@ -105,11 +107,11 @@ def _image_rows(cache: Path) -> Iterator[dict[str, Any]]:
     for name in packaged.recipe_names():
         if f"recipe:{name}" not in seen:
             path = packaged.built_path(name, cache)
-            there = path.is_file()
+            is_built = path.is_file()
             yield {
                 "name": f"recipe:{name}", "digest": "", "created": 0.0, "path": str(path),
-                "size": prune.disk_usage(path) if there else 0,
-                "note": "built, not unpacked yet" if there else "not built",
+                "size": prune.disk_usage(path) if is_built else 0,
+                "note": "built, not unpacked yet" if is_built else "not built",
             }  # fmt: skip
 
 
@@ -117,7 +119,7 @@ def built_images(name: str | None = None) -> list[BuiltImage]:
     """Return the images that were built from a recipe file or a Dockerfile."""
     from intercode.sandbox.images.build.built_images import built_images
 
-    return [one for one in built_images() if name in (None, one.spec)]
+    return [image for image in built_images() if name in (None, image.spec)]
 
 
 def orphaned_images() -> list[BuiltImage]:

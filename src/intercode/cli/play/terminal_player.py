@@ -117,8 +117,8 @@ class TerminalPlayer(Player):
         parts[-1] += f" of {limit}" if limit else ""
         if episode.last_score is not None:
             after, score = episode.last_score
-            when = "" if after == len(episode.steps) else f" after turn {after}"
-            parts.append(f"score {format_number(score.value)}{when}")
+            suffix = "" if after == len(episode.steps) else f" after turn {after}"
+            parts.append(f"score {format_number(score.value)}{suffix}")
         return "  |  ".join([*parts, "help"])
 
     def note(self, text: str) -> None:

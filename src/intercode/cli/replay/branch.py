@@ -71,45 +71,45 @@ def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
         args.episode, dict(args.edit), args.after, args.agent, parse_key_values(args.agent_option),
         args.model, args.base_url, args.max_turns,
     )  # fmt: skip
-    done = branch(args.files, request, options, args.out)
-    for check in done.prefix:
+    result = branch(args.files, request, options, args.out)
+    for check in result.prefix:
         if not check.same:
             what = ", ".join(check.differs_in)
             print(
                 f"warning: step {check.turn + 1} differs from its record ({what})", file=sys.stderr
             )
-    _print_branch(done, request)
+    _print_branch(result, request)
     return 0
 
 
-def _print_branch(done: BranchResult, request: BranchOptions) -> None:
-    parent, made = done.parent, done.trajectory
+def _print_branch(result: BranchResult, request: BranchOptions) -> None:
+    parent, child = result.parent, result.trajectory
     print(
-        f"{parent.task}: {done.shared_steps} steps in common, then {request.agent or 'as edited'}"
+        f"{parent.task}: {result.shared_steps} steps in common, then {request.agent or 'as edited'}"
     )
-    for k in range(done.shared_steps, max(made.turns, parent.turns)):
+    for k in range(result.shared_steps, max(child.turns, parent.turns)):
         old = parent.steps[k] if k < parent.turns else None
-        new = made.steps[k] if k < made.turns else None
+        new = child.steps[k] if k < child.turns else None
         print(f"  step {k + 1}: {_format_change(old, new)}")
         if old and new and old.observation != new.observation:
             print(indent(_diff(old.observation, new.observation)))
-    print(f"reward {parent.reward:g} -> {made.reward:g}; ended: {parent.end} -> {made.end}")
-    print(f"Trajectory: {made.id} in {done.out}")
+    print(f"reward {parent.reward:g} -> {child.reward:g}; ended: {parent.end} -> {child.end}")
+    print(f"Trajectory: {child.id} in {result.out}")
 
 
 def _format_change(old: Step | None, new: Step | None) -> str:
     if new is None:
         return "not played"
-    shown = " ".join(new.action.split())[:_ACTION_SHOWN] or "(no code)"
+    action = " ".join(new.action.split())[:_ACTION_SHOWN] or "(no code)"
     if old is None:
-        return f"new: {shown}"
-    found = [] if old.action == new.action else ["action"]
-    found += [] if old.observation == new.observation else ["observation"]
+        return f"new: {action}"
+    changes = [] if old.action == new.action else ["action"]
+    changes += [] if old.observation == new.observation else ["observation"]
     if old.hashes and old.hashes.get("state") != new.hashes.get("state"):
-        found.append("state")
+        changes.append("state")
     if old.reward != new.reward:
-        found.append(f"reward {_format_reward(old.reward)} -> {_format_reward(new.reward)}")
-    return f"{shown}: {', '.join(found) + ' changed' if found else 'the same'}"
+        changes.append(f"reward {_format_reward(old.reward)} -> {_format_reward(new.reward)}")
+    return f"{action}: {', '.join(changes) + ' changed' if changes else 'the same'}"
 
 
 def _format_reward(reward: float | None) -> str:

@@ -125,16 +125,16 @@ def _parse_turn(
     ran: bool | None,
 ) -> Step:
     """Return one turn. ``valid`` is as recorded, even where the original flag is outdated."""
-    shown = observation or ""
-    skipped = action == SKIP_ACTION and shown == "skipped"
+    text = observation or ""
+    skipped = action == SKIP_ACTION and text == "skipped"
     nothing = action is None or observation is None
     return Step(
         action=action or "",
-        observation=shown,
-        executed=not (nothing or skipped or _NO_CODE_MESSAGE.match(shown)) if ran is None else ran,
+        observation=text,
+        executed=not (nothing or skipped or _NO_CODE_MESSAGE.match(text)) if ran is None else ran,
         valid=valid,
         exit_code=None,
-        timed_out=shown == "Command timed out",
+        timed_out=text == "Command timed out",
         reward=None if reward is None else float(reward),
         thought=thought or "",
     )

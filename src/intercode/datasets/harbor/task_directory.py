@@ -46,8 +46,8 @@ def load(spec: str) -> Dataset:
     if columns.names or options.get("skip", UNPLAYABLE) != UNPLAYABLE:
         raise UsageError(f"{spec!r}: the only option is ?skip={UNPLAYABLE}")
     root = Path(path.removeprefix(SCHEME)).expanduser().absolute()
-    alone = (root / "task.toml").is_file()
-    if alone:
+    is_single = (root / "task.toml").is_file()
+    if is_single:
         folders = [root]
     elif root.is_dir():
         folders = sorted(p.parent for p in root.glob("*/task.toml"))
@@ -58,12 +58,14 @@ def load(spec: str) -> Dataset:
     tasks, faults = [], []
     for folder in folders:
         try:
-            tasks.append(read_task(folder, folder.name if alone else f"{root.name}/{folder.name}"))
+            tasks.append(
+                read_task(folder, folder.name if is_single else f"{root.name}/{folder.name}")
+            )
         except DataError as e:
             faults.append(f"{folder.name}: {e}")
     if faults and (not options or not tasks):
-        way = "" if alone else f"; harbor:{root}?skip={UNPLAYABLE} plays the others"
-        raise DataError(f"{'; '.join(faults)}{way}")
+        hint = "" if is_single else f"; harbor:{root}?skip={UNPLAYABLE} plays the others"
+        raise DataError(f"{'; '.join(faults)}{hint}")
     notes = "tasks in Harbor's format; the image and the verifier are each task's own"
     if faults:
         notes += f"; left out are {'; '.join(faults)}"
@@ -177,8 +179,8 @@ def _image_reference(folder: Path, config: Config) -> str:
 
 def _dockerfile(folder: Path) -> str | None:
     environment = folder / "environment"
-    there = (environment / "Dockerfile").is_file()
-    return f"dockerfile:{environment}" if there else None
+    exists = (environment / "Dockerfile").is_file()
+    return f"dockerfile:{environment}" if exists else None
 
 
 def _checksum(folder: Path, config: Config) -> str:

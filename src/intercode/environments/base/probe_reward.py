@@ -13,8 +13,8 @@ def probe_similarity(_task: Task, agent: State, gold: State) -> Score:
     The lines are compared as multisets, in any order: Σ min / Σ max of their counts. The score is 1
     if the probe printed nothing for both states. The details list ``missed`` and ``extra`` lines.
     """
-    have, want = (Counter(state.probe_output.splitlines()) for state in (agent, gold))
-    total = (have | want).total()
-    value = (have & want).total() / total if total else 1.0
-    missed, extra = sorted((want - have).elements()), sorted((have - want).elements())
+    printed, expected = (Counter(state.probe_output.splitlines()) for state in (agent, gold))
+    total = (printed | expected).total()
+    value = (printed & expected).total() / total if total else 1.0
+    missed, extra = sorted((expected - printed).elements()), sorted((printed - expected).elements())
     return Score(value, {"probe": value}, {"missed": missed, "extra": extra})

@@ -163,8 +163,8 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         options = {k: v for k, v in (options or {}).items() if v is not None}
         if self._tasks is not None and "task" not in options:
             options["task"] = next(self._tasks[i])
-        shown, info = self.envs[i].reset(seed=seed, options=options)
-        return _EnvResult(shown, 0.0, False, False, info)
+        query, info = self.envs[i].reset(seed=seed, options=options)
+        return _EnvResult(query, 0.0, False, False, info)
 
     def _step_one(self, i: int, action: str) -> _EnvResult:
         if self._ended[i] and self.autoreset_mode is AutoresetMode.NEXT_STEP:

@@ -40,9 +40,9 @@ def values_equal(returned: Any, expected: Any) -> bool:
 
 
 def _numbers_close(x: float, y: float) -> bool:
-    whole = isinstance(x, int) and isinstance(y, int)
+    both_integers = isinstance(x, int) and isinstance(y, int)
     try:
-        return not whole and math.isclose(x, y, rel_tol=_RELATIVE_TOLERANCE)
+        return not both_integers and math.isclose(x, y, rel_tol=_RELATIVE_TOLERANCE)
     except OverflowError:  # a whole number that no float holds
         return False
 

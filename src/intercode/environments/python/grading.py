@@ -106,12 +106,12 @@ class Grader:
             fork.kill()
             fork.close()
 
-    def _evaluate(self, fork: Interpreter, setup: str, wanted: tuple[str, ...]) -> list[Any]:
-        if not wanted:
+    def _evaluate(self, fork: Interpreter, setup: str, expressions: tuple[str, ...]) -> list[Any]:
+        if not expressions:
             return []
-        text = fork.request("clean", setup, wanted, timeout=self.test_timeout)
-        values = decode_values(text or "[]", len(wanted))
-        for expression, value in zip(wanted, values, strict=True):
+        text = fork.request("clean", setup, expressions, timeout=self.test_timeout)
+        values = decode_values(text or "[]", len(expressions))
+        for expression, value in zip(expressions, values, strict=True):
             if isinstance(value, ExceptionInfo):
                 raise GoldError(f"{self.task.id}: {expression!r} of a test raises {value}")
         return values

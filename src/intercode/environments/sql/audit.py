@@ -16,15 +16,15 @@ from intercode.environments.sql.row_order import (
 _EMPTY_VALUES: frozenset[object] = frozenset({None, 0})
 
 
-def audit_gold(player: CodeRunner, i: int, play: CodeRun) -> list[TaskFinding]:
-    """Return the findings about the result of task ``i``'s gold. ``play`` is a run of the gold."""
-    task = player.env.dataset.tasks[i]
-    rows = play.state.rows if play.state is not None else None
+def audit_gold(runner: CodeRunner, index: int, run: CodeRun) -> list[TaskFinding]:
+    """Return the findings about the result of a task's gold, of which ``run`` is a run."""
+    task = runner.env.dataset.tasks[index]
+    rows = run.state.rows if run.state is not None else None
     if rows is None or task.gold is None:
         return []
     found: list[TaskFinding] = []
     if empty := _empty_result_text(rows):
-        tables = [name for name in _tables_in_gold(task) if not _has_rows(player, i, name)]
+        tables = [name for name in _tables_in_gold(task) if not _has_rows(runner, index, name)]
         if tables:
             what = (
                 f"{empty}, because {', '.join(tables)} {'is' if len(tables) == 1 else 'are'} empty"
@@ -32,22 +32,22 @@ def audit_gold(player: CodeRunner, i: int, play: CodeRun) -> list[TaskFinding]:
             found.append(TaskFinding(task.id, "empty-table", what))
         else:
             found.append(TaskFinding(task.id, "vacuous", empty))
-    if _limit_cuts_tie(player, i, task.gold, rows):
+    if _limit_cuts_tie(runner, index, task.gold, rows):
         found.append(TaskFinding(task.id, "tie-at-limit", "rows beside the last one are left out"))
     if len(rows) > 1 and not has_order_by(task.gold):
         found.append(TaskFinding(task.id, "open-order", f"{len(rows)} rows"))
     return found
 
 
-def _limit_cuts_tie(player: CodeRunner, i: int, gold: str, rows: Rows) -> bool:
+def _limit_cuts_tie(runner: CodeRunner, index: int, gold: str, rows: Rows) -> bool:
     """Return whether LIMIT cuts a tie in the gold or in one of its independent subqueries."""
 
-    def ask(statement: str) -> Rows | None:
-        return _run_statement(player, i, statement)
+    def run(statement: str) -> Rows | None:
+        return _run_statement(runner, index, statement)
 
     inner = [s for s in subqueries(gold) if without_limit(s) is not None]
-    return limit_cuts_tie(gold, rows, ask) or any(
-        limit_cuts_tie(s, ask(s) or (), ask) for s in inner
+    return limit_cuts_tie(gold, rows, run) or any(
+        limit_cuts_tie(s, run(s) or (), run) for s in inner
     )
 
 
@@ -66,10 +66,10 @@ def _tables_in_gold(task: Task) -> list[str]:
     return [name for name in task.data.get("schema", {}) if name.lower() in words]
 
 
-def _has_rows(player: CodeRunner, i: int, table: str) -> bool:
-    return bool(_run_statement(player, i, f"SELECT 1 FROM `{table}` LIMIT 1"))
+def _has_rows(runner: CodeRunner, index: int, table: str) -> bool:
+    return bool(_run_statement(runner, index, f"SELECT 1 FROM `{table}` LIMIT 1"))
 
 
-def _run_statement(player: CodeRunner, i: int, statement: str) -> Rows | None:
-    state = player.run(i, statement).state
+def _run_statement(runner: CodeRunner, index: int, statement: str) -> Rows | None:
+    state = runner.run(index, statement).state
     return None if state is None else state.rows

@@ -54,18 +54,18 @@ def rank_rows(gold: str, rows: Rows, run: RunStatement) -> tuple[int, ...] | Non
     if len(rows) < _MIN_ORDERED_ROWS:
         return tuple(range(len(rows)))
     columns, statement = order
-    shown = rows
+    extended = rows
     if statement is not None:
-        shown = run(statement) or ()
+        extended = run(statement) or ()
     width = len(rows[0]) if rows else 0
-    known = len(shown) == len(rows) and all(
-        row[:width] == wider[:width] for row, wider in zip(rows, shown, strict=True)
+    comparable = len(extended) == len(rows) and all(
+        row[:width] == wider[:width] for row, wider in zip(rows, extended, strict=True)
     )
-    if not known or any(c is None or c >= width for c in columns if c != _APPENDED_COLUMN):
+    if not comparable or any(c is None or c >= width for c in columns if c != _APPENDED_COLUMN):
         return tuple(range(len(rows)))
-    extra = len(shown[0]) - width if shown else 0
+    extra = len(extended[0]) - width if extended else 0
     return _rank_by_columns(
-        shown, [c for c in columns if c is not None and c != _APPENDED_COLUMN], extra
+        extended, [c for c in columns if c is not None and c != _APPENDED_COLUMN], extra
     )
 
 
@@ -224,12 +224,12 @@ def limit_cuts_tie(gold: str, rows: Rows, run: RunStatement) -> bool:
 
     ``rows`` is the gold's result. OFFSET is not considered.
     """
-    whole = without_limit(gold)
-    if whole is None or not rows:
+    unlimited = without_limit(gold)
+    if unlimited is None or not rows:
         return False
-    every = run(whole) or ()
-    if len(every) <= len(rows):
+    all_rows = run(unlimited) or ()
+    if len(all_rows) <= len(rows):
         return False
-    ranks = rank_rows(whole, every, run) or (0,) * len(every)
-    beside = [row for row, rank in zip(every, ranks, strict=True) if rank == ranks[len(rows) - 1]]
-    return ranks[len(rows)] == ranks[len(rows) - 1] and len(set(normalize_rows(tuple(beside)))) > 1
+    ranks = rank_rows(unlimited, all_rows, run) or (0,) * len(all_rows)
+    tied = [row for row, rank in zip(all_rows, ranks, strict=True) if rank == ranks[len(rows) - 1]]
+    return ranks[len(rows)] == ranks[len(rows) - 1] and len(set(normalize_rows(tuple(tied)))) > 1

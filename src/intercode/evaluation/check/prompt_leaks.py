@@ -92,17 +92,17 @@ def _sources(data: Path | None, unavailable: dict[str, str]) -> Iterator[tuple[s
             raise DataError(f"{e}: the prompts cannot be compared with it") from e
 
 
-def _texts(value: Any, wanted: bool = False) -> Iterator[str]:
+def _texts(value: Any, in_field: bool = False) -> Iterator[str]:
     """Yield every string at or below a key of TASK_FIELDS."""
     if isinstance(value, str):
-        if wanted:
+        if in_field:
             yield value
     elif isinstance(value, dict):
         for key, part in value.items():
-            yield from _texts(part, wanted or key in TASK_FIELDS)
+            yield from _texts(part, in_field or key in TASK_FIELDS)
     elif isinstance(value, list):
         for part in value:
-            yield from _texts(part, wanted)
+            yield from _texts(part, in_field)
 
 
 def _normalize(text: str) -> str:

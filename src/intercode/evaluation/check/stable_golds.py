@@ -76,8 +76,8 @@ def _stable_with_older_files(
         _with_older_files(dataset, image, stable) as aged,
         task_runners(aged, settings, parallel) as run_all,
     ):
-        same = run_all(lambda runner, i: _leaves_same(runner, i, stable[i].golds), stable)
-    return [i for i, is_same in zip(stable, same, strict=True) if is_same]
+        results = run_all(lambda runner, i: _leaves_same(runner, i, stable[i].golds), stable)
+    return [i for i, is_same in zip(stable, results, strict=True) if is_same]
 
 
 def _leaves_same(runner: TaskRunner, i: int, golds: tuple[State, ...]) -> bool:

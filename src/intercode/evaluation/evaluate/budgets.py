@@ -153,10 +153,10 @@ def _check_remaining(config: EvalConfig, before: Usage) -> None:
 
     Raises UsageError if a limit cannot be enforced because ``before`` does not include its value.
     """
-    some = before.requests > 0
+    has_requests = before.requests > 0
     used: dict[str, float | None] = {
-        "max_tokens": total_tokens(before) if some else 0,
-        "max_cost": before.cost if some else 0.0,
+        "max_tokens": total_tokens(before) if has_requests else 0,
+        "max_cost": before.cost if has_requests else 0.0,
         "max_seconds": before.seconds,
     }
     for name, spent in used.items():

@@ -85,8 +85,8 @@ def read_grid(values: Mapping[str, Any], out: Path, where: str = "the settings")
                 settings[key] = {**settings.get(key, {}), **value} if joined else value
         found.append(([name for name, _ in choices], settings))
     texts = [json.dumps(to_jsonable(s), sort_keys=True, default=str) for _, s in found]
-    if twice := next((n for n, count in Counter(texts).items() if count > 1), None):
-        raise ConfigError(f"{where}: the grid gives the same run twice: {twice}")
+    if duplicate := next((n for n, count in Counter(texts).items() if count > 1), None):
+        raise ConfigError(f"{where}: the grid gives the same run twice: {duplicate}")
     names = [safe_file_name(words).lower() for words, _ in found]
     cells = []
     for name, text, (_, settings) in zip(names, texts, found, strict=True):

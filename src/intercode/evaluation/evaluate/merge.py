@@ -145,11 +145,11 @@ class _EpisodeMerge:
         self.episodes[key], self._sources[key] = episode, directory
 
     def _raise_conflict(self, clashes: Sequence[EpisodeKey], directory: Path) -> None:
-        some = ", ".join(f"{k.task} (epoch {k.epoch})" for k in clashes[:_MAX_NAMED])
+        listed = ", ".join(f"{k.task} (epoch {k.epoch})" for k in clashes[:_MAX_NAMED])
         more = f" and {len(clashes) - _MAX_NAMED} more" if len(clashes) > _MAX_NAMED else ""
         other = self._sources[clashes[0]]
         raise UsageError(
-            f"{directory} and {other} contain different results for {some}{more}: --duplicates "
+            f"{directory} and {other} contain different results for {listed}{more}: --duplicates "
             "first takes those of the directory named first, --duplicates epochs makes the later "
             "ones further epochs"
         )
@@ -185,12 +185,14 @@ def _common_metadata(directories: Sequence[Path]) -> dict[str, Any]:
 
 def _combined_extent(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the tasks and epochs of all parts together."""
-    some = all(config.get("tasks") for config in configs)
-    tasks = dict.fromkeys(str(t) for config in configs for t in config["tasks"]) if some else {}
+    all_select = all(config.get("tasks") for config in configs)
+    tasks = (
+        dict.fromkeys(str(t) for config in configs for t in config["tasks"]) if all_select else {}
+    )
     limits = [config.get("limit") for config in configs]
     return {
         "tasks": list(tasks),
-        "limit": None if some or None in limits else max(filter(None, limits)),
+        "limit": None if all_select or None in limits else max(filter(None, limits)),
         "epochs": max(config.get("epochs", 1) for config in configs),
     }
 

@@ -155,5 +155,5 @@ def _local_task(task: Task, paths: Mapping[Path, Path]) -> Task:
 
 def _local_reference(reference: str, paths: Mapping[Path, Path]) -> str:
     path, _, name = reference.rpartition(":")
-    there = paths.get(Path(path)) if registry.is_file_reference(reference) else None
-    return reference if there is None else f"{there}:{name}"
+    local_path = paths.get(Path(path)) if registry.is_file_reference(reference) else None
+    return reference if local_path is None else f"{local_path}:{name}"

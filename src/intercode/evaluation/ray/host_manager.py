@@ -336,10 +336,10 @@ def _assign(host: HostHandle, before: HostHandle | None) -> HostHandle:
 
 def _differences(spec: EnvironmentSpec, info: HostInfo) -> str:
     """Describe how the metadata of a node differs from the driver's. Empty if it does not."""
-    here: dict[str, Any] = {**spec.metadata, "version": spec.version}
-    there: dict[str, Any] = {**info.metadata, "version": info.version}
-    names = [name for name in here if here[name] != there.get(name)]
-    return "; ".join(f"its {n} is {there.get(n)!r}, here {here[n]!r}" for n in names)
+    driver: dict[str, Any] = {**spec.metadata, "version": spec.version}
+    node: dict[str, Any] = {**info.metadata, "version": info.version}
+    names = [name for name in driver if driver[name] != node.get(name)]
+    return "; ".join(f"its {n} is {node.get(n)!r}, here {driver[n]!r}" for n in names)
 
 
 def _warn(text: str) -> None:

@@ -121,15 +121,15 @@ def find_episode(paths: Sequence[Path], name: str | None) -> Trajectory:
         raise UsageError(
             "there is no episode that this package has recorded: only those can be branched"
         )
-    wanted = [t for t in found if name is None or name in (t.id, t.task)]
-    if not wanted:
+    matches = [t for t in found if name is None or name in (t.id, t.task)]
+    if not matches:
         raise unknown_name_error(
             "episode", str(name), [n for t in found for n in (t.id, t.task) if n]
         )
-    if len(wanted) > 1:
-        some = ", ".join(f"{t.task} ({t.id or 'without id'})" for t in wanted[:5])
-        raise UsageError(f"{len(wanted)} episodes match: give --episode with one of {some}")
-    return wanted[0]
+    if len(matches) > 1:
+        listed = ", ".join(f"{t.task} ({t.id or 'without id'})" for t in matches[:5])
+        raise UsageError(f"{len(matches)} episodes match: give --episode with one of {listed}")
+    return matches[0]
 
 
 def _fork_point(parent: Trajectory, request: BranchOptions) -> int:

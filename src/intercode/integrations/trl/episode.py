@@ -62,8 +62,8 @@ class TrlEnvironment:
                 f"idle_timeout is {idle_timeout} s; it must be greater than 0, or None for never"
             )
         key = self._name, str(dataset)
-        if isinstance(dataset, str) and (one := _live_environments.get(key)) is not None:
-            dataset = one.dataset
+        if isinstance(dataset, str) and (existing := _live_environments.get(key)) is not None:
+            dataset = existing.dataset
         self._env: InterCodeEnv = make(self._name, dataset, max_turns=max_turns, **settings)
         self._rewards_per_turn = settings.get("reward_mode") == "per-turn"
         if binary and self._rewards_per_turn:

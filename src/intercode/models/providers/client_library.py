@@ -70,9 +70,9 @@ def raise_for_error(model: Endpoint, error: Exception) -> NoReturn:
         wait = parse_retry_after(headers.get("retry-after"))
         raise AttemptError(message, wait, overloaded=status in OVERLOAD_STATUSES) from None
     if any(_is_network_error(kind) for kind in type(error).__mro__) or isinstance(error, OSError):
-        late = "Timeout" in type(error).__name__ or isinstance(error, TimeoutError)
-        refused = "connect" in type(error).__name__.lower() and not late
-        raise AttemptError(text, overloaded=late, response_lost=not refused) from None
+        timed_out = "Timeout" in type(error).__name__ or isinstance(error, TimeoutError)
+        refused = "connect" in type(error).__name__.lower() and not timed_out
+        raise AttemptError(text, overloaded=timed_out, response_lost=not refused) from None
     raise error
 
 

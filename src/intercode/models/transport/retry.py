@@ -61,12 +61,12 @@ def parse_retry_after(value: str | None, now: datetime | None = None) -> float |
         seconds = float(value)
     except ValueError:
         try:
-            when = parsedate_to_datetime(value)
+            date = parsedate_to_datetime(value)
         except ValueError:
             return None
-        if when.tzinfo is None:
-            when = when.replace(tzinfo=UTC)
-        seconds = (when - (now or datetime.now(UTC))).total_seconds()
+        if date.tzinfo is None:
+            date = date.replace(tzinfo=UTC)
+        seconds = (date - (now or datetime.now(UTC))).total_seconds()
     return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 

@@ -332,8 +332,8 @@ def _paired_figure(
     if not known:
         return None
     samples = sum(len(a) + len(b) for a, b in pairs)
-    reach = 100.0 if name == "success" else None
-    difference = estimate_paired_difference([b - a for a, b in known], bound=reach, samples=samples)
+    bound = 100.0 if name == "success" else None
+    difference = estimate_paired_difference([b - a for a, b in known], bound=bound, samples=samples)
     return PairedFigure(
         name, unit, fmean(a for a, _ in known), fmean(b for _, b in known), difference
     )
@@ -348,12 +348,12 @@ def _success_share(episodes: Sequence[Trajectory]) -> Fraction:
     return Fraction(sum(t.success for t in episodes), len(episodes))
 
 
-def _detectable_points(moved: Sequence[Fraction]) -> float | None:
+def _detectable_points(differences: Sequence[Fraction]) -> float | None:
     """Return the detectable difference in percent points, from the spread of the observed
     differences."""
-    error = paired_standard_error(list(map(float, moved)), bound=1.0)
-    found = detectable_difference(error, len(moved), level=LEVEL, power=POWER)
-    return None if found is None else 100 * found
+    error = paired_standard_error(list(map(float, differences)), bound=1.0)
+    detectable = detectable_difference(error, len(differences), level=LEVEL, power=POWER)
+    return None if detectable is None else 100 * detectable
 
 
 def _flips(

@@ -19,8 +19,12 @@ def comparison_tables(found: Sequence[Comparison], *, full: bool = False) -> lis
     without shortening the lists."""
     sides = [found[0].first, *(c.second for c in found)]
     tables = [_sides_table(sides)]
-    for one in found:
-        tables += [_figures_table(one), _flips_table(one, full), _excluded_table(one, full)]
+    for comparison in found:
+        tables += [
+            _figures_table(comparison),
+            _flips_table(comparison, full),
+            _excluded_table(comparison, full),
+        ]
     return [t for t in tables if t.rows]
 
 
@@ -33,36 +37,38 @@ def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:
     }
 
 
-def verdict(one: Comparison) -> list[str]:
+def verdict(comparison: Comparison) -> list[str]:
     """Return the result of the test in sentences, with its caveats."""
-    first, second = one.first.letter, one.second.letter
+    first, second = comparison.first.letter, comparison.second.letter
     together = (
         ""
-        if one.adjusted_p is None
-        else f"; {_format_p(one.adjusted_p)} with all comparisons (Holm)"
+        if comparison.adjusted_p is None
+        else f"; {_format_p(comparison.adjusted_p)} with all comparisons (Holm)"
     )
-    gained, lost = _count_directions(one.flips)
+    gained, lost = _count_directions(comparison.flips)
     out = [
-        f"{one.test.method} of success: p = {_format_p(one.test.p)}{together}.",
-        f"{second} solves {gained} of {len(one.tasks)} tasks more often, {first} {lost}.",
+        f"{comparison.test.method} of success: p = {_format_p(comparison.test.p)}{together}.",
+        f"{second} solves {gained} of {len(comparison.tasks)} tasks more often, {first} {lost}.",
     ]
-    if one.detectable is None:
-        out.append(f"{len(one.tasks)} tasks cannot show any difference.")
+    if comparison.detectable is None:
+        out.append(f"{len(comparison.tasks)} tasks cannot show any difference.")
     else:
         out.append(
-            f"{len(one.tasks)} tasks show a difference of {one.detectable:.1f} points or more "
-            f"with a power of {POWER}."
+            f"{len(comparison.tasks)} tasks show a difference of "
+            f"{comparison.detectable:.1f} points or more with a power of {POWER}."
         )
-    return out + _caveats(one)
+    return out + _caveats(comparison)
 
 
-def _caveats(one: Comparison) -> list[str]:
-    out = [f"differs, but was allowed to: {d}." for d in one.allowed_mismatches]
-    if one.epochs == 1:
+def _caveats(comparison: Comparison) -> list[str]:
+    out = [f"differs, but was allowed to: {d}." for d in comparison.allowed_mismatches]
+    if comparison.epochs == 1:
         out.append("one episode per task on both sides: which flips are chance is unknown.")
-    elif uneven := sum(len(one.first.tasks[t]) != len(one.second.tasks[t]) for t in one.tasks):
+    elif uneven := sum(
+        len(comparison.first.tasks[t]) != len(comparison.second.tasks[t]) for t in comparison.tasks
+    ):
         out.append(f"{uneven} tasks have more episodes on one side: the test is approximate.")
-    episodes = [t for s in (one.first, one.second) for t in s.result_set.episodes]
+    episodes = [t for s in (comparison.first, comparison.second) for t in s.result_set.episodes]
     if reason := why_not_comparable(episodes):
         out.append(f"not comparable with others' results: {reason}.")
     return out
@@ -78,37 +84,37 @@ def _sides_table(sides: Sequence[Side]) -> Table:
     return Table("sides", "What is compared", columns, rows)
 
 
-def _figures_table(one: Comparison) -> Table:
-    a, b = one.first.letter, one.second.letter
+def _figures_table(comparison: Comparison) -> Table:
+    a, b = comparison.first.letter, comparison.second.letter
     rows: list[tuple[Cell, ...]] = []
-    for m in one.figures:
+    for m in comparison.figures:
         d = m.difference
         rows.append((m.name, m.unit, m.first, m.second, d.value, d.low, d.high, d.clusters))
     columns = ("figure", "unit", a, b, f"{b} - {a}", "low", "high", "tasks")
-    notes = [*verdict(one), *(f"also differs: {d}." for d in one.other_differences)]
+    notes = [*verdict(comparison), *(f"also differs: {d}." for d in comparison.other_differences)]
     digits = tuple((name, 2) for name in columns[2:7])
     title = f"{b} against {a}, task by task, with 95 % intervals"
     return Table(f"compare-{a}-{b}", title, columns, tuple(rows), tuple(notes), digits)
 
 
-def _flips_table(one: Comparison, full: bool) -> Table:
-    a, b = one.first.letter, one.second.letter
-    shown = one.flips if full else _largest_flips(one.flips, MAX_LISTED_TASKS)
+def _flips_table(comparison: Comparison, full: bool) -> Table:
+    a, b = comparison.first.letter, comparison.second.letter
+    listed = comparison.flips if full else _largest_flips(comparison.flips, MAX_LISTED_TASKS)
     rows = tuple(
         (f.task, 100 * f.first, 100 * f.second, b if f.second > f.first else a, _flaky_cell(f))
-        for f in shown
+        for f in listed
     )
-    notes = _hidden_rows_note(len(one.flips) - len(shown))
+    notes = _hidden_rows_note(len(comparison.flips) - len(listed))
     columns = ("task", f"{a} %", f"{b} %", "for", "flaky")
     title = f"Tasks that flipped between {a} and {b}"
     return Table(f"flips-{a}-{b}", title, columns, rows, notes)
 
 
-def _excluded_table(one: Comparison, full: bool) -> Table:
-    a, b = one.first.letter, one.second.letter
-    shown = one.excluded if full else one.excluded[:MAX_LISTED_TASKS]
-    rows = tuple((left.task, left.reason) for left in shown)
-    notes = _hidden_rows_note(len(one.excluded) - len(shown))
+def _excluded_table(comparison: Comparison, full: bool) -> Table:
+    a, b = comparison.first.letter, comparison.second.letter
+    listed = comparison.excluded if full else comparison.excluded[:MAX_LISTED_TASKS]
+    rows = tuple((excluded.task, excluded.reason) for excluded in listed)
+    notes = _hidden_rows_note(len(comparison.excluded) - len(listed))
     title = f"Tasks left out of {a} and {b}"
     return Table(f"left-out-{a}-{b}", title, ("task", "reason"), rows, notes)
 
@@ -150,11 +156,12 @@ def _side_json(side: Side) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _comparison_json(one: Comparison) -> dict[str, Any]:
+def _comparison_json(comparison: Comparison) -> dict[str, Any]:
     return {
-        "first": one.first.letter, "second": one.second.letter, "tasks": len(one.tasks),
-        "p": one.test.p, "test": one.test.method, "p_adjusted": one.adjusted_p,
-        "detectable": one.detectable,
+        "first": comparison.first.letter, "second": comparison.second.letter,
+        "tasks": len(comparison.tasks),
+        "p": comparison.test.p, "test": comparison.test.method, "p_adjusted": comparison.adjusted_p,
+        "detectable": comparison.detectable,
         "figures": [
             {
                 "figure": m.name, "unit": m.unit, "first": m.first, "second": m.second,
@@ -162,17 +169,17 @@ def _comparison_json(one: Comparison) -> dict[str, Any]:
                 "high": m.difference.high, "tasks": m.difference.clusters,
                 "interval": m.difference.method,
             }
-            for m in one.figures
+            for m in comparison.figures
         ],
         "flips": [
             {"task": f.task, "first": 100 * f.first, "second": 100 * f.second, "flaky": f.flaky}
-            for f in one.flips
+            for f in comparison.flips
         ],
-        "left_out": [{"task": left.task, "reason": left.reason} for left in one.excluded],
-        "let_pass": [_mismatch_json(d) for d in one.allowed_mismatches],
-        "also_different": [_mismatch_json(d) for d in one.other_differences],
+        "left_out": [{"task": left.task, "reason": left.reason} for left in comparison.excluded],
+        "let_pass": [_mismatch_json(d) for d in comparison.allowed_mismatches],
+        "also_different": [_mismatch_json(d) for d in comparison.other_differences],
     }  # fmt: skip
 
 
-def _mismatch_json(one: Mismatch) -> dict[str, str]:
-    return {"name": one.name, "first": one.first, "second": one.second}
+def _mismatch_json(mismatch: Mismatch) -> dict[str, str]:
+    return {"name": mismatch.name, "first": mismatch.first, "second": mismatch.second}

@@ -63,17 +63,20 @@ def _resolve_task(sides: Sequence[Side], name: str) -> str:
 def _select_episodes(
     sides: Sequence[Side], task: str, epoch: int | None
 ) -> list[Trajectory | None]:
-    have = [{t.epoch: t for t in side.tasks.get(task, [])} for side in sides]
+    episodes_by_epoch = [{t.epoch: t for t in side.tasks.get(task, [])} for side in sides]
     if epoch is None:
-        common = set.intersection(*(set(h) for h in have))
-        first = [min(common) if common else min(h, default=None) for h in have]
-        return [h.get(e) if e is not None else None for h, e in zip(have, first, strict=True)]
-    for side, by_epoch in zip(sides, have, strict=True):
+        common = set.intersection(*(set(h) for h in episodes_by_epoch))
+        first = [min(common) if common else min(h, default=None) for h in episodes_by_epoch]
+        return [
+            h.get(e) if e is not None else None
+            for h, e in zip(episodes_by_epoch, first, strict=True)
+        ]
+    for side, by_epoch in zip(sides, episodes_by_epoch, strict=True):
         if by_epoch and epoch not in by_epoch:
             raise UsageError(
                 f"{side.letter} has no epoch {epoch} of {task}, but {', '.join(map(str, by_epoch))}"
             )
-    return [h.get(epoch) for h in have]
+    return [h.get(epoch) for h in episodes_by_epoch]
 
 
 def _header_lines(side: Side, episode: Trajectory | None, task: str) -> list[str]:

@@ -167,7 +167,7 @@ def _log_name(episode: Trajectory) -> str:
         return f"ic_{environment}_plan_solve{refined}{group}.json"
     if agent == "react":
         return f"ic_{environment}_react_{turns}_turns{group}.json"
-    who = safe_file_name(str(run.get("model") or agent or "none")).replace("/", "-")
-    given = "_handicap" if run.get("schema_given") else ""
+    model = safe_file_name(str(run.get("model") or agent or "none")).replace("/", "-")
+    schema_suffix = "_handicap" if run.get("schema_given") else ""
     single = 1 if agent == "single-turn" else turns
-    return f"ic_{environment}_multiturn_{who}_{single}_turns{given}{group}.json"
+    return f"ic_{environment}_multiturn_{model}_{single}_turns{schema_suffix}{group}.json"

@@ -135,7 +135,7 @@ def _strategies_table(result_sets: Sequence[ResultSet]) -> Table:
         ]
         used += matching
         for result_set in sorted(matching, key=lambda e: _rank(e.model)):
-            whole = not missing_groups(split, result_set)
+            complete = not missing_groups(split, result_set)
             figures = (
                 metrics.success_rate(result_set.episodes),
                 metrics.mean_turns(result_set.episodes),
@@ -148,9 +148,9 @@ def _strategies_table(result_sets: Sequence[ResultSet]) -> Table:
                 result_set.model,
                 result_set.description,
             )
-            shown = figures if whole else (None,) * len(figures)
+            cells = figures if complete else (None,) * len(figures)
             tasks = len({t.task for t in metrics.completed_episodes(result_set.episodes)})
-            rows.append((*label, tasks, *shown))
+            rows.append((*label, tasks, *cells))
             notes += _coverage_notes(split, result_set)
     if any(e.agent == "react" and e.conditions == SOURCE_PUBLISHED for e in result_sets):
         notes.append(
@@ -191,11 +191,11 @@ def missing_groups(split: PaperBenchmark, result_set: ResultSet) -> list[str]:
 
 def _coverage_notes(split: PaperBenchmark, result_set: ResultSet) -> list[str]:
     """Return notes on the tasks and groups that a row lacks."""
-    who = f"{result_set.model}, {result_set.agent} ({result_set.description})"
+    label = f"{result_set.model}, {result_set.agent} ({result_set.description})"
     notes = []
     missing = missing_groups(split, result_set)
     if missing:
-        notes.append(f"{who}: no {split.group_name} {', '.join(missing)}, so no figure for all.")
+        notes.append(f"{label}: no {split.group_name} {', '.join(missing)}, so no figure for all.")
     groups = metrics.split_episodes(
         metrics.completed_episodes(result_set.episodes), metrics.group_of
     )
@@ -205,7 +205,7 @@ def _coverage_notes(split: PaperBenchmark, result_set: ResultSet) -> list[str]:
         if name in groups and len({t.task for t in groups[name]}) < size
     ]
     if short:
-        notes.append(f"{who}: {', '.join(short)}.")
+        notes.append(f"{label}: {', '.join(short)}.")
     return notes + failure_notes(result_set)
 
 
@@ -215,8 +215,8 @@ def failure_notes(result_set: ResultSet) -> list[str]:
     count = metrics.count_failed(result_set.episodes)
     if not count:
         return []
-    who = f"{result_set.model}, {result_set.agent} ({result_set.description})"
-    return [f"{who}: failed (ended in an error, in no figure): {count}."]
+    label = f"{result_set.model}, {result_set.agent} ({result_set.description})"
+    return [f"{label}: failed (ended in an error, in no figure): {count}."]
 
 
 def mixed_conditions_warning(result_sets: Iterable[ResultSet]) -> list[str]:

@@ -148,9 +148,9 @@ def collect_result_sets(logs: Sequence[tuple[Path, Sequence[Trajectory]]]) -> li
         for episode in episodes:
             result_set = _result_set(path, episode)
             parts.setdefault((*result_set.key, result_set.source), []).append(result_set)
-        for same in parts.values():
-            episodes = drop_retried_failures(e.episodes[0] for e in same)
-            _add_result_set(out, replace(same[0], episodes=tuple(episodes)))
+        for group in parts.values():
+            episodes = drop_retried_failures(e.episodes[0] for e in group)
+            _add_result_set(out, replace(group[0], episodes=tuple(episodes)))
     return _with_variants(out)
 
 

@@ -122,31 +122,31 @@ def error_class(step: Step, environment: str) -> str | None:
     )
 
 
-def _other_or_status_only(shown: str) -> str:
-    return OTHER if shown.strip() else STATUS_ONLY
+def _other_or_status_only(observation: str) -> str:
+    return OTHER if observation.strip() else STATUS_ONLY
 
 
-def _first_match(rules: Rules, shown: str) -> str | None:
-    return next((name for name, words in rules if words.search(shown)), None)
+def _first_match(rules: Rules, observation: str) -> str | None:
+    return next((name for name, words in rules if words.search(observation)), None)
 
 
-def _last_exception(shown: str) -> str | None:
+def _last_exception(observation: str) -> str | None:
     """Return the last exception that a traceback names."""
-    found = _EXCEPTION.findall(shown)
+    found = _EXCEPTION.findall(observation)
     return found[-1] if found else None
 
 
-def _python_error_in_shell(shown: str) -> str | None:
+def _python_error_in_shell(observation: str) -> str | None:
     """Return the exception of a Python program that a shell ran."""
-    if "Traceback (most recent call last)" not in shown and "SyntaxError" not in shown:
+    if "Traceback (most recent call last)" not in observation and "SyntaxError" not in observation:
         return None
-    name = _last_exception(shown)
+    name = _last_exception(observation)
     return f"Python {name}" if name else None
 
 
-def _service_exception(shown: str) -> str | None:
+def _service_exception(observation: str) -> str | None:
     """Return the exception that the authors' Python service reports, by its name or its message."""
-    found = _SERVICE.search(shown)
+    found = _SERVICE.search(observation)
     if found is None:
         return None
     return _last_exception(found[2]) or _first_match(_SERVICE_WORDS, found[2]) or OTHER

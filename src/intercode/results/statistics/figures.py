@@ -94,10 +94,10 @@ def next_action_valid(episodes: Episodes, *, after_error: bool) -> OptionalEstim
     """Return the share of valid turns among those that follow an invalid action (or a valid
     one)."""
     pairs = [
-        (episode.task, not is_invalid(then))
+        (episode.task, not is_invalid(after))
         for episode in independent_episodes(episodes)
-        for before, then in zip(agent_turns(episode), agent_turns(episode)[1:], strict=False)
-        if has_validity(before) and has_validity(then) and is_invalid(before) is after_error
+        for before, after in zip(agent_turns(episode), agent_turns(episode)[1:], strict=False)
+        if has_validity(before) and has_validity(after) and is_invalid(before) is after_error
     ]
     return _to_percent(estimate_proportion(clusters_by_task(pairs)))
 

@@ -215,9 +215,9 @@ def paired_standard_error(differences: Sequence[float], *, bound: float) -> floa
     return math.sqrt(max(0.0, fmean(d * d for d in extended) - centre * centre) / len(extended))
 
 
-def _is_three_valued(differences: Sequence[float], reach: float) -> bool:
+def _is_three_valued(differences: Sequence[float], bound: float) -> bool:
     steps = {abs(d) for d in differences}
-    return steps <= {0.0, reach} or min(differences) == max(differences)
+    return steps <= {0.0, bound} or min(differences) == max(differences)
 
 
 def values_by_task(pairs: Sequence[tuple[str, float]]) -> list[list[float]]:
@@ -230,7 +230,7 @@ def values_by_task(pairs: Sequence[tuple[str, float]]) -> list[list[float]]:
 
 def clusters_by_task(pairs: Sequence[tuple[str, bool]]) -> list[Cluster]:
     """Return one cluster of yes and no per task."""
-    grouped = values_by_task([(task, float(yes)) for task, yes in pairs])
+    grouped = values_by_task([(task, float(hit)) for task, hit in pairs])
     return [Cluster(sum(values), len(values)) for values in grouped]
 
 

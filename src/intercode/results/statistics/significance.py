@@ -49,16 +49,16 @@ def sign_flip_test(
     of reasonable size. Otherwise it is sampled with a fixed seed, and the observed sum counts as
     one of the samples (Phipson & Smyth 2010). 1 if nothing differs.
     """
-    moved = [d for d in differences if d]
-    if not moved:
+    nonzero = [d for d in differences if d]
+    if not nonzero:
         return TestResult(1.0, "nothing differs")
-    fractions = [d for d in moved if isinstance(d, Fraction)]
-    if len(fractions) == len(moved):
+    fractions = [d for d in nonzero if isinstance(d, Fraction)]
+    if len(fractions) == len(nonzero):
         common = math.lcm(*(d.denominator for d in fractions))
         steps = [int(d * common) for d in fractions]
         if sum(map(abs, steps)) * (len(steps) // 8 + 1) <= MAX_DISTRIBUTION_BYTES:
             return TestResult(_exact_sign_flip_p(steps), "exact sign-flip test")
-    values = [float(d) for d in moved]
+    values = [float(d) for d in nonzero]
     sampled = _sampled_sign_flip_p(values, samples, seed)
     return TestResult(sampled, f"sign-flip test, {samples} samples")
 

@@ -140,7 +140,7 @@ def summarize_results(episodes: list[Trajectory]) -> dict[str, Any]:
 def results_statement(metadata: Mapping[str, Any], episodes: list[Trajectory]) -> str:
     """Return the statement to be verified, in one sentence."""
     results = summarize_results(episodes)
-    who = " with ".join(str(metadata[k]) for k in ("agent", "model") if metadata.get(k))
+    agent = " with ".join(str(metadata[k]) for k in ("agent", "model") if metadata.get(k))
     where = (
         f"{metadata.get('dataset')} ({metadata.get('profile')} profile, {metadata.get('scoring')})"
     )
@@ -150,7 +150,7 @@ def results_statement(metadata: Mapping[str, Any], episodes: list[Trajectory]) -
         else "re-executing them gives the same rewards, as far as they depend on the box alone"
     )
     return (
-        f"{who or 'An agent'} solves {results['solved']} of {results['episodes']} episodes of "
+        f"{agent or 'An agent'} solves {results['solved']} of {results['episodes']} episodes of "
         f"{results['tasks']} tasks of {where}; {reproduction}."
     )
 

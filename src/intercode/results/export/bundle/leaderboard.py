@@ -111,8 +111,8 @@ def _render_page(rows: Sequence[LeaderboardRow]) -> Iterator[str]:
     yield "</body>\n</html>"
 
 
-def _render_table(same: Sequence[LeaderboardRow]) -> Iterator[str]:
-    first = same[0].bundle
+def _render_table(rows: Sequence[LeaderboardRow]) -> Iterator[str]:
+    first = rows[0].bundle
     metadata, results = first.metadata, first.results
     yield f"<h2>{_escape_text(metadata.get('dataset'))}</h2>"
     yield '<div class="scroll"><table>'
@@ -128,7 +128,7 @@ def _render_table(same: Sequence[LeaderboardRow]) -> Iterator[str]:
         f'<th scope="col"{_alignment(name)}>{_escape_text(name)}</th>' for name in _COLUMNS
     )
     yield f"<thead><tr>{heads}</tr></thead><tbody>"
-    for row in same:
+    for row in rows:
         yield "<tr>" + "".join(_render_cells(row)) + "</tr>"
     yield "</tbody></table></div>"
 
@@ -156,9 +156,9 @@ def _verification_cell(receipt: Receipt | None) -> str:
     if receipt is None:
         return "not verified"
     day = _escape_text(receipt.at[:10])
-    shown = f"{receipt.episodes} of {receipt.of} episodes"
+    counts = f"{receipt.episodes} of {receipt.of} episodes"
     if receipt.equal:
-        return f'<span class="ok">✓ {shown} reproduced ({day})</span>'
+        return f'<span class="ok">✓ {counts} reproduced ({day})</span>'
     first = f"{receipt.differing} of {receipt.episodes} episodes differ, first {receipt.first}"
     return f'<span class="bad">✗ {_escape_text(first)} ({day})</span>'
 
