@@ -32,7 +32,7 @@ LIST = ROOT / "src" / "intercode" / "datasets" / "sql" / "spider_verified.json"
 ENGINES = ("embedded", "mysql")
 SECONDS = 30.0
 FAULTS = [k for k in FAULT_KINDS if k != "duplicate-query"]
-"""Spider asks many questions twice, in other words: that is no fault of a task."""
+"""Spider has many pairs of questions with the same meaning, which is not a fault of a task."""
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class Crowd:
         self.rows.append(("until the last process is gone", gone, "s"))
         self.rows.append(("until the last control group is gone", bare, "s"))
         left = {
-            "processes in boxes": len(traces.living(mine.others)) + (inits is None),
+            "processes in sandboxes": len(traces.living(mine.others)) + (inits is None),
             "control groups": self.groups(mine),
             "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines())
             - len(mounts.splitlines()),

@@ -49,7 +49,7 @@ _ACTIONS = {
     ),
 }
 Found = tuple[float, list[float], float, float]
-"""Steps per second, each step's latency in seconds, processors that were busy, and stolen."""
+"""Steps per second, latencies in seconds, the processors in use, and those that the host took."""
 
 
 def action_of(dice: random.Random, kind: str) -> str:

@@ -51,7 +51,7 @@ LEAKS = {
         "print(sorted([2, 1]) == [1, 2])",
     ),
 }
-"""What an episode leaves behind, and code of the next one that prints True where it is gone."""
+"""An effect of an episode, and code for the next one that prints True if the effect is absent."""
 
 
 def play(which: str, dataset: Dataset, image: str | None, cores: set[int], tasks: Sequence[int],

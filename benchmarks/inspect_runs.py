@@ -30,7 +30,7 @@ from intercode.evaluation.evaluate.run import evaluate
 from support.knowing_model import knowing
 
 Rewards = dict[str, float | None]
-"""To each task; None where there is no score, because it ended in an error."""
+"""The reward of each task; None if it has no score because it ended in an error."""
 ENVIRONMENTS = {"nl2bash": "bash", "ic-ctf": "ctf"}
 
 

@@ -39,7 +39,7 @@ from support import traces
 Sample = dict[str, float]
 _ALLOWED = {"memory of the owners (MB)": (1.05, 8.0), "memory of the launchers (MB)": (1.05, 4.0)}
 _ELSE = (1.05, 6.0)
-"""What the last quarter's mean may be of the first's: a factor, and so much more."""
+"""Maximum of the last quarter's mean: this factor times the first quarter's, plus this summand."""
 
 
 def sample(workers: list[int], start: float, done: int) -> Sample:

@@ -12,9 +12,9 @@ from intercode.core.errors import InfrastructureError
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.env import InterCodeEnv
 
-COUNTED = ("episodes", "rewards checked", "forks", "restores", "time-outs", "boxes lost")
+COUNTED = ("episodes", "rewards checked", "forks", "restores", "time-outs", "sandboxes lost")
 _RIGHT, _WRONG = 1.0, 0.33
-"""By the formula: a wrong one has the same change, but neither its content nor the output."""
+"""By the formula: a wrong action changes the same file, but with other content and output."""
 _EMPTY = "/dev/shm:\n\n/tmp:\n\n/var/tmp:\n\n"
 _SHORT, _USUAL = 0.05, 10.0  # seconds per action
 _KINDS = ("right",) * 46 + ("wrong",) * 46 + ("fork",) * 3 + ("restore",) * 3 + ("late",) * 2
@@ -74,10 +74,10 @@ class Player:
         try:
             self.env.reset(options={"task": task})
             seen = self.env.step("ls -A /tmp /var/tmp /dev/shm; echo $left; left=over")[0]
-            self._expect(seen, _EMPTY, f"{kind}: the box at its beginning")
+            self._expect(seen, _EMPTY, f"{kind}: the sandbox at its beginning")
             getattr(self, f"_{kind}")(task)
         except InfrastructureError as e:
-            self._count("boxes lost")
+            self._count("sandboxes lost")
             self._faults.put(f"{kind}: {type(e).__name__}: {e}")
             self.env.close()
             self.env = self._make()

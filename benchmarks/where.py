@@ -23,7 +23,7 @@ PARTS: tuple[tuple[str, Any, str], ...] = (
     (". what has changed", NamespaceSandbox, "changes"),
     ("submit", InterCodeEnv, "submit"),
     (". what the gold left, if kept", gold_cache, "load"),
-    ("make a box (any thread)", NamespaceSandbox, "__init__"),
+    ("open a sandbox (any thread)", NamespaceSandbox, "__init__"),
     ("start a shell in it (any thread)", BashSession, "__init__"),
     ("close a sandbox (any thread)", NamespaceSandbox, "close"),
 )

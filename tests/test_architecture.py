@@ -25,7 +25,7 @@ FORBIDDEN = {
     ("models", "sql"), ("models", "sessions"), ("models", "datasets"), ("agents", "sandbox"),
     ("agents", "datasets"), ("environments", "agents"), ("environments", "models"),
 }  # fmt: skip
-"""Imports that the order allows and the design does not."""
+"""Imports that the order allows but the design forbids."""
 SIBLINGS = {("sandbox.namespace", "sandbox.container"), ("sandbox.container", "sandbox.namespace")}
 """Folders inside a package that do not import each other."""
 MAX_MODULES = 16

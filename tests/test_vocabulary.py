@@ -33,12 +33,12 @@ INSTEAD = {
     "proven": "gold cache, verified", "far": "remote", "wide": "the exact property",
     "person": "human", "apart": "separate", "below": "lower", "drawn": "sampled",
     "riddle": "challenge", "riddles": "challenges", }  # fmt: skip
-"""Banned words and the field's own."""
+"""Banned words, and the words to use instead."""
 ALLOWED = {
     "foreign_keys", "foreign_key", "ForeignKey", "ForeignKeys",  # names in SQL
     "test_vocabulary",
 }  # fmt: skip
-"""Names that use such a word as the field does."""
+"""Names in which such a word has its usual meaning."""
 
 
 def words_of(name: str) -> list[str]:

@@ -39,7 +39,7 @@ def run(tmp_path: Path) -> Path:
     others = (
         FULL.replace(epoch=1, id="bb22", steps=(Step("ls", "", reward=1.0),), end="solved"),
         FULL.replace(id="cc33", parent="aa11", branched_at=1),
-        FULL.replace(task="starter/text/1", index=4, id="dd44", end="error", error="box lost"),
+        FULL.replace(task="starter/text/1", index=4, id="dd44", end="error", error="sandbox lost"),
     )
     for t in (FULL, *others):
         trajectories.append_trajectory(log, t)
@@ -74,7 +74,7 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
     for words, said in (
         (["files/1", "--epoch", "1"], "starter/files/1, epoch 1  bb22"),
         (["cc33"], "branch of aa11: the first 1 turns"),
-        (["4"], "error: box lost"),
+        (["4"], "error: sandbox lost"),
     ):
         assert main(["show", str(run), *words]) == 0
         assert said in capsys.readouterr().out

@@ -15,7 +15,7 @@ from intercode.datasets.ctf.starter.challenge import SeededRandom, stored_zlib
 FLAG = re.compile(r"flag\{[a-z]+_[a-z]+_[0-9a-f]{16}\}")
 IDS = sorted(starter.CHALLENGES)
 GIVEN_AWAY = {"unlisted", "behind", "permissions", "history", "trail"}
-"""Tasks in which a file holds the flag as plain text, among many others."""
+"""Tasks with the flag as plain text in one of many files."""
 
 
 @pytest.fixture(scope="module")

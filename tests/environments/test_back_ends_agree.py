@@ -56,11 +56,11 @@ SHOWN: dict[str, str] = {
     "nl2bash/fs_4/5": "what started the shell",
     "nl2bash/fs_1/11": "how far its background job has got",
 }  # fmt: skip
-"""Tasks whose golds show what a container is, and what that is."""
+"""Tasks whose golds print properties of a container, and which ones."""
 SHOWN_TO_GIT = {
     "nl2bash/fs_1/55": "whether /dev/tty is there",
     "nl2bash/fs_2/38": "how many links a directory has",
 }
-"""Those that do so in the original profile."""
+"""Further tasks in the original profile."""
 SELF = {"nl2bash/fs_2/36", "nl2bash/fs_3/44", "nl2bash/fs_3/50", "nl2bash/fs_4/2"}
 """Golds that print how full the disk is, and how large and how old the directory `/` is."""

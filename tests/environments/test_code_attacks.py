@@ -19,7 +19,7 @@ from support.sandboxes import a_duration, eventually, running
 pytestmark = pytest.mark.sandbox
 
 WORDS = {"oaken-1": "7f3a91", "elmen-2": "c02d5e", "ashen-3": "19be64"}
-"""What comes out cannot be worked out from what goes in."""
+"""A program cannot compute the outputs from the inputs."""
 CODES = task("c", "", *((f"{w}\n", f"{code}\n") for w, code in WORDS.items()), name="codes")
 NAMES = task(
     "javascript", "", *(([w], code) for w, code in WORDS.items()), entry="code", name="names"

@@ -194,7 +194,7 @@ def test_the_cache_can_be_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
         assert env.result_metadata()["golds"] == "run"
 
 
-# ------------------------------------------------------------------------ with boxes
+# ------------------------------------------------------------------------ with sandboxes
 GOLDS = {
     "t/steady": "echo five; mkdir /tmp/d; echo x > /tmp/d/f; false",
     "t/volatile": "cat /*/urando[m] | head -c9 | od",

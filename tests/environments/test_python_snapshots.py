@@ -128,7 +128,7 @@ def test_a_snapshot_outlives_its_environment() -> None:
         moment.close()
         second.step("import os; os._exit(0)")
         assert shown(second, "id(x) == y") == "True\n"
-    eventually(lambda: sandbox.connection._socket is None, "the box of a snapshot is closed")
+    eventually(lambda: sandbox.connection._socket is None, "the sandbox of a snapshot is closed")
 
 
 def test_an_interpreter_that_cannot_be_forked_is_refused_with_the_reason(env: PythonEnv) -> None:

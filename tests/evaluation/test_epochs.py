@@ -44,7 +44,7 @@ def test_what_is_missing_is_known_by_task_and_epoch(squares: str, tmp_path: Path
     for episode in (
         base.replace(epoch=1),
         base.replace(epoch=1),  # on disk twice, counted once
-        base.replace(end="error", error="box lost"),
+        base.replace(end="error", error="sandbox lost"),
         # a branch does not count as an episode of the run
         base.replace(task="sums/1", index=1, parent="x"),
         base.replace(task="sums/5", index=5),  # not among the selected tasks
@@ -52,7 +52,7 @@ def test_what_is_missing_is_known_by_task_and_epoch(squares: str, tmp_path: Path
         trajectories.append_trajectory(plan.trajectories_file, episode)
     assert [(s.index, s.epoch) for s in plan.pending_samples()] == [(0, 0), (1, 0), (1, 1)]
     assert [tuple(key) for key in plan.read_state().finished] == [("sums/0", 1)]
-    assert plan.episode_errors() == ["box lost"]
+    assert plan.episode_errors() == ["sandbox lost"]
     assert plan.pending_tasks() == [0, 1]
 
 

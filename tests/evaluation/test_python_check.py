@@ -15,7 +15,7 @@ from intercode.evaluation.check.dataset import check
 
 pytestmark = pytest.mark.sandbox
 SET_UP = ("mbpp/367", "mbpp/601", "mbpp/927")
-"""Tasks whose tests need classes of the solution's, two of them set up with code."""
+"""Tasks whose tests need classes that the solution defines; two of them have set-up code."""
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ import pytest
 from intercode.sandbox.supervisor import programs
 
 _ID = 65533 - int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-"""A different user id for every process of the test runner, so that none sees the others'
+"""A different user id for every process of the test runner, so that they cannot see each other's
 sandboxes."""
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,7 @@ import intercode
 from intercode.core.types import Dataset
 
 AGAIN = 5
-"""How often a gold that differed is played again on either."""
+"""How often a gold that differed is played again on each back end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 Answer = Callable[[list[dict[str, Any]]], str]
-"""From the messages of a request to what is said."""
+"""Takes the messages of a request, and returns the answer."""
 
 
 class AnsweringEndpoint:

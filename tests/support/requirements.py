@@ -142,7 +142,7 @@ CHECKS: dict[str, Check] = {
 """Every need, with its check."""
 
 MARKERS = ("sandbox", "mysql", "browser", "rootfs", "compiler")
-"""Needs that are declared by a marker of the same name."""
+"""Needs that a test declares by a marker of the same name."""
 
 
 def image(name: str) -> str:

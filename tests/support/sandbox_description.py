@@ -14,8 +14,8 @@ _LOOK_OF_NAMESPACES = r"""
 echo $$; echo /proc/[0-9]*; df -h /; ls -i / | grep -v -E 'proc|sys'
 sed 's/^[0-9]* [0-9]* [0-9]*:[0-9]* //' /proc/self/mountinfo
 """
-"""What two containers of one image differ in as well: which process numbers were used, inodes, how
-full the disk is, how an engine names and orders its mounts; and the links of a directory once it
+"""Further differences between two containers of one image: the used process numbers, inodes, how
+full the disk is, the names and order of the engine's mounts, and the link count of a directory that
 was written to."""
 
 

@@ -20,7 +20,7 @@ from intercode.sandbox.namespace.launcher import Launcher
 from support import back_end
 
 SLEEPS = "until [ $(cat /proc/$!/comm) = sleep ]; do :; done"
-"""Shell code that waits until the last job is `sleep`: before, it is a copy of the shell."""
+"""Shell code that waits until the last job is `sleep`; until then it is a copy of the shell."""
 
 
 def open_test_sandbox(**spec: Any) -> Sandbox:

@@ -18,10 +18,10 @@ def shell(tier: str, **limits: float) -> Iterator[tuple[Sandbox, BashSession]]:
     """``tier``: one of ``back_end.tiers()``, or ``auto``."""
     spec = SandboxSpec(images.resolve("host"), limits=Limits(**limits))  # type: ignore[arg-type]
     try:
-        box = open_sandbox(spec, tier)
+        sandbox = open_sandbox(spec, tier)
     except SandboxUnavailableError as e:
         if back_end.is_container():
             raise
         pytest.skip(f"{e}")
-    with box:
-        yield box, BashSession(box)
+    with sandbox:
+        yield sandbox, BashSession(sandbox)

@@ -49,7 +49,7 @@ INSERT INTO `secrets` VALUES ('{SECRET}');
 """
 
 CUSTOMERS = "[(1, 'Ann; or so', 'Bern'), (2, \"Bob's \\\\ \\n\", 'Basel'), (3, None, 'Bern')]"
-"""What `SELECT * FROM customer` shows of it."""
+"""The output of `SELECT * FROM customer`."""
 
 
 def shop_in(folder: Path) -> DatabaseSpec:

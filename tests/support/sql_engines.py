@@ -11,7 +11,7 @@ ENGINES = [
     pytest.param("mysql", marks=pytest.mark.mysql),
     "embedded",
 ]
-"""Those that speak MySQL's dialect."""
+"""Engines with MySQL's dialect."""
 
 
 def engine_or_skip(kind: str, dsn: str | None = None) -> SqlEngine:

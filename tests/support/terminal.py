@@ -14,7 +14,7 @@ import time
 from typing import Self
 
 PATIENCE = 30.0
-"""Seconds after which what was expected is not coming any more: a hang, not a measurement."""
+"""Seconds until a test gives up waiting for a text."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[()][A-Z0-9]|\x1b[=>]|\x1b[^a-zA-Z=>]*$|\r")
 _PROGRAM = "import sys; from intercode.cli import main; sys.exit(main())"
 _WHERE = b"\x1b[6n"  # the program requests the position of the cursor; a terminal answers

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Alive = tuple[int, str]
-"""A process: its number, and when it started, as numbers are given again."""
+"""A process: its number and its start, because numbers are reused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def test_a_node_is_killed_in_the_middle_and_every_episode_counts_once(
         eventually(lambda: true() or not thread.is_alive(), what, 240)
 
     try:
-        until("both nodes have boxes", lambda: raylets.sandboxes(second) > 0)
+        until("both nodes have sandboxes", lambda: raylets.sandboxes(second) > 0)
         seen = lines(out)
         until("both nodes play", lambda: lines(out) > seen + 40)
         families = raylets.families()

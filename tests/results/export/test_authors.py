@@ -16,7 +16,7 @@ from intercode.results.export import export
 from intercode.results.export.authors import to_log
 
 NOT_OURS = {"info", "gold"}
-"""What their logs hold of the gold and of the grader: no record of an episode has it."""
+"""Fields of their logs about the gold and the grader, which an episode's record does not have."""
 FILES = [
     "bash/ic_bash_multiturn_gpt-3.5_10_turns_fs_1.json",
     "bash/ic_bash_multiturn_gpt-3.5_10_turns_fs_3.json",
