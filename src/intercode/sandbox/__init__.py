@@ -46,7 +46,7 @@ def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = Non
     ``kind``: a back end such as ``namespace``, a back end with its isolation tier such as
     ``namespace/1``, a reference such as ``file.py:function`` to a back end of your own, or
     ``auto``: the back end that the environment variable INTERCODE_SANDBOX names, else the strongest
-    of this machine. ``files``: a directory in the format of ``Sandbox.write_upper``; the sandbox
+    one available. ``files``: a directory in the format of ``Sandbox.write_upper``; the sandbox
     starts with a copy of these files. Raises UnknownNameError for an unknown kind, SandboxError if
     the sandbox cannot be created.
     """
@@ -79,8 +79,8 @@ def _resolve_kind(kind: str) -> str:
 
 @functools.cache
 def strongest_kind() -> str:
-    """Return the strongest kind of this machine: namespaces, or containers if namespaces are
-    forbidden and a container engine answers."""
+    """Return the strongest kind available: namespaces, or containers if namespaces are forbidden
+    and a container engine answers."""
     try:
         load_object(_STRONGEST_TIER["namespace"])()
     except SandboxUnavailableError:

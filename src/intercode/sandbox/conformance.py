@@ -1,4 +1,4 @@
-"""Checks that a sandbox back end satisfies the contract. A test of a back end calls them."""
+"""Checks that a sandbox back end satisfies the contract, to be called by its tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from intercode.core.checks import expect_error, require
 from intercode.core.errors import InfrastructureError
 from intercode.sandbox.contract import Sandbox
 
-_TIMEOUT = 60.0  # seconds, for commands that take milliseconds on an idle machine
+_TIMEOUT = 60.0  # seconds; the commands take milliseconds on an idle machine
 
 
 def check_sandbox(open_sandbox: Callable[[], Sandbox]) -> None:

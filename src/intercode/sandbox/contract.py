@@ -1,4 +1,4 @@
-"""The contract that every sandbox fulfils, whatever provides the isolation."""
+"""The contract that the sandboxes of all back ends fulfil."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ name."""
 
 
 LimitExceeded = Literal["", "memory", "cpu", "processes", "background", "disk", "inodes"]
-"""A limit that was exceeded, so that a process was killed or could not be started. ``background``:
-background processes used up all process numbers and were killed."""
+"""A limit because of which a process was killed or could not be started. ``background``: background
+processes used up all process numbers and were killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Limits:
 
     ``memory`` bounds all processes of the sandbox together, without their files, which ``disk``
     bounds. ``cpu_seconds`` is the processor time of one action (None: only its wall time is
-    limited). ``cgroups``: use control groups where they are writable. Without them a watchdog
-    thread of the owner checks the memory several times a second, and notices a process that grows
-    fast too late.
+    limited). ``cgroups``: use control groups if they are writable. Without them a watchdog thread
+    of the owner checks the memory several times a second, which can be too late for a process that
+    grows fast.
     """
 
     disk: int = 512 << 20
@@ -54,7 +54,8 @@ class SandboxSpec:
 
     ``appearance``: ``docker`` imitates the containers of the original InterCode package. ``upper``:
     keep the writable layer in this directory of the machine, not in memory; image builders use it
-    to make layers. ``determinism``: None leaves clock and random numbers to the machine.
+    to make layers. ``determinism``: with None, the sandbox uses the machine's clock and random
+    numbers.
     """
 
     image: Image
@@ -98,7 +99,7 @@ Capability = Literal["recycle", "replace_files", "save_files", "seal", "checkpoi
 
 
 class SealedLayer(Protocol):
-    """The files of a sandbox that was given up for them, as a layer of new sandboxes."""
+    """The files of a sealed sandbox, as a layer of new sandboxes."""
 
     def open(self) -> Sandbox:
         """Open a new sandbox that starts with these files."""
@@ -189,7 +190,7 @@ class Sandbox(ABC):
         """Return every path that differs from the image and its layers, sorted.
 
         ``digests``: False leaves the digests of new files empty, without reading the files.
-        ``pause``: stop background processes meanwhile.
+        ``pause``: stop background processes during the call.
         """
 
     @abstractmethod
@@ -237,7 +238,7 @@ class Sandbox(ABC):
     def limit_exceeded(self) -> LimitExceeded:
         """Return the limit that was exceeded since the last call.
 
-        A process that could not be started is reported only where the machine counts such failures.
+        A process that could not be started is reported only if the machine counts such failures.
         """
         return ""
 
@@ -258,14 +259,14 @@ class Sandbox(ABC):
         """Replace the files by those of another sandbox of the same back end, or of a directory in
         the format of ``write_upper``.
 
-        Processes are paused meanwhile. Raises SandboxError if that is not possible.
+        Pauses all processes during the call. Raises SandboxError if that is not possible.
         """
         raise self._lacks("replace_files")
 
     def recycle(self) -> None:
         """End everything in the sandbox and reset it to the image, like a new one.
 
-        Raises SandboxError if it cannot be reset completely; it must be closed then.
+        Raises SandboxError if it cannot be reset completely; then close it.
         """
         raise self._lacks("recycle")
 
@@ -280,7 +281,8 @@ class Sandbox(ABC):
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> int:
         """Write a checkpoint of a process and return its descriptor.
 
-        ``given_fds``: descriptor numbers that the restored process receives anew. Raises OSError.
+        ``given_fds``: numbers of descriptors that the restored process will receive. Raises
+        OSError.
         """
         raise self._lacks("checkpoint")
 
@@ -293,7 +295,7 @@ class Sandbox(ABC):
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
     ) -> Process:
-        """Start a program as ``spawn`` does, and restore a checkpoint in its place.
+        """Start a program as ``spawn`` does, and replace it by the process of a checkpoint.
 
         The process has the given descriptors and the files that it had open.
         """

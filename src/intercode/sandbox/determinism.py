@@ -1,4 +1,4 @@
-"""Settings with which two runs of the same actions give the same output and files."""
+"""Settings that make the same actions give the same output and files in every run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Determinism:
     ``clock``: a fixed UTC time such as ``2026-01-01 00:00:00``, an offset such as ``+3d`` (units s,
     m, h, d, w), or ``real``. ``seed`` sets ``$RANDOM`` in every shell, the hash order of Python and
     Perl, and with ``random='seeded'`` also the random bytes of the C library. ``random`` is
-    ``real`` on machines where those cannot be replaced.
+    ``real`` on machines that cannot replace those.
     """
 
     clock: str = DEFAULT_CLOCK
@@ -66,8 +66,8 @@ class Determinism:
             "TZ": self.timezone,
             "PYTHONHASHSEED": str(self.seed % 2**32),
             "PERL_HASH_SEED": str(self.seed),
-            "PERL_RAND_SEED": str(self.seed),  # Perl 5.38; rand() of older versions stays random
-            # with a fixed clock Python does not notice that a module has changed
+            "PERL_RAND_SEED": str(self.seed),  # Perl 5.38 or later; older versions stay random
+            # with a fixed clock, Python would not notice a changed module
             "PYTHONDONTWRITEBYTECODE": "1",
             "BASH_ENV": RANDOM_FILE,
         }

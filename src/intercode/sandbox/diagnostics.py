@@ -47,7 +47,7 @@ _KERNEL_FEATURES = {
 
 
 def _try_kernel_features() -> dict[str, str]:
-    """Run runtime/kernel_check.py and return its errors by name, empty where there is none."""
+    """Run runtime/kernel_check.py and return its errors by name; an empty text means none."""
     stage = cache_root() / "stage"
     stage.mkdir(exist_ok=True)
     here = str(Path(runtime.__file__).parent.parent)
@@ -71,8 +71,8 @@ def _check_kernel(errors: dict[str, str]) -> list[Finding]:
 
 
 def _fix(key: str, errors: dict[str, str]) -> str:
-    """Return the remedy for a missing feature. Features that need user namespaces refer to
-    these."""
+    """Return the remedy for a missing feature. Features that need user namespaces refer to the
+    remedy for those."""
     if key not in ("user", "seccomp") and errors["user"]:
         return "see user namespaces"
     if key == "xattr":
@@ -120,7 +120,7 @@ def _check_programs() -> list[Finding]:
 
 
 def _check_sandbox() -> Finding:
-    """Open a sandbox twice, as the first one starts the launcher, and run a command in it."""
+    """Open a sandbox twice, because the first one starts the launcher, and run a command in it."""
     spec = SandboxSpec(Image("host", ""))
     try:
         with open_sandbox(spec):
@@ -152,7 +152,7 @@ _KUBERNETES = {
 
 
 def user_namespace_fix(proc: Path = Path("/proc/sys")) -> str:
-    """Return commands that allow user namespaces where settings of this machine forbid them."""
+    """Return commands that allow user namespaces if settings of this machine forbid them."""
     found = []
     for name, forbids, allows in _SYSCTLS:
         file = proc / name.replace(".", "/")
@@ -165,7 +165,7 @@ def detect_confinement(proc: Path = Path("/proc/self")) -> list[str]:
     """Return the restrictions of the container around this process, by the names of their options.
 
     ``seccomp``: a filter; ``apparmor``: a profile; ``systempaths``: parts of /proc or /sys are
-    masked, so that the kernel mounts no new ones.
+    masked, so the kernel refuses to mount new ones.
     """
     found = []
     if _field(proc / "status", "Seccomp:") == "2":
@@ -200,4 +200,4 @@ def container_options_hint(confined: list[str]) -> str:
     pod = f"securityContext: {{{context}}}"
     if "systempaths" in confined:
         pod += " with hostUsers: false"
-    return f"add to what the container is started with: {options} (Kubernetes: {pod})"
+    return f"start the container with the additional options: {options} (Kubernetes: {pod})"

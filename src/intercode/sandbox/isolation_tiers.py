@@ -1,4 +1,4 @@
-"""The tiers of isolation, and checks which of them this machine has. A result names its tier.
+"""Checks which isolation tiers this machine has. A result's metadata name its tier.
 
 1 ``namespace/1``: user, mount, process and network namespaces, an overlay, a control group.
 
@@ -9,7 +9,7 @@
 4 ``container/docker``, ``container/podman``: the engine's isolation, the same supervisor.
 
 5 no isolation, only protection against accidents: Landlock, a seccomp filter, limits per process.
-Not implemented; tiers 3 and 5 are checked to show where they would help.
+Not implemented; tiers 3 and 5 are checked to show whether they would help.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _NOT_IMPLEMENTED = "nothing to do: intercode does not implement it yet"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check. ``needed``: no sandbox works without it. ``fix``: how to get it."""
+    """The result of one check. ``needed``: no sandbox works without the feature. ``fix``: how to
+    get it."""
 
     name: str
     ok: bool
@@ -43,8 +44,7 @@ class Finding:
 def check_tiers(errors: Mapping[str, str], works: bool) -> list[Finding]:
     """Check every tier, the strongest first.
 
-    ``errors``: what the kernel refused, by the names of runtime/kernel_check.py. ``works``: whether
-    a sandbox could be opened.
+    ``errors``: the result of runtime/kernel_check.py. ``works``: whether a sandbox could be opened.
     """
     needs_others = "needs what is missing above"
     control_groups = check_cgroups()

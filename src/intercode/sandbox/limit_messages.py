@@ -23,8 +23,8 @@ def format_size(count: int) -> str:
 def with_limit_note(sandbox: Sandbox, result: ExecResult, timeout: float) -> ExecResult:
     """Return the result with a note in brackets if the command exceeded a limit.
 
-    Killed and refused processes are counted by the machine where possible. Messages of the program
-    itself, such as about open files, count only if the command failed.
+    The machine counts killed and refused processes if possible. Messages of the program itself, for
+    example about open files, count only if the command failed.
     """
     note = _note(sandbox, result, timeout)
     return replace(result, note=f"[{note}]\n{result.note}") if note else result

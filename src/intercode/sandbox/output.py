@@ -15,7 +15,7 @@ _CHUNK = 1 << 16
 
 
 class Collector:
-    """Keeps at most ``limit`` bytes of output: one half from the beginning and one from the end."""
+    """Keeps at most ``limit`` bytes of output, half from the beginning and half from the end."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

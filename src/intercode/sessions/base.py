@@ -15,8 +15,8 @@ class SessionState:
     """The state of a shell, a REPL or a program session.
 
     ``cwd`` is the directory. ``text`` holds what the session needs to continue: for a shell, its
-    variables, functions and options; empty where the shell was never asked. ``actions`` is the
-    number of actions that were run, from which a deterministic sandbox seeds ``$RANDOM``.
+    variables, functions and options; empty if it was never read from the shell. ``actions`` is the
+    number of actions so far; a deterministic sandbox seeds ``$RANDOM`` from it.
     """
 
     cwd: str
@@ -40,10 +40,10 @@ class Session(Protocol):
         ...
 
     def state_text(self) -> str:
-        """Return the interpreter's state as text, of which the environment computes a hash.
+        """Return the interpreter's state as text; the environment computes a hash of it.
 
-        The text is empty where the interpreter does not answer, and where it carries no state from
-        one action to the next.
+        The text is empty if the interpreter does not answer, or carries no state from one action to
+        the next.
         """
         ...
 

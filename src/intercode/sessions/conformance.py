@@ -1,4 +1,4 @@
-"""Checks that a session satisfies the contract. A test of a session calls them."""
+"""Checks that a session satisfies the contract, to be called by the tests of a session."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from contextlib import closing
 from intercode.core.checks import require
 from intercode.sessions.base import Session
 
-_TIMEOUT = 60.0  # seconds, for code that takes milliseconds on an idle machine
+_TIMEOUT = 60.0  # seconds; the code takes milliseconds on an idle machine
 
 
 def check_session(open_session: Callable[[], Session], show: str = "echo {}") -> None:
     """Check a session against ``sessions.base.Session``. Raises AssertionError.
 
-    ``show``: code that prints the number that replaces ``{}`` on a line of its own.
+    ``show``: code that prints the number put in place of ``{}``, on a line of its own.
     """
     with closing(open_session()) as session:
         for number in (1, 2):
             result = session.run(show.format(number), _TIMEOUT)
             require(result.ok, f"{show.format(number)!r} fails: {result}")
             require(result.output == f"{number}\n", f"prints {result.output!r}, not {number}")
-        require(session.cwd.startswith("/"), f"cwd is no absolute path: {session.cwd!r}")
+        require(session.cwd.startswith("/"), f"cwd is not an absolute path: {session.cwd!r}")
         for odd in ("'", '"', "((", "\\", "\0", "# ä 🙂", "", "x" * 50_000):
             session.run(odd, 5.0)
             result = session.run(show.format(3), _TIMEOUT)

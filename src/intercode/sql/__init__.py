@@ -22,7 +22,7 @@ ENGINES = Registry(
         "sqlite": "intercode.sql.sqlite:open_engine",
     },
 )
-"""Functions that open an engine, by the engine's name. That of ``mysql`` takes a DSN or None."""
+"""Functions that open an engine, by the engine's name. ``mysql`` takes a DSN or None."""
 
 __all__ = [
     "ENGINES",

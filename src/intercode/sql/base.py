@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from intercode.core.types import DatabaseSpec, ExecResult
 
 ERROR_PREFIX = "Error executing query: "
-"""Begins the text of an error."""
+"""Prefix of the text of an error."""
 TIMEOUT_MESSAGE = "Query execution was interrupted, maximum statement execution time exceeded"
 """MySQL's message (3024) for a statement that exceeded its time limit."""
 
@@ -24,8 +24,8 @@ class SqlLimits:
     """Limits of a session.
 
     ``rows`` limits the rows of one result and ``size`` its text in characters; a longer result is
-    cut and its note says so. ``storage`` limits the size of the session's own copy of the data in
-    bytes, for engines that can measure it.
+    cut, with a note. ``storage`` limits the size of the session's own copy of the data in bytes,
+    for engines that can measure it.
     """
 
     rows: int = 100_000
@@ -51,14 +51,14 @@ class SqlSession(Protocol):
         ``success_result`` describes ``output`` and ``rows``; ``rows`` is None for a statement
         without a result. ``exit_code`` is 0, 1 for an error of the statement, or None after a
         timeout. A statement that is not allowed or not supported is an error with a message of its
-        own. The session stays usable whatever the statement does. Raises DatabaseLostError if the
+        own. The session stays usable after any statement. Raises DatabaseLostError if the
         connection or the server is lost.
         """
         ...
 
     def snapshot(self) -> DatabaseSnapshot:
         """Copy the data, the default database, the user variables and the settings. The session is
-        not affected. Changes of an open transaction are in the snapshot as if they were
+        not affected. The snapshot contains the changes of an open transaction as if they were
         committed."""
         ...
 
@@ -74,9 +74,9 @@ class SqlSession(Protocol):
         ...
 
     def abort(self) -> None:
-        """Stop the statement that another thread runs, and end the session. That ``run`` and all
-        later ones raise DatabaseLostError. Returns at once. Any thread can call it, more than once,
-        and after ``close``."""
+        """Stop the running statement from another thread, and end the session: this call of ``run``
+        and all later ones raise DatabaseLostError. Returns at once. Can be called from any thread,
+        more than once, and after ``close``."""
         ...
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class DatabaseSnapshot(Protocol):
         ...
 
     def open_last(self) -> SqlSession:
-        """Open a new session with this state and close the snapshot. Its data need not be
+        """Open a new session with this state and close the snapshot, so that the data need not be
         copied."""
         ...
 
@@ -123,7 +123,7 @@ class SqlEngine(Protocol):
         ...
 
     def metadata(self) -> Mapping[str, Any]:
-        """Return what else a result depends on, such as the server's modes, as JSON types."""
+        """Return what else results depend on, such as the server's modes, as JSON types."""
         ...
 
     def open(self, database: DatabaseSpec, limits: SqlLimits = ...) -> SqlSession:
@@ -137,7 +137,7 @@ class SqlEngine(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what this engine holds. Can be called more than once. Open sessions and snapshots
+        """Release the engine's resources. Can be called more than once. Open sessions and snapshots
         stay usable."""
         ...
 
@@ -184,8 +184,8 @@ def fetch_rows(
 ) -> tuple[list[tuple[Any, ...]], bool]:
     """Fetch rows until a limit is reached. Return them and whether there are more.
 
-    A value counts with its length, a number or a date with 8 characters. This bounds the memory
-    that a statement can make the caller use.
+    A value counts as its length, a number or a date as 8 characters. This bounds the memory that a
+    statement can make the caller use.
     """
     rows: list[tuple[Any, ...]] = []
     size = 0

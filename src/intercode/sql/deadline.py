@@ -10,15 +10,15 @@ from intercode.core.errors import DatabaseLostError
 
 def abort_error() -> DatabaseLostError:
     """Return the error that a session raises after ``abort``."""
-    return DatabaseLostError("the statement was ended from outside, and the episode with it")
+    return DatabaseLostError("the statement and its episode were aborted")
 
 
 @dataclass(slots=True)
 class Deadline:
     """The deadline of a session's statements.
 
-    ``expires_at`` is that of the running statement, in seconds of the monotonic clock. ``aborted``
-    ends the session and is never reset.
+    ``expires_at`` is the deadline of the running statement, in seconds of the monotonic clock.
+    ``aborted`` ends the session and is never reset.
     """
 
     expires_at: float = float("inf")

@@ -116,7 +116,7 @@ class SqliteSession:
                 return timeout_result()
             return error_result(self._error_message(e))
         except (MemoryError, OverflowError, ValueError) as e:
-            return error_result(f"the statement asks for too much ({e})")
+            return error_result(f"the statement needs too many resources ({e})")
         finally:
             self._deadline.expires_at = float("inf")
             self._deadline.raise_if_aborted()
@@ -129,7 +129,7 @@ class SqliteSession:
     @staticmethod
     def _error_message(error: Exception) -> str:
         if "not authorized" in str(error):
-            return "not authorized: files, other databases and settings are not reached from here"
+            return "not authorized: statements cannot access files, other databases or settings"
         return str(error)
 
     def _execute(self, code: str) -> ExecResult:
@@ -160,7 +160,7 @@ class SqliteSession:
 
     # ------------------------------------------------------------ state
     def snapshot(self) -> SqliteSnapshot:
-        """Copy the content as it is now."""
+        """Copy the current content."""
         content = None
         if self._copy is not None and self._connection is not None:
             with tempfile.NamedTemporaryFile(prefix="intercode-sql-", delete=False) as file:
@@ -169,7 +169,7 @@ class SqliteSession:
         return SqliteSnapshot(self._path, self._name, self._limits, content)
 
     def _write_content(self, target: Path) -> None:
-        """Write the content as this connection sees it, including an open transaction's changes."""
+        """Write the content, including an open transaction's changes."""
         assert self._connection is not None
         assert self._copy is not None
         if self._connection.in_transaction:
@@ -271,7 +271,7 @@ class SqliteEngine:
                 "use engine='embedded' for MySQL dumps"
             )
         if not database.path.is_file():
-            raise DataError(f"{database.path}: no such file, where a database should be")
+            raise DataError(f"{database.path}: there is no such database file")
         return SqliteSession(database.path, database.name, limits)
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
-"""Running containers, and recycled ones that wait for the next sandbox.
+"""Starts containers, and recycles them for the next sandbox.
 
-Starting a container takes some hundred milliseconds, recycling one a few. So a container is
+Starting a container takes some hundred milliseconds, recycling one takes a few. So a container is
 recycled in the background when its sandbox is closed, and serves the next sandbox of its kind. It
-is not recycled where traces could remain: if a limit was exceeded, the network was used, or process
-numbers have to be repeatable.
+is not recycled if a limit was exceeded, the network was used, or process numbers have to be
+repeatable.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Container:
     recycle_key: tuple[str, str]
     connection: SupervisorConnection
     supervisor_pid: int
-    pidfd: int  # of the supervisor's process
+    pidfd: int  # the supervisor
     counters: LimitCounters
 
     @property
@@ -86,7 +86,7 @@ class _Pool:
         self.recycler.run_in_background(lambda: _clean_up(engine))
 
 
-_pools: dict[int, _Pool] = {}  # a forked child has no threads, and containers of its own
+_pools: dict[int, _Pool] = {}  # a forked child has no threads, and its own containers
 
 
 def _current_pool() -> _Pool:

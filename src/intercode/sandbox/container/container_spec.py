@@ -1,4 +1,4 @@
-"""The parts of a container: the trees that its image holds, and its mounts."""
+"""Determines what a container consists of: the trees of its image, and its mounts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _CACHE_SIZE = 16
 
 
 def container_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
-    """Return what a container for a specification is made of. The last few results are cached.
+    """Return the parts of a container for a specification. The last few results are cached.
 
     Raises SandboxError for features that containers do not have.
     """
@@ -75,7 +75,7 @@ def _build_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
     names = root_files.cached_tree({**_user_files(paths), **_engine_marker_files(paths, engine)})
     trees.insert(0, Tree(names, names.name))
     home = python_home()
-    real_paths = {home[1]: home[0]} if home else {}  # the launcher of root binds it elsewhere
+    real_paths = {home[1]: home[0]} if home else {}  # root's launcher binds it to another path
     mounts = [(source, target) for source, target in [*binds, *root_files.anonymous_mounts(spec)]]
     mounts = [(real_paths.get(source, source), target) for source, target in mounts]
     mounts += [(str(skeleton) + path, path) for path in MANAGED_FILES]
@@ -88,9 +88,9 @@ def _build_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
 
 
 def _user_files(trees: list[Path]) -> root_files.RootFiles:
-    """Return user and group files in which the sandbox's user has the name root, so that owners are
-    shown as in a namespace sandbox. The id 0, which owns /dev, /proc and /sys, has no line, because
-    lists of users and groups would show root twice."""
+    """Return user and group files in which the sandbox's user is called root, so that tools show
+    owners as in a namespace sandbox. The id 0, which owns /dev, /proc and /sys, has no line,
+    because lists of users and groups would show root twice."""
     out: root_files.RootFiles = {}
     own = str(sandbox_uid())
     for path, fields in (("/etc/passwd", (2, 3)), ("/etc/group", (2,))):
@@ -109,8 +109,8 @@ def _user_files(trees: list[Path]) -> root_files.RootFiles:
 
 
 def _engine_marker_files(trees: list[Path], engine: EngineName) -> root_files.RootFiles:
-    """Return the files that an engine adds to a container without them. As part of the image they
-    can be restored."""
+    """Return the files that an engine would add to a container. As part of the image they can be
+    restored."""
     marks: root_files.RootFiles = {"/etc/mtab": [None, "/proc/mounts"]}
     if engine == "docker":
         marks["/.dockerenv"] = [0o755, ""]
@@ -127,7 +127,7 @@ def _read_topmost(trees: list[Path], path: str) -> str | None:
     """Read a regular file from the topmost tree that has its path."""
     for tree in trees:
         file = tree / path.lstrip("/")
-        if file.parent.is_symlink():  # it would be followed on this machine
+        if file.parent.is_symlink():  # a link would be followed on this machine
             return None
         if file.is_symlink() or (file.exists() and not file.is_file()):
             return None

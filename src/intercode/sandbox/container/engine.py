@@ -23,7 +23,7 @@ _INSTALL_HINT = {
     "podman": "install it (Debian, Ubuntu: apt-get install podman)",
 }
 _START_HINT = {
-    "docker": "start its daemon (systemctl start docker), or let DOCKER_HOST name the right socket",
+    "docker": "start its daemon (systemctl start docker), or set DOCKER_HOST to the right socket",
     "podman": "`podman info` says what is wrong",
 }
 _KNOWN_ERRORS: tuple[tuple[tuple[str, ...], str, str], ...] = (
@@ -46,7 +46,7 @@ _KNOWN_ERRORS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("bind source path does not exist", "statfs", "no such file or directory: os"),
         "it does not see this process's files",
-        "let it run on this machine and beside this process (not outside a container that this "
+        "run it on this machine and next to this process (not outside a container that this "
         "process is in), or set INTERCODE_CACHE to a directory that both see",
     ),
 )

@@ -1,8 +1,7 @@
 """Imports trees of this machine into an engine as an image. Nothing is pulled.
 
-The engine reads an archive in the format of `docker save`, with one layer per tree. Every entry
-belongs to the user that all sandboxes have. Whiteouts of an overlay become those of the image
-format.
+The engine reads an archive in the format of `docker save`, with one layer per tree. The user of all
+sandboxes owns every entry. Whiteouts of an overlay become those of the image format.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from intercode.sandbox.supervisor.runtime.overlay import is_opaque
 SANDBOX_REPOSITORY, BASE_REPOSITORY = "localhost/intercode/sandbox", "localhost/intercode/base"
 IMAGE_LABEL, TREES_LABEL = "intercode.image", "intercode.trees"
 """Labels of images: their name, and the directories of which they are made."""
-_SECONDS = 1800.0  # for an engine to load an image
+_SECONDS = 1800.0  # timeout for loading an image
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _known_images: set[tuple[str, str]] = set()
@@ -39,8 +38,8 @@ _known_images: set[tuple[str, str]] = set()
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """A tree as a layer, with the digest and size of its archive. ``in_engine``: the engine has
-    it."""
+    """A tree as a layer, with the digest and size of its archive. ``in_engine``: the engine has the
+    layer already."""
 
     tree: Tree
     digest: str
@@ -258,7 +257,7 @@ def _tar_entry(path: str, info: os.stat_result, kind: bytes) -> tarfile.TarInfo:
 
 @contextmanager
 def _locked(name: str) -> Iterator[None]:
-    """Hold a lock in the cache. Other processes wait for it; it ends with its holder."""
+    """Hold a lock in the cache. Other processes wait for it; the lock ends with its holder."""
     home = cache_root() / "containers" / "locks"
     home.mkdir(parents=True, exist_ok=True)
     with (home / name).open("ab") as f:

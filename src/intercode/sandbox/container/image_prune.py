@@ -25,7 +25,7 @@ def prune_images(engine: Engine, cache: Path, everything: bool = False) -> list[
     form = "{{.Repository}}:{{.Tag}}"
     found = engine.run("images", "--filter", f"label={IMAGE_LABEL}", "--format", form).split()
     gone: list[str] = []
-    # images of sandboxes before the base images below them
+    # images of sandboxes first, then their base images
     for name in sorted(set(found), reverse=True):
         with suppress(SandboxError):  # a container uses it, or another process removes it
             trees = [tree for tree in _image_trees(engine, name) if tree.is_relative_to(cache)]

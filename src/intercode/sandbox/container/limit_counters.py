@@ -1,4 +1,4 @@
-"""Reads from a container's own control group which limits it exceeded."""
+"""Reads which limits a container exceeded from its control group."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _CGROUP_MOUNT = "/sys/fs/cgroup/"
 
 
 def open_control_group(supervisor_pid: int) -> ControlGroup | None:
-    """Return a container's control group for freezing it. Returns None if this process may not, or
-    does not see a group of the container alone."""
+    """Return a container's control group for freezing it. Returns None if this process may not
+    freeze it, or sees no group of this container alone."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text()
         paths = cgroups.find_groups(mounts, Path(f"/proc/{supervisor_pid}/cgroup").read_text())
@@ -77,8 +77,8 @@ class LimitCounters:
         return "memory" in self._counters
 
     def limit_exceeded(self) -> LimitExceeded:
-        """Return the limit for which the kernel killed a process or refused to start one since the
-        last call."""
+        """Return the limit because of which the kernel killed a process or refused to start one
+        since the last call."""
         met = [limit for limit, counter in self._counters.items() if counter.increased()]
         return met[0] if met else ""
 

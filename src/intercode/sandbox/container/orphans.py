@@ -57,6 +57,6 @@ def remove_orphans(engine: Engine) -> list[str]:
         if has_owner_ended(row.split(_SEPARATOR)[-1])
     ]
     for container in dead:
-        with suppress(SandboxError):  # it was removed meanwhile
+        with suppress(SandboxError):  # already removed
             engine.run("rm", "--force", container)
     return dead

@@ -30,7 +30,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 class ContainerSandbox(SupervisedSandbox):
     """A sandbox of the back end ``container``. Raises SandboxError if it cannot be created.
 
-    Its container may be a recycled one, and may be recycled again: see container_pool.py.
+    Its container may be a recycled one, and may be recycled again; see container_pool.py.
     """
 
     def __init__(self, spec: SandboxSpec, engine: Engine) -> None:
@@ -60,7 +60,7 @@ class ContainerSandbox(SupervisedSandbox):
         return exceeded
 
     def _storage_limit_exceeded(self) -> LimitExceeded:
-        """Return the storage limit for which the supervisor killed processes."""
+        """Return the storage limit because of which the supervisor killed processes."""
         answer, _ = self.connection.request("storage_limit")
         limit: LimitExceeded = answer["limit"]
         return limit
@@ -80,7 +80,7 @@ class ContainerSandbox(SupervisedSandbox):
         return list(answer["paths"])
 
     def replace_files(self, other: Sandbox | Path) -> None:
-        """Replace the files in place, as the base class says."""
+        """Replace the files in place; see ``Sandbox``."""
         with _open_files(other, self.base_trees) as (root, paths):
             try:
                 self.connection.request("replace_files", [root], seconds=READ_SECONDS, paths=paths)
@@ -94,7 +94,7 @@ class ContainerSandbox(SupervisedSandbox):
                 write_upper_layer(target, root, paths)
         finally:
             os.close(target)
-        # or the sandbox's user could not read files that only their owner may read
+        # otherwise the sandbox's user could not read files with the mode 600
         if os.geteuid() == 0:
             change_owner(directory, sandbox_uid())
 
@@ -133,8 +133,8 @@ class ContainerSandbox(SupervisedSandbox):
 
 @contextmanager
 def _open_files(other: Sandbox | Path, trees: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Open the directory with the files, and list the paths at which it differs from the image. A
-    sandbox is paused meanwhile."""
+    """Open the directory with the files, and list the paths at which it differs from the image. If
+    ``other`` is a sandbox, it is paused."""
     if isinstance(other, Path):
         root = os.open(other, _DIRECTORY)
         try:

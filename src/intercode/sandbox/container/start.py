@@ -31,23 +31,23 @@ from intercode.sandbox.supervisor.connection import SupervisorConnection
 from intercode.sandbox.supervisor.runtime import protocol, seccomp
 
 _PROGRAM, _SOCKET = "supervisor", "s"
-_STALE_SECONDS = 3600.0  # no start takes as long
-_SECONDS = 120.0  # for an engine to start a container, also when many start at once
+_STALE_SECONDS = 3600.0  # longer than any start takes
+_SECONDS = 120.0  # timeout for starting a container, even if many start at once
 _SETUP_CAPABILITIES = "--cap-add=CHOWN", "--cap-add=SETUID", "--cap-add=SETGID"
 """The supervisor needs these to give the root directory to the sandbox's user and to become that
-user. It does so before it starts anything else, and loses them."""
+user. It drops them before it starts anything else."""
 _TREE = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PEER = struct.Struct("iII")
 _AS_DOCKER = (
     "--sysctl=net.ipv4.ping_group_range=0 2147483647",
     "--sysctl=net.ipv4.ip_unprivileged_port_start=0",
 )
-"""Docker's defaults for a private network namespace: every user may ping and use any port."""
+"""Docker's defaults for a private network namespace: every user may ping and may use any port."""
 _RLIMITS = resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC
 _MAX_FILES = 1 << 16
 _engines_without_rlimits: set[str] = set()
-"""Engines that may not raise inherited limits, as root without CAP_SYS_RESOURCE. They get limits
-that need not be raised; the supervisor sets those of the sandbox."""
+"""Engines that may not raise inherited limits, such as root without CAP_SYS_RESOURCE. They get
+limits that need not be raised; the supervisor sets those of the sandbox."""
 
 
 def start_container(
@@ -84,7 +84,7 @@ def _start_once(
     name = f"intercode-{os.getpid()}-{secrets.token_hex(6)}"
     with _listening_directory(name, program) as (own, listener):
         command = _run_command(engine, spec, layout, name, own, image)
-        # in `own`, because Podman's monitor writes files to its working directory
+        # cwd=own, because Podman's monitor writes files to its working directory
         process = subprocess.Popen(
             command, cwd=own, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -100,13 +100,13 @@ def _start_once(
         _send_setup(connection, spec, layout, engine.rootless and engine.name == "podman")
         return SupervisorConnection(connection), supervisor_pid
     except BaseException:
-        connection.close()  # the container ends with the connection
+        connection.close()  # closing the connection ends the container
         raise
 
 
 @contextmanager
 def _listening_directory(name: str, program: Path) -> Iterator[tuple[Path, socket.socket]]:
-    """Create a directory with the program and a listening socket, for the time of the start."""
+    """Create a temporary directory with the program and a listening socket."""
     home = cache_root() / "containers"
     # so that no other user can connect
     (home / "starting").mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -131,7 +131,7 @@ def _listening_directory(name: str, program: Path) -> Iterator[tuple[Path, socke
 
 
 def remove_stale_directories() -> None:
-    """Remove what processes left that were killed while a container started."""
+    """Remove the directories of processes that were killed while they started a container."""
     for own in (cache_root() / "containers" / "starting").glob("*"):
         with suppress(FileNotFoundError):
             if time.time() - own.stat().st_mtime > _STALE_SECONDS:
@@ -173,7 +173,7 @@ def _run_command(
 
 
 def _ulimit_options() -> list[str]:
-    """Return options with limits per process that this process could set as well."""
+    """Return options for those limits per process that this process could also set."""
     files, processes = (resource.getrlimit(limit)[1] for limit in _RLIMITS)
     files = _MAX_FILES if files == resource.RLIM_INFINITY else min(files, _MAX_FILES)
     pid_max = int(Path("/proc/sys/kernel/pid_max").read_text())
@@ -184,8 +184,8 @@ def _ulimit_options() -> list[str]:
 def _accept_supervisor(
     engine: Engine, listener: socket.socket, process: subprocess.Popen[bytes], own: Path
 ) -> tuple[socket.socket, int]:
-    """Accept the connection of the supervisor. Return it with the supervisor's process number
-    here."""
+    """Accept the connection of the supervisor. Return it with the supervisor's process number on
+    this machine."""
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     ended = os.pidfd_open(process.pid)
@@ -235,7 +235,7 @@ def _send_setup(
     connection: socket.socket, spec: SandboxSpec, layout: ContainerSpec, own_users: bool
 ) -> None:
     """Send the first message, which describes the sandbox. ``own_users``: the container has a user
-    namespace, in which the kernel counts its processes apart from those of others."""
+    namespace, so the kernel counts its processes separately."""
     code = seccomp.build_filter(platform.machine(), secrets.randbits(64))
     message: dict[str, Any] = {
         "limits": asdict(spec.limits), "env": layout.env,

@@ -106,8 +106,8 @@ def _split(path: str) -> tuple[list[str], str]:
 
 @contextmanager
 def _open_directory(root: int, parents: Sequence[str], own: bool = False) -> Iterator[int]:
-    """Open the directory at ``parents`` below ``root``; -1 if it does not exist. ``own``: close
-    ``root`` as well."""
+    """Open the directory at ``parents`` below ``root``; -1 if it does not exist. ``own``: also
+    close ``root``."""
     with _walk_down(root if own else os.dup(root), parents, lambda *_: None) as at:
         yield at
 
@@ -115,7 +115,7 @@ def _open_directory(root: int, parents: Sequence[str], own: bool = False) -> Ite
 @contextmanager
 def _make_directories(target: int, parents: Sequence[str], root: int) -> Iterator[int]:
     """Open a directory like ``_open_directory``, and make missing ones with the modes of those
-    below ``root``; -1 if a parent is no directory: a file or whiteout hides it."""
+    below ``root``; -1 if a parent is hidden by a file or whiteout."""
 
     def make(at: int, depth: int) -> None:
         with suppress(FileExistsError):

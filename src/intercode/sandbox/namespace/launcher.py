@@ -119,7 +119,7 @@ def _open_optional(path: Path | None) -> Iterator[list[int]]:
 
 def _raise_descriptor_limit() -> None:
     """Raise the soft limit of open files, up to the hard limit and at most to 65,536. A sandbox
-    takes up to nine descriptors of its owner, so that the usual 1024 would do for about 110."""
+    takes up to nine descriptors of its owner, so the usual 1024 suffice for about 110."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -127,7 +127,8 @@ def _raise_descriptor_limit() -> None:
 
 
 def required_binds() -> list[tuple[str, str]]:
-    """Return the directories that root's launcher has to bind elsewhere before it drops root."""
+    """Return the directories that root's launcher has to bind to other paths before it drops
+    root."""
     home = python_home()
     return [home] if home and home[0] != home[1] else []
 

@@ -33,7 +33,8 @@ _CACHE_SIZE = 16
 
 
 def setup_request(spec: SandboxSpec) -> dict[str, Any]:
-    """Return the request for a sandbox. The last few are cached, as most sandboxes are alike."""
+    """Return the request for a sandbox. The last few are cached, because most sandboxes are
+    alike."""
     for cached_spec, request in _cache:
         if cached_spec == spec:
             return request
@@ -65,15 +66,14 @@ def setup_request(spec: SandboxSpec) -> dict[str, Any]:
 
 
 MAX_SEALED_LAYERS = 8
-"""Greatest number of sealed layers on top of each other. A sandbox that would have more starts with
-a copy of them."""
+"""Limit on stacked sealed layers. A sandbox that would have more starts with a copy of them."""
 
 
 class NamespaceLayer:
     """The upper layer of a sandbox in which nothing runs any more, used as a layer of other
     sandboxes.
 
-    Its users are counted. The sandbox is closed when the last one releases the layer.
+    Users are counted. When the last one releases the layer, the sandbox is closed.
     """
 
     def __init__(self, sandbox: NamespaceSandbox) -> None:
@@ -94,7 +94,7 @@ class NamespaceLayer:
             self._users += 1
 
     def release(self) -> None:
-        """Count one user less."""
+        """Count one user fewer."""
         with self._lock:
             self._users -= 1
             last = not self._users
@@ -202,7 +202,7 @@ class NamespaceSandbox(SupervisedSandbox):
         return NamespaceLayer(self)
 
     def recycle(self) -> None:
-        """Recycle the sandbox as the base class says. The namespaces stay."""
+        """Recycle the sandbox; see ``Sandbox``. The namespaces stay."""
         if (
             self.sealed_layers
             or self.spec.upper
@@ -216,8 +216,7 @@ class NamespaceSandbox(SupervisedSandbox):
             raise refusal_error(e, "recycled") from e
 
     def replace_files(self, other: Sandbox | Path) -> None:
-        """Replace the files as the base class says. Waiting processes see them from their root
-        on."""
+        """Replace the files; see ``Sandbox``. Waiting processes get a new root directory."""
         if self.sealed_layers or self.spec.upper or self.spec.appearance != "plain":
             raise SandboxError("only the files of a plain sandbox can be replaced")
         with _open_upper(other) as upper:

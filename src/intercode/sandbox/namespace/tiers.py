@@ -24,7 +24,7 @@ CGROUPS_HINT = (
 
 
 def strongest_tier() -> str:
-    """Return the tier that this machine gives by default. Raises SandboxError."""
+    """Return the default tier on this machine. Raises SandboxError."""
     return CGROUP_TIER if Launcher.get().cgroup_directories else WATCHDOG_TIER
 
 
@@ -40,7 +40,8 @@ def open_strongest(spec: SandboxSpec, files: Path | None = None) -> NamespaceSan
 
 
 def open_with_cgroups(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
-    """Open a sandbox with a control group. Raises SandboxUnavailableError if there can be none."""
+    """Open a sandbox with a control group. Raises SandboxUnavailableError if that is not
+    possible."""
     if not spec.limits.cgroups:
         spec = replace(spec, limits=replace(spec.limits, cgroups=True))
     launcher = Launcher.get()
@@ -53,5 +54,5 @@ def open_with_cgroups(spec: SandboxSpec, files: Path | None = None) -> Namespace
 
 
 def open_with_watchdog(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
-    """Open a sandbox without a control group, even where there could be one."""
+    """Open a sandbox without a control group, even if one is possible."""
     return open_strongest(replace(spec, limits=replace(spec.limits, cgroups=False)), files)

@@ -1,8 +1,8 @@
 """Implements the methods of a sandbox as requests to its supervisor, for all back ends.
 
 The requests go over a socket (connection.py, runtime/protocol.py), together with descriptors. So a
-program in the sandbox reads and writes the owner's pipes directly, and a command costs the same in
-every back end.
+program in the sandbox reads and writes the owner's pipes directly, and a command takes the same
+time in every back end.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class SupervisedSandbox(Sandbox):
     connection: SupervisorConnection
     supervisor_pid: int
     _watch: Watch | None = None
-    _background_killed = False  # since the last call of ``limit_exceeded``
+    _background_killed = False  # reset by ``limit_exceeded``
 
     @cached_property
     def _spawned(self) -> WeakSet[SupervisedProcess]:
@@ -105,8 +105,8 @@ class SupervisedSandbox(Sandbox):
         return self.connection.is_lost
 
     def _start_watchdog(self, spec: SandboxSpec, memory: int | None) -> None:
-        """Watch limits that nothing else enforces: ``memory`` in bytes, and the processor time of
-        an action."""
+        """Start to enforce limits that nothing else enforces: ``memory`` in bytes, and the
+        processor time of an action."""
         if memory is not None or spec.limits.cpu_seconds is not None:
             self._watch = Watch(self.supervisor_pid, memory, spec.limits.cpu_seconds)
             with suppress(OSError):  # the supervisor has ended already
@@ -213,8 +213,8 @@ class SupervisedSandbox(Sandbox):
         return result
 
     def _unblock(self) -> None:
-        """Unblock the supervisor, which waits while it starts a program, if a process of the
-        sandbox has stopped the new process before it executes the program."""
+        """Unblock the supervisor if a process of the sandbox has stopped a new process before it
+        executed its program. The supervisor waits for that."""
         unblock_supervisor(self.supervisor_pid)
 
     def run_bytes(
@@ -278,7 +278,7 @@ class SupervisedSandbox(Sandbox):
 
     @contextmanager
     def _paused(self) -> Iterator[None]:
-        """Pause all processes of the sandbox for the time of the context."""
+        """Pause all processes of the sandbox inside the ``with`` block."""
         self.connection.request("freeze", on=True)
         try:
             yield

@@ -1,10 +1,10 @@
-"""Builds the library that controls clock and random bytes of a deterministic sandbox.
+"""Builds the library that controls the clock and random bytes of a deterministic sandbox.
 
 No kernel namespace covers the time of day, so each program loads a library that replaces the calls.
 libfaketime (0.9.10 of Debian 12) does not cover bash's own clock, nor ``statx`` and ``fstatat``,
-with which `ls`, `stat` and `find` read dates, and it leaves files in /dev/shm. So this is a small
-library of our own, clock.c. It is compiled once per setting and cached. Programs that are static,
-32-bit, or linked against another C library than glibc do not load it.
+with which `ls`, `stat` and `find` read dates, and it leaves files in /dev/shm. So this package has
+a small library of its own, clock.c. It is compiled once per setting and cached. Programs that are
+static, 32-bit, or linked against another C library than glibc do not load it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ INSTALL_HINT = (
 def resolve_determinism(setting: bool | Mapping[str, Any] | Determinism) -> Determinism | None:
     """Return the settings that an environment uses, or None for False.
 
-    True takes what this machine provides: without a C compiler, clock and random bytes stay real,
-    and the settings say so. Settings given by name must be available. Raises
-    SandboxUnavailableError if they are not.
+    With True, clock and random bytes stay real if there is no C compiler, and the returned settings
+    say so. Settings given by name must be available. Raises SandboxUnavailableError if they are
+    not.
     """
     if setting is False:
         return None

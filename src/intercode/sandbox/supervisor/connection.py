@@ -17,8 +17,8 @@ from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.sandbox.supervisor.runtime import protocol
 
 _POLL_SECONDS = 0.2
-_ANSWER_SECONDS = 10.0  # wait for an answer; after that the sandbox counts as lost
-READ_SECONDS = 60.0  # for requests that read or copy files
+_ANSWER_SECONDS = 10.0  # timeout for an answer; after that the sandbox counts as lost
+READ_SECONDS = 60.0  # timeout of requests that read or copy files
 _TIMEVAL = struct.Struct("@ll")
 _FD_RETRY_SECONDS, _FD_RETRY_PAUSE = 30.0, 0.05
 
@@ -107,7 +107,8 @@ class SupervisorConnection:
         """Send a request and return the descriptor of the answer.
 
         The kernel limits how many descriptors of a user are being passed at a time, and another
-        sandbox can use up this limit. This retries for some seconds and then raises SandboxError.
+        sandbox can use up this limit. This method retries for some seconds and then raises
+        SandboxError.
         """
         deadline = time.monotonic() + _FD_RETRY_SECONDS
         while True:

@@ -1,5 +1,4 @@
-"""The control group of one sandbox, as its owner uses it. runtime/cgroups.py creates and removes
-it."""
+"""Reads and freezes the control group of a sandbox. runtime/cgroups.py creates and removes it."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from typing import Literal
 from intercode.sandbox.supervisor.process_table import HostProcess
 
 _FREEZE_SECONDS = 2.0
-_KILL_WAIT_SECONDS = 0.6  # for killed processes to end; the next action reports what ends later
+_KILL_WAIT_SECONDS = 0.6  # wait for killed processes; the next action reports later ones
 CountedLimit = Literal["memory", "processes"]
 
 
@@ -47,8 +46,8 @@ class ControlGroup:
             self._state_file, self._frozen_line = Path(paths[""], "cgroup.events"), "frozen 1"
 
     def limit_exceeded(self) -> Literal["", "memory", "processes"]:
-        """Return the limit for which the kernel killed a process (memory) or refused to start one
-        (processes) since the last call. Returns ``""`` if the group is gone."""
+        """Return the limit because of which the kernel killed a process (memory) or refused to
+        start one (processes) since the last call. Returns ``""`` if the group is gone."""
         exceeded = [limit for limit, counter in self._counters.items() if counter.increased()]
         return exceeded[0] if exceeded else ""
 
@@ -110,8 +109,8 @@ class ControlGroup:
         return found
 
     def _has_launcher_left(self) -> bool:
-        """Return whether the launcher has left the group. A sandbox that is frozen together with it
-        could not be copied."""
+        """Return whether the launcher has left the group. If it were frozen with the sandbox, the
+        sandbox could not be copied."""
         if not self._launcher_left and self._freeze_file is not None:
             inside = self._freeze_file.with_name("cgroup.procs").read_text().split()
             self._launcher_left = self._launcher not in inside
@@ -125,7 +124,7 @@ class ControlGroup:
 
 
 class CgroupCounter:
-    """A number in a file of a control group. The file stays open, as every action reads it.
+    """A number in a file of a control group. The file stays open, because every action reads it.
 
     ``file``: a path, opened at the first read, or a descriptor, which the counter then owns.
     """

@@ -1,4 +1,4 @@
-"""The processes of a sandbox as the host sees them."""
+"""Lists and signals the processes of a sandbox from the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
 
-_SUPERVISOR_NAMES = ("intercode", "init")  # in the namespace and in the container back end
+_SUPERVISOR_NAMES = ("intercode", "init")  # back end namespace, back end container
 _PASSES = 5
 
 
@@ -66,7 +66,7 @@ def is_supervisor_blocked(supervisor_pid: int, members: list[HostProcess]) -> bo
 def _is_starting_child(member: HostProcess, supervisor_pid: int) -> bool:
     if member.parent != supervisor_pid or member.name not in _SUPERVISOR_NAMES:
         return False
-    try:  # it still executes the supervisor's program, which nothing else in a sandbox can
+    try:  # it still executes the supervisor's program; nothing else in a sandbox can
         return os.path.samefile(f"/proc/{member.pid}/exe", f"/proc/{supervisor_pid}/exe")
     except OSError:  # not readable for this user
         return True
@@ -79,8 +79,8 @@ def unblock_supervisor(supervisor_pid: int) -> None:
 
 
 def kill_blocking_processes(supervisor_pid: int, members: Callable[[], list[HostProcess]]) -> None:
-    """Kill what may block a supervisor that starts a program: all processes except the supervisor,
-    PID 1, and the child that is about to execute the program, which is continued."""
+    """Kill all processes that may block a supervisor while it starts a program: all except the
+    supervisor, PID 1, and the new child, which is continued."""
     for _ in range(_PASSES):
         others = [m for m in members() if m.inner_pid != 1 and m.pid != supervisor_pid]
         running = [m for m in others if not _is_starting_child(m, supervisor_pid)]

@@ -1,8 +1,8 @@
 """Compiles the C parts: the supervisor (c/) and the clock library. The results are cached.
 
-The compiled supervisor answers the same requests as runtime/supervisor.py, which serves on machines
-without a C compiler. It takes a twentieth of the memory of an interpreter and a fraction of the
-processor time (docs/benchmarks.md).
+The compiled supervisor answers the same requests as runtime/supervisor.py, which is used on
+machines without a C compiler. It takes a twentieth of the memory of an interpreter and a fraction
+of the processor time (docs/benchmarks.md).
 """
 
 from __future__ import annotations

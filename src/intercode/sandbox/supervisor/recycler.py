@@ -11,11 +11,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 _WORKERS = 2
 _MAX_WAITING = 16
-"""Greatest number that is kept per process. Beyond it the oldest is closed."""
+"""Limit on recycled sandboxes per process. Above it, the oldest one is closed."""
 
 
 class Recyclable(Protocol):
-    """A sandbox, or a container that serves as one."""
+    """A sandbox, or a container."""
 
     @property
     def is_lost(self) -> bool: ...
@@ -66,7 +66,7 @@ class Recycler(Generic[T]):
             self._workers.submit(work)
 
     def clear(self) -> None:
-        """Close the sandboxes that are kept."""
+        """Close the recycled sandboxes."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
         for _, found in waiting:

@@ -1,5 +1,5 @@
-"""Files of a sandbox's root that no image holds: host names, resolver, and for the image ``host``
-the machine's own programs below a generated /etc."""
+"""Generates the files of a sandbox's root that no image holds: host names, resolver, and for the
+image ``host`` an /etc for the machine's own programs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _PROGRAM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
 def python_home() -> tuple[str, str] | None:
-    """Return the directory of the running interpreter and where the launcher binds it, or None if
-    it is in /usr."""
+    """Return the directory of the running interpreter and the path to which the launcher binds it,
+    or None if it is in /usr."""
     source = str(Path(sys.base_prefix).resolve())
     if source == "/usr" or source.startswith("/usr/"):
         return None
@@ -79,7 +79,7 @@ def cached_tree(files: RootFiles) -> Path:
             os.lchown(entry, uid, uid)
     try:
         temporary.rename(final)
-    except OSError:  # another process was faster
+    except OSError:  # another process wrote it first
         shutil.rmtree(temporary)
     return final
 
@@ -101,8 +101,8 @@ def _write_entry(path: Path, mode: int | None, text: str | None) -> None:
 
 def anonymous_mounts(spec: SandboxSpec) -> list[list[str]]:
     """Return directories of the machine whose path must stay hidden: the interpreter's, and an
-    empty one that covers this package if it is visible, because it holds solutions of the starter
-    tasks."""
+    empty one that covers this package if it is visible, because the package holds solutions of the
+    starter tasks."""
     if spec.image.root is not None:
         return []
     home = python_home()
@@ -124,8 +124,9 @@ def environment(spec: SandboxSpec) -> dict[str, str]:
 
 
 def _add_determinism(files: RootFiles, settings: Determinism) -> None:
-    """Add a machine id, a seeded shell, and the library that /etc/ld.so.preload names. That way it
-    is not visible in the environment, and applies to programs that start with an empty one."""
+    """Add a machine id, a seeded shell, and the clock library. /etc/ld.so.preload names the
+    library, so it is not visible in the environment, and programs that start with an empty
+    environment load it too."""
     files["/etc/machine-id"] = [0o444, f"{settings.machine_id}\n"]
     files[RANDOM_FILE] = [0o644, f"RANDOM={settings.random_seed_for(0)}\n"]
     built = clock.clock_library(settings)

@@ -1,9 +1,9 @@
 """Enforces limits for sandboxes without a control group, in a thread of the owner that reads /proc.
 
-A sandbox that exceeds its memory loses its largest process; one that exceeds the processor time of
-an action loses the process that used most of it. The watchdog sees resident memory, several times a
-second. It does not see memory that is not mapped (memfd, pipes), nor processes that live for less
-than an interval.
+If a sandbox exceeds its memory limit, its largest process is killed; if an action exceeds its
+processor time, the process that used most of it. The watchdog reads the resident memory several
+times a second. It does not see memory that is not mapped (memfd, pipes), nor processes that live
+for less than an interval.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from intercode.sandbox.contract import LimitExceeded
 from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
 
-_INTERVAL_SECONDS = 0.1  # between two checks, at least
+_INTERVAL_SECONDS = 0.1  # minimum time between two checks
 _MAX_CPU_SHARE = 0.1  # share of a processor that checks may take
-_GRACE_SECONDS = 0.2  # of processor time, until the sandbox loses another process
+_GRACE_SECONDS = 0.2  # further processor time before another process is killed
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -39,7 +39,7 @@ class _Process:
 @dataclass(slots=True)
 class Watch:
     """A watched sandbox. ``memory`` is in bytes; None disables a limit. ``limit_exceeded`` is the
-    limit for which a process was last killed."""
+    limit because of which a process was last killed."""
 
     supervisor_pid: int
     memory: int | None
@@ -68,8 +68,8 @@ class Watchdog:
 
     @classmethod
     def watch(cls, watch: Watch) -> None:
-        """Start to watch a sandbox. The thread runs while there is one."""
-        if cls._owner_pid != os.getpid():  # a forked child has no such thread and its own sandboxes
+        """Start watching a sandbox. The thread runs while there is one."""
+        if cls._owner_pid != os.getpid():  # a forked child has no such thread
             cls._current, cls._owner_pid, cls._lock = cls(), os.getpid(), threading.Lock()
         with cls._lock:
             watchdog = cls._current = cls._current or cls()
@@ -83,7 +83,7 @@ class Watchdog:
 
     @classmethod
     def unwatch(cls, watch: Watch) -> None:
-        """Stop to watch a sandbox that has ended."""
+        """Stop watching a sandbox that has ended."""
         if cls._current is not None and cls._owner_pid == os.getpid():
             cls._current._watches.pop(watch.supervisor_pid, None)
 
@@ -91,7 +91,7 @@ class Watchdog:
         pause = _INTERVAL_SECONDS
         while True:
             time.sleep(pause)
-            began = time.thread_time()  # processor time, so that a busy machine is checked as often
+            began = time.thread_time()  # processor time: a busy machine is checked as often
             with self._lock:
                 if not self._watches:
                     self._thread = None
@@ -168,8 +168,8 @@ def _enforce_memory(watch: Watch, members: list[_Process]) -> None:
 
 
 def _proportional_memory(process: _Process) -> int:
-    """Return a process's memory with its part of shared pages, or all of it if the kernel does not
-    tell."""
+    """Return a process's memory with its share of shared pages, or with all of them if the kernel
+    does not report the share."""
     with suppress(OSError, ValueError), open(f"/proc/{process.pid}/smaps_rollup") as f:
         for line in f:
             if line.startswith("Pss:"):

@@ -1,9 +1,9 @@
 """A new bash for every action, with or without the state of the one before (``standard`` profile).
 
 Each shell gets the state of the shell before it (see shell.py), runs one action and returns its own
-state. Whatever an action does to its shell ends with the shell: `exit`, `exec`, a killed shell or
-closed descriptors cost what that action did to variables and directory, and no more. Background
-jobs stay alive; their output comes with a later action.
+state. After `exit`, `exec`, a killed shell or closed descriptors, only that action's changes to
+variables and directory are lost. Background jobs stay alive; their output comes with a later
+action.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from intercode.sessions.bash.shell import (
     start_shell,
 )
 
-_GRACE_SECONDS = 0.3  # beyond an action's time, for a shell to start and to write its state
+_GRACE_SECONDS = 0.3  # added to an action's time, to start the shell and save its state
 _LOST_NOTE = "[the shell ended: what this action did to its variables and directory is forgotten]\n"
 
 
 class FreshShellSession:
     """A session with a new bash per action; see ``Session``.
 
-    ``carry_state``: carry variables, functions and options over too, not the directory alone.
+    ``carry_state``: carry over variables, functions and options too, not only the directory.
     ``shell`` is the program inside the sandbox. ``state`` is the state to start with.
     ``separate_stderr`` keeps stderr out of the output.
     """
@@ -73,7 +73,7 @@ class FreshShellSession:
 
     def _run(self, code: str, timeout: float) -> ExecResult:
         while self._last_job_mark == (mark := self._sandbox.mark()):
-            time.sleep(0.001)  # the start of a process is known to one clock tick only
+            time.sleep(0.001)  # the start time of a process is only accurate to a clock tick
         earlier_output = self._read_job_output()
         deadline = time.monotonic() + timeout
         try:
@@ -119,7 +119,7 @@ class FreshShellSession:
         return action_result(shell, collector, status, timed_out, note)
 
     def _end_shell(self, shell: Shell) -> None:
-        """End a shell, and keep its output open where a job still holds it."""
+        """End a shell. Keep its output open if a job still holds it."""
         with suppress(SandboxError):
             shell.process.kill()
             shell.process.wait(_GRACE_SECONDS)

@@ -34,8 +34,8 @@ RESET = "git reset --hard; git clean -fd;"
 def status(session: OriginalBashSession) -> tuple[tuple[str, str], ...]:
     """Return the (path, code) pairs that the authors' code reads from ``git status --short``.
 
-    It splits the text at white space and takes two words at a time, so that all pairs after a path
-    with a space are wrong. A single last word is left out; the authors' code fails there.
+    It splits the text at white space and takes two words at a time, so all pairs after a path with
+    a space are wrong. A single last word is left out; the authors' code fails there.
     """
     words = session.execute(_STATUS, "/", _SECONDS).output.split()
     return tuple((words[i + 1], words[i]) for i in range(0, len(words) - 1, 2))
@@ -54,7 +54,7 @@ def checksums(session: OriginalBashSession, entries: tuple[tuple[str, str], ...]
     """Return the output of the authors' hash command for each added, untracked or copied path.
 
     The command is ``md5sum`` for paths with a dot and ``md5deep`` for others. The image lacks
-    ``md5deep``, so that its output is the same error for agent and gold.
+    ``md5deep``, so its output is the same error for agent and gold.
     """
     sums: dict[str, str] = {}
     for path, code in entries:

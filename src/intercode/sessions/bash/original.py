@@ -1,8 +1,8 @@
 """A new bash for every action, as the authors' environment runs them (the ``original`` profile).
 
-An action becomes the text ``/bin/bash -c "ACTION"``, which is split as POSIX words, so that double
+An action becomes the text ``/bin/bash -c "ACTION"``, which is split as POSIX words, so double
 quotes in the action end the outer ones. Only the working directory carries over, and it is resolved
-as text. As with `docker exec`, a command lasts until no process holds its output open. Every case
+as text. As with `docker exec`, a command ends when no process holds its output open. Every case
 follows the authors' bash_env.py at c3e46d8.
 """
 
@@ -41,8 +41,8 @@ def wrap_ctf_action(code: str) -> list[str]:
 
 
 def resolve_directory(current: str, argument: str) -> str:
-    """Return where the authors' ``cd`` goes: ``.`` and ``..`` are resolved as text, links are not
-    read."""
+    """Return the directory that the authors' ``cd`` changes to. ``.`` and ``..`` are resolved as
+    text; links are not read."""
     if not argument:
         return current
     parts: list[str] = []
@@ -58,7 +58,7 @@ def resolve_directory(current: str, argument: str) -> str:
 class OriginalBashSession:
     """A session that runs actions as the authors do; see ``Session``.
 
-    ``wrap`` makes the argument vector of an action.
+    ``wrap`` returns the argument vector of an action.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class OriginalBashSession:
         return self._cwd
 
     def state(self) -> SessionState:
-        """Return the directory: nothing else carries over."""
+        """Return the directory. Nothing else carries over."""
         return SessionState(self._cwd)
 
     def state_text(self) -> str:
-        """Return an empty text: nothing carries over."""
+        """Return an empty text, because only the directory carries over."""
         return ""
 
     def run(self, code: str, timeout: float) -> ExecResult:

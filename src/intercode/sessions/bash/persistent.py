@@ -7,7 +7,7 @@ status and its directory on a socket of its own, marked with a token of that act
 that arrives on the socket means that the shell can no longer be trusted.
 
 A shell that has ended, or is not trusted, is replaced by a new one in the same directory. The new
-shell gets the variables and functions from before the action where they were saved. The observation
+shell gets the variables and functions from before the action if they were saved. The observation
 says that this happened.
 """
 
@@ -32,9 +32,9 @@ from intercode.sessions.bash.shell import (
     start_shell,
 )
 
-_GRACE_SECONDS = 0.3  # for a shell to report after the command that it waited for was killed
-_DUMP_SECONDS = 2.0  # for a shell to write its state before an action that may end it
-_ERROR_PREFIX_BYTES = 200  # of an output, in which an error about our script would be
+_GRACE_SECONDS = 0.3  # time for a shell to report after its command was killed
+_DUMP_SECONDS = 2.0  # time for a shell to write its state before a risky action
+_ERROR_PREFIX_BYTES = 200  # start of an output, searched for an error about our script
 _RESTART_LATER_NOTE = "[the shell ended; a new one is started with the next action]\n"
 _RESTARTED_NOTE = "[the shell ended; a new one was started in {cwd}, {state}]\n"
 
@@ -78,8 +78,7 @@ class BashSession:
         return self._state
 
     def state_text(self) -> str:
-        """Return the state of the shell as text, empty where the shell is gone or does not
-        answer."""
+        """Return the state of the shell as text, empty if the shell is gone or does not answer."""
         try:
             return self._shell.dump_state() if self._shell else ""
         except ShellEndedError:
@@ -129,9 +128,9 @@ class BashSession:
         return action_result(shell, collector, None if timed_out else report[0], timed_out)
 
     def _action_was_executed(self, shell: Shell, collector: Collector, deadline: float) -> bool:
-        """Return whether an action that ended with status 1 was run at all.
+        """Return whether an action with exit status 1 was run at all.
 
-        A shell that could not run it says so in a line of our script, or says nothing. In these
+        A shell that could not run it prints an error about our script, or prints nothing. In both
         cases a test script is sent.
         """
         output = shell.read_output(collector)
@@ -140,10 +139,10 @@ class BashSession:
         return shell.accepts_actions(max(0.0, deadline - time.monotonic()) + _GRACE_SECONDS)
 
     def _mark_after_jobs(self, code: str) -> int:
-        """Return a point in time after the start of all jobs of the last action.
+        """Return a time after the start of all jobs of the last action.
 
-        The start of a process is known to one clock tick only, so this waits for the next tick
-        where there may be such a job.
+        The start time of a process is only accurate to a clock tick, so this waits for the next
+        tick if there may be such a job.
         """
         while self._last_job_mark == (mark := self._sandbox.mark()):
             time.sleep(0.001)
@@ -181,8 +180,8 @@ class BashSession:
         return replace(result, note=self._restart_note())
 
     def _ensure_shell(self, result: ExecResult) -> ExecResult:
-        """Replace a shell that a limit ended just as its action was over, so that this action
-        reports it and not the next one."""
+        """Replace a shell that a limit killed just after its action, so that this action reports it
+        and not the next one."""
         shell = self._shell
         if shell is None or shell.process.wait(0) is None:
             return result
@@ -201,8 +200,8 @@ class BashSession:
         return _RESTARTED_NOTE.format(cwd=self.cwd, state=state)
 
     def _no_shell_result(self, printed: bytes, error: Exception) -> ExecResult:
-        """Return the result for an agent that has made its own shell impossible to start. Raises
-        the error where the machine is the cause."""
+        """Return the result if the agent has made it impossible to start a shell. Raises the error
+        if the machine is the cause."""
         if is_infrastructure_failure(error):
             raise error
         return ExecResult(decode(printed), 127, note=f"[no shell can be started: {error}]\n")

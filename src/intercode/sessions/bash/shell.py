@@ -153,7 +153,7 @@ class Shell:
         return report
 
     def restore(self, state: str, timeout: float) -> tuple[int, str] | None:
-        """Give the shell a state that another shell wrote. Read-only variables stay as they are.
+        """Give the shell a state that another shell wrote. Read-only variables stay unchanged.
 
         Returns what ``run_script`` returns.
         """
@@ -176,8 +176,8 @@ class Shell:
     def dump_state(self, timeout: float = START_SECONDS) -> str:
         """Return the state of the shell as text.
 
-        Raises ShellEndedError if the shell does not answer, or where another process in the
-        sandbox writes to its report channel.
+        Raises ShellEndedError if the shell does not answer, or if another process in the sandbox
+        writes to its report channel.
         """
         token = secrets.token_hex(8)
         text = DUMP_SCRIPT.format(report=_REPORT_FD, token=token)
@@ -190,10 +190,10 @@ class Shell:
         return output[len(token) + 1 : -len(token) - 1]
 
     def accepts_actions(self, timeout: float) -> bool:
-        """Return whether the shell still runs code that it is given.
+        """Return whether the shell still runs code.
 
-        It does not where an action used up all descriptors, made the shell restricted, or disabled
-        a builtin.
+        It does not if an action used up all descriptors, made the shell restricted, or disabled a
+        builtin.
         """
         word = secrets.token_hex(8)
         text = _ACCEPTANCE_SCRIPT.format(
@@ -209,7 +209,7 @@ class Shell:
         return self._strip_trace(collector.bytes())
 
     def read_stderr(self) -> str | None:
-        """Return what the last action wrote to stderr, or None where stderr is not separate."""
+        """Return what the last action wrote to stderr, or None if stderr is not separate."""
         if self.errors < 0:
             return None
         drain(self.errors, self.stderr_collector)
@@ -301,11 +301,11 @@ def start_shell(
 ) -> tuple[Shell, SessionState]:
     """Start a shell and give it a state. Return the shell and the state that it has.
 
-    ``timeout`` is in seconds. Where the shell does not start with the whole state in half of that
+    ``timeout`` is in seconds. If the shell does not start with the whole state in half of that
     time, a second one gets the directory only.
 
-    Raises ShellEndedError if no shell starts in time, FileNotFoundError and PermissionError
-    where ``program`` cannot be run.
+    Raises ShellEndedError if no shell starts in time, FileNotFoundError or PermissionError if
+    ``program`` cannot be run.
     """
     until = time.monotonic() + timeout
     if state.text:
@@ -339,8 +339,8 @@ def seed_random(
     """Seed ``$RANDOM`` before an action in a deterministic sandbox, and return the state with the
     action counted.
 
-    The seed depends on the number of the action only, so that a restored shell, or one whose state
-    was read, draws the same numbers.
+    The seed depends only on the number of the action, so a restored shell, or one whose state was
+    read, draws the same numbers.
     """
     if (settings := sandbox.spec.determinism) is None:
         return state

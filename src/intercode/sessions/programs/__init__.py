@@ -1,1 +1,1 @@
-"""Sessions for languages of the table: live interpreters (REPL) and compiled or run programs."""
+"""Sessions for the languages in ``core/languages.py``: live interpreters (REPL) and programs."""

@@ -86,7 +86,7 @@ class ProgramSession:
 
         Raises OSError, or SandboxError if the image lacks the compiler.
         """
-        if self.language.compile and self._has_run:  # else the old program would run
+        if self.language.compile and self._has_run:  # otherwise the old program would run
             self._sandbox.run_bytes(["rm", "-rf", "--", PROGRAM_DIRECTORY], timeout=timeout)
         self._sandbox.write_file(f"{PROGRAM_DIRECTORY}/{self.language.source}", _encode(code))
         if not self.language.compile:

@@ -1,16 +1,15 @@
-"""One live interpreter for the whole episode, in any language of the table that has one: what an
-action defines carries over to the next.
+"""One live interpreter for the whole episode, in any language of ``core/languages.py`` that has
+one. Definitions carry over from action to action.
 
 An action that does not end, because it timed out or ended the interpreter, is undone: a new
-interpreter runs the actions before it again. So the earlier definitions are there, and the same
-actions give the same state in a new sandbox. Changes to files are not undone, and may be made
-twice.
+interpreter runs the earlier actions again. So the earlier definitions exist, and the same actions
+give the same state in a new sandbox. Changes to files are not undone, and may happen twice.
 
 The session talks to the interpreter in JSON, one object a line, on descriptor 3. Requests are
 ``{"token", "do": "run", "code"}``, ``{"do": "call", "entry", "args"}`` and ``{"do": "chdir",
 "path"}``. The answer has the token, ``cwd`` and, by request, ``ok`` (the code raised nothing),
 ``value`` (what a function returned, as JSON text) or ``error``. By the time of the answer the
-interpreter has written what the code prints, and the value that a prompt shows.
+interpreter has written the code's output, and the value that a prompt would show.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class ReplEndedError(Exception):
 class ReplProcess:
     """A running interpreter with two channels: its output, and a socket for requests.
 
-    Raises FileNotFoundError or PermissionError where the image has no such interpreter.
+    Raises FileNotFoundError or PermissionError if the image has no such interpreter.
     """
 
     def __init__(self, sandbox: Sandbox, repl: Repl, cwd: str) -> None:
@@ -132,7 +131,7 @@ def _parse_answer(received: bytes, token: str) -> dict[str, Any]:
 
 
 def _is_valid_directory(path: str) -> bool:
-    """Return whether a path can be a directory's, as the agent's code may have sent it.
+    """Return whether a path, which the agent's code may have sent, can be that of a directory.
 
     Raises UnicodeEncodeError (a ValueError) for lone surrogates.
     """
@@ -196,7 +195,7 @@ class ReplSession:
         return SessionState(self._cwd, json.dumps(self._actions))
 
     def state_text(self) -> str:
-        """Return the actions: the definitions depend on them alone."""
+        """Return the actions, because the definitions depend only on them."""
         return json.dumps(self._actions)
 
     def rerun(self, state: SessionState, timeout: float) -> None:
@@ -300,8 +299,8 @@ class ReplSession:
     ) -> dict[str, Any] | None:
         """Call a function of the interpreter with plain arguments.
 
-        Returns ``{"value": JSON text}`` or ``{"error": reason}``, or None at the time-out. Raises
-        ReplEndedError where the interpreter has ended.
+        Returns ``{"value": JSON text}`` or ``{"error": reason}``, or None at the timeout. Raises
+        ReplEndedError if the interpreter has ended.
         """
         if self._process is None:
             raise ReplEndedError

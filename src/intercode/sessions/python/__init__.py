@@ -1,1 +1,1 @@
-"""Python sessions: an interpreter in the sandbox that can be forked, interrupted and moved."""
+"""Python sessions: an interpreter in the sandbox that can be forked, interrupted and migrated."""

@@ -1,8 +1,8 @@
-"""The near side of a Python interpreter in a sandbox, and of its forks.
+"""Controls a Python interpreter in a sandbox, and its forks.
 
-Every process has a socket, whose other end is here. A fork gets its socket with the request, so a
-fork that waits costs nothing to end: it ends when its socket is closed. Answers come from a process
-that has run the agent's code, and are parsed as untrusted input.
+Every process has a socket, and this module holds the other end. A fork gets its socket with the
+request, and a waiting fork ends when its socket is closed. Answers come from a process that has run
+the agent's code, and are parsed as untrusted input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from intercode.sandbox.output import Collector, drain, drain_once
 _SCRIPT_FD, _CONTROL_FD = 62, 63  # descriptor numbers in the interpreter
 _MAX_ANSWER = 8 << 20
 _MAX_PID_DIGITS = 9  # digits of a process number
-_REQUEST_SECONDS = 30.0  # for requests that take a millisecond in a healthy interpreter
+_REQUEST_SECONDS = 30.0  # timeout of requests that take a millisecond in a healthy interpreter
 _BOOTSTRAP = (
     f"import posix,marshal,builtins as b\nwith open('/dev/{SCRIPT_LINK}','rb',0) as f:s=f.read()\n"
     f"posix.close({_SCRIPT_FD})\n"
@@ -65,8 +65,8 @@ def guest_module(name: str) -> tuple[bytes, bytes, str]:
 
 
 class Interpreter:
-    """One process. ``pid`` is its number in the sandbox, as it says itself. ``loaded_modules``
-    are the guest modules that it has loaded besides server.py."""
+    """One process. ``pid`` is its number in the sandbox, as the process reports it.
+    ``loaded_modules`` are the guest modules that it has loaded besides server.py."""
 
     def __init__(
         self,
@@ -87,8 +87,8 @@ class Interpreter:
     def start(cls, sandbox: Sandbox, program: str, cwd: str, timeout: float) -> Interpreter:
         """Start an interpreter.
 
-        Raises FileNotFoundError or PermissionError for a program that cannot be run, SandboxError
-        for one that does not answer within ``timeout`` seconds.
+        Raises FileNotFoundError or PermissionError if the program cannot be run, SandboxError if it
+        does not answer within ``timeout`` seconds.
         """
         local, remote = socket.socketpair()
         output, output_end = os.pipe()
@@ -231,9 +231,9 @@ class Interpreter:
     def fork(self, purpose: str, timeout: float) -> Interpreter:
         """Fork the process and return the fork, which waits for requests.
 
-        ``purpose``: a ``backup`` is refused where it would lack threads; a ``snapshot`` also where
-        it would share files open for writing; ``any`` is never refused; a ``test`` stays a child of
-        the process, which then has a zombie.
+        ``purpose``: a ``backup`` is refused if it would lack threads; a ``snapshot`` also if it
+        would share files open for writing; ``any`` is never refused; a ``test`` stays a child of
+        the process, and becomes a zombie when it ends.
 
         Raises RefusedError with the reason, InterpreterEndedError.
         """
@@ -265,7 +265,7 @@ class Interpreter:
             os.close(fd)
 
     def interrupt(self) -> None:
-        """Send the signal of Ctrl-C."""
+        """Send SIGINT, like Ctrl-C."""
         self.sandbox.signal(self.pid, signal.SIGINT)
 
     def kill(self) -> None:
@@ -273,8 +273,7 @@ class Interpreter:
         self.sandbox.signal(self.pid, signal.SIGKILL)
 
     def exit_status(self, timeout: float) -> int:
-        """Return the exit status once the process has ended; 1 where it is unknown, as for a
-        fork."""
+        """Return the exit status once the process has ended; 1 if it is unknown, as for a fork."""
         code = self.process.wait(timeout) if self.process is not None else None
         return 1 if code is None else code
 

@@ -52,10 +52,10 @@ def migrate_fork(fork: Interpreter, sandbox: Sandbox, program: str) -> Interpret
     try:
         template.loaded_modules = fork.loaded_modules
         if template.request("after_restore", timeout=_SECONDS) is None:
-            raise MigrationError("the process does not answer where it was moved to")
+            raise MigrationError("the process does not answer in the new sandbox")
         return template.fork("any", _SECONDS)
     except InterpreterEndedError as e:
-        raise MigrationError("the process did not continue where it was moved to") from e
+        raise MigrationError("the process did not continue in the new sandbox") from e
     finally:
         template.close()
         template.exit_status(_SECONDS)

@@ -1,9 +1,9 @@
 """Python as the InterCode authors' code runs it (``original`` profile).
 
-One namespace behind a service. Code that is no function definition is wrapped in ``print(...)``,
-unless its syntax tree has a plain assignment, a call of print or a plain import, or it begins with
-``assert``. An observation is a dictionary as text: ``{'output': …, 'error': …}``, or with the key
-``error`` alone where the code raised.
+A service runs all code in one namespace. Code that is not a function definition is wrapped in
+``print(...)``, unless its syntax tree has a plain assignment, a call of print or a plain import, or
+it begins with ``assert``. An observation is a dictionary as text: ``{'output': …, 'error': …}``, or
+with the key ``error`` alone if the code raised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ServiceAnswer = tuple[str | None, str]
 
 
 def wrap_action(action: str) -> str:
-    """Return an action as it is sent to the service.
+    """Return the code that is sent to the service for an action.
 
     Raises SyntaxError or ValueError for code that the authors' code cannot parse; its observation
     then shows the error.
@@ -50,7 +50,7 @@ def format_answer(answer: ServiceAnswer) -> str:
 class ServiceSession(PythonSession):
     """A session behind the authors' service; see ``Session`` and this module.
 
-    As in the authors' code, an action counts as valid where it printed an error.
+    As in the authors' code, an action counts as valid if it printed an error.
     """
 
     def run(self, code: str, timeout: float) -> ExecResult:
@@ -70,7 +70,7 @@ class ServiceSession(PythonSession):
         failed = bool(answer[0][1])
         return ExecResult(
             format_answer(answer[0]), 0 if failed else 1
-        )  # their flag is the wrong way round
+        )  # the authors' flag is inverted
 
     def _restart(self) -> None:
         live = self.interpreter()
@@ -84,7 +84,7 @@ def run_in_service(
 ) -> list[ServiceAnswer] | None:
     """Run pieces of code one after another, in an empty namespace if ``reset``.
 
-    Returns None where they took longer than ``timeout`` seconds. Raises InterpreterEndedError.
+    Returns None if they took longer than ``timeout`` seconds. Raises InterpreterEndedError.
     """
     interpreter.load_module("service")
     text = interpreter.request("serve", reset, tuple(codes), timeout=timeout)

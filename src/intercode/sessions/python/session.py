@@ -2,9 +2,9 @@
 action to action.
 
 Before an action that may end the interpreter, the interpreter is forked, and the fork waits as a
-backup. The backup takes over where the action ends the interpreter, damages its connection or
-cannot be interrupted: then only the effects of that action are lost. Without a backup a new
-interpreter is started, and the observation says so.
+backup. The backup takes over if the action ends the interpreter, damages its connection or cannot
+be interrupted; only the effects of that action are then lost. Without a backup a new interpreter is
+started, and the observation says so.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _MAY_END_INTERPRETER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A piece of code that an interpreter was given.
+    """A piece of code that an interpreter has run.
 
-    ``whole``: it ran to its end or to an exception of its own, so that the same code should give
-    the same state in another interpreter. Otherwise it was interrupted. ``lost``: its effects on
-    the interpreter are gone. ``status`` is 0 where it raised nothing.
+    ``whole``: it ran to its end or to an exception of its own, so the same code should give the
+    same state in another interpreter. Otherwise it was interrupted. ``lost``: its effects on the
+    interpreter are gone. ``status`` is 0 if it raised nothing.
     """
 
     code: str
@@ -55,8 +55,8 @@ class Action:
     status: int | None = 0
 
     def replay_code(self) -> str:
-        """Return the code that gives the same state again. Of an interrupted action these are
-        its definitions."""
+        """Return the code that gives the same state again. For an interrupted action, only its
+        definitions."""
         if self.lost or self.whole:
             return "" if self.lost else self.code
         try:
@@ -76,15 +76,14 @@ class PythonState:
 
 
 def may_end_interpreter(code: str) -> bool:
-    """Return whether an action may end or damage the interpreter, or run where Ctrl-C does not
-    reach, judged by its words."""
+    """Return whether an action may end, damage or block the interpreter, judged by its words."""
     return _MAY_END_INTERPRETER.search(code) is not None
 
 
 START_SECONDS = 10.0
-_GRACE_SECONDS = 0.2  # for an interrupted action to return
-_MAX_INTERRUPTS = 3  # for code that catches the first one
-_FORK_SECONDS = 10.0  # for an interpreter to fork
+_GRACE_SECONDS = 0.2  # time for an interrupted action to return
+_MAX_INTERRUPTS = 3  # more than one, because code may catch the first
+_FORK_SECONDS = 10.0  # time for an interpreter to fork
 _RESTORED_NOTE = "[the interpreter ended: it goes on as it was before this action]\n"
 _RESTARTED_NOTE = "[the interpreter ended: a new one was started, without its variables]\n"
 _NUL_BYTE_ERROR = "SyntaxError: source code string cannot contain null bytes\n"
@@ -113,7 +112,7 @@ class PythonSession:
         self._has_run = interpreter is not None
         self._backup: Interpreter | None = None
         self.protected_pids: list[int] = []
-        """Process numbers, besides the session's own, that must survive an action."""
+        """Numbers of further processes, besides the session's own, that must survive an action."""
         try:
             if interpreter is None:
                 self._start(START_SECONDS)
@@ -140,7 +139,7 @@ class PythonSession:
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """The actions that the interpreter was given so far."""
+        """The actions that the interpreter has run so far."""
         return tuple(self._actions)
 
     @property
@@ -162,7 +161,7 @@ class PythonSession:
             return ""
 
     def use_interpreter(self) -> Interpreter:
-        """Return the live process to run code in it that is no action."""
+        """Return the live process, to run code in it that is not an action."""
         self._has_run = True
         return self.interpreter()
 
@@ -225,7 +224,7 @@ class PythonSession:
         return ExecResult(decode(collector.bytes()), ended, timed_out, collector.dropped)
 
     def _refresh_backup(self, interpreter: Interpreter, code: str) -> None:
-        """Fork the interpreter as a backup where an action may need one and a fork is possible."""
+        """Fork the interpreter as a backup if the action may need one and a fork is possible."""
         if self._backup is not None:
             self._backup.close()
         self._backup = None
@@ -252,8 +251,7 @@ class PythonSession:
     def _replace_interpreter(
         self, interpreter: Interpreter, code: str, collector: Collector, deadline: float, mark: int
     ) -> ExecResult:
-        """Put the backup, or a new interpreter, in the place of one that has ended or is not
-        trusted."""
+        """Replace an interpreter that has ended or is not trusted by the backup or a new one."""
         timed_out = time.monotonic() >= deadline
         interpreter.kill()
         status = None if timed_out else interpreter.exit_status(_GRACE_SECONDS)

@@ -1,8 +1,8 @@
-"""Decodes the plain values that an interpreter sends: as data, whatever the agent's code was.
+"""Decodes the plain values that an interpreter sends, as untrusted data.
 
-Only values of built-in types come out, and no decoded text is run. Any other object becomes an
-``Opaque``, which equals nothing. Values that would take long to decode, compare or calculate with
-are refused by their size.
+Decoded values have built-in types only, and no decoded text is run. Any other object becomes an
+``Opaque``, which equals nothing. Values so large that they would take long to decode, compare or
+calculate with are refused.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_MAX_HEX_DIGITS = 100_000  # hexadecimal ones of a number
-_MAX_RANGE = 200_000  # numbers of a range
+_MAX_HEX_DIGITS = 100_000  # hexadecimal digits of a number
+_MAX_RANGE = 200_000  # length of a range
 _MAX_HASHED = 10_000  # elements of all sets, keys and values of all dictionaries
 
 
@@ -30,7 +30,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IteratorItems:
-    """The items of an iterator that is used up now. It equals nothing, as iterators do not."""
+    """The items of an exhausted iterator. Like an iterator, it equals nothing else."""
 
     kind: str
     items: tuple[Any, ...]

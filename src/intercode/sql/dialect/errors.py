@@ -118,7 +118,7 @@ _MESSAGES: dict[int, tuple[str, str]] = {
 
 
 class StatementError(Exception):
-    """The failure of a statement. ``number`` is MySQL's, or 0 for a limit of the engine itself."""
+    """The failure of a statement. ``number`` is MySQL's, or 0 if the engine lacks a feature."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(message)
@@ -127,19 +127,20 @@ class StatementError(Exception):
 
 
 def mysql_error(number: int, *values: object) -> StatementError:
-    """Return MySQL's error of that number. ``values`` fill the gaps of its message in order."""
+    """Return MySQL's error of that number. ``values`` fill the placeholders of its message in
+    order."""
     return StatementError(number, _MESSAGES[number][1].format(*values))
 
 
 def unsupported(what: str) -> StatementError:
-    """Return the error for what the embedded engine cannot do."""
+    """Return the error for a feature that the embedded engine lacks."""
     return StatementError(
         0, f"The embedded engine cannot do this: {what} (a MySQL server could: engine='mysql')"
     )
 
 
 def access_denied(what: str, why: str) -> StatementError:
-    """Return the error for what no session may do, on any engine."""
+    """Return the error for a statement that no session may run, on any engine."""
     return StatementError(1227, f"Access denied: {what} is not allowed here ({why})")
 
 

@@ -2,8 +2,8 @@
 
 A column may stand outside an aggregate if the grouping columns determine it: it is one of them,
 they contain a key of its table, or it follows through equalities (MySQL 8.0 manual, "Detection of
-Functional Dependence"). Neither MariaDB nor SQLite has this rule, so it is applied here to the
-parsed statement and a description of the tables.
+Functional Dependence"). MariaDB and SQLite lack this rule, so this module applies it to the parsed
+statement and a description of the tables.
 """
 
 from __future__ import annotations

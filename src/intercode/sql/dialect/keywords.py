@@ -32,7 +32,7 @@ RESERVED_WORDS = word_set("""
     TRIGGER TRUE UNDO UNION UNIQUE UNLOCK UNSIGNED UPDATE USAGE USE USING UTC_DATE UTC_TIME
     UTC_TIMESTAMP VALUES VARBINARY VARCHAR VARCHARACTER VARYING VIRTUAL WHEN WHERE WHILE WINDOW WITH
     WRITE XOR YEAR_MONTH ZEROFILL""")
-"""Words that are names only in backquotes or after a dot."""
+"""Words that can be names only in backquotes or after a dot."""
 
 WINDOW_FUNCTIONS = word_set("""
     CUME_DIST DENSE_RANK FIRST_VALUE LAG LAST_VALUE LEAD NTH_VALUE NTILE PERCENT_RANK RANK
@@ -41,7 +41,8 @@ WINDOW_FUNCTIONS = word_set("""
 RESERVED_FUNCTION_NAMES = WINDOW_FUNCTIONS | word_set(
     "CHAR DATABASE GROUPING IF INSERT LEFT MOD REPEAT REPLACE RIGHT SCHEMA VALUES"
 )
-"""Reserved words that a bracket can follow. As a name they cause a syntax error one token later."""
+"""Reserved words that a bracket can follow. Used as a name, they cause a syntax error one token
+later."""
 
 NO_SPACE_FUNCTIONS = word_set("""
     ADDDATE BIT_AND BIT_OR BIT_XOR CAST COUNT CURDATE CURTIME DATE_ADD DATE_SUB EXTRACT

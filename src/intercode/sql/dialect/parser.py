@@ -29,7 +29,7 @@ from intercode.sql.dialect.keywords import (
 )
 
 FUNCTION_MARK = "f__"
-"""Precedes the name of each called function, so that no dialect interprets it."""
+"""Prefix of the names of called functions, so that no dialect interprets them."""
 MAX_TOKENS = 20_000
 MAX_DEPTH = 80
 """Limit of nested brackets and prefix operators. It bounds the parsers' recursion."""
@@ -119,7 +119,7 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
     except ParseError as e:
         raise _error_from_sqlglot(e, text) from e
     except RecursionError as e:
-        raise unsupported("expressions that lie so deep in each other") from e
+        raise unsupported("expressions that are nested so deeply") from e
     finally:
         logger.removeFilter(quiet)
     found = [t for t in trees if t is not None]
@@ -253,7 +253,7 @@ _OTHER_DIALECT_TOKENS = {
 
 
 def check_tokens(tokens: Sequence[Token], text: str) -> None:
-    """Raise StatementError 1064 with the text from where MySQL stops reading."""
+    """Raise StatementError 1064 with the text from the position at which MySQL stops reading."""
     if tokens[0].text.upper() in ("CREATE", "ALTER", "SHOW", "DESC", "DESCRIBE", "SET"):
         return
     _check_clauses(tokens, text)
@@ -327,7 +327,7 @@ _LIMIT_VALUES = {TokenType.NUMBER, TokenType.PLACEHOLDER}
 
 
 def _check_star(before: Token, star: Token, after: Token, text: str) -> None:
-    """Check that ``*`` for all columns stands first in its list."""
+    """Check that ``*`` for all columns is the first item of its list."""
     ends = after.token_type in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN)
     if before.token_type == TokenType.COMMA and ends:
         raise syntax_error(text, star.start)

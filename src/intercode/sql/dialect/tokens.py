@@ -20,7 +20,7 @@ _TOKEN_PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""The content of an executable comment (``/*! … */``) counts as code, whatever its version."""
+"""The content of an executable comment (``/*! … */``) counts as code for every version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Token:
 
     @property
     def upper(self) -> str:
-        """A word in upper case; any other token as it is."""
+        """A word in upper case; any other token unchanged."""
         return self.text.upper() if self.kind == "word" else self.text
 
     @property

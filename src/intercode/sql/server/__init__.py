@@ -10,5 +10,5 @@ from intercode.sql.server.engine import MysqlEngine
 
 
 def open_engine(dsn: str | None = None) -> MysqlEngine:
-    """Open the engine ``mysql``. It connects to no server before the first session."""
+    """Open the engine ``mysql``. It connects to a server when the first session is opened."""
     return MysqlEngine(dsn)

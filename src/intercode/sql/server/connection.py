@@ -1,7 +1,7 @@
 """A connection to a server, with time limits and fast reading of results.
 
-MySQL Connector/Python makes two system calls per packet and converts value by value. Here the
-socket is read in large pieces, and rows are converted column by column, with the same results.
+MySQL Connector/Python makes two system calls per packet and converts value by value. This module
+reads the socket in large pieces and converts rows column by column, with the same results.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Address:
         path = options.pop("unix_socket", "")
         if parts.scheme not in ("mysql", "mariadb") or options or not (path or parts.hostname):
             form = "mysql://user:password@host:port or mysql://user@/?unix_socket=/path"
-            raise UsageError(f"{dsn!r} is no address of a MySQL server: write {form}")
+            raise UsageError(f"{dsn!r} is not the address of a MySQL server: write {form}")
         user, password = unquote(parts.username or "root"), unquote(parts.password or "")
         return cls(path, parts.hostname or "", parts.port or 3306, user, password)
 
@@ -129,7 +129,7 @@ class ServerConnection:
     def _limit_statement(self, seconds: float) -> str:
         """Return the statement that sets a session's limits.
 
-        MariaDB's temporary tables are on disk: in memory, MariaDB orders ties by address, so that
+        MariaDB's temporary tables are on disk: in memory, MariaDB orders ties by address, so
         results would differ between runs.
         """
         if self.is_mariadb:

@@ -1,9 +1,9 @@
 """The connections, accounts and databases that this process uses on one server.
 
-Sessions that only read share connections of one account per database, which can only select. A
-session that writes gets a database of its own and an account that can use only this database. The
-names of everything that the process creates begin with its token. While the process lives it holds
-a lock of that name, so that other processes can remove what a killed process left.
+Read-only sessions share connections of one account per database, which can only select. A session
+that writes gets a database of its own and an account that can use only this database. The names of
+everything that the process creates begin with its token. A live process holds a lock of that name,
+so that other processes can remove what a killed process left.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from intercode.sql.server.connection import (
 )
 from intercode.sql.server.watchdog import Watchdog
 
-_MAX_IDLE_READERS = 64  # idle connections for the next reader
+_MAX_IDLE_READERS = 64  # limit on idle connections for readers
 _END_CHECKS, _END_CHECK_SECONDS = (
     400,
     0.005,
-)  # checks whether connections have ended, and seconds between two of them
+)  # number of checks whether connections have ended, and seconds between them
 _OWN_NAME = re.compile(r"(ic[0-9a-f]{8})[prwk]")
 
 
@@ -81,7 +81,7 @@ class DatabaseServer:
         return self._use_count > 0
 
     def release(self) -> None:
-        """Count one user less. Calls ``on_unused`` after the last one."""
+        """Count one user fewer. Calls ``on_unused`` after the last one."""
         with self.lock:
             self._use_count -= 1
             last = self._use_count == 0
@@ -244,7 +244,7 @@ class DatabaseServer:
 
     # -------------------------------------------------------------------- end
     def _remove_orphans(self) -> None:
-        """Remove what processes created here that have ended."""
+        """Remove what ended processes have created on this server."""
         with self.admin() as admin:
             names = [str(n) for (n,) in admin.query("SHOW DATABASES")[0] or ()]
             users = [(str(u), str(h)) for u, h in admin.query(_ACCOUNTS)[0] or ()]

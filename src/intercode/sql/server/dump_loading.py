@@ -16,7 +16,7 @@ _ACCOUNT_STATEMENTS = {"GRANT", "REVOKE", "FLUSH"}
 
 
 LENIENT_SETTINGS = "foreign_key_checks=0, unique_checks=0, sql_mode='NO_AUTO_VALUE_ON_ZERO'"
-"""Settings under which the server accepts the data as they are."""
+"""Settings under which the server accepts the data unchanged."""
 
 
 _INNODB_TABLES = (

@@ -46,7 +46,7 @@ class _SharedServer:
 
     @property
     def usable(self) -> bool:
-        """Whether this process can use the server and has not found it lost."""
+        """Whether this process can use the server and does not know it to be lost."""
         return self.process == os.getpid() and not self.server.lost
 
     @property
@@ -150,7 +150,7 @@ def _close_unused(key: tuple[str, int, int, str], running: _SharedServer) -> Non
     """Close a server that nothing in this process uses."""
     with _shared_servers_lock:
         if running.server.in_use:
-            return  # it was acquired again in between
+            return  # it was acquired again
         if _shared_servers.get(key) is running:
             del _shared_servers[key]
     running.close()

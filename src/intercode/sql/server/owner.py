@@ -27,8 +27,8 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1  # PR_SET_PDEATHSIG
 _START_SECONDS = 60.0
-_LINGER_SECONDS = 3.0  # seconds for which a released server waits for another user
-_MAX_FILE_BYTES = 1 << 30  # bytes: keeps statements from filling the memory file system
+_LINGER_SECONDS = 3.0  # seconds that a released server waits for another user
+_MAX_FILE_BYTES = 1 << 30  # bytes, so that no statement fills the memory file system
 _RLIMIT_FSIZE = 1  # RLIMIT_FSIZE
 
 
@@ -62,7 +62,7 @@ class ServerOwner:
             try:
                 ready = self._start()
             except OSError as e:
-                ready = {"error": f"its data could not be laid out: {e}"}
+                ready = {"error": f"its data directory could not be created: {e}"}
             # the process that started this one waits for this line
             print(json.dumps(ready), flush=True)
             null = os.open(os.devnull, os.O_RDWR)
@@ -77,7 +77,7 @@ class ServerOwner:
                 user.close()  # clients notice the end before the files are gone
             shutil.rmtree(self._home, ignore_errors=True)
             with suppress(OSError):
-                self._home.parent.rmdir()  # if this was the last server
+                self._home.parent.rmdir()  # fails if there are other servers
 
     def _start(self) -> dict[str, object]:
         shutil.copytree(self._source, self._data)
@@ -120,7 +120,7 @@ class ServerOwner:
     def _serve(self, listener: socket.socket) -> None:
         assert self._server is not None
         server = os.pidfd_open(self._server.pid)
-        deadline = time.monotonic() + _START_SECONDS  # for the first client
+        deadline = time.monotonic() + _START_SECONDS  # wait for the first client
         while self._clients or time.monotonic() < deadline:
             left = None if self._clients else max(0.0, deadline - time.monotonic())
             ears: list[socket.socket | int] = [listener, server, *self._clients]

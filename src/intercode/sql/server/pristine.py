@@ -1,4 +1,4 @@
-"""The pristine data of a database, and the changes that a private copy has made to them."""
+"""The pristine data of a database, and the changes of private copies."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Private database servers, shared by the processes of one user.
 
 Each dump has a server of its own, so that its databases keep their names. The data directory is
-loaded once, cached, and copied into memory when a server starts. Every user of a server holds a
-connection to its owner process (see ``owner``), which deletes the server after the last one.
+loaded once, cached, and copied into memory when a server starts. Every process that uses a server
+holds a connection to its owner process (see ``owner``), which deletes the server after the last
+one.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Lease:
             return False
 
     def release(self) -> None:
-        """End the lease. The server waits for a moment for another user."""
+        """End the lease. The server waits a moment for another user."""
         try:
             self.control.sendall(b"bye\n")
         except OSError:
@@ -102,7 +103,7 @@ def server_version() -> str:
 
 
 def lease_server(dump: Path) -> Lease:
-    """Return a server with this dump's databases, which runs already or is started.
+    """Return a server with this dump's databases. It is started if it does not run yet.
 
     Raises SandboxUnavailableError if none can be started, and DataError for a broken dump.
     """
@@ -135,7 +136,7 @@ def runtime_directory() -> Path:
         base = parent / f"intercode-sql-{os.geteuid()}"
     base.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, exist_ok=True)
     if base.is_symlink() or base.stat().st_uid != os.geteuid():
-        raise SandboxUnavailableError(f"{base} belongs to somebody else: set {RUNTIME_VARIABLE}")
+        raise SandboxUnavailableError(f"{base} belongs to another user: set {RUNTIME_VARIABLE}")
     return base
 
 
@@ -169,13 +170,13 @@ def _start_server(key: str, source: Path) -> Lease:
     assert process.stdout is not None
     with process.stdout:
         line = process.stdout.readline()
-    answer = json.loads(line) if line else {"error": "its supervisor ended without a word"}
+    answer = json.loads(line) if line else {"error": "its owner process ended without a message"}
     if "error" in answer:
         process.wait()
         raise SandboxUnavailableError(f"{server_program()}: {answer['error']}")
     if joined := _connect(home):
         return joined
-    raise DatabaseLostError("the database server went away right after its start")
+    raise DatabaseLostError("the database server ended right after its start")
 
 
 def _loaded_directory(home: Path, key: str, dump: Path) -> Path:
@@ -188,7 +189,7 @@ def _loaded_directory(home: Path, key: str, dump: Path) -> Path:
         load_dump(started.address, dump)
         started.control.sendall(f"save {loaded}\n".encode())
         if started.control.recv(64) != b"saved\n":
-            raise DatabaseLostError(f"the loaded data of {dump} could not be kept in {home}")
+            raise DatabaseLostError(f"the loaded data of {dump} could not be stored in {home}")
     finally:
         started.control.close()
     return loaded
@@ -236,4 +237,4 @@ def _initialize_directory(into: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd="/")
     if done.returncode:
         answer = (done.stdout + done.stderr)[-2000:]
-        raise SandboxUnavailableError(f"{command[0]} could not make a data directory: {answer}")
+        raise SandboxUnavailableError(f"{command[0]} could not create a data directory: {answer}")

@@ -352,7 +352,7 @@ class ServerSnapshot:
 
     def open(self) -> MysqlSession:
         if self._closed:
-            raise ValueError("this database was freed already")
+            raise ValueError("this snapshot was closed already")
         session = MysqlSession(self._pristine, self._limits)
         try:
             session.restore_from(self)

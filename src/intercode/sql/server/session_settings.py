@@ -40,8 +40,8 @@ def read_settings(connection: ServerConnection) -> dict[str, Any]:
 def changed_settings(
     connection: ServerConnection, base: dict[str, Any], named: Iterable[str]
 ) -> Settings:
-    """Return the settings of a connection that differ from ``base``, and its user variables. Where
-    the server does not list variables, those in ``named`` are read."""
+    """Return the settings of a connection that differ from ``base``, and its user variables. If the
+    server does not list variables, those in ``named`` are read."""
     now = read_settings(connection)
     changed = [
         (f"SESSION {name}", _literal(str(value)))

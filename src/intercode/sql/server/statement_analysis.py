@@ -24,7 +24,7 @@ _DATA_STATEMENTS = {
     "BEGIN", "COMMIT", "DELETE", "DO", "HELP", "INSERT", "RELEASE", "REPLACE", "ROLLBACK",
     "SAVEPOINT", "SET", "START", "TRUNCATE", "UPDATE",
 }  # fmt: skip
-"""Those of them that define nothing, unless they are blocks with statements in them."""
+"""The ones among these that define nothing, unless they are blocks that contain statements."""
 _DML = {"DELETE", "INSERT", "REPLACE", "UPDATE"}
 _COMPOUND_STATEMENTS = {"BEGIN", "CASE", "DECLARE", "FOR", "IF", "LOOP", "REPEAT", "WHILE"}
 _CONNECTION_FUNCTIONS = {
@@ -76,8 +76,8 @@ class StatementAnalysis:
     """The kind and the effects of a statement.
 
     Kinds: ``read`` can run on any connection; ``own`` needs a connection of the session's own;
-    ``use`` changes the default database to ``argument``; ``no-op`` has no effect in a session
-    without neighbours; ``syntax-error`` is rejected by the server; ``refused`` is not run, and
+    ``use`` changes the default database to ``argument``; ``no-op`` has no effect because no other
+    session uses the data; ``syntax-error`` is rejected by the server; ``refused`` is not run, and
     ``argument`` says why.
 
     ``assigned_names`` are settings and variables that it may change. ``may_group`` says that it may
@@ -242,4 +242,4 @@ def _refused_setting(words: list[str], pieces: tuple[Token, ...]) -> str:
 
 
 def _not_allowed(what: str) -> str:
-    return f"{what} is not allowed here: an episode has its own database and nothing else"
+    return f"{what} is not allowed here: an episode can use only its own database"

@@ -1,6 +1,6 @@
 """Rewrites statements so that MariaDB returns rows in MySQL 8's order.
 
-MySQL 8 returns groups in the order in which it meets them. MariaDB sorts them, as MySQL did before
+MySQL 8 returns groups in the order of their first rows. MariaDB sorts them, as MySQL did before
 version 8. ``ORDER BY NULL`` keeps MariaDB from sorting a query that groups without ORDER BY.
 """
 
@@ -23,7 +23,7 @@ ORDER_BY_NULL = " ORDER BY NULL "
 
 @dataclass
 class _QueryBlock:
-    """A query, or anything else between two brackets. ``end`` is where its clauses end."""
+    """A query, or anything else between two brackets. ``end`` is the position after its clauses."""
 
     has_group_by: bool = False
     keeps_order: bool = False
@@ -33,7 +33,7 @@ class _QueryBlock:
 @lru_cache(maxsize=2048)
 def add_order_by_null(code: str) -> str:
     """Add ``ORDER BY NULL`` to every query that groups without ORDER BY. Parts of a UNION and
-    groups WITH ROLLUP cannot have it and stay as they are."""
+    groups WITH ROLLUP cannot have it and stay unchanged."""
     positions: list[int] = []
     open_: list[_QueryBlock] = [_QueryBlock()]
     pieces = list(tokenize(code))

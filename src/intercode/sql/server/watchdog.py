@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from intercode.sql.server.connection import ServerConnection
 
-_GRACE_SECONDS = 0.2  # seconds that the server has to end a statement by itself
+_GRACE_SECONDS = 0.2  # seconds for the server to end a statement by itself
 _POLL_SECONDS = 0.1
 
 

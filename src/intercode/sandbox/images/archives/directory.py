@@ -1,4 +1,4 @@
-"""Directories as images or layers, used in place or copied once."""
+"""Uses directories as images or layers, in place or as a copy."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Writes the layers of an image over each other into one tree, and applies their whiteouts.
+"""Merges the layers of an image into one tree, and applies their whiteouts.
 
 The rules are those of the OCI image specification: ``.wh.NAME`` removes what lower layers have
-under that name, ``.wh..wh..opq`` all that they have in its directory. Neither affects entries of
-the same layer, whatever their order in the archive.
+under that name, ``.wh..wh..opq`` everything that they have in its directory. Neither affects
+entries of the same layer, in any order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from intercode.sandbox.images.archives.tree_writer import TreeWriter
 
 WHITEOUT_PREFIX = ".wh."
 OPAQUE_WHITEOUT = ".wh..wh..opq"
-"""The file that hides everything in its directory that lower layers have."""
+"""The file that hides the content of its directory in lower layers."""
 _MAX_SYMLINKS = 40
 """Limit on symbolic links in one path, as in Linux."""
 
@@ -65,7 +65,7 @@ class LayeredWriter(TreeWriter):
         return True
 
     def directory(self, name: str, mode: int, mtime_ns: int) -> None:
-        """Create a directory. What lower layers have in it stays."""
+        """Create a directory. Its content in lower layers stays."""
         clean = self.normalize(name)
         super().directory(clean, mode, mtime_ns)
         self._mark_written(clean)
@@ -99,7 +99,7 @@ class LayeredWriter(TreeWriter):
             name = name.rpartition("/")[0]
 
     def _resolve_links(self, name: str) -> str:
-        """Return the name of a directory with every symbolic link in it resolved."""
+        """Return the name of a directory with all symbolic links resolved."""
         todo, found, links = name.split("/")[::-1] if name else [], "", 0
         while todo:
             part = todo.pop()

@@ -97,7 +97,7 @@ def is_compressed(head: bytes) -> bool:
 def decompress(source: IO[bytes], origin: str) -> IO[bytes]:
     """Return a stream of the decompressed bytes of ``source``: gzip, bzip2, xz, zstd or plain.
 
-    The first bytes determine the compression. Raises UsageError for zstd where Python lacks it.
+    The first bytes determine the compression. Raises UsageError for zstd if Python lacks it.
     """
     head = b""
     while len(head) < 6 and (more := source.read(6 - len(head))):
@@ -133,7 +133,7 @@ def _open_zstd(source: IO[bytes], origin: str) -> IO[bytes]:
 
 
 class _ZstdReader(io.RawIOBase):
-    """The reader of the package zstandard with the errors of the other decompressors."""
+    """A reader of the package zstandard that raises the same errors as the other decompressors."""
 
     def __init__(self, reader: Any, error: type[Exception]) -> None:
         self._reader = reader

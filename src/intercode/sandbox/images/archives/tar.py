@@ -15,7 +15,7 @@ from intercode.sandbox.images.archives.tree_writer import TreeWriter
 _MAX_EXTENDED_HEADER = 1 << 20
 """Size limit in bytes of an extended header, which tarfile reads into memory."""
 _ARCHIVE_ERRNOS = (errno.ENAMETOOLONG, errno.ENOENT, errno.EINVAL, errno.ELOOP, errno.ENOTDIR)
-"""Kernel errors that an invalid name or link in an archive causes; reported as DataError."""
+"""Kernel errors for invalid names or links in an archive, which become a DataError."""
 _EXTENDED_TYPES = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,

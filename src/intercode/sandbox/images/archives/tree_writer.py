@@ -39,8 +39,8 @@ class TreeWriter:
         self._directory_metadata: dict[str, tuple[int, int]] = {}
 
     def handle_whiteout(self, name: str) -> bool:
-        """Apply the entry ``name`` if it is a whiteout, and return whether it is one. Here no entry
-        is a whiteout; subclasses that write layers override this method."""
+        """Apply the entry ``name`` if it is a whiteout, and return whether it is one. Always False
+        here; subclasses that write layers override this method."""
         del name
         return False
 
@@ -57,7 +57,8 @@ class TreeWriter:
         return "/".join(parts)
 
     def directory(self, name: str, mode: int, mtime_ns: int) -> None:
-        """Create a directory. Whatever ``mode`` says, its owner may read, write and enter it."""
+        """Create a directory. Its owner may always read, write and enter it, in addition to
+        ``mode``."""
         name = self.normalize(name)
         if name not in self._known_directories:
             self._ensure_parents(name)
@@ -82,7 +83,8 @@ class TreeWriter:
             os.close(descriptor)
 
     def symlink(self, name: str, target: str, mtime_ns: int) -> None:
-        """Create a symbolic link. Any target is allowed, as only code in a sandbox follows it."""
+        """Create a symbolic link. Any target is allowed, because only code in a sandbox follows
+        it."""
         self.limits.count_entry(self.origin)
         path = self._prepare_path(name)
         os.symlink(target, path)

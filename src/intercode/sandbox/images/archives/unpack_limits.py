@@ -16,7 +16,7 @@ MAX_ENTRIES = 4_000_000
 
 _SIZE = re.compile(r"(\d{1,9})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _DISK_RESERVE = 64 << 20
-"""Bytes of the disk that stay free."""
+"""Bytes of the disk that must stay free."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class UnpackLimits:
         disk = os.statvfs(root)
         free = max(disk.f_bavail * disk.f_frsize - _DISK_RESERVE, 0)
         if free < limit:
-            return cls(free, reason=f"the disk of {root} has no more than that free")
+            return cls(free, reason=f"the disk of {root} has no more free space")
         return cls(limit, reason=f"set {LIMIT_VARIABLE} (such as 200G) if you trust it")
 
     def count_entry(self, origin: str, size: int = 0) -> None:

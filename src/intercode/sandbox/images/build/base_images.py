@@ -48,9 +48,9 @@ class BaseImageResolver:
         """Return the image of a name.
 
         The name is looked up in this order: aliases, the user's images.toml, specifications,
-        releases of Debian, images of a local engine, images in a registry. ``instruction`` says in
-        error messages where the name comes from. Raises UsageError for an unknown name, with a list
-        of the attempts.
+        releases of Debian, images of a local engine, images in a registry. Error messages quote
+        ``instruction`` as the origin of the name. Raises UsageError for an unknown name, with a
+        list of the attempts.
         """
         table = {**user_images(), **self.aliases}
         if spec := table.get(name, table.get(name.removesuffix(":latest"))):

@@ -96,7 +96,7 @@ def built_images() -> list[BuiltImage]:
     for path in _records_directory().glob("*.json"):
         with suppress(OSError, ValueError, TypeError, KeyError):  # another process may remove it
             table = json.loads(path.read_text("utf-8"))
-            if "when" in table:  # the key before it was renamed
+            if "when" in table:  # the former name of the key
                 table["built_at"] = table.pop("when")
             lists = {key: tuple(table[key]) for key in ("steps", "notes")}
             found.append(BuiltImage(**{**table, **lists}))
@@ -106,8 +106,8 @@ def built_images() -> list[BuiltImage]:
 def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
     """Return the built image whose digest begins with ``digest`` (hexadecimal).
 
-    Raises UsageError if there is none, or where its base or one of its steps is not in the cache
-    any more.
+    Raises UsageError if there is none, or if its base or one of its steps is no longer in the
+    cache.
     """
     for record in built_images():
         if not digest or not record.digest.removeprefix("sha256:").startswith(digest):
@@ -125,7 +125,7 @@ def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
 
 
 def delete_built_image(made: BuiltImage) -> None:
-    """Delete the record of an image and the steps that no other image has. Running sandboxes keep
+    """Delete the record of an image, and the steps that only this image has. Running sandboxes keep
     the steps that they use (see ``steps.discard_step``)."""
     made.path.unlink(missing_ok=True)
     others = {name for other in built_images() for name in other.steps}

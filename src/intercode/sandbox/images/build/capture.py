@@ -1,4 +1,4 @@
-"""Layers made by work done in a sandbox: what the work changes becomes the layer."""
+"""Captures the changes that work in a sandbox makes, as a layer."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def captured_layer(
 def capture_changes(stage: Path, spec: SandboxSpec, work: Callable[[Sandbox], None]) -> None:
     """Run ``work`` in a fresh sandbox and write its changes to the directory ``stage``/upper.
 
-    A namespace sandbox writes there directly. Where this machine has containers only, the changes
-    are copied out afterwards.
+    A namespace sandbox writes there directly. If this machine has only containers, the changes are
+    copied out afterwards.
     """
     if strongest_kind() == "container":
         with open_sandbox(spec, "container") as sandbox:

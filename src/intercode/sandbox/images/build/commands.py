@@ -121,7 +121,7 @@ def _run_with_many_uids(
 
 
 def apt_sources_list(base: BuildBase, mirrors: Sequence[str] = ()) -> str:
-    """Return the text of a sources.list for a Debian image that has none, as the packaged images.
+    """Return the text of a sources.list for a Debian image that has none, such as a packaged one.
 
     It lists ``mirrors``, or the archives that this machine uses. It is empty if there are none, if
     the image has a list, or if it is not Debian.

@@ -48,8 +48,8 @@ def build_with_engine(
     ``progress`` receives the lines of output. The image stays in the engine, without a name and
     with the label ``intercode.built``.
 
-    Raises SandboxUnavailableError if no engine answers, UsageError for a base image that the
-    engine cannot get, DataError with the end of the output where the build fails.
+    Raises SandboxUnavailableError if no engine answers, UsageError for a base image that the engine
+    cannot get, DataError with the end of the output if the build fails.
     """
     for path, what in ((dockerfile, Path.is_file), (context, Path.is_dir)):
         if not what(path):
@@ -71,7 +71,7 @@ def export_engine_image(
     cache: Path | None = None,
 ) -> Path | None:  # fmt: skip
     """Return the image that Docker or Podman has under ``name``, as an archive in the cache; None
-    where no engine that answers has it. Nothing is pulled. Raises SandboxError if saving fails.
+    if no engine that answers has it. Nothing is pulled. Raises SandboxError if saving fails.
     """
     for one in (engine,) if engine else engines.ENGINE_NAMES:
         try:

@@ -19,7 +19,7 @@ from intercode.sandbox.supervisor.runtime.overlay import copy_tree
 SETUP_AGE = 2 * 3600
 """Seconds between the set-up and the hour in which the layer is used."""
 _SETUP_WINDOW = (
-    3600  # seconds: set-up wrote the files that are at most this much older than the newest
+    3600  # seconds: files at most this much older than the newest were written by set-up
 )
 _MAX_COPY_AGE = 48 * 3600  # seconds after which a copy is removed
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -1,6 +1,6 @@
 """Runs build commands that need more than one user id, such as apt.
 
-The process that it starts is in ``supervisor/runtime/image_build.py``.
+It starts ``supervisor/runtime/image_build.py`` as a process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROOT_RANGE_START, _RANGE_SIZE = 0x70000000, 65535
 """The range of ids that builds use if this process is root. systemd leaves it unused, and root
 needs no entry in /etc/subuid."""
 _SUPERVISOR_DIRECTORY = Path(supervisor.__file__).parent
-_LIMITS = {"disk": 64 << 20, "inodes": 10_000}  # of the tmpfs; the build writes to disk
+_LIMITS = {"disk": 64 << 20, "inodes": 10_000}  # only of the tmpfs; the build writes to disk
 _ERROR_LINES = 20  # lines of output in an error
 _MAX_LINE = 1 << 16  # bytes of output that are treated as one line
 _TIMEOUT_STATUS = 124

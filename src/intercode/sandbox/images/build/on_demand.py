@@ -1,4 +1,4 @@
-"""Resolves specifications of images, and builds those that are not built yet."""
+"""Resolves specifications of images, and builds images that are not built yet."""
 
 from __future__ import annotations
 

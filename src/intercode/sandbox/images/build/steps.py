@@ -87,7 +87,7 @@ def cached_step(name: str, fill: Callable[[Path], None]) -> Layer:
     """Return the layer ``name`` of the cache; ``fill`` builds it if it is absent.
 
     ``fill`` receives a directory with the empty subdirectories ``upper``, for the layer, and
-    ``work``. Other processes wait meanwhile. What a killed process left is removed.
+    ``work``. Other processes wait until it is done. What a killed process left is removed.
     """
     final = step_path(name)
     layer = Layer(final, f"built:{name}")
@@ -170,10 +170,10 @@ class StepWriter:
             self.writer.directory(name, mode, when)
 
     def ensure_parents(self, name: str, when: int) -> None:
-        """Write the directories above a path, with the time ``when`` where the image has none.
+        """Write the directories above a path. Those that the image lacks get the time ``when``.
 
-        Raises DataError if one of them is not a directory in the image, or where a sandbox shows
-        files of this machine.
+        Raises DataError if one of them is not a directory in the image, or if a sandbox shows files
+        of this machine there.
         """
         parts = name.split("/")
         for i in range(1, len(parts) + 1):

@@ -37,8 +37,8 @@ _RELATIVE_HINT = "paths on the right in [files] are relative to the recipe's dir
 class UserRecipe:
     """The content of a recipe.toml.
 
-    ``files`` maps paths in the image to paths beside the recipe. ``setup`` is code for bash, or the
-    name of a script beside the recipe; ``timeout`` is its time limit in seconds.
+    ``files`` maps paths in the image to paths in the recipe's directory. ``setup`` is code for
+    bash, or the name of a script in that directory; ``timeout`` is its time limit in seconds.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""Records which entries of the cache are used by live processes, so that nothing removes them.
+"""Records which entries of the cache live processes use, to prevent their removal.
 
 A process that uses an entry writes the entry's name into its own file under ``users`` and holds a
 lock on that file until it ends. Pruning skips the entries in files that are still locked.
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 READ_ONLY_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors of a cache that this process may only read."""
+"""Errors when writing to a cache that this process may only read."""
 
 _user_files: dict[Path, tuple[int, set[str]]] = {}
 """By cache: the descriptor of this process's locked file, and the names in the file."""
@@ -49,7 +49,7 @@ def mark_in_use(cache: Path, name: str) -> None:
         except OSError as e:
             if e.errno not in READ_ONLY_ERRNOS:
                 raise
-            return  # processes that can write this cache do that
+            return  # left to processes that can write to this cache
         known[1].add(name)
 
 

@@ -1,4 +1,4 @@
-"""Frees disk space of the cache: leftovers of killed processes, and entries that nothing needs."""
+"""Frees disk space in the cache: removes leftovers of killed processes and unneeded entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from intercode.sandbox.images.cache.in_use import paths_in_use, usage_lock
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 
 REPRODUCIBLE_PREFIXES = ("tar:", "dir:", "docker-archive:", "oci:", "registry:")
-"""Forms of names by which an image can be unpacked or fetched again."""
+"""Prefixes of names by which an image can be unpacked or fetched again."""
 
 
 _DAY = 86400.0
@@ -33,7 +33,7 @@ class PruneResult:
 
 def disk_usage(path: Path) -> int:
     """Return the bytes of a file or tree on the disk; hard links count once. Files that vanish
-    meanwhile, or whose paths are too long, do not count."""
+    during the call, or whose paths are too long, do not count."""
     if path.is_file():
         return path.stat().st_blocks * 512
     blocks: dict[tuple[int, int], int] = {}
@@ -78,8 +78,8 @@ def prune(cache: Path, protected: Collection[str] = (), everything: bool = False
 def remove_image(cache: Path, name: str, protected: Collection[str] = ()) -> PruneResult | None:
     """Delete the record of the image ``name``, and its tree if nothing else needs it.
 
-    Returns None where there is no such image. ``trees`` is 0 where another image or a live process
-    uses the tree.
+    Returns None if there is no such image. ``trees`` is 0 if another image or a live process uses
+    the tree.
     """
     record = records.find_record(cache, name)
     if record is None:
@@ -121,7 +121,7 @@ def _removable_paths(cache: Path, needed: set[str]) -> Iterator[Path]:
         for path in _children(cache / folder):
             with _try_lock(path) as free:
                 if path.suffix == ".lock" and free and not _locked_path(path).exists():
-                    path.unlink()  # a process that waits for it notices, and takes a new one
+                    path.unlink()  # a waiting process notices, and creates a new one
     for path in (*_children(cache / "images" / "records"), *_children(cache / "digests")):
         if path.name.startswith(".half-") or "." in path.stem:
             yield path
@@ -158,7 +158,7 @@ def _locked_path(lock: Path) -> Path:
 def _try_lock(lock: Path) -> Iterator[bool]:
     """Try to take a lock. Yields whether it was free; it is then held until the context ends."""
     if not lock.is_file():
-        yield True  # without a lock file nothing is being made
+        yield True  # without a lock file, no process is creating the entry
         return
     with lock.open("rb") as f:
         try:

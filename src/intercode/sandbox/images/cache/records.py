@@ -19,8 +19,8 @@ from intercode.sandbox.images.cache.in_use import READ_ONLY_ERRNOS, mark_in_use
 class ImageRecord:
     """An image in the cache.
 
-    ``tree`` is the name of its directory below ``layers``. ``unpacked_at`` is when it was last
-    unpacked or fetched, in seconds since the epoch. ``source`` is where it came from.
+    ``tree`` is the name of its directory below ``layers``. ``unpacked_at`` is the time when it was
+    last unpacked or fetched, in seconds since the epoch. ``source`` is its origin.
     """
 
     name: str
@@ -87,7 +87,7 @@ def all_records(cache: Path) -> Iterator[ImageRecord]:
 
 
 def delete_record(cache: Path, name: str) -> None:
-    """Delete the record of ``name``. Its tree stays, as other records may name it."""
+    """Delete the record of ``name``. Its tree stays, because other records may name it."""
     _record_path(cache, name).unlink(missing_ok=True)
 
 
@@ -99,7 +99,7 @@ def _record_path(cache: Path, name: str) -> Path:
 def _read_record(path: Path) -> ImageRecord | None:
     try:
         table = json.loads(path.read_bytes())
-        if "made" in table:  # the key before it was renamed
+        if "made" in table:  # the former name of the key
             table["unpacked_at"] = table.pop("made")
         return ImageRecord(**table)
     except (OSError, ValueError, TypeError):

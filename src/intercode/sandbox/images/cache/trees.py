@@ -1,4 +1,4 @@
-"""The cache of unpacked trees. Each is created once, atomically, by one process at a time."""
+"""Caches unpacked trees. Each is created once, atomically, by one process at a time."""
 
 from __future__ import annotations
 

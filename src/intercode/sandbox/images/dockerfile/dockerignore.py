@@ -26,7 +26,7 @@ class IgnoreRules:
 
     @classmethod
     def for_dockerfile(cls, dockerfile: Path, context: Path) -> IgnoreRules:
-        """Return the rules of NAME.dockerignore beside the Dockerfile, else of .dockerignore."""
+        """Return the rules of NAME.dockerignore next to the Dockerfile, else of .dockerignore."""
         for path in (
             dockerfile.with_name(f"{dockerfile.name}.dockerignore"), context / ".dockerignore"
         ):  # fmt: skip

@@ -59,7 +59,7 @@ class Dockerfile:
 
 
 def parse_dockerfile(text: str, name: str = "Dockerfile") -> Dockerfile:
-    """Parse the text of a Dockerfile; ``name`` is what messages call it.
+    """Parse the text of a Dockerfile. Messages call it ``name``.
 
     Raises DataError for unknown instructions, unterminated here-documents and an empty file.
     """

@@ -23,7 +23,7 @@ class Stage:
     line: int = 1
 
     def dependencies(self) -> list[str]:
-        """Return the stages or images whose files it uses, its base first."""
+        """Return the stages or images whose files this stage uses, its base first."""
         flags = (flag for i in self.instructions for flag in i.flags if i.name in ("COPY", "ADD"))
         return [self.base, *(value for key, value in flags if key == "from")]
 

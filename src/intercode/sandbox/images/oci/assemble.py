@@ -24,7 +24,8 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class LayerBlob:
-    """A stored layer: ``open`` returns a stream of its bytes, ``digest`` is theirs if known."""
+    """A stored layer. ``open`` returns a stream of its bytes; ``digest`` is their digest if
+    known."""
 
     open: Callable[[], AbstractContextManager[IO[bytes]]]
     digest: str | None = None
@@ -77,7 +78,7 @@ def tree_key(digest: str) -> str:
 
 def _write_layer(blob: LayerBlob, expected: str, origin: str, writer: LayeredWriter) -> None:
     """Write one layer and check its digests, which are known at its end only."""
-    most = 2 * image_size_limit() + (1 << 20)  # content, and headers of the archive
+    most = 2 * image_size_limit() + (1 << 20)  # for the content, and for the headers of the archive
     writer.begin_layer(origin)
     with blob.open() as stored:
         raw = HashingReader(stored, origin, most, hashing=blob.digest is not None)

@@ -1,4 +1,4 @@
-"""Archives of ``docker save`` and ``podman save``: a tar with manifest.json."""
+"""Reads archives of ``docker save`` and ``podman save``, which contain a manifest.json."""
 
 from __future__ import annotations
 

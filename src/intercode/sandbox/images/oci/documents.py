@@ -66,7 +66,7 @@ def parse_json(data: bytes, origin: str, kind: type = dict) -> Any:
 def get_typed(
     table: Mapping[str, Any], key: str, kind: type, origin: str, required: bool = False
 ) -> Any:
-    """Return ``table[key]``, or an empty ``kind`` where it is absent or null.
+    """Return ``table[key]``, or an empty ``kind`` if it is absent or null.
 
     Raises DataError for a value of another type, and for an absent value that is ``required``.
     """
@@ -117,7 +117,7 @@ def parse_config(data: bytes, origin: str) -> ImageConfig:
     if system != "linux" or made_for != architecture():
         raise UsageError(
             f"{origin} is an image for {system}/{made_for}; this machine runs "
-            f"linux/{architecture()}: take the image for that"
+            f"linux/{architecture()}: use the image for that"
         )
     start = get_typed(table, "config", dict, origin)
     pairs = [str(pair).partition("=") for pair in get_typed(start, "Env", list, origin)]

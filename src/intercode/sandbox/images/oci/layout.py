@@ -1,4 +1,4 @@
-"""OCI image layouts, and the manifests and indexes that registries use as well."""
+"""Reads OCI image layouts, and the manifests and indexes that registries also use."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ FetchManifest = Callable[[dict[str, Any]], bytes]
 def read_parts(store: ImageStore, wanted: str = "") -> ImageParts:
     """Return the image with the tag ``wanted`` in a layout, or the only one for this machine.
 
-    Raises UsageError for an unknown tag, for several images without a tag, and for none for this
-    machine; DataError for anything but a layout, and for wrong digests.
+    Raises UsageError for an unknown tag, if there are several images and no tag is given, and if
+    there is no image for this machine; DataError for anything but a layout, and for wrong digests.
     """
     origin = store.origin
     if not store.has("index.json"):

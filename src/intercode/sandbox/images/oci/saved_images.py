@@ -1,4 +1,4 @@
-"""Images in archives and layouts of container tools, and imported images."""
+"""Loads images from archives and layouts of container tools, and imports images."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load_archive(kind: str, rest: str, cache: Path, progress: Progress | None) -
     path, wanted = split_path_and_name(rest)
     if not path.exists():
         recorded = records.load_image(cache, spec) if path.is_relative_to(cache) else None
-        if recorded is not None:  # an archive in the cache that was pruned after unpacking
+        if recorded is not None:  # the archive was in the cache and was pruned after unpacking
             return recorded
         raise UsageError(f"{spec}: there is no file or directory {path}")
     cache.mkdir(parents=True, exist_ok=True, mode=0o755)
@@ -78,7 +78,7 @@ def import_image(image: Image, name: str, cache: Path) -> Image:
 def imported_image(name: str, cache: Path) -> Image:
     """Return the image that ``intercode image import`` recorded under ``name``.
 
-    Raises UsageError with the known names where there is none.
+    Raises UsageError with the known names if there is none.
     """
     found = records.load_image(cache, f"image:{name}")
     if found is None:

@@ -1,4 +1,4 @@
-"""The Debian archives that builds install from: given mirrors, or those of this machine."""
+"""Lists the Debian archives that builds install from: given mirrors, or those of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images of a Debian release with packages, as bases of users' recipes and Dockerfiles."""
+"""Builds images of a Debian release with packages, as bases of users' recipes and Dockerfiles."""
 
 from __future__ import annotations
 

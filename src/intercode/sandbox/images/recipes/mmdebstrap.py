@@ -53,7 +53,7 @@ def build_recipe(
     """Build ``recipe`` if it is not in the cache, or if ``force``, and return the path of its tar.
 
     ``mirror`` names archives to install from (see ``apt_sources.recipe_sources``), by default those
-    of this machine. NAME.json beside the tar holds the digest, the versions, and their differences
+    of this machine. NAME.json next to the tar holds the digest, the versions, and their differences
     from the recipe's lock file.
 
     Raises UsageError when mmdebstrap or an archive is missing, InfrastructureError with the end of
@@ -107,7 +107,7 @@ def mmdebstrap_command(
 ) -> tuple[str, ...]:
     """Return the command line of the build. It reads the archives from its standard input.
 
-    ``dated``: the archives are those of a past day.
+    ``dated``: the archives are snapshots of a past day.
     """
     hooks = [f"--customize-hook={_CLEANUP_HOOK}"]
     for path, aim in recipe.links:
@@ -171,7 +171,7 @@ def _run_mmdebstrap(
 
 
 def apt_preferences(recipe: Recipe) -> str:
-    """Return apt preferences that select the locked versions where the archive has them."""
+    """Return apt preferences that select the locked versions if the archive has them."""
     return "\n".join(
         f"Package: {package}\nPin: version {version}\nPin-Priority: 1001\n"
         for package, version in recipe.versions

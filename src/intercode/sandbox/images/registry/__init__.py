@@ -33,7 +33,7 @@ def pull(text: str, cache: Path, progress: Progress | None = None, force: bool =
     not in the cache. All bytes are checked against the digests in the manifest and configuration.
 
     Raises UsageError for an invalid or unknown name, DataError for damaged parts,
-    InfrastructureError where the registry does not answer.
+    InfrastructureError if the registry does not answer.
     """
     reference, name = parse_reference(text), f"registry:{text}"
     if not force and (known := records.load_image(cache, name)) is not None:
@@ -59,7 +59,7 @@ def pull(text: str, cache: Path, progress: Progress | None = None, force: bool =
     try:
         made = unpack_image(name, parts, cache, progress)
     except DataError:
-        for path in found:  # a blob that the disk damaged would fail again
+        for path in found:  # a blob damaged on the disk would fail again
             path.unlink(missing_ok=True)
         raise
     return records.save_record(cache, made, f"{reference.host}/{reference.name}@{digest}")

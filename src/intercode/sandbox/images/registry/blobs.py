@@ -1,4 +1,4 @@
-"""Downloads blobs to the cache: once, verified, and resumed after an interruption."""
+"""Downloads blobs to the cache, verifies them, and resumes interrupted downloads."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class RegistryClient:
 
     @contextmanager
     def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
-        """Send a request and yield the response, which has status 200 or 206 and an unread body.
+        """Send a request and yield the response (status 200 or 206) before its body is read.
 
         Logs in if the registry asks for it. Raises RetryableError if another attempt may help.
         """

@@ -1,10 +1,10 @@
-/* The supervisor of one sandbox, a process outside of the sandbox's process namespace. It sets the
-   sandbox up, starts commands in it, reads and writes its files, and ends it when the owner goes
-   away. See runtime/supervisor.py.
+/* The supervisor of one sandbox, a process outside the sandbox's process namespace. It sets the
+   sandbox up, starts commands in it, reads and writes its files, and ends it when the owner
+   disconnects. See runtime/supervisor.py.
 
    The launcher passes its connection as descriptor 3 and the program of PID 1, if there is one, as
    descriptor 4. The first message on 3 describes the isolation, the second is the request for a
-   sandbox. Where descriptors cannot be passed, the first message contains the request, and the
+   sandbox. If descriptors cannot be passed, the first message contains the request, and the
    descriptors are inherited.
 
    Started with the path of a socket as its argument, it supervises a container as PID 1: see

@@ -1,5 +1,5 @@
 /* Declarations of the supervisor. It handles the same requests as runtime/supervisor.py in a
-   fiftieth of the memory. See compile.py for how it is built.
+   fiftieth of the memory. programs.py compiles it.
 
    Functions return 0 or a descriptor, or -1 with errno set and a message recorded by `fail`. */
 
@@ -21,10 +21,10 @@ enum kind { NONE, BOOL, NUMBER, TEXT, LIST, OBJECT };
 
 struct json {
     enum kind kind;
-    long long number;  /* of a number; 0 or 1 of a bool */
-    char *text;  /* of a string, with a terminating NUL */
+    long long number;  /* value of a number; 0 or 1 for a bool */
+    char *text;  /* value of a string, with a terminating NUL */
     size_t length;  /* bytes of the string, or members of the list or object */
-    char *key;  /* in an object */
+    char *key;  /* key of a member of an object */
     struct json *first, *next;
 };
 
@@ -205,7 +205,7 @@ struct supervisor {
     int owner, root, init_fd;  /* init_fd: readable once PID 1, or in a container any child, ends */
     struct child *children;
     size_t count;
-    bool in_container;  /* it runs in a container, as PID 1 */
+    bool in_container;  /* this supervisor runs in a container, as PID 1 */
 };
 
 extern struct supervisor sandbox;

@@ -17,10 +17,10 @@ TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_PREFIX = "intercode-"  # followed by the user id of the sandboxes
+_PREFIX = "intercode-"  # prefix of names; the user id of the sandboxes follows
 _IDLE = "idle"  # the group that a launcher enters before it ends
-_MAX_FREE = 4  # unused groups that are kept
-_DEVICE_FILES_MEMORY = 65 << 20  # what /dev and /dev/shm of a sandbox may hold
+_MAX_FREE = 4  # limit on unused groups
+_DEVICE_FILES_MEMORY = 65 << 20  # bytes of files in /dev and /dev/shm of a sandbox
 
 
 class CgroupAllocator:
@@ -89,7 +89,7 @@ class CgroupAllocator:
             return
         both = f"{paths['memory']}/memory.memsw.limit_in_bytes"
         with_swap = os.path.exists(both)
-        if with_swap and not fresh:  # the kernel refuses a limit with swap below the one without
+        if with_swap and not fresh:  # the kernel requires limit with swap >= limit without
             write_control_file(both, "-1")
         write_control_file(f"{paths['memory']}/memory.limit_in_bytes", str(memory or -1))
         if with_swap and memory:
@@ -201,7 +201,7 @@ def process_start_ticks(pid: int) -> int:
     alive."""
     with open(f"/proc/{pid}/stat", "rb") as f:
         fields = f.read().rpartition(b")")[2].split()
-    if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # no thread is left
+    if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # no thread is alive
         raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), str(pid))
     return int(fields[19])
 
@@ -216,7 +216,7 @@ def _enter_directory(home: str, uid: int) -> None:
             _make_group(f"{home}/{_IDLE}", uid)
             write_control_file(f"{home}/{_IDLE}/cgroup.procs", "0")
             return
-        except FileNotFoundError:  # the owner of another launcher was removing it
+        except FileNotFoundError:  # the owner of another launcher removed it
             if last:
                 raise
 
@@ -281,7 +281,7 @@ def own_groups() -> dict[str, str]:
 
 
 def usable_parents(groups_by_controller: Mapping[str, str]) -> tuple[int, dict[str, str]]:
-    """Return the version and the directories in which groups can be created.
+    """Return the version of control groups, and the directories in which groups can be created.
 
     Raises OSError with a message that says what is missing.
     """

@@ -12,15 +12,14 @@ from .syscalls import open_in_root
 _WRITE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK
 _PATH_FLAGS = os.O_PATH | os.O_DIRECTORY
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_MAX_PATH_BYTES = 4095  # longest path that the kernel accepts, in bytes
-_MAX_DEPTH = 200  # levels of directories that are visited
+_MAX_PATH_BYTES = 4095  # the kernel's limit on paths
+_MAX_DEPTH = 200  # directory levels to visit
 
 
 def open_regular(root: int, path: str) -> int:
     """Open a regular file for reading. Raises OSError for any other kind of file.
 
-    Files of /proc are refused: with the rights of this process they would reveal more than to the
-    sandbox.
+    Files of /proc are refused, because this process can read more from them than the sandbox can.
     """
     fd = open_in_root(root, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     info = os.fstat(fd)

@@ -1,9 +1,10 @@
-"""Runs a command of an image build in a sandbox with many user ids, as installing packages needs.
+"""Runs a command of an image build in a sandbox with many user ids, for example to install
+packages.
 
 sandbox/images/build/multi_uid.py starts this as a process and maps the ids. The command is root of
 a user namespace with the capabilities that Docker gives a build, with mounts and processes of its
-own, on the machine's network. There is no seccomp filter, because the code is that of the person
-who builds the image, not of an agent.
+own, on the machine's network. There is no seccomp filter, because the code comes from the person
+who builds the image, not from an agent.
 """
 
 from __future__ import annotations
@@ -79,8 +80,8 @@ def _read_status(upper: str) -> str:
 
 
 def _run_init(request: dict[str, Any], owner: socket.socket) -> NoReturn:
-    """Be PID 1: mount the root, run the command, collect orphans, and write the exit status to a
-    file."""
+    """Run as PID 1: mount the root, run the command, collect orphans, and write the exit status to
+    a file."""
     try:
         _die_with_parent()
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC

@@ -4,7 +4,7 @@ interpreter as PID 1 would account for most of the memory of an idle sandbox.
 The program names itself ``init``, forbids other processes to read its memory, and reads commands
 from descriptor 3 until the supervisor closes it. ``stop`` stops all other processes of the sandbox
 at once, so that none can fork. ``reset`` writes ``1`` to descriptor 4, the kernel's file with the
-last process number, so that numbers begin again. The program answers ``ok`` or ``no``. SIGCHLD is
+last process number, to restart the numbering. The program answers ``ok`` or ``no``. SIGCHLD is
 ignored, so the kernel collects orphans.
 """
 

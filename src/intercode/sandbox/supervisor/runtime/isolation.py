@@ -1,6 +1,6 @@
 """Creates the parts of a sandbox that do not depend on the request: namespaces, PID 1, /proc, /dev
-and /sys. The launcher prepares them ahead, so that a request only takes the layers and a change of
-root."""
+and /sys. The launcher prepares them ahead of time, so a request only has to mount the layers and
+change the root."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Isolation:
         if own_network:
             _bring_loopback_up()
         self.network = NetworkUsage(own_network)
-        # before capabilities are dropped: it needs them to reset the pid counter
+        # before capabilities are dropped, because it needs them to reset the pid counter
         self.init = processes.start_init(plain, program)
         drop_capabilities()
         mounts.prepare_stage(stage, own_network)
@@ -41,8 +41,8 @@ class Isolation:
 
 
 class NetworkUsage:
-    """Detects whether a sandbox's own network was used. What that leaves behind, such as waiting
-    ports and packet counters, would be visible to the next episode."""
+    """Detects whether a sandbox's own network was used. Its traces, such as waiting ports and
+    packet counters, would be visible to the next episode."""
 
     _COUNTERS = ("dev", "snmp", "snmp6", "netstat")
 

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_PREWARMED_COUNT = 2  # supervisors that wait for a request
+_PREWARMED_COUNT = 2  # supervisors to prewarm
 _MAX_DESCRIPTORS = 4096
-_RETRY_MS = 10  # until the next attempt to remove a group that still has processes
-_END_SECONDS = 5.0  # for sandboxes to end, once the owner is gone
+_RETRY_MS = 10  # delay before another attempt to remove a group
+_END_SECONDS = 5.0  # time for sandboxes to end after the owner
 
 
 def main(fd: int) -> None:
     """Serve requests on an inherited socket until the owner closes it."""
     owner = socket.socket(fileno=fd)
-    owner.set_inheritable(False)  # no supervisor may inherit it, whatever its number
+    owner.set_inheritable(False)  # no supervisor may inherit it
     sys_.hide_command_line(b"intercode")
     request, fds = protocol.receive(owner)
     try:
@@ -112,8 +112,8 @@ def _open_init_program() -> int:
 
 
 def _close_other_descriptors(*open_fds: int) -> int:
-    """Close every descriptor above 2 except the given ones, such as those of other sandboxes and
-    the owner's connection. Return the last of the given ones."""
+    """Close every descriptor above 2 except ``given``, for example those of other sandboxes and the
+    owner's connection. Return the last of ``given``."""
     start = 3
     for fd in sorted(open_fds):
         if fd >= start:
@@ -132,12 +132,12 @@ class _PrewarmedSupervisor:
 
 
 class _Launcher:
-    """Starts supervisors, and collects them where their groups have to be removed."""
+    """Starts supervisors, and collects ended ones if their groups have to be removed."""
 
     def __init__(self, owner: socket.socket, groups: CgroupAllocator | None, compiled: int) -> None:
         self._owner, self._groups = owner, groups
-        self._program_fd = compiled  # of the compiled supervisor; -1: none
-        self._stage = ""  # of the last request
+        self._program_fd = compiled  # the compiled supervisor; -1: none
+        self._stage = ""  # the stage of the last request
         self._kind = (True, True)
         self._init_program_fd = _open_init_program()
         self._prewarmed: list[_PrewarmedSupervisor] = []
@@ -148,7 +148,7 @@ class _Launcher:
         sys_.prctl(sys_.PR_SET_CHILD_SUBREAPER, 1)  # not every PID 1 collects orphans
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
         if groups is None:
-            signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects supervisors
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects ended supervisors
         else:
             signal.signal(signal.SIGCHLD, lambda *_: None)
             signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
@@ -314,7 +314,7 @@ class _Launcher:
 
 
 _LAUNCHER, _PROGRAM, _INHERITED = 3, 4, 5
-_SAFE_DESCRIPTOR = 100  # above all of these
+_SAFE_DESCRIPTOR = 100  # above all inherited descriptors
 
 
 def start_program(compiled: int, connection: int, program: int, fds: Sequence[int]) -> int:

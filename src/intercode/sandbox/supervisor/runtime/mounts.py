@@ -33,7 +33,7 @@ _MASKED = ("kcore", "keys", "latency_stats", "timer_list", "sched_debug", "sysrq
 _EMPTY_DIRECTORIES = ("acpi", "scsi", "tty/driver")
 _READ_ONLY_PARTS = ("bus", "fs", "irq", "sys")
 _HARDENED = MS_NOSUID | MS_NODEV
-_VOLATILE = ",volatile"  # nothing has to be written to a disk
+_VOLATILE = ",volatile"  # nothing needs to be written to a disk
 _DEV = MS_NOSUID | MS_NOEXEC
 
 
@@ -80,7 +80,7 @@ class RootLayout:
         options = _overlay_options([*between, *lowers], upper, work)
         mount("overlay", "root", "overlay", _HARDENED, options + _VOLATILE * (not spec["upper"]))
         self.root = os.path.abspath("root")
-        self.hidden_directory = -1  # where ``remount_root`` finds the layers
+        self.hidden_directory = -1  # used by ``remount_root``
         if not spec["upper"]:
             self.hidden_directory, upper = _hide_layers(), "root/dev/upper"
         self.uppers = [_open_directory(upper), *map(_open_directory, between)]
@@ -99,9 +99,9 @@ def remount_root(
     """Give a sandbox a fresh upper layer, or one with ``copies``, and change to the new root, which
     looks like the first one.
 
-    Nothing may run in the sandbox meanwhile. A waiting process has the new root afterwards, but
-    keeps its working directory with the old files. Returns descriptors as in ``RootLayout``: the
-    uppers, and the hidden directory. Raises OSError, for example if the image is on an overlay
+    Nothing may run in the sandbox during the call. A waiting process has the new root afterwards,
+    but keeps its working directory with the old files. Returns descriptors as in ``RootLayout``:
+    the uppers, and the hidden directory. Raises OSError, for example if the image is on an overlay
     itself.
     """
     os.fchdir(base)
@@ -138,8 +138,8 @@ def change_root(root: str) -> None:
 
 
 def _hide_layers() -> int:
-    """Bind the layers to a hidden place below /dev of the new root, so that the upper layer can be
-    sealed later. Return a descriptor of the place."""
+    """Bind the layers to a hidden directory below /dev of the new root, so that the upper layer can
+    be sealed later. Return a descriptor of that directory."""
     mount(".", "root/dev", flags=MS_BIND)
     mount("lower", "root/dev/lower", flags=MS_BIND)
     return _open_directory("root/dev")
@@ -147,7 +147,7 @@ def _hide_layers() -> int:
 
 def _bind_into_root(paths: list[str], prefix: str) -> None:
     """Bind the mounts at some paths to the same paths of the new root. They are not moved, because
-    mounts are listed in the order of their creation, which should not vary."""
+    /proc lists mounts in the order of their creation, which should not vary."""
     for path in paths:
         mount(prefix + path, f"root{path}", flags=MS_BIND | MS_REC)
 
@@ -166,7 +166,7 @@ def _open_directory(path: str) -> int:
 
 
 def _mount_dev(dev: str) -> None:
-    """Mount a /dev of the sandbox's own."""
+    """Mount a new /dev."""
     mount("tmpfs", dev, "tmpfs", _DEV, "mode=755,size=64k,nr_inodes=64")
     for name in _DEVICES:
         os.close(os.open(f"{dev}/{name}", os.O_CREAT | os.O_WRONLY, 0o666))

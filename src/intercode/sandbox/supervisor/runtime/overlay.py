@@ -17,8 +17,8 @@ def copy_tree(source: int, target: int, depth: int = 0) -> None:
     links, FIFOs, whiteouts and opaque marks.
 
     Existing entries of the target count as a layer below and are replaced, except directories,
-    which are merged unless they are opaque. Sockets are left out, as nothing could listen on them,
-    and so are entries more than a hundred levels deep.
+    which are merged unless they are opaque. Sockets are left out, because nothing could listen on
+    them, and so are entries more than a hundred levels deep.
     """
     with os.scandir(source) as entries:
         names = [entry.name for entry in entries]
@@ -39,7 +39,7 @@ def copy_tree(source: int, target: int, depth: int = 0) -> None:
 
 
 def copy_entry(name: str, info: os.stat_result, source: int, target: int) -> None:
-    """Copy an entry other than a directory to a place where nothing has its name. Sockets are left
+    """Copy an entry other than a directory to a name that does not exist yet. Sockets are left
     out."""
     if stat.S_ISREG(info.st_mode):
         _copy_file(name, source, target)
@@ -77,7 +77,7 @@ def _remove_hidden(name: str, info: os.stat_result, source: int, target: int) ->
 
 
 def _remove_tree(name: str, parent: int) -> None:
-    """Remove a directory and everything in it. Nothing else may work in it meanwhile."""
+    """Remove a directory and everything in it. Nothing else may change it during the call."""
     fd = os.open(name, _DIRECTORY, dir_fd=parent)
     try:
         os.chmod(fd, 0o700)

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-try:  # built into the interpreter; hashlib would load OpenSSL into every supervisor
+try:  # built in; hashlib would load OpenSSL into every supervisor
     from _sha2 import sha256  # type: ignore[import-not-found]
 except ImportError:  # Python 3.11
     from _sha256 import sha256  # type: ignore[import-not-found]
@@ -27,9 +27,9 @@ _MAX_ROWS = 200_000
 _RACE_ERRORS = (
     errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO,
 )  # fmt: skip
-"""Errors for a name that was deleted or replaced by another kind of file meanwhile."""
-_MAX_ATTEMPTS = 5  # for a name that keeps changing; then it counts as deleted
-_MAX_DEPTH = 100  # levels; a deeper directory is reported as unread
+"""Errors for a name that was deleted or replaced by another kind of file during the scan."""
+_MAX_ATTEMPTS = 5  # a name that still changes then counts as deleted
+_MAX_DEPTH = 100  # levels; deeper directories are reported as unread
 UNREAD = "unread"
 """Digest of a directory that is too deep, or prefix of the digest of a file that is too large."""
 
@@ -48,7 +48,7 @@ def list_changes(uppers: list[int], lower: int, digests: bool) -> list[Row]:
 
 
 class _Walk:
-    """Walks all trees in parallel; a lower directory is None where there is none."""
+    """Walks all trees in parallel. A lower directory that does not exist is None."""
 
     def __init__(self, digests: bool) -> None:
         self.digests = digests
@@ -87,7 +87,7 @@ class _Walk:
     def compare_name(
         self, uppers: list[int], lower: int | None, name: str, path: str, depth: int
     ) -> None:
-        """Compare one name. Raises OSError if it is replaced meanwhile."""
+        """Compare one name. Raises OSError if it is replaced during the call."""
         info = os.stat(name, dir_fd=uppers[0], follow_symlinks=False)
         old = None if lower is None else _stat(name, lower)
         if old is None and stat.S_ISREG(info.st_mode):  # the most frequent case first

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
-_END_SECONDS, _PAUSE = 5.0, 0.001  # time for killed processes to end, and between checks
-_PASSES = 100  # maximum scans of the process list, as a sandbox may start processes faster
-_KILL_PASSES = 600  # maximum scans for killing; those after _PASSES pause, as ending takes time
+_END_SECONDS, _PAUSE = 5.0, 0.001  # seconds for killed processes to end, and between checks
+_PASSES = 100  # limit on scans of the process list, because a sandbox may start processes faster
+_KILL_PASSES = 600  # limit on scans for killing; those after _PASSES pause first
 _MAX_DESCRIPTORS = 4096
-_SAFE_DESCRIPTOR = 400  # commands are given only lower descriptor numbers
+_SAFE_DESCRIPTOR = 400  # commands get only lower descriptor numbers
 _MAX_MESSAGE = 1 << 20
 _TIOCSPTLCK = 0x40045431  # unlocks a pseudo terminal
 
@@ -69,7 +69,7 @@ class Init:
             self._control.send(json.dumps([limits, env]).encode("utf-8", "surrogateescape"))
 
     def reset_pid_counter(self) -> None:
-        """Make process numbers begin again. Raises OSError if that is not possible."""
+        """Restart the numbering of processes. Raises OSError if that is not possible."""
         self._command(init_program.RESET_COUNTER)
 
     def stop_others(self) -> None:
@@ -131,8 +131,8 @@ def _run_idle(control: socket.socket, counter: int, program: int) -> None:
 
 
 def open_terminal() -> None:
-    """Open a pseudo terminal and never close its master side. If that were closed, the shell on the
-    terminal would read the end of its input."""
+    """Open a pseudo terminal and never close its master side. Otherwise the shell on the terminal
+    would read the end of its input."""
     master = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
 
@@ -160,8 +160,9 @@ def _reset_signals() -> None:
 def spawn(argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int]) -> int:
     """Start a program in the sandbox as a child of this process. Return its pid on the host.
 
-    This uses posix_spawn and not fork: the child borrows this process's memory until it executes.
-    Raises OSError whose message begins with the directory or program that cannot be used.
+    This uses posix_spawn instead of fork, so the child shares this process's memory until it
+    executes the program. The message of an OSError begins with the directory or program that cannot
+    be used.
     """
     if set(fds.values()) & set(fds):  # a source would be overwritten before it is copied
         moved = {

@@ -1,15 +1,16 @@
 """Builds the seccomp filter of sandboxes, a BPF program.
 
-Most system calls are allowed. Refused are those that change namespaces or mounts, trace other
-processes, load code into the kernel, or reach beyond the network namespace. Changing a file's owner
-reports success without effect: a sandbox has only one user, and `tar` and `install` must work.
+Most system calls are allowed. The filter refuses calls that change namespaces or mounts, trace
+other processes, load code into the kernel, or reach beyond the network namespace. Changing a file's
+owner reports success without effect, because a sandbox has only one user, and `tar` and `install`
+must work.
 
 Launcher and supervisors have the same filter. They may change mounts and namespaces, and trace
 processes of a sandbox for checkpoints, because they pass a key of 64 random bits in a register that
 those calls do not use. The key does not replace capabilities: processes in a sandbox have neither.
 
-PID 1 has the same user as all other processes and in a container is the supervisor, so no process
-may change its limits or priority.
+PID 1 has the same user as all other processes, and in a container it is the supervisor, so no
+process may change its limits or priority.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _LOAD, _JEQ, _JSET, _JGE, _RET = 0x20, 0x15, 0x45, 0x35, 0x06
 _NR, _ARCH, _ARG0, _ARG1, _ARG2 = 0, 4, 16, 24, 32
-_KEY_LOW, _KEY_HIGH = 56, 60  # the two halves of the sixth argument
+_KEY_LOW, _KEY_HIGH = 56, 60  # offsets of the halves of the sixth argument
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
 
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -67,7 +68,7 @@ _PROCESS_ARGUMENT = {
     "prlimit64": _ARG0, "sched_setaffinity": _ARG0, "sched_setparam": _ARG0,
     "sched_setscheduler": _ARG0, "sched_setattr": _ARG0, "setpriority": _ARG1, "ioprio_set": _ARG1,
 }  # fmt: skip
-"""Calls that change limits or priority of a process, and the argument with its number."""
+"""Calls that change limits or priority of a process, and which argument is its number."""
 _KEYED_CALLS = (
     "mount", "umount2", "pivot_root", "unshare", "mount_setattr", "open_tree", "move_mount",
     "ptrace",

@@ -1,5 +1,6 @@
-"""The supervisor of one sandbox, a process outside of the sandbox's process namespace. It sets the
-sandbox up, starts commands in it, reads and writes its files, and ends it when the owner goes away.
+"""The supervisor of one sandbox, a process outside the sandbox's process namespace. It sets the
+sandbox up, starts commands in it, reads and writes its files, and ends it when the owner
+disconnects.
 
 Commands are children of the supervisor, so nothing in the sandbox can see, signal or trace the
 supervisor. PID 1 of the sandbox only collects orphans. When it ends, the kernel kills all other
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_ENDING_MS = 500  # wait for PID 1 to end when no process can be started any more
-_COMMAND_OOM_SCORE = b"500"  # when memory runs out, the kernel kills a command first
+_ENDING_MS = 500  # wait for PID 1 to end once no process can be started
+_COMMAND_OOM_SCORE = b"500"  # if memory runs out, the kernel kills a command first
 
 
 def run_supervisor(
@@ -183,7 +184,7 @@ class Supervisor:
             os._exit(0)
 
     def _inner_pid(self, pidfd: int) -> int:
-        """Return the number inside the sandbox of the process behind a pidfd."""
+        """Return the number in the sandbox of the process of a pidfd."""
         fd = os.open(str(pidfd), os.O_RDONLY, dir_fd=self.fdinfo)
         with open(fd) as f:
             fields = dict(line.split(":", 1) for line in f)
@@ -226,7 +227,7 @@ class Supervisor:
     def do_changes(
         self, fds: list[int], digests: bool, pause: bool
     ) -> tuple[dict[str, Any], list[int]]:
-        """List the changes. ``pause``: if there are background processes, stop all meanwhile."""
+        """List the changes. ``pause``: stop background processes during the call."""
         paused = pause and bool(self._background_processes())
         if paused:
             self._freeze(True)

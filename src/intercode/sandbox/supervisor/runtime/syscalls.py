@@ -94,7 +94,7 @@ def make_read_only(target: str) -> None:
 
 
 def clone_mount(fd: int) -> int:
-    """Return a detached mount of what an open directory of this mount namespace shows."""
+    """Return a detached mount of an open directory of this mount namespace."""
     flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH
     return _keyed_call("open_tree", fd, b"", flags)
 

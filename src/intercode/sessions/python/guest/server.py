@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 CONTROL_FD, BACKUP_FD = 63, 61  # the socket, and a copy of the output descriptor
 _HEADER = 8  # bytes of a request's length, in hexadecimal
-_ONLY_AST = 1024  # of compile(): ast.PyCF_ONLY_AST
-_FUTURE_FLAGS = 0x1FE0000  # of compile(): the bits of `from __future__`, since Python 3.8
-_ACCESS_MODE = 3  # of open(): O_ACCMODE
-_FILE_NAME = "<intercode>"  # what this file calls itself in a traceback
+_ONLY_AST = 1024  # ast.PyCF_ONLY_AST, for compile()
+_FUTURE_FLAGS = 0x1FE0000  # flags of `from __future__` for compile(), Python 3.8 or later
+_ACCESS_MODE = 3  # O_ACCMODE, for open()
+_FILE_NAME = "<intercode>"  # the name of this file in tracebacks
 
 
 class RefusedError(Exception):
@@ -48,7 +48,7 @@ class Server:
         self.namespace["__annotations__"] = {}
         self.sources: dict[str, str] = {}
         self.futures = 0
-        self.format_exception: Any = repr  # until tracebacks.py is loaded
+        self.format_exception: Any = repr  # replaced when tracebacks.py is loaded
         self.output = posix.fstat(1)[1:3]
         posix.dup2(1, BACKUP_FD, False)
         posix.set_inheritable(CONTROL_FD, False)
@@ -198,7 +198,7 @@ class Server:
         control = fds[0]
         try:
             self.check_fork(purpose)
-            random = sys.modules.get("random")  # it seeds itself again in a fork
+            random = sys.modules.get("random")  # the module random reseeds itself in a fork
             chance = random.getstate() if random else None
             child = posix.fork()
             if child == 0:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 SERVER: Any = None  # set by install()
-_MAX_FRAMES = 60  # frames of one exception that are shown, the first and the last ones
-_MAX_REPEATED = 3  # frames in a row that are at the same place, before the others are only counted
-_MAX_SOURCE = 1 << 20  # bytes of a file of which a line is shown
+_MAX_FRAMES = 60  # frames shown per exception, from the beginning and the end
+_MAX_REPEATED = 3  # consecutive frames shown for one line; the others are only counted
+_MAX_SOURCE = 1 << 20  # size limit in bytes of a file whose lines are shown
 _FILE_NAME = "<intercode>"
 _CAUSE_TEXT = "\nThe above exception was the direct cause of the following exception:\n\n"
 _CONTEXT_TEXT = "\nDuring handling of the above exception, another exception occurred:\n\n"

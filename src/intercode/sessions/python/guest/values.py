@@ -20,7 +20,7 @@ _REPR_MODULES = (
     "fractions",
     "datetime",
     "uuid",
-)  # modules whose values are what they show
+)  # modules whose values are sent as their repr()
 
 
 def json_text(value: str) -> str:
@@ -142,7 +142,7 @@ def evaluate_clean(setup: str, expressions: tuple[str, ...], fds: list[int]) -> 
     try:
         exec(compile(setup, "<setup>", "exec", 0, True), space)
     except Exception:
-        pass  # the rest needs a solution; the definitions before it are there
+        pass  # the rest needs a solution; the definitions before it exist
     return "[" + ",".join(evaluate(e, space) for e in expressions) + "]"
 
 

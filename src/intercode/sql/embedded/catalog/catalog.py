@@ -19,7 +19,7 @@ class Column:
     """A column of a table.
 
     ``declared`` is the type as MySQL 8 shows it. ``default`` is the text of a literal, or of an
-    expression if ``computed``. ``values`` are those of an ENUM or SET.
+    expression if ``computed``. ``values`` are the words of an ENUM or SET.
     """
 
     name: str
@@ -63,8 +63,8 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table or a view. ``rows`` is the number of rows when it was last counted, ``last`` the
-    largest rowid at that time. ``query`` is that of a view."""
+    """A table or a view. ``rows`` is the number of rows when they were last counted, ``last`` the
+    largest rowid at that time. ``query`` is the query of a view."""
 
     name: str
     columns: tuple[Column, ...]

@@ -42,7 +42,7 @@ _TEMPORAL_TYPES = {
 
 
 def collation_family(collation: str) -> Collation:
-    """Return which of the three implemented collations stands for a collation of MySQL."""
+    """Return which of the three implemented collations replaces a collation of MySQL."""
     if collation.endswith("_bin") or collation == "binary":
         return "bin"
     return "uca" if "_0900_" in collation or "_unicode_" in collation else "general"

@@ -1,4 +1,4 @@
-"""The tables of information_schema, as far as they are supported."""
+"""The supported tables of information_schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of MySQL's values, as far as results and comparisons depend on them."""
+"""The properties of MySQL's types on which results and comparisons depend."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Type:
     ``precision`` is the number of digits of a decimal or of characters of a string (0: unknown).
     ``scale`` is the number of digits after the point, or None for a double with as many as it
     needs. ``plain`` is 1 if SQLite's NOCASE considers the same strings equal as the collation does,
-    and 2 if it also orders them alike. ``words`` are those of an ENUM, in MySQL's sort order.
+    and 2 if it also orders them alike. ``words`` are the words of an ENUM, in MySQL's sort order.
     ``strong`` marks the collation of a column, which takes precedence over that of a literal.
     """
 

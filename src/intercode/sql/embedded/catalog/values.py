@@ -34,7 +34,7 @@ def leading_number(text: str) -> float:
 
 def parse_datetime_text(text: str) -> tuple[str, str] | None:
     """Return the date and the time (``00:00:00`` if it has none) of a string in one of MySQL's
-    formats, or None if it is no date."""
+    formats, or None if it is not a date."""
     found = _DATE.match(text)
     rest: str | None
     if found:
@@ -66,7 +66,7 @@ def is_date(year: int, month: int, day: int) -> bool:
 
 
 def parse_time_text(text: str) -> str | None:
-    """Return a time in the format HH:MM:SS[.ffffff], or None if the string is no time."""
+    """Return a time in the format HH:MM:SS[.ffffff], or None if the string is not a time."""
     found = _TIME.match(text.strip())
     if not found:
         return None
@@ -93,7 +93,8 @@ def round_half_up(value: float | int | str | Decimal, scale: int) -> Decimal:
 
 # ---------------------------------------------------------------- storing
 def to_stored(value: Any, column: Column, row: int = 1) -> Any:
-    """Convert a value to what SQLite stores in that column, by the rules of MySQL's strict mode.
+    """Convert a value to the one that SQLite stores in that column, by the rules of MySQL's strict
+    mode.
 
     Raises StatementError (1048, 1264, 1265, 1292, 1366, 1406) for a value that does not fit.
     """
@@ -201,7 +202,7 @@ def _stored_text(value: Any, column: Column, row: int) -> str:
 
 
 def default_value(column: Column, now: str) -> Any:
-    """Return a column's value where an INSERT gives none. Raises StatementError 1364."""
+    """Return the value of a column for which an INSERT gives none. Raises StatementError 1364."""
     if column.computed:
         return now
     if column.default is None and not column.nullable and not column.auto:
@@ -210,7 +211,7 @@ def default_value(column: Column, now: str) -> Any:
 
 
 def error_text(value: Any) -> str:
-    """Return a value as the text of an error quotes it."""
+    """Return a value as error messages quote it."""
     return "NULL" if value is None else str(value)
 
 

@@ -31,7 +31,7 @@ _COUNT_TYPE = replace(INT, nullable=False)
 def aggregate_call(
     name: str, args: list[exp.Expr], scope: Scope, make: ExpressionCompiler
 ) -> Expression:
-    """Compile a call of an aggregate. Raises StatementError 1111 where none is allowed."""
+    """Compile a call of an aggregate. Raises StatementError 1111 if none is allowed there."""
     distinct = bool(args) and isinstance(args[0], exp.Distinct)
     inner = list(args[0].expressions) if distinct else args
     made = _arguments(inner, scope, make)
@@ -139,8 +139,8 @@ _NATIVE_AGGREGATES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
 def window_call(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> Expression:
-    """Compile ``function OVER (...)`` or ``OVER name``. Raises StatementError 3593 where none is
-    allowed."""
+    """Compile ``function OVER (...)`` or ``OVER name``. Raises StatementError 3593 if none is
+    allowed there."""
     call = node.this
     name = (
         str(call.this).removeprefix(FUNCTION_MARK).upper()

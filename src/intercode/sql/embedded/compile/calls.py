@@ -45,7 +45,7 @@ def function_call(node: exp.Anonymous, scope: Scope, make: ExpressionCompiler) -
         return make(exp.Tuple(expressions=node.expressions), scope)
     if not marked.startswith(FUNCTION_MARK):
         if name in FUNCTION_NAMES:
-            raise unsupported(f"the function {name} in this place")
+            raise unsupported(f"the function {name} here")
         raise mysql_error(1305, f"{scope.context.database}.{marked}")
     if name in AGGREGATE_FUNCTIONS:
         return aggregates.aggregate_call(name, node.expressions, scope, make)

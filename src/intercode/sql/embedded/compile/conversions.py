@@ -44,7 +44,7 @@ def text_constant(value: str) -> Expression:
 
 
 def number_constant(shown: str) -> Expression:
-    """Compile a number as it is written. Raises StatementError for one that SQLite cannot hold."""
+    """Compile a number literal. Raises StatementError for one that SQLite cannot hold."""
     low = shown.lower()
     if "e" in low:
         return Expression(repr(float(low)), replace(DOUBLE, nullable=False), literal=float(low))
@@ -112,7 +112,7 @@ def as_text(ex: Expression) -> Expression:
 def as_temporal(ex: Expression, kind: str, strict: bool = True) -> Expression:
     """Convert a value to a date, a datetime or a time.
 
-    If ``strict``, raises StatementError 1525 for a constant that is none.
+    If ``strict``, raises StatementError 1525 for a constant that is not one.
     """
     if ex.type.kind == kind or ex.type.kind == "null":
         return ex

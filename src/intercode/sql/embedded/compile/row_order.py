@@ -1,4 +1,4 @@
-"""The order of rows where a query specifies none, as MySQL's query plans produce it.
+"""Determines the order of rows that MySQL's query plans produce if a query specifies none.
 
 A small version of MySQL 8.0's cost model decides in which order the sources of a join are read.
 Only the order of rows depends on it. The constants are those of server_cost and engine_cost with
@@ -51,7 +51,7 @@ class JoinStep:
 
 
 def join_conditions(scope: Scope, conditions: Sequence[exp.Expr]) -> JoinConditions:
-    """Collect what these conditions say about the sources of a scope."""
+    """Analyze conditions on the sources of a scope."""
     found = JoinConditions()
     for node in conditions:
         for part in conjuncts(node):
@@ -164,7 +164,7 @@ _MAX_BITS = 62
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """An expression to order by. ``size`` is its largest value, or 0 if it is no integer."""
+    """An expression to order by. ``size`` is its largest value, or 0 if it is not an integer."""
 
     sql: str
     descending: bool = False
@@ -198,7 +198,7 @@ def _row_order(parts: SelectParts) -> list[OrderKey]:
             if position == 0 or step.hashed
             else _primary_order(step.source)
         )
-        if step.hashed:  # hashed rows come back last in, first out
+        if step.hashed:  # a hash table returns rows last in, first out
             keys = own + [OrderKey(k.sql, not k.descending, k.size) for k in keys]
         else:
             keys += own

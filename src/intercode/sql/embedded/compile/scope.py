@@ -65,8 +65,7 @@ class Source:
         return None
 
     def order_keys(self) -> list[str]:
-        """Return the keys of its row order. A derived table is numbered when they are first
-        needed."""
+        """Return the keys of its row order. A derived table is numbered at the first call."""
         if not self.keys and self.table is None:
             self.numbered = True
             self.keys = [f'{self.alias}."row number"']
@@ -74,7 +73,7 @@ class Source:
 
     @property
     def placeholder(self) -> str:
-        """Stands for the source's SQL until it is known whether its rows are numbered."""
+        """The placeholder of the source's SQL until it is known whether its rows are numbered."""
         return f"\x01{self.alias}\x01"
 
     def sql(self) -> str:
@@ -95,7 +94,7 @@ class CompileContext:
     """State that all parts of one statement share while it is compiled.
 
     ``databases`` are those whose tables it reads. ``volatile`` says that its meaning depends on the
-    time or the session, so that its translation is not cached. ``compile`` compiles a subquery.
+    time or the session, so its translation is not cached. ``compile`` compiles a subquery.
     """
 
     catalog: Catalog

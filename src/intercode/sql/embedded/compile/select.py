@@ -41,7 +41,7 @@ def compile_select(node: exp.Select, parent: Scope, ordered: bool) -> CompiledQu
 
 
 def _compile_from(node: exp.Select, scope: Scope) -> JoinedSources | None:
-    """Compile FROM. An error in the select list takes precedence over one in ON."""
+    """Compile FROM. Errors in the select list take precedence over errors in ON."""
     try:
         return from_clause(node, scope, compile_condition)
     except StatementError as e:
@@ -101,7 +101,7 @@ def _is_name(node: exp.Expr) -> bool:
 
 
 def _name_text(node: exp.Expr) -> str:
-    """Return the name of a column as it is written, or a star."""
+    """Return the name of a column as written, or a star."""
     if not isinstance(node, exp.Column):
         return "*"
     return ".".join(f"`{p.name}`" if p.args.get("quoted") else p.name for p in node.parts)
@@ -150,7 +150,7 @@ def _group_by(parts: SelectParts) -> None:
 
 
 def _group_expression(item: exp.Expr, parts: SelectParts) -> Expression:
-    """Compile an entry of GROUP BY. An ambiguous name can be that of a selected column."""
+    """Compile an entry of GROUP BY. An ambiguous name can refer to a selected column."""
     try:
         return compile_scalar(item, parts.scope)
     except StatementError as e:

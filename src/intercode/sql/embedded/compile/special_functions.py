@@ -257,7 +257,7 @@ def _any_value(name: str, args: Args, scope: Scope, make: ExpressionCompiler) ->
 def _rand(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     scope.context.volatile = True
     if args and not isinstance(args[0], exp.Literal):
-        raise unsupported("RAND with a seed that is no constant")
+        raise unsupported("RAND with a seed that is not a constant")
     seed = args[0].name if args else "NULL"
     return Expression(f"mysql_rand({seed})", DOUBLE)
 
@@ -276,4 +276,4 @@ def _values(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Ex
 
 @special("LOAD_FILE", "GET_LOCK", "RELEASE_LOCK", "BENCHMARK")
 def _denied_function(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    raise access_denied(f"{name}()", "it reaches out of the database")
+    raise access_denied(f"{name}()", "it accesses more than the database")

@@ -43,7 +43,7 @@ def translate(tree: exp.Expr, context: CompileContext) -> Translation:
         if "ONLY_FULL_GROUP_BY" in context.modes:
             _check_groups(tree, found, context)
     except RecursionError as e:
-        raise unsupported("expressions that lie so deep in each other") from e
+        raise unsupported("expressions that are nested so deeply") from e
     readers = tuple(result_converter(k) for k in query.types)
     return Translation(
         query.sql,

@@ -25,7 +25,7 @@ from intercode.sql.embedded.execute.write_targets import record_drop, record_tab
 from intercode.sql.embedded.load.table_layout import store_in_key_order
 
 AlterPlan = tuple[Table, dict[str, str | None]]
-"""The changed table, and for each of its columns the old column that its values come from."""
+"""The changed table, and for each of its columns the old column with its values."""
 
 
 def alter_table(tree: exp.Alter, session: SessionContext) -> None:

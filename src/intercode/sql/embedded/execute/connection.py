@@ -96,7 +96,7 @@ class EmbeddedConnection:
         return len(self.attached) < _MAX_ATTACHED
 
     def attach(self, databases: Iterable[str]) -> None:
-        """Attach these databases. Raises StatementError if they are too many."""
+        """Attach these databases. Raises StatementError if there are too many."""
         wanted = frozenset(databases)
         missing = wanted.difference(self.attached)
         if not missing:
@@ -204,7 +204,7 @@ def translate_sqlite_error(error: sqlite3.Error) -> StatementError:
     if "too big" in text:
         return unsupported("a value or a statement so large")
     if "Expression tree" in text or "stack overflow" in text:
-        return unsupported("expressions that lie so deep in each other")
+        return unsupported("expressions that are nested so deeply")
     return unsupported(f"this statement (SQLite says: {text})")
 
 

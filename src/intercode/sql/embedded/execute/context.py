@@ -100,7 +100,7 @@ class SessionContext:
         return DEFAULT_SETTINGS.get(name) if found is None else found
 
     def set_session_values(self, **values: Any) -> None:
-        """Store the results of functions such as LAST_INSERT_ID."""
+        """Set the results of functions such as LAST_INSERT_ID."""
         now = self.state
         self.state = EmbeddedState(
             now.catalog, now.database, now.settings, now.variables, now.table_changes,
@@ -114,7 +114,7 @@ class SessionContext:
 
     # ------------------------------------------------------------ saved states
     def save(self) -> SavedState:
-        """Copy the state as it is now."""
+        """Copy the current state."""
         self._require_open()
         contents = {name: self.connection.copy_content(name) for name in self._private_databases}
         return SavedState(self.state, contents)

@@ -50,7 +50,7 @@ def execute(tree: exp.Expr, code: str, session: SessionContext) -> None:
 
 # ---------------------------------------------------------------- CREATE
 def _database_for_new_table(node: exp.Expr, exists: bool, session: SessionContext) -> str | None:
-    """Return the database for a new table, or None if the table exists and that is no error."""
+    """Return the database for a new table, or None if the table exists and that is not an error."""
     database = target_database(node.text("db"), session)
     if session.state.catalog.table(database, node.name) is None:
         return database

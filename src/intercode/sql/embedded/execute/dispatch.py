@@ -44,7 +44,7 @@ def first_word(code: str) -> str:
 def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
     """Parse a statement. Return None for a statement that is executed from its text.
 
-    Raises StatementError for what no session may do.
+    Raises StatementError for a statement that no session may run.
     """
     word = first_word(code)
     sqlglot_tokens(code)
@@ -67,7 +67,7 @@ def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
 def execute(
     tree: exp.Expr | None, code: str, session: SessionContext
 ) -> list[tuple[Any, ...]] | None:
-    """Execute a statement that is no query. Return its rows, or None if it has no result."""
+    """Execute a statement that is not a query. Return its rows, or None if it has no result."""
     word = first_word(code)
     if tree is None:
         return _execute_unparsed(word, code, session)
@@ -112,12 +112,12 @@ def _execute_unparsed(
         return None
     if word in ("LOCK", "UNLOCK", "FLUSH"):
         raise (
-            access_denied(word, "it would hold up others")
+            access_denied(word, "it would block other sessions")
             if word == "FLUSH"
-            else unsupported(f"the statement {word}: an episode has its data for itself")
+            else unsupported(f"the statement {word}: no other session uses the episode's data")
         )
     if word in ("ANALYZE", "CHECK", "CHECKSUM", "OPTIMIZE", "REPAIR"):
-        raise unsupported(f"the statement {word}: it tends a server's files")
+        raise unsupported(f"the statement {word}: it maintains a server's files")
     if word == "RENAME":
         ddl.rename_table(code, session)
         return None

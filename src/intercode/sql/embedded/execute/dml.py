@@ -132,7 +132,7 @@ def _number_value(text: str) -> Any:
 
 
 def _complete_row(row: Row, table: Table, session: SessionContext, row_number: int) -> Row:
-    """Return a row with its defaults, with every value as it is stored."""
+    """Return a row with its defaults, and with values in their stored form."""
     if "STRICT_TRANS_TABLES" not in str(session.setting("sql_mode")):
         raise unsupported("writing without sql_mode STRICT_TRANS_TABLES")
     now = session.compile_context().now
@@ -179,7 +179,7 @@ def _insert_row(
         )
     except sqlite3.IntegrityError as e:
         if duplicate is not None:
-            raise unsupported("ON DUPLICATE KEY UPDATE of a row that is there") from e
+            raise unsupported("ON DUPLICATE KEY UPDATE of an existing row") from e
         raise duplicate_key_error(row, table, e) from e
     return done.rowcount
 
@@ -235,8 +235,8 @@ def update(tree: exp.Update, session: SessionContext) -> None:
 
 
 def _check_assignment_order(columns: Sequence[Column], values: Sequence[exp.Expr]) -> None:
-    """Reject assignments that depend on earlier ones. MySQL evaluates them in order; here all see
-    the old row."""
+    """Reject assignments that depend on earlier ones. MySQL evaluates them in order; this engine
+    computes all from the old row."""
     for position, value in enumerate(values):
         names = {c.name.lower() for c in value.find_all(exp.Column)}
         if any(c.name.lower() in names for c in columns[:position]):

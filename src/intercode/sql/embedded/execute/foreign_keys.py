@@ -91,7 +91,7 @@ def check_parent(
     connection: sqlite3.Connection,
     changed: set[str],
 ) -> None:
-    """Raise StatementError 1451 if the key of a row changes that other rows refer to."""
+    """Raise StatementError 1451 if a row's key changes while other rows refer to it."""
     if not _checks_enabled(session):
         return
     low = {k.lower(): v for k, v in old.items()}

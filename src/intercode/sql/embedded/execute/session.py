@@ -70,10 +70,10 @@ class EmbeddedSession(SessionContext):
         except MemoryError:
             return error_result(unsupported("a result that needs so much memory").message)
         except RecursionError:
-            return error_result(unsupported("expressions that lie so deep in each other").message)
+            return error_result(unsupported("expressions that are nested so deeply").message)
 
     def _run_statement(self, code: str) -> ExecResult:
-        """Run one statement. The result or the translation may come from a cache."""
+        """Run one statement, with its result or translation from a cache if possible."""
         state, caches = self.state, self._caches
         pristine = state.catalog.stamp.startswith(self.databases.digest)
         key = (state.catalog.stamp, state.database, self.setting("sql_mode"), code)
@@ -120,7 +120,7 @@ class EmbeddedSession(SessionContext):
 
     # ------------------------------------------------------------ state
     def snapshot(self) -> EmbeddedSnapshot:
-        """Copy the state as it is now."""
+        """Copy the current state."""
         return EmbeddedSnapshot(self._pool, self._caches, self.databases, self.save(), self.limits)
 
     def changes(self) -> list[str]:

@@ -53,7 +53,7 @@ def execute(code: str, session: SessionContext) -> None:
     if _IGNORED_SET.match(text):
         return
     if re.match(r"SET\s+(PASSWORD|ROLE|DEFAULT|RESOURCE)\b", text, re.I):
-        raise access_denied("SET of accounts and resources", "they are the server's")
+        raise access_denied("SET for accounts and resources", "they are the server's")
     for part in _split_assignments(text[3:]):
         found = _ASSIGNMENT.match(part)
         if found is None:

@@ -34,7 +34,7 @@ class SharedCaches:
         self._catalogs: dict[tuple[str, str], Catalog] = {}
 
     def databases_of(self, path: Path) -> BuiltDatabases:
-        """Return the databases of a dump. Raises DataError if it cannot be read or is no dump."""
+        """Return the databases of a dump. Raises DataError if it is unreadable or no dump."""
         try:
             status = os.stat(path)
         except OSError as e:

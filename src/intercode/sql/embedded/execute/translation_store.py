@@ -72,8 +72,8 @@ class TranslationStore(Protocol):
 
 
 class TranslationCache:
-    """Translations and errors by key. Those that are ``persistent`` are in a store, too: the stamp
-    of a pristine catalog has the same meaning in every process."""
+    """Translations and errors by key. ``persistent`` ones are also in a store, because the stamp of
+    a pristine catalog has the same meaning in every process."""
 
     def __init__(self, store: TranslationStore) -> None:
         self._store = store
@@ -133,8 +133,8 @@ class FileStore:
         self._last_lookup: tuple[Key | None, bytes] = (
             None,
             b"",
-        )  # a key is mostly looked up before it is added
-        self._inode, self._read_bytes = 0, 0  # its inode, and how many bytes were read
+        )  # a key is usually looked up before it is added
+        self._inode, self._read_bytes = 0, 0  # the inode of the file, and how many bytes were read
 
     @functools.cached_property
     def path(self) -> str:
@@ -211,7 +211,7 @@ class FileStore:
 
 
 def open_store() -> FileStore | NoStore:
-    """Open the store of this user. Where there can be no file, return a ``NoStore``."""
+    """Open the store of this user. Return a ``NoStore`` if no file can be used."""
     chosen = os.environ.get(DIRECTORY_VARIABLE)
     if chosen == "":
         return NoStore()
@@ -239,7 +239,7 @@ def translator_digest() -> str:
         source = root / name
         paths = [source] if source.suffix else sorted(source.rglob("*.py"))
         if not paths:
-            raise FileNotFoundError(f"{source}: no sources of the translator are there")
+            raise FileNotFoundError(f"{source}: the sources of the translator are missing")
         for path in paths:
             digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:24]

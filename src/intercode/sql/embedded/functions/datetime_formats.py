@@ -62,8 +62,7 @@ def date_format(moment: dt.datetime, form: str, week: WeekFunction) -> str:
 
 @internal("str_to_date")
 def str_to_date(text: str, form: str) -> str | None:
-    """Parse a date, a time or both by a format. The result is NULL where the string does not
-    match."""
+    """Parse a date, a time or both by a format. The result is NULL if the string does not match."""
     seen: set[str] = set()
     pattern = ""
     at = 0

@@ -33,7 +33,7 @@ _COMPOUND_UNITS = {
 
 
 def parse_datetime(value: Any) -> dt.datetime | None:
-    """Return the date and time of a value in one of MySQL's formats, or None if it is no date."""
+    """Parse a date and time in one of MySQL's formats. Return None if it is not a date."""
     text = str(value)
     try:
         return dt.datetime.fromisoformat(text)
@@ -54,7 +54,8 @@ def _parse_time_of_day(value: Any) -> dt.datetime | None:
 
 
 def _from_datetime(function: Callable[[dt.datetime], Any]) -> ScalarFunction:
-    """Give a function the date and time of its argument; NULL where it is no date."""
+    """Call a function with its argument's date and time. The result is NULL if it is no
+    date."""
 
     def call(value: Any) -> Any:
         found = parse_datetime(value)
@@ -64,7 +65,7 @@ def _from_datetime(function: Callable[[dt.datetime], Any]) -> ScalarFunction:
 
 
 def _from_time(function: Callable[[dt.datetime], Any]) -> ScalarFunction:
-    """Give a function the time of day of its argument; NULL where it is no time."""
+    """Call a function with its argument's time of day. The result is NULL if it is not a time."""
 
     def call(value: Any) -> Any:
         found = _parse_time_of_day(value)

@@ -21,7 +21,7 @@ def raise_error(number: int) -> None:
 
 @internal("sleep", deterministic=False)
 def sleep(seconds: float) -> int:
-    """Wait for ``seconds``, at most until the statement's deadline. SLEEP is compiled to it."""
+    """Wait for ``seconds``, at most until the statement's deadline. SLEEP is compiled to this."""
     end = time.monotonic() + max(0.0, float(seconds))
     while (now := time.monotonic()) < end:
         if THREAD_STATE.deadline.expired:
@@ -40,5 +40,5 @@ def collation_key(value: Any, collation: str) -> Any:
 
 @internal("tuple")
 def as_tuple(*parts: Any) -> str:
-    """Combine several values into one. The result is NULL where one of them is."""
+    """Combine several values into one. The result is NULL if one of them is."""
     return repr(parts)

@@ -243,5 +243,5 @@ def radians(value: float) -> float:
 
 @internal("rand", accepts_null=True, deterministic=False)
 def rand(seed: int | None) -> float:
-    """RAND. With a seed it gives the same number for every row, unlike MySQL after the first."""
+    """RAND. With a seed, every row gets the same number; in MySQL only the first row does."""
     return random.random() if seed is None else random.Random(seed).random()

@@ -1,4 +1,4 @@
-"""LIKE and regular expressions. Their cost is bounded before they run."""
+"""LIKE and regular expressions, whose cost is bounded before they run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHARACTER_CLASSES = {
 
 @internal("like")
 def like(text: str, pattern: str, escape: str, collation: str) -> int:
-    """LIKE: ``%`` is any string, ``_`` any character. Its time is linear apart from the number of
+    """LIKE: ``%`` is any string, ``_`` any character. The time is linear for a fixed number of
     ``%``."""
     pieces = _split_pattern(pattern, escape, collation)
     subject = weights(text, collation)  # type: ignore[arg-type]

@@ -16,14 +16,14 @@ from intercode.sql.embedded.catalog.types import Type
 from intercode.sql.embedded.functions.runtime import ScalarFunction, wrap_function
 
 PREFIX = "mysql_"
-"""Begins the names under which SQLite knows the functions."""
+"""Prefix of the functions' names in SQLite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
     """A parameter of a function.
 
-    The compiler converts an argument to ``kind``; ``number or text`` leaves numbers as they are and
+    The compiler converts an argument to ``kind``; ``number or text`` leaves numbers unchanged and
     converts the rest to text. A ``repeated`` parameter takes one or more arguments and comes last.
     """
 
@@ -41,15 +41,15 @@ TEXTS = Argument("text", repeated=True)
 """One or more strings."""
 
 ARGUMENT_TEXT = Type("null", 1)
-"""As the type of a result: a string with the collation of the arguments."""
+"""Type of a result: a string with the collation of the arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
     """A function that statements call by name.
 
-    ``returns`` is the type of its result. Where that is ``ARGUMENT_TEXT``, the result's
-    ``Type.plain`` is at most ``nocase_level``.
+    ``returns`` is the type of its result. If that is ``ARGUMENT_TEXT``, the result's ``Type.plain``
+    is at most ``nocase_level``.
     """
 
     sqlite_name: str
@@ -59,7 +59,7 @@ class Scalar:
 
     def parameters(self, count: int) -> list[Argument] | None:
         """Return the parameter of each of ``count`` arguments, or None if the function does not
-        take so many."""
+        take that many."""
         required = sum(not a.optional for a in self.arguments)
         repeated = bool(self.arguments) and self.arguments[-1].repeated
         if count < required or (count > len(self.arguments) and not repeated):
@@ -100,7 +100,7 @@ def scalar(
     """Register a function under its names in SQL.
 
     It is called with Python values: str, int, float or bytes. Unless it ``accepts_null``, its
-    result is NULL where an argument is NULL. A ValueError, OverflowError or ArithmeticError gives
+    result is NULL if an argument is NULL. A ValueError, OverflowError or ArithmeticError gives
     NULL; a StatementError becomes the statement's error.
     """
 

@@ -29,7 +29,7 @@ def wrap_function(function: ScalarFunction, accepts_null: bool = False) -> Scala
     """Wrap a function for SQLite.
 
     The wrapper stores a StatementError for the session. Unless the function ``accepts_null``, the
-    result is NULL where an argument is NULL.
+    result is NULL if an argument is NULL.
     """
 
     def call(*args: Any) -> Any:
@@ -42,7 +42,7 @@ def wrap_function(function: ScalarFunction, accepts_null: bool = False) -> Scala
             raise
         except RecursionError as e:
             THREAD_STATE.error = THREAD_STATE.error or unsupported(
-                "this value: it lies too deep in itself"
+                "this value: it is nested too deeply"
             )
             raise StatementError(0, "") from e
         except (ValueError, OverflowError, ArithmeticError):

@@ -69,7 +69,7 @@ def right(text: str, count: float) -> str:
     sqlite_name="substring",
 )  # fmt: skip
 def substring(text: str, start: float, size: float | None = None) -> str:
-    """Return a part of a string. SUBSTRING and SUBSTR are compiled to it as well."""
+    """Return a part of a string. SUBSTRING and SUBSTR are also compiled to it."""
     position = round(start)
     if position == 0 or (size is not None and size < 1):
         return ""

@@ -1,8 +1,8 @@
 """Builds SQLite databases from a MySQL dump, once per content.
 
 Each database becomes a file whose rows are in the order of InnoDB's primary keys. ``catalog.json``
-holds what SQLite cannot describe. The files are built in a temporary folder, which is renamed when
-it is complete. A lock keeps two processes from building the same databases.
+describes what SQLite cannot. The files are built in a temporary folder, which is renamed when it is
+complete. A lock keeps two processes from building the same databases.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from intercode.sql.embedded.load.dump import Value, parse_insert, read_statement
 from intercode.sql.embedded.load.table_layout import store_in_key_order
 
 BUILDER_VERSION = "4"
-"""Version of what is built from a dump. Raise it when the result changes."""
+"""Version of the databases built from a dump. Raise it when they change."""
 _IGNORED_STATEMENT = re.compile(
     r"(SET|LOCK|UNLOCK|CREATE\s+USER|GRANT|FLUSH|START|COMMIT|BEGIN|ANALYZE|DELIMITER|USE\s*$)\b"
     r"|ALTER\s+TABLE\s+\S+\s+(DISABLE|ENABLE)\s+KEYS|ALTER\s+DATABASE",
@@ -67,7 +67,7 @@ class BuiltDatabases:
 
 def build_databases(dump: Path) -> BuiltDatabases:
     """Return the databases of a dump. They are built if they are not cached. Raises DataError for a
-    file that is no valid dump."""
+    file that is not a valid dump."""
     digest = _dump_digest(dump)
     folder = cache_root() / "sql" / f"{digest}-{BUILDER_VERSION}"
     if not (folder / "catalog.json").exists():
@@ -89,7 +89,7 @@ def _dump_digest(dump: Path) -> str:
 
 @contextmanager
 def _file_lock(path: Path) -> Iterator[None]:
-    """Hold a lock between processes, by means that SQLite has on every system."""
+    """Hold a lock between processes by a transaction of SQLite, which works on every system."""
     with closing(sqlite3.connect(path, timeout=600, isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         yield
@@ -185,7 +185,7 @@ class _DumpLoader:
         if table.name in self.tables[database]:
             if tree.args.get("exists"):
                 return
-            raise DataError(f"the table {table.name} is there already")
+            raise DataError(f"the table {table.name} exists already")
         columns = ", ".join(quote_identifier(c.name) for c in table.columns)
         self._connections[database].execute(
             f"CREATE TABLE {quote_identifier('raw ' + table.name)} ({columns})"
@@ -206,7 +206,7 @@ class _DumpLoader:
         database = self._database(where)
         table = self.tables[database].get(name.lower())
         if table is None:
-            raise DataError(f"rows for the table {name}, which is not there")
+            raise DataError(f"rows for the table {name}, which does not exist")
         chosen = [_require_column(table, n) for n in names] if names else list(table.columns)
         marks = ", ".join("?" * len(table.columns))
         self._connections[database].executemany(

@@ -31,7 +31,7 @@ SERVER_VERSION = 80033
 """Conditional comments for versions up to this one count as code."""
 
 _STATEMENT_END = "\0;\0"
-"""Stands for the semicolon at the end of a statement. No text contains it."""
+"""Replaces the semicolon at the end of a statement. No text contains it."""
 
 Value = str | int | float | bytes | None
 
@@ -99,7 +99,7 @@ def parse_insert(statement: str) -> tuple[str | None, str, list[str] | None, Ite
     """Return the database, the table, the columns (None: all) and the rows of an INSERT of
     literals.
 
-    Raises DataError for a value that is no literal.
+    Raises DataError for a value that is not a literal.
     """
     head = _INSERT.match(statement)
     if head is None:

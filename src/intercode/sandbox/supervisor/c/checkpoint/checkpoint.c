@@ -21,7 +21,7 @@
 
 #define PAGE 4096UL
 #define BUFFER_SIZE (64 * PAGE)
-#define SCRATCH_OFFSET 8192  /* bytes below the stack pointer that hold results */
+#define SCRATCH_OFFSET 8192  /* results are stored this far below the stack pointer */
 /* bits of a page map entry: present or swapped (proc_pid_pagemap(5)) */
 #define PAGE_PRESENT (3UL << 62)
 #define PAGE_FILE_BACKED (1UL << 61)

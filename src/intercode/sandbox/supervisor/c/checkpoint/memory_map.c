@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define LOWEST 0x100000UL  /* lowest address that no program uses on its own */
+#define LOWEST 0x100000UL  /* lowest address to use; programs use none below */
 #define HIGHEST 0x7fff00000000UL
 
 static bool ends_with(const char *text, const char *end) {
@@ -88,7 +88,7 @@ static uint64_t overlap_end(const struct regions *regions, uint64_t from, uint64
     return end;
 }
 
-/* Return the start of `length` bytes that are free in both maps, or 0. */
+/* Return the start of a range of `length` bytes that is free in both maps, or 0. */
 uint64_t find_free_range(const struct regions *a, const struct regions *b, uint64_t length) {
     uint64_t from = LOWEST;
     while (from + length < HIGHEST) {

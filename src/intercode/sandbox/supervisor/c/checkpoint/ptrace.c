@@ -1,6 +1,6 @@
 /* Stops another process of the sandbox with ptrace(2) and makes it issue system calls.
 
-   Written for x86-64 only, as it names that machine's registers. On other machines checkpoints
+   Supports only x86-64, because it names that machine's registers. On other machines checkpoints
    fail with ENOSYS. */
 
 #define _GNU_SOURCE
@@ -97,8 +97,8 @@ int set_signal_mask(struct tracee *p, const uint64_t *mask) {
                                                                                 : 0;
 }
 
-/* Read where the C library has registered the process for restartable sequences. The area stays
-   empty where the kernel does not report it. */
+/* Read the area that the C library has registered for restartable sequences. It stays empty if the
+   kernel does not report it. */
 void get_rseq(struct tracee *p, struct rseq_area *area) {
     memset(area, 0, sizeof *area);
     ptrace_keyed(PTRACE_GET_RSEQ_CONFIGURATION, p->pid, (void *)sizeof *area, area);

@@ -1,5 +1,5 @@
-/* Restores a checkpoint into a program that was just started in this sandbox. So the process has
-   this sandbox's namespaces, limits and filter, and the right file in /proc/PID/exe.
+/* Restores a checkpoint into a program that was just started in this sandbox, so that the process
+   has this sandbox's namespaces, limits and filter, and the right file in /proc/PID/exe.
 
    All memory of the program is unmapped except the regions of the kernel, which move to their
    addresses in the checkpoint. Then regions, pages, signal handlers, files and registers are
@@ -86,8 +86,8 @@ static int find_syscall(struct restore_state *it) {
     return errno = ENOSYS, fail("no system call in the vdso");
 }
 
-/* Return the total size of the kernel's regions, or 0 where they differ from those of the
-   checkpoint. */
+/* Return the total size of the kernel's regions, or 0 if they differ from those of the checkpoint.
+   */
 static uint64_t kernel_region_size(const struct restore_state *it) {
     uint64_t length = 0, wanted = 0;
     for (size_t i = 0; i < it->current.count; i++) {

@@ -1,5 +1,4 @@
-/* Collects one row per changed path, for both ways of finding changes, and writes the rows as
-   JSON. */
+/* Collects one row per changed path, for namespaces and containers, and writes the rows as JSON. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"

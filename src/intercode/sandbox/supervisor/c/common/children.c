@@ -15,13 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ENDING_MS 500  /* milliseconds for PID 1 to end, once no process can be started any more */
+#define ENDING_MS 500  /* wait in milliseconds for PID 1 to end, once no process can be started */
 
 int pidfd_of(pid_t pid) {
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* Return the number inside the sandbox of the process behind a pidfd. */
+/* Return the number in the sandbox of the process of a pidfd. */
 pid_t read_inner_pid(int pidfd) {
     char name[16], text[4096], *line;
     snprintf(name, sizeof name, "%d", pidfd);
@@ -68,8 +68,8 @@ void reap_all(void) {
     }
 }
 
-/* Exit if PID 1 is ending. No process can be started then, and ending takes until all processes
-   are collected. The owner has to see that the sandbox is gone. */
+/* Exit if PID 1 is ending. No process can be started then, and PID 1 ends only when all processes
+   are collected. The exit tells the owner that the sandbox is gone. */
 void exit_if_init_ended(void) {
     struct pollfd init = {.fd = sandbox.init_fd, .events = POLLIN};
     for (size_t i = sandbox.count; i-- > 0;) {

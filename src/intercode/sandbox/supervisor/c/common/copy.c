@@ -92,7 +92,7 @@ static int copy_directory(const char *name, int source, int target, int depth) {
     return result;
 }
 
-/* Remove a directory and everything in it. Nothing else may work in it meanwhile. */
+/* Remove a directory and everything in it. Nothing else may change it during the call. */
 int remove_tree(const char *name, int parent) {
     struct names entries = {0};
     struct stat info;

@@ -12,7 +12,7 @@
 #include <sys/sendfile.h>
 #include <unistd.h>
 
-#define MAX_DEPTH 200  /* levels of directories that are visited */
+#define MAX_DEPTH 200  /* directory levels to visit */
 
 static int close_and_fail(int fd, int code) {
     close(fd);
@@ -20,8 +20,8 @@ static int close_and_fail(int fd, int code) {
     return -1;
 }
 
-/* Open a regular file for reading. Files of /proc are refused: with the rights of this process
-   they would reveal more than to the sandbox. */
+/* Open a regular file for reading. Files of /proc are refused, because this process can read more
+   from them than the sandbox can. */
 int open_regular(int root, const char *path) {
     struct stat info, proc;
     int fd = open_in_root(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);

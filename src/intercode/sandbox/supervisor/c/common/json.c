@@ -80,7 +80,8 @@ static char *parse_escape(struct reader *r, char *out) {
     return encode_utf8(out, code);
 }
 
-/* Parse a string after its first quote. Decode it in place: the decoded text is never longer. */
+/* Parse a string after its first quote. Decode it in place, because the decoded text is never
+   longer. */
 static char *parse_string(struct reader *r, size_t *length) {
     char *start = r->at, *out = r->at;
     while (r->at < r->end && *r->at != '"') {
@@ -150,7 +151,7 @@ static struct json *parse_value(struct reader *r, int depth) {
 }
 
 /* Parse a document, or return NULL. `bytes` is changed and must have room for a NUL after `length`;
-   texts of the result point into it. */
+   strings in the result point into it. */
 struct json *json_parse(char *bytes, size_t length) {
     struct reader r = {bytes, bytes + length};
     bytes[length] = 0;

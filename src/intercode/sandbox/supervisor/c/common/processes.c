@@ -1,5 +1,5 @@
 /* The processes of the sandbox. Commands are children of the supervisor. All others are reached
-   through the sandbox's /proc, because their numbers mean nothing outside. See
+   through the sandbox's /proc, because their numbers are not valid outside. See
    runtime/processes.py. */
 
 #define _GNU_SOURCE
@@ -18,12 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SAFE_DESCRIPTOR 400  /* descriptor numbers that no command is given */
+#define SAFE_DESCRIPTOR 400  /* above all descriptor numbers of commands */
 /* over the process list, before a sandbox that starts processes faster is given up */
 #define PASSES 100
-/* the later ones a millisecond apart, as a killed process takes time to end */
+/* later ones are a millisecond apart, because a killed process takes time to end */
 #define KILL_PASSES 600
-#define END_SECONDS 5  /* for killed processes to end, on a busy machine */
+#define END_SECONDS 5  /* wait for killed processes, on a busy machine */
 
 /* -------------------------------------------------------------------- commands */
 static bool is_executable(const char *path) {
@@ -31,7 +31,7 @@ static bool is_executable(const char *path) {
     return !access(path, X_OK) && !stat(path, &info) && !S_ISDIR(info.st_mode);
 }
 
-/* Find the program that a name means in the sandbox. */
+/* Find the program with this name in the sandbox. */
 static bool find_program(const char *name, const char *path, char *found, size_t capacity) {
     if (strchr(name, '/')) return (size_t)snprintf(found, capacity, "%s", name) < capacity;
     for (;;) {
@@ -68,7 +68,8 @@ static void free_string_array(char **list) {
     free(list);
 }
 
-/* Duplicate the sources above all targets, where one would be overwritten before it is copied. */
+/* Duplicate those sources that would be overwritten before they are copied to numbers above all
+   targets. */
 static void move_descriptors(const struct json *targets, const int *fds, int *moved, size_t count) {
     bool clash = false;
     for (const struct json *v = targets ? targets->first : NULL; v; v = v->next)
@@ -108,8 +109,8 @@ static int start_process(const char *program, char **argv, char **env, const str
     return code ? -1 : 0;
 }
 
-/* Start a program in the sandbox. This uses posix_spawn(3) and not fork(2): the child borrows
-   this process's memory until it executes. */
+/* Start a program in the sandbox. This uses posix_spawn(3) instead of fork(2), so the child shares
+   this process's memory until it executes the program. */
 int spawn(const struct json *request, const int *fds, size_t count, pid_t *pid) {
     const struct json *argv = json_get(request, "argv"), *env = json_get(request, "env");
     const char *cwd = json_text(request, "cwd"), *name;
@@ -130,7 +131,7 @@ int spawn(const struct json *request, const int *fds, size_t count, pid_t *pid) 
         result = 0;
     }
     int code = errno;
-    /* a program in a container may have closed / by now; each request opens it again */
+    /* a program in a container may have changed the mode of /; each request opens it again */
     if (chdir("/") && !sandbox.in_container) result = fail("/");
     for (size_t i = 0; i < count; i++)
         if (moved[i] != fds[i] && moved[i] >= 0) close(moved[i]);
@@ -222,8 +223,8 @@ static size_t kill_pass(struct process_list *list, long long mark, const struct 
     return killed;
 }
 
-/* Kill every process that started at `mark` or later. PID 1 first stops all processes, where it
-   can, so that they cannot multiply. Then kill pass by pass until a pass finds none. */
+/* Kill every process that started at `mark` or later. PID 1 first stops all processes, if it can,
+   so that they cannot multiply. Then kill pass by pass until a pass finds none. */
 void kill_since(long long mark, const struct json *keep, const struct isolation *isolation) {
     struct process_list before, now;
     list_processes(&before);

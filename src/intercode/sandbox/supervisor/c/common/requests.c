@@ -1,4 +1,4 @@
-/* Handles the requests of the owner: the same ones for namespaces and containers. */
+/* Handles the requests that are the same for namespaces and containers. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* oom_score_adj of commands: when memory runs out, the kernel kills a command first */
+/* oom_score_adj of commands: if memory runs out, the kernel kills a command first */
 #define COMMAND_OOM_SCORE "500"
 
 /* -------------------------------------------------------------------- requests */
@@ -30,7 +30,7 @@ static int do_spawn(const struct message *m, size_t first, struct text *out) {
     int result = spawn(m->body, m->fds + first, m->count - first, &child.pid);
     int code = errno;
     if (sandbox.in_container) set_command_file_limit(false);
-    /* the commands remain the first to be killed */
+    /* only commands keep the high score */
     if (write(sandbox.isolation.oom_score_fd, "0", 1) < 0) errno = 0;
     if (result && code == ENOMEM && !sandbox.in_container) exit_if_init_ended();
     errno = code;
@@ -101,8 +101,8 @@ static int do_size(struct text *out) {
     return 0;
 }
 
-/* Replace the root by a fresh one on the image, with copies of the given upper layers. The
-   processes of the sandbox wait meanwhile. */
+/* Replace the root by a fresh one on the image, with copies of the given upper layers. The owner
+   pauses the processes of the sandbox first. */
 static int do_replace_files(const struct message *m) {
     close(sandbox.root);
     sandbox.root = -1;
@@ -131,8 +131,8 @@ static int write_or_open_file(const struct message *m, const char *path, bool wr
     return (*result_fd = open_regular(sandbox.root, path)) < 0 ? -1 : 0;
 }
 
-/* Read or write a file, whatever its mode is. The supervisor of a container has only the rights
-   of the files' owner, so it changes their modes for the time of the access. */
+/* Read or write a file with any mode. The supervisor of a container has only the rights of the
+   files' owner, so it changes their modes during the access. */
 static int do_file(const struct message *m, bool writes, int *result_fd) {
     const char *path = request_path(m);
     if (!path || (writes && !m->count)) return errno = EINVAL, -1;

@@ -1,5 +1,5 @@
-/* Lists what an episode changed in a container: of the differences from the start, those in
-   kind, content or mode. The result equals that of namespace/overlay_changes.c. */
+/* Lists what an episode changed in a container: the differences from the start in kind, content or
+   mode. The result equals that of namespace/overlay_changes.c. */
 
 #define _GNU_SOURCE
 #include "container/container.h"

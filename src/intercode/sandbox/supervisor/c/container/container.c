@@ -1,6 +1,6 @@
-/* Supervises the container in which it runs as PID 1, so that no process in there can signal or
-   trace it. The container ends with the supervisor, and the supervisor ends when its owner goes
-   away.
+/* Supervises the container in which it runs as PID 1, so that no other process there can signal or
+   trace it. The container ends with the supervisor, and the supervisor ends when its owner
+   disconnects.
 
    It has no more rights than the commands that it starts. So it restores the container's files
    instead of mounting a new root, and it finds changes by scanning the files. */
@@ -36,7 +36,7 @@
    first thread by stopping a child that has not executed its program yet. */
 static void *watch_owner(void *unused) {
     struct pollfd owner = {.fd = sandbox.owner, .events = POLLRDHUP};
-    /* time for the first thread to end the container in order */
+    /* time for the first thread to end the container properly */
     const struct timespec moment = {0, 300000000};
     (void)unused;
     while (poll(&owner, 1, -1) < 0 || !(owner.revents & (POLLRDHUP | POLLHUP | POLLERR))) {}
@@ -51,7 +51,7 @@ static int create_watch_thread(pthread_attr_t *attributes, pthread_t *thread) {
     return 0;
 }
 
-/* Start the second thread with all signals blocked. Otherwise it would receive signals that the
+/* Start the second thread with all signals blocked. Otherwise it would receive the signals that the
    first thread blocks while it starts a program, and they would end PID 1. */
 static int start_owner_watch(void) {
     pthread_attr_t attributes;
@@ -114,16 +114,15 @@ static int install_filter(const char *digits) {
     return result;
 }
 
-/* Set the owner and mode of the root directory as the image has them. Engines do not. */
+/* Set the root directory's owner and mode to those of the image, because engines do not. */
 static int own_root(uid_t uid) {
     struct stat info;
     mode_t mode = stat_in_image("", "", &info) ? 0755 : info.st_mode & 07777;
     return fchmod(sandbox.root, mode) || fchown(sandbox.root, uid, uid) ? fail("/") : 0;
 }
 
-/* Where the engine started this process as root, link /dev/bash to the descriptor of a shell's
-   script, give the root directory to the sandbox's user, and become that user. Nothing else
-   runs yet. */
+/* If the engine started this process as root, link /dev/bash to the descriptor of a shell's script,
+   give the root directory to the sandbox's user, and become that user. Nothing else runs yet. */
 static int drop_root(uid_t uid) {
     if (geteuid() || !uid) return 0;
     if (symlink("/proc/self/fd/62", "/dev/bash") && errno != EEXIST) return fail("/dev/bash");
@@ -133,8 +132,8 @@ static int drop_root(uid_t uid) {
     return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-/* Use up process numbers, as engines differ in how many they use at the start. The second
-   thread, which /proc shows, and the first command then have the same numbers in each container. */
+/* Use up process numbers, because engines use different amounts at the start. The second thread,
+   which /proc shows, and the first command then have the same numbers in each container. */
 static int skip_pids(pid_t number) {
     pid_t pid;
     do {

@@ -1,5 +1,5 @@
-/* Declarations for the supervisor of a container. It cannot mount anything, so it records what
-   the files were at the start. */
+/* Declarations for the supervisor of a container. It cannot mount anything, so it records the files
+   at the start. */
 
 #ifndef CONTAINER_H
 #define CONTAINER_H
@@ -14,10 +14,10 @@ struct entry {
     uint64_t fingerprint;  /* hash of inode, kind, mode and change time; 0 never occurs */
     int64_t mtime_ns;
     const char *name;
-    uint32_t children;  /* its range, NOT_INDEXED, or NO_ENTRY if it is no directory */
+    uint32_t children;  /* index of its range, NOT_INDEXED, or NO_ENTRY if it is not a directory */
     uint32_t size;  /* at most UINT32_MAX */
     uint16_t mode;
-    /* a change in it was rolled back, so that its fingerprint does not cover its children */
+    /* a change in it was rolled back, so its fingerprint does not cover its children */
     bool always_visit;
 };
 
@@ -60,7 +60,7 @@ struct difference {
     char *path;  /* without the leading slash; "" is the root */
     uint32_t entry, parent;  /* in the index, or NO_ENTRY */
     enum change_kind kind;
-    bool replaced;  /* it is, or was, no directory */
+    bool replaced;  /* it is not, or was not, a directory */
     bool under_replaced;  /* a parent is new or replaced */
     bool too_deep;  /* its content was not scanned */
     struct file_stat info;

@@ -1,6 +1,6 @@
-/* Enforces the limits on the size and number of a container's files, which no engine does. It
-   checks the free space of the file system several times a second, and measures the files once
-   more space is gone than the container has left. Space that other users fill is not counted. */
+/* Enforces the limits on the size and number of a container's files, which engines do not. It
+   checks the free space of the file system several times a second, and measures the files once more
+   space is gone than the container may still use. Space that other users fill is not counted. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -14,20 +14,20 @@
 #define ACTIVE_INTERVAL 100  /* milliseconds between checks: after a recent request, and later */
 #define IDLE_INTERVAL 500
 #define ACTIVE_TIME 10000
-#define URGENT_INTERVAL 200  /* milliseconds between measurements, at least */
+#define URGENT_INTERVAL 200  /* minimum milliseconds between measurements */
 #define REGULAR_INTERVAL 2000
 #define URGENT_COST 4  /* the same, in multiples of the duration of a measurement */
 #define REGULAR_COST 20
-#define REPEAT_TIME 1500  /* within this time after a kill, the next one includes the children */
-#define KILL_WAIT 500  /* milliseconds for killed processes to end */
+#define REPEAT_TIME 1500  /* a second kill within this time includes the children */
+#define KILL_WAIT 500  /* wait in milliseconds for killed processes */
 #define MIN_BYTES (1LL << 20)
-#define MIN_FILES 50  /* changes below these are ignored */
+#define MIN_FILES 50  /* smaller changes are ignored */
 #define FAST_MEASUREMENT 5  /* a measurement this short is done after every action */
 
 struct space { long long bytes, files; };
 
 static struct {
-    struct space free_space;  /* of the file system, at the last measurement */
+    struct space free_space;  /* in the file system at the last measurement */
     struct usage usage;
     long long known_usage, known_free;  /* bytes, at the last complete measurement */
     long long measured_at, measure_time, active_at, next_check, warned_at;  /* milliseconds */
@@ -68,8 +68,8 @@ int disk_check_timeout(void) {
     return (int)max_of(disk.next_check - milliseconds(), 0);
 }
 
-/* Kill what the supervisor's children started, or with `kill_children` also the children. So a
-   shell survives its command and can report it. Waits until the processes have ended. */
+/* Kill the processes that the supervisor's children started, so that a shell survives and can
+   report it; with `kill_children` also the children. Waits until the processes have ended. */
 static void kill_processes(bool kill_children) {
     const struct timespec moment = {0, 1000000};
     struct json list = {.kind = LIST}, *excluded = calloc(sandbox.count + 1, sizeof *excluded);
@@ -101,11 +101,11 @@ static void enforce_limits(const struct usage *before, bool during_command) {
     kill_processes(during_command && disk.measured_at - disk.warned_at < REPEAT_TIME);
     disk.warned_at = disk.measured_at;
     disk.free_space = get_free_space();
-    measure_usage(&disk.usage);  /* what was written before the kill is not growth */
+    measure_usage(&disk.usage);  /* data written before the kill is not growth */
 }
 
-/* Where some files cannot be inspected, attribute all space that is gone to the container once
-   that exceeds its limit. */
+/* If some files cannot be inspected, attribute all lost space to the container once it exceeds the
+   limit. */
 static void estimate_hidden_usage(void) {
     long long estimate = disk.known_usage + disk.known_free - disk.free_space.bytes;
     if (!disk.usage.incomplete) {
@@ -140,7 +140,7 @@ int write_size(struct text *out) {
     return 0;
 }
 
-/* Return whether more space is gone since the last measurement than the container has left. */
+/* Return whether more space is gone since the last measurement than the container may still use. */
 static bool is_urgent(struct space gone) {
     return gone.bytes > max_of(get_limit("disk") - disk.usage.bytes, MIN_BYTES)
         || gone.files > max_of(get_limit("inodes") - disk.usage.files, 0);

@@ -60,7 +60,7 @@ static bool is_thread_ending(const char *thread) {
     return state == 'Z' || state == 'X' || flags & PF_EXITING;
 }
 
-/* Return whether descriptors are in flight through a socket, which cannot be inspected. */
+/* Return whether descriptors are being passed through a socket, where they cannot be inspected. */
 static bool has_fds_in_flight(const char *thread, const char *socket) {
     char path[100], text[512], *position;
     snprintf(path, sizeof path, "%s/fdinfo/%.10s", thread, socket);
@@ -94,8 +94,8 @@ static void add_open_files(struct usage *out, struct file_uses *uses, const char
     close(fd);
 }
 
-/* Count deleted files that are only mapped, by the mapped size, as no more is known. Return
-   false if the thread has no memory any more. */
+/* Count deleted files that are only mapped by their mapped size, because nothing else is known.
+   Return false if the thread no longer has memory. */
 static bool add_mapped_files(struct file_uses *uses, const char *thread) {
     char path[80], *line = NULL;
     size_t capacity = 0;
@@ -121,7 +121,7 @@ static bool add_mapped_files(struct file_uses *uses, const char *thread) {
     return has_memory;
 }
 
-/* Count the files that a process holds. Each thread may have its own descriptors, and the first
+/* Count the files that a process has open. Each thread may have its own descriptors, and the first
    may have ended. */
 static void add_process_files(struct usage *out, struct file_uses *uses, const char *number) {
     char path[80];

@@ -1,6 +1,6 @@
 /* Records the files of a container before anything runs in it. A path that is not in the index is
    new; one with another fingerprint was changed, because only the kernel sets an inode's change
-   time. Other mounts than the root are left out.
+   time. Mounts other than the root are left out.
 
    On an overlay the index is filled on demand. A change copies the directory and its parents to
    the upper layer, which changes their times, so nothing below a directory with an old time has
@@ -102,7 +102,7 @@ static void append_entry(struct index *x, const struct entry *entry, const char 
     if (!(x->entries[x->count++].name = strdup(name))) abort();
 }
 
-/* Find what a name was at the start. Return 1, or 0 if it did not exist on this mount. */
+/* Look up the state of a name at the start. Return 1, or 0 if it did not exist on this mount. */
 static int original_entry(int fd, const char *directory, const char *name, struct entry *out) {
     struct file_stat now;
     struct stat old;
@@ -121,7 +121,8 @@ static int original_entry(int fd, const char *directory, const char *name, struc
     return 1;
 }
 
-/* Index a directory, if it is not yet. `fd` is the directory now, or -1 if it is deleted. */
+/* Index a directory that is not indexed yet. `fd` is the current directory, or -1 if it is deleted.
+   */
 int index_directory(uint32_t number, int fd, const char *path) {
     struct index *x = &file_index;
     struct names now = {0}, then = {0};
@@ -167,8 +168,8 @@ static uint32_t find_child(uint32_t number, const char *name) {
     return NO_ENTRY;
 }
 
-/* Index the directories along a path and scan them in every case: engines put files there, so
-   they are in the upper layer from the start. */
+/* Index the directories along a path and always scan them: engines put files there, so they are in
+   the upper layer from the start. */
 static int index_path(int root, const char *path) {
     char prefix[PATH_MAX] = "", name[NAME_MAX + 1];
     uint32_t number = 0;
@@ -235,7 +236,7 @@ int build_index(int root, bool trees) {
     return result;
 }
 
-/* Wait until the clock differs from `then`, so that later changes get another time. */
+/* Wait until the clock differs from `then`, so that later changes get a different time. */
 void wait_clock_tick(int64_t then) {
     const struct timespec moment = {0, 1000000};
     while (read_clock(CLOCK_REALTIME_COARSE) <= then && !nanosleep(&moment, NULL)) {}

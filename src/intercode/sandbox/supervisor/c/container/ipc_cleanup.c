@@ -1,5 +1,5 @@
-/* Removes what outlives the processes of a container besides files: System V shared memory,
-   semaphores and queues, POSIX queues, and the content of /dev/shm. */
+/* Removes objects other than files that outlive the processes of a container: System V shared
+   memory, semaphores and queues, POSIX queues, and the content of /dev/shm. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -27,7 +27,7 @@ static int remove_objects(enum ipc_kind ipc_kind, const char *list) {
     size_t capacity = 0;
     int id, result = 0;
     FILE *file = fopen(list, "re");
-    /* the kernel was built without them */
+    /* the kernel lacks POSIX queues */
     if (!file) return errno == ENOENT ? 0 : fail("%s", list);
     while (!result && getline(&line, &capacity, file) > 0)
         if (sscanf(line, "%*d %d", &id) == 1) result = remove_object(ipc_kind, id);

@@ -90,7 +90,7 @@ static int grant_access(int root, const char *path) {
     return 0;
 }
 
-/* Open a path as `open_exact` does. Where access is missing, grant it until `restore_modes`. */
+/* Open a path as `open_exact` does. If access is denied, grant it until `restore_modes`. */
 int open_granted(int root, const char *path, int flags) {
     int fd = open_exact(root, path, flags, 0), result = 0;
     if (fd >= 0 || errno != EACCES) return fd;

@@ -11,14 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Roll back the files, and then copy those of the sandbox behind the first descriptor, if there
-   is one. */
+/* Roll back the files, and then copy those of another sandbox, if a descriptor of it is given. */
 static int do_replace_files(const struct message *m) {
     if (roll_back()) return -1;
     return m->count ? copy_paths(m->fds[0], json_get(m->body, "paths")) : 0;
 }
 
-/* Refuse if the network was used: the container keeps it. */
+/* Refuse if the network was used, because the container keeps its traces. */
 static int do_recycle(const struct message *m) {
     if (end_all_processes()) return -1;
     if (sandbox.isolation.own_network && was_network_used(&sandbox.isolation))

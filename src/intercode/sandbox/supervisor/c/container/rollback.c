@@ -1,5 +1,5 @@
-/* Restores a container's files to those at the start, or copies those of another sandbox.
-   Nothing may run in either sandbox meanwhile. Changed files are created anew and not
+/* Restores a container's files to those at the start, or copies those of another sandbox. Nothing
+   may run in either sandbox during the call. Changed files are deleted and created again, not
    overwritten, so that a process with an open descriptor keeps the deleted file. */
 
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@ static struct timespec to_timespec(int64_t nanoseconds) {
     return (struct timespec){nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS};
 }
 
-/* Return whether opening failed because a parent is missing or no directory. */
+/* Return whether opening failed because a parent is missing or not a directory. */
 static bool is_missing(void) {
     return errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
 }
@@ -47,7 +47,7 @@ static int open_parent(const char *path, const char **name) {
     return fail("/%s", path);
 }
 
-/* Remove a path of the sandbox, of whatever kind, if it exists. */
+/* Remove a path of the sandbox, of any kind, if it exists. */
 static int remove_path(const char *path) {
     const char *name;
     int parent = open_parent(path, &name), result = 0;
@@ -127,7 +127,7 @@ static int finish_directory(const char *path, int from, mode_t mode, int64_t mti
 }
 
 /* ------------------------------------------------------------------- roll back */
-static bool remains_directory(const struct difference *d) {  /* both now and at the start */
+static bool remains_directory(const struct difference *d) {  /* now and at the start */
     return d->kind == CHANGED && !d->replaced;
 }
 
@@ -205,7 +205,7 @@ static int restore_all(const struct differences *differences) {
 int roll_back(void) {
     struct differences differences;
     int result = scan(&differences);
-    discard_modes();  /* files with a changed mode are differences as well */
+    discard_modes();  /* files with a changed mode are also differences */
     if (!result) result = restore_all(&differences);
     restore_modes();
     int code = errno;
@@ -216,7 +216,7 @@ int roll_back(void) {
 }
 
 /* --------------------------------------------------- copy from another sandbox */
-/* Return whether a directory may stay as it is and only receive entries. */
+/* Return whether a directory may stay unchanged and only receive entries. */
 static bool can_merge(int source, const char *path) {
     struct stat here;
     if (fstatat(sandbox.root, path, &here, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(here.st_mode))
@@ -270,7 +270,7 @@ static int copy_parent_metadata(int source, const char **differences, size_t i) 
         return 0;
     char *parent_path = strndup(differences[i], length);
     int result = parent_path ? copy_directory_metadata(source, parent_path) : -1;
-    if (result && is_missing()) result = 0;  /* the parent is deleted in the source as well */
+    if (result && is_missing()) result = 0;  /* the parent is also deleted in the source */
     free(parent_path);
     return result;
 }

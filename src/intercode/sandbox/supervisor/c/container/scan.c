@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define SUBDIRECTORY (DIRECTORY | O_NOFOLLOW)
-#define MAX_DEPTH 100  /* levels; a deeper directory is reported as unread */
+#define MAX_DEPTH 100  /* levels; deeper directories are reported as unread */
 #define MAX_DIFFERENCES 2000000
 
 struct walk { struct differences *out; char path[1 << 16]; size_t length; };
@@ -80,7 +80,7 @@ static int add_deleted_children(struct walk *w, uint32_t entry, int depth) {
     return result;
 }
 
-/* Open a directory, and grant access where it is missing. */
+/* Open a directory, and grant access if it is denied. */
 static int open_directory(struct walk *w, int fd, const char *name, const struct file_stat *now) {
     int inner = openat(fd, name, SUBDIRECTORY);
     if (inner < 0 && errno != EACCES) return -1;
@@ -91,7 +91,7 @@ static int open_directory(struct walk *w, int fd, const char *name, const struct
     return openat(fd, name, SUBDIRECTORY);
 }
 
-/* Stat a name, and grant access to its directory again if that was taken away during the scan. */
+/* Stat a name, and grant access to its directory again if it was revoked during the scan. */
 static int stat_granted(struct walk *w, int fd, const char *name, struct file_stat *now) {
     struct stat info;
     char *last = strrchr(w->path, '/');
@@ -192,7 +192,7 @@ static int scan_names(struct walk *w, const struct location *at, uint32_t first,
     return result;
 }
 
-/* `same`: the fingerprint is unchanged, so that no name was added or removed. */
+/* `same`: the fingerprint is unchanged, so no name was added or removed. */
 static int scan_directory(struct walk *w, const struct location *at, bool same) {
     struct child_range range = {0};
     int result = 0;

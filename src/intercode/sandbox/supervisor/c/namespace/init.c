@@ -39,7 +39,7 @@ static int protect_path(const char *proc, const char *name, bool empty) {
 }
 
 /* Mount /proc below `stage`, with the host's settings read-only or hidden. Return a descriptor of
-   the file with the last process number, or of /dev/null where the kernel has none. */
+   the file with the last process number, or of /dev/null if the kernel has none. */
 static int mount_own_proc(const char *stage) {
     static const char *const read_only[] = {"bus", "fs", "irq", "sys"};
     static const char *const emptied[] = {"acpi", "scsi", "tty/driver"};
@@ -169,7 +169,7 @@ int run_init_shell(struct isolation *isolation, const struct json *limits, const
     return sent < 0 ? fail("PID 1") : 0;
 }
 
-/* Send a command to PID 1. "reset" makes process numbers begin again; "stop" stops every other
+/* Send a command to PID 1. "reset" restarts the numbering of processes; "stop" stops every other
    process of the sandbox at once. */
 int command_init(const struct isolation *isolation, const char *what) {
     char answer[16];

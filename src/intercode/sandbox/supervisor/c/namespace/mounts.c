@@ -1,5 +1,5 @@
-/* Mounts the root of a sandbox: layers under a writable upper layer, /dev, /sys and directories
-   of the machine. See runtime/mounts.py, which gives the reasons. */
+/* Mounts the root of a sandbox: layers under a writable upper layer, /dev, /sys and directories of
+   the machine. runtime/mounts.py explains the reasons. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -178,7 +178,7 @@ static int mount_sealed(const int *fds, size_t count, struct text *between) {
     return 0;
 }
 
-/* Bind the upper layer to a hidden place below /dev, so that it can be sealed later. */
+/* Bind the upper layer to a hidden directory below /dev, so that it can be sealed later. */
 static int hide_layers(int *hidden) {
     if (bind_mount(".", "root/dev", 0) || bind_mount("lower", "root/dev/lower", 0)) return -1;
     return (*hidden = open_directory("root/dev")) < 0 ? -1 : 0;
@@ -238,8 +238,8 @@ int mount_root_layout(struct layout *layout, const struct json *spec, const int 
     return chdir("root") ? fail("root") : enter_new_root();
 }
 
-/* Mount the overlay of a fresh root: the merged layers as the first, and empty ones for the
-   others, so that its options look the same. */
+/* Mount the overlay of a fresh root: the merged layers as the first lower layer, and empty ones for
+   the others, so that the mount options stay the same. */
 static int mount_fresh_root(const struct json *spec) {
     struct text lowers = {0}, options = {0};
     size_t layers = json_get(spec, "layers")->length;

@@ -13,8 +13,8 @@
 
 #define SUBDIRECTORY (DIRECTORY | O_NOFOLLOW)
 #define FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-#define MAX_DEPTH 100  /* levels; a deeper directory is reported as unread */
-#define MAX_ATTEMPTS 5  /* for a name that keeps changing; then it counts as deleted */
+#define MAX_DEPTH 100  /* levels; deeper directories are reported as unread */
+#define MAX_ATTEMPTS 5  /* a name that still changes then counts as deleted */
 
 struct walk {
     struct rows rows;
@@ -177,7 +177,7 @@ static int compare_entry(struct walk *w, const struct location *at, const char *
     return 0;
 }
 
-/* Compare one name, and repeat if it is replaced meanwhile. */
+/* Compare one name, and repeat if it is replaced during the comparison. */
 static int compare_name(struct walk *w, const struct location *at, const char *name, int depth) {
     size_t rows_before = w->rows.count, before = enter(w, name);
     int result = 0;
