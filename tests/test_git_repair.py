@@ -34,7 +34,7 @@ def test_it_is_sound_on_its_dockerfile(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_what_an_agent_does_by_halves_is_paid_by_halves_and_cheating_is_not() -> None:
+def test_partial_repairs_score_partly_and_cheating_scores_nothing() -> None:
     with intercode.make("bash", str(EXAMPLE)) as env:
         env.reset(options={"task": "git-repair/deleted"})
         start = env.score().value

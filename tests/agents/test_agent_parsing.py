@@ -101,7 +101,7 @@ def test_a_bare_command_counts(line: str) -> None:
         ("ls -l\n\nThis lists what there is.", "ls -l"),
     ],
 )
-def test_what_wraps_a_bare_command_is_taken_off(answer: str, code: str) -> None:
+def test_wrappers_of_a_bare_command_are_removed(answer: str, code: str) -> None:
     assert parse_answer(answer, BASH).code == code
 
 
@@ -141,7 +141,7 @@ def test_why_there_is_no_code(answer: str, reason: str) -> None:
     assert reason in parse_answer(answer, BASH).reason
 
 
-def test_the_block_behind_an_action_counts_before_others() -> None:
+def test_the_block_after_an_action_takes_precedence() -> None:
     answer = "Thought: not\n```bash\nrm a\n```\nAction:\n```bash\nls\n```\nObservation: a"
     assert parse_answer(answer, BASH).code == "ls"
     inside = "```bash\ncat <<E\nAction: none\nE\n```"
@@ -182,7 +182,7 @@ def test_thoughts_are_set_aside() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r"), max_size=60))
-def test_a_fenced_action_comes_out_as_it_went_in(action: str) -> None:
+def test_a_fenced_action_is_unchanged(action: str) -> None:
     lines = action.split("\n")
     inside = not lines[0].lstrip(" \t").startswith("$") and lines[0].strip() and lines[-1].strip()
     thinks = "<th" in action.lower() or "<reasoning" in action.lower() or "</" in action

@@ -82,7 +82,7 @@ def test_single_turn_acts_once() -> None:
     assert BRIEF.notes in task["content"]
 
 
-def test_try_again_tells_output_and_reward_and_keeps_the_whole_conversation() -> None:
+def test_try_again_sends_output_and_reward_and_keeps_the_whole_conversation() -> None:
     agent = TryAgainAgent(model=ScriptedModel([LS, "```sh\nls | wc -l\n```", LS]), max_turns=3)
     started(agent)
     assert action(agent) == "ls"
@@ -209,7 +209,7 @@ STRATEGIES = {"single-turn", "try-again", "react", "plan-solve", "tool-calling"}
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
-def test_shipped_prompts_name_only_what_is_filled_in(name: str) -> None:
+def test_packaged_prompts_have_only_known_placeholders(name: str) -> None:
     prompt = load_prompt(None, f"{name.replace('-', '_')}.txt", ("system", "task", "retry"))
     for section in prompt.sections:
         filled = prompt.fill(section, {n: f"<{n}>" for n in PLACEHOLDERS})

@@ -109,7 +109,7 @@ def test_ones_own_function() -> None:
 
 
 @pytest.mark.parametrize("policy", ["last", "last:0", "none", "no.such:thing", f"{__name__}:LS"])
-def test_a_policy_that_is_none(policy: str) -> None:
+def test_an_invalid_policy(policy: str) -> None:
     with pytest.raises(ConfigError, match="history"):
         History(policy)
     with pytest.raises(ConfigError, match="history_tokens is 0"):
@@ -139,7 +139,7 @@ def test_a_policy_that_is_none(policy: str) -> None:
         ("Rate limit reached for requests", False),
     ],
 )
-def test_words_of_endpoints_that_refuse_what_is_too_long(message: str, is_so: bool) -> None:
+def test_messages_of_endpoints_that_refuse_long_conversations(message: str, is_so: bool) -> None:
     assert is_context_overflow(ModelRefusedError(message)) is is_so
 
 
@@ -220,7 +220,7 @@ class LimitedRequestsModel(SmallContextModel):
         return Completion("1. look", Usage(10, 5, 1), "stop")
 
 
-def test_what_a_turn_has_spent_before_a_limit_is_recorded() -> None:
+def test_the_usage_of_a_turn_before_a_limit_is_recorded() -> None:
     agent = open_agent("plan-solve", model=LimitedRequestsModel(1))
     agent.start(Brief("t", "q", "bash"))
     move = agent.act(None)
@@ -230,7 +230,7 @@ def test_what_a_turn_has_spent_before_a_limit_is_recorded() -> None:
         agent.act(Feedback(move.reply))
 
 
-def test_other_refusals_go_through() -> None:
+def test_other_refusals_are_raised() -> None:
     class Closed(SmallContextModel):
         def complete(self, messages: Any, *, tools: Any = ()) -> Completion:
             raise ModelRefusedError("HTTP 401: no such key")

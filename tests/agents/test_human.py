@@ -25,12 +25,12 @@ def reading(*lines: str) -> tuple[HumanAgent, list[str]]:
     return HumanAgent(read=read, show=shown.append), shown
 
 
-def test_it_is_an_agent_like_others() -> None:
+def test_a_human_has_the_interface_of_agents() -> None:
     assert "human" in AGENTS
     assert open_agent("human").name == "human"
 
 
-def test_what_is_typed_is_the_action() -> None:
+def test_the_typed_text_is_the_action() -> None:
     agent, shown = reading("", "  ", "ls  -l", "submit")
     agent.start(BRIEF)
     first = agent.act(None)

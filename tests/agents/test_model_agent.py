@@ -231,7 +231,7 @@ def test_calls_are_made_fit_to_be_sent_back() -> None:
 
 
 # ----------------------------------------------------- others, and records
-def test_a_human_takes_a_turn() -> None:
+def test_a_human_plays_a_turn() -> None:
     model = Answers(Completion(LS), Completion(LS))
     agent = begun("try-again", model)
     acted(agent)
@@ -245,7 +245,7 @@ def test_a_human_takes_a_turn() -> None:
     assert acted(begun("react", Answers(Completion("Action 1: execute[ls]")))).action == "ls"
 
 
-def test_somebody_else_acts_first_and_between_calls() -> None:
+def test_a_human_acts_first_and_between_calls() -> None:
     agent = begun("tool-calling", Answers(calling(("submit", "{}"))))
     agent.record_intervention("pwd", Feedback("/srv"))
     assert [m["role"] for m in acted(agent).messages] == ["system", "user", "assistant"]

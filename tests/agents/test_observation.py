@@ -27,7 +27,7 @@ def test_rows_of_a_printed_list_are_split(rows: list[tuple[object, ...]]) -> Non
     assert split_rows(str(rows)) == [str(row) for row in rows]
 
 
-def test_rows_of_what_is_no_list() -> None:
+def test_rows_of_text_that_is_not_a_list() -> None:
     rows = [(datetime.date(2020, 1, 2), Decimal("1.5"), "a, (b]")]
     assert split_rows(str(rows)) == [str(rows[0])]
     assert split_rows("[]") == []

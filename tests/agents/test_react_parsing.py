@@ -116,13 +116,13 @@ def test_no_answer_makes_the_reader_fail(answer: str) -> None:
     assert all(isinstance(step, str) for step in parse_plan(answer) + parse_plan_original(answer))
 
 
-def test_what_was_imagined_does_not_stay() -> None:
+def test_invented_observations_are_removed() -> None:
     answer = "Thought 1: a\nAction 1: execute[ls]\nObservation 1: b\nThought 2: c"
     parsed = parse_react(answer, BASH, answers=False)
     assert (parsed.thought, parsed.text) == ("a", "Thought 1: a\nAction 1: execute[ls]")
 
 
-def test_labels_inside_a_block_are_none() -> None:
+def test_labels_inside_a_block_are_ignored() -> None:
     text = "Thought 2: a\n```\nAction 1: b\n```\nAction 2: c"
     assert [(s.label, s.number) for s in split_sections(text)] == [("thought", 2), ("action", 2)]
     assert [s.label for s in split_sections("x\n- *Thought* : a\n> action: b")] == [
@@ -182,5 +182,5 @@ def test_recorded_answers(recorded_dir: Path, log: str, forms: dict[str, int]) -
     assert found == forms
 
 
-def test_a_label_with_thousands_of_digits_is_none() -> None:
+def test_a_label_with_thousands_of_digits_is_ignored() -> None:
     assert split_answer(f"Thought 1: a\nAction {'1' * 5000}: execute[ls]").action is None

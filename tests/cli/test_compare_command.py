@@ -18,7 +18,9 @@ def logs(recorded_dir: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_it_prints_what_a_paper_needs(logs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_the_figures_of_a_paper(
+    logs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["compare", *logs]) == 0
     text = capsys.readouterr().out
     for words in ("exact McNemar test of success: p = 2.7e-10", "11.41", "7.91", "14.87",

@@ -65,7 +65,7 @@ def test_tasks_come_from_a_file(
     assert "1/1 done" in capsys.readouterr().err
 
 
-def test_a_run_goes_on_from_its_directory_alone(
+def test_a_run_resumes_from_its_directory_alone(
     dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
@@ -118,7 +118,7 @@ def test_too_many_errors_stop_the_run_with_status_4(
     assert "a share such as '10%'" in capsys.readouterr().err
 
 
-def test_what_goes_with_a_cluster_is_refused_without_one(
+def test_options_of_a_cluster_are_refused_without_one(
     dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["eval", dataset, "--agent", "gold", "--out", str(tmp_path / "out")]

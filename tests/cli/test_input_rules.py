@@ -24,7 +24,7 @@ from intercode.core import trajectories
         ["cat <<A <<B", "A"], ["cat <<E", "E", "cat <<F"],
     ],
 )  # fmt: skip
-def test_bash_goes_on(lines: list[str]) -> None:
+def test_bash_is_incomplete(lines: list[str]) -> None:
     assert is_unfinished_shell(lines)
 
 
@@ -32,7 +32,7 @@ def test_bash_goes_on(lines: list[str]) -> None:
     "lines",
     [["ls"], ["ls \\", "-l"], ["cat <<E", "<<F", "E"], ["cat <<< word"], ["cat <<A <<B", "A", "B"]],
 )
-def test_bash_is_whole(lines: list[str]) -> None:
+def test_bash_is_complete(lines: list[str]) -> None:
     assert not is_unfinished_shell(lines)
 
 
@@ -40,7 +40,7 @@ def test_bash_is_whole(lines: list[str]) -> None:
     "lines",
     [["def f():"], ["def f():", "  return 1"], ["x = (1,"], ['"""a'], ["@cached"], ["if x: \\"]],
 )
-def test_python_goes_on(lines: list[str]) -> None:
+def test_python_is_incomplete(lines: list[str]) -> None:
     assert is_unfinished_python(lines)
 
 
@@ -51,7 +51,7 @@ def test_python_goes_on(lines: list[str]) -> None:
         ["'\\d'"], ["for x in y: print(x)", ""],
     ],
 )  # fmt: skip
-def test_python_is_whole_or_wrong(lines: list[str], recwarn: pytest.WarningsRecorder) -> None:
+def test_python_is_complete_or_wrong(lines: list[str], recwarn: pytest.WarningsRecorder) -> None:
     assert not is_unfinished_python(lines)
     assert not recwarn.list
 
@@ -59,7 +59,7 @@ def test_python_is_whole_or_wrong(lines: list[str], recwarn: pytest.WarningsReco
 @pytest.mark.parametrize(
     "lines", [["SELECT (", "1"], ["SELECT 'a"], ["SELECT `a", "b"], ["SELECT (')'"]]
 )
-def test_sql_goes_on(lines: list[str]) -> None:
+def test_sql_is_incomplete(lines: list[str]) -> None:
     assert is_unfinished_sql(lines)
 
 
@@ -70,11 +70,11 @@ def test_sql_goes_on(lines: list[str]) -> None:
         ["SELECT 1 << n"], ["SELECT 1 -- it's ("], ["SELECT 'a\\'b'"], ["submit"], ["SELECT 1)"],
     ],
 )  # fmt: skip
-def test_sql_is_whole_or_wrong(lines: list[str]) -> None:
+def test_sql_is_complete_or_wrong(lines: list[str]) -> None:
     assert not is_unfinished_sql(lines)
 
 
-def test_other_languages_are_typed_as_a_shell_is() -> None:
+def test_other_languages_follow_the_rules_of_a_shell() -> None:
     assert input_rules_for("ctf") == input_rules_for("bash") != input_rules_for("python")
 
 

@@ -23,5 +23,5 @@ from intercode.cli.play.input_rules import input_rules_for
         (["run", "1 2", ""], False),
     ],
 )
-def test_a_program_goes_on_up_to_an_empty_line(lines: list[str], unfinished: bool) -> None:
+def test_a_program_ends_at_an_empty_line(lines: list[str], unfinished: bool) -> None:
     assert input_rules_for("code:c").is_unfinished(lines) is unfinished

@@ -148,7 +148,7 @@ def test_episodes_with_errors_give_status_3(
     assert "100.0" in printed  # the success of the episode that was played
 
 
-def test_list_gives_names_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_prints_names_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert "try-again" in found["agents"] and "nl2bash" in found["datasets"]

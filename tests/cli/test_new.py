@@ -83,7 +83,7 @@ def test_a_new_plugin_can_be_installed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["My-Task", "my_task", "-x", "a--b", "3d", "ä"])
-def test_names_that_are_none(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_names(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "--", str(tmp_path / name)]) == 2
     assert f"'{name}' is not a valid name for a task" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

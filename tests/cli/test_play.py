@@ -123,7 +123,7 @@ def test_a_human_supervises_an_agent_from_a_script(
     assert main(["replay", str(out)]) == 0
 
 
-def test_resume_takes_no_other_settings(
+def test_resume_refuses_other_settings(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("INTERCODE_STATE", str(tmp_path))

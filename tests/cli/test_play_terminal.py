@@ -72,7 +72,7 @@ def test_a_session_with_undo_score_and_an_action_that_is_stopped(
 
 
 @pytest.mark.slow
-def test_a_session_that_was_left_goes_on(dataset: str, state: Path, tmp_path: Path) -> None:
+def test_a_session_that_was_left_is_resumed(dataset: str, state: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with play(state, dataset, "--out", str(out)) as terminal:
         terminal.expect("turn 1")
@@ -128,7 +128,7 @@ def test_python_is_typed_in_blocks(state: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sql_goes_on_until_its_brackets_are_closed(state: Path, tmp_path: Path) -> None:
+def test_sql_continues_until_its_brackets_are_closed(state: Path, tmp_path: Path) -> None:
     words = ("starter:sql", "--task", "starter/sql/how-many-plots", "--out", str(tmp_path / "o"))
     with play(state, *words) as terminal:
         terminal.expect("turn 1")

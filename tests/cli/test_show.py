@@ -105,7 +105,7 @@ def test_colours_only_where_they_are_wanted() -> None:
     [("a\tb\nc", "a\tb\nc"), ("\x1b]0;x\x07", "\\x1b]0;x\\x07"), ("\x9b1m", "\\x9b1m"),
      ("a\r\nb\r", "a\nb\\r"), ("\u202egpj", "\\u202egpj"), ("\udc80", "\\udc80")],
 )  # fmt: skip
-def test_what_an_episode_printed_does_nothing_to_the_terminal(text: str, shown: str) -> None:
+def test_output_of_an_episode_does_not_affect_the_terminal(text: str, shown: str) -> None:
     assert escape_control(text) == shown
 
 

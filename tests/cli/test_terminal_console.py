@@ -37,7 +37,7 @@ def typed(keys: PipeInput, text: str, environment: str = "bash", default: str = 
     return console.ask("> ", input_rules_for(environment), default)
 
 
-def test_enter_runs_what_is_whole_and_goes_on_in_what_is_not(keys: PipeInput) -> None:
+def test_enter_runs_complete_input_and_continues_incomplete_input(keys: PipeInput) -> None:
     assert typed(keys, f"ls -l{ENTER}") == "ls -l"
     assert typed(keys, f"cat <<E{ENTER}a{ENTER}E{ENTER}") == "cat <<E\na\nE"
     assert typed(keys, f"SELECT ({ENTER}1){ENTER}", "sql") == "SELECT (\n1)"
@@ -72,7 +72,7 @@ def test_ctrl_c_drops_the_line_and_ctrl_d_ends_the_session(keys: PipeInput) -> N
         typed(keys, CTRL_D)
 
 
-def test_what_is_proposed_can_be_edited(keys: PipeInput) -> None:
+def test_a_proposal_can_be_edited(keys: PipeInput) -> None:
     assert typed(keys, f"\x7f5{ENTER}", default="echo 4") == "echo 5"
 
 

@@ -74,7 +74,7 @@ def test_the_part_of_a_probe_follows_its_reward() -> None:
     assert migrate_trajectory(row)["steps"][0]["parts"] == {"look": 0.5}
 
 
-def test_an_old_run_goes_on_in_the_present_version(tmp_path: Path) -> None:
+def test_an_old_run_resumes_in_the_present_version(tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(V1 / "bash-pay", run)
     metadata = trajectories.read_run_metadata(run)

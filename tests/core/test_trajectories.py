@@ -112,7 +112,7 @@ def test_a_value_that_json_cannot_hold_is_refused_before_writing(tmp_path: Path)
     assert not path.exists()
 
 
-def test_errors_and_branches_are_no_results() -> None:
+def test_errors_and_branches_are_not_results() -> None:
     episodes = (
         _episode("a", end="error", error="endpoint down"),
         _episode("b", end="submitted"),

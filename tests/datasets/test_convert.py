@@ -151,7 +151,7 @@ def test_wikisql(tmp_path: Path, sql: dict[str, Any], answer: list[Any]) -> None
     assert _answer(task) == answer
 
 
-def test_what_came_out_is_played_on_plain_sqlite(tmp_path: Path) -> None:
+def test_the_converted_files_are_played_on_plain_sqlite(tmp_path: Path) -> None:
     (file, _) = convert("spider", _spider(tmp_path / "up"), tmp_path / "out")
     report = check(str(file), env_options={"engine": "sqlite"})
     assert report.sound and report.metadata["env_options"] == {"engine": "sqlite"}

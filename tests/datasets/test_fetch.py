@@ -134,7 +134,7 @@ def test_a_cut_connection_is_taken_up_again(
     assert [wanted for _, wanted in server.requests] == ["", *resumed]
 
 
-def test_a_later_run_goes_on_where_the_first_gave_up(
+def test_a_later_fetch_continues_where_the_first_gave_up(
     server: Server, one: dict[str, Pin], tmp_path: Path
 ) -> None:
     server.cuts = 4
@@ -189,7 +189,7 @@ def test_servers_that_refuse(server: Server, one: dict[str, Pin], tmp_path: Path
         fetch("mine", url, tmp_path, pins=one, retry_delay=0)
 
 
-def test_what_was_fetched_is_what_load_reads(
+def test_load_reads_the_fetched_files(
     server: Server, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Serve the real task files with their real digests, and scripts written for the test."""

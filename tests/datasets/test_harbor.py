@@ -67,7 +67,7 @@ def test_newer_files_and_prebuilt_images(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["dir:/root", "tar:x.tar", "recipe:/r.toml", "dockerfile:/x"])
-def test_files_of_this_machine_are_no_image_of_a_task(tmp_path: Path, name: str) -> None:
+def test_files_of_this_machine_cannot_be_the_image_of_a_task(tmp_path: Path, name: str) -> None:
     folder = write_task(tmp_path / "t", **{"task.toml": f"[environment]\ndocker_image = '{name}'"})
     with pytest.raises(DataError, match="refers to files of this machine"):
         load(f"harbor:{folder}")

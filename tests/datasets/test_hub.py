@@ -163,7 +163,7 @@ def test_parquet_as_the_hub_converts_it(tmp_path: Path) -> None:
     assert found[3] == [["b/0", "list", "ls"], ["b/1", "where", "pwd"]]
 
 
-def test_names_of_files_tell_splits() -> None:
+def test_names_of_files_determine_splits() -> None:
     names = [
         "README.md", "dataset_infos.json", ".gitattributes", "data/train-00000-of-00002.parquet",
         "data/train-00001-of-00002.parquet", "data/test-00000-of-00001.parquet",

@@ -150,6 +150,6 @@ def test_a_hook_for_a_plain_file(tmp_path: Path) -> None:
         datasets.load(f"{tmp_path}/rows.csv?preprocess={tmp_path}/hooks.py:loud")
 
 
-def test_a_directory_that_is_no_package(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_package(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"or of a directory with a task\.toml"):
         datasets.load(str(tmp_path))

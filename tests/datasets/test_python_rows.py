@@ -22,7 +22,7 @@ def task(tmp_path: Path, **row: object) -> Task:
     return dataset.tasks[0]
 
 
-def test_asserts_tell_what_they_call(tmp_path: Path) -> None:
+def test_asserts_determine_the_called_function(tmp_path: Path) -> None:
     made = task(tmp_path, tests=["assert twice(2) == two"], setup="two = 4", notes="n", more=1)
     assert made.data == {
         "entry": "twice", "tests": ("assert twice(2) == two",), "setup": "two = 4",

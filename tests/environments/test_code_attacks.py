@@ -192,7 +192,7 @@ def test_only_the_code_leaves_the_agent_s_sandbox(env: CodeEnv) -> None:
     assert paid(env, ADD.id, "require('fs').writeFileSync('/tmp/n', '1')", "const n = 1") == 0.0
 
 
-def test_nothing_is_learnt_by_being_graded(env: CodeEnv) -> None:
+def test_an_episode_learns_nothing_from_grading(env: CodeEnv) -> None:
     """The graded code sees the inputs; its episode learns nothing of them."""
     spy = (
         "const seen = []; function add (a, b) {\n"

@@ -100,7 +100,7 @@ def test_wrong_flags_use_the_turns_up(env: CTFEnv) -> None:
         env.step(f"submit {FLAG}")
 
 
-def test_nothing_handed_in_gives_up(env: CTFEnv) -> None:
+def test_an_empty_submission_ends_the_episode(env: CTFEnv) -> None:
     env.reset(options={"task": 0})
     assert env.step("submit")[1:3] == (0.0, True)
 
@@ -171,7 +171,7 @@ def test_recycled_sandboxes_hold_nothing_of_the_last_episode(mine: Dataset) -> N
             env.step("echo x > left")
 
 
-def test_other_ways_of_paying(mine: Dataset) -> None:
+def test_reward_modes(mine: Dataset) -> None:
     with intercode.make("ctf", mine, reward_mode="delta") as env:
         env.reset(options={"task": 0})
         rewards = [env.step(a)[1] for a in ("ls", "submit x", f"submit {FLAG}")]

@@ -158,7 +158,7 @@ def test_snapshots_and_forks(env: HarborEnv) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_an_environment_like_the_others(folder: Path) -> None:
+def test_it_has_the_interface_of_environments(folder: Path) -> None:
     check_env(HarborEnv(f"harbor:{folder}"))
 
 

@@ -82,7 +82,7 @@ def test_parts_of_bash_are_found(rule: str, action: str) -> None:
         ("pattern:^curl", "echo curl"),
     ],
 )
-def test_text_in_bash_is_no_part(rule: str, action: str) -> None:
+def test_text_in_bash_is_not_a_part(rule: str, action: str) -> None:
     assert not refused("bash", rule, action)
 
 
@@ -167,7 +167,7 @@ def test_parts_of_sql_are_found(rule: str, action: str) -> None:
         ("statement:DROP", "SELEC 1"),
     ],
 )
-def test_text_in_sql_is_no_part(rule: str, action: str) -> None:
+def test_text_in_sql_is_not_a_part(rule: str, action: str) -> None:
     assert not refused("sql", rule, action)
 
 
@@ -229,7 +229,7 @@ def test_parts_of_python_are_found(rule: str, action: str) -> None:
         ("import:os", "def f(:"),
     ],
 )
-def test_text_in_python_is_no_part(rule: str, action: str) -> None:
+def test_text_in_python_is_not_a_part(rule: str, action: str) -> None:
     assert not refused("python", rule, action)
 
 

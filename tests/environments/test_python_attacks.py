@@ -257,7 +257,7 @@ def test_neither_tests_nor_gold_are_in_the_agents_sandbox(env: PythonEnv) -> Non
     assert int(env.step(search)[0]) >= 20  # the search would have found them
 
 
-def test_a_name_that_hides_another_is_not_paid(env: PythonEnv) -> None:
+def test_a_name_that_hides_another_gets_no_reward(env: PythonEnv) -> None:
     env.reset(options={"task": 0})
     env.step("def twice(x): return 2 * x")
     assert env.step("submit twice")[1] == 1.0
@@ -266,7 +266,7 @@ def test_a_name_that_hides_another_is_not_paid(env: PythonEnv) -> None:
     assert env.step("submit double")[1] == 0.0
 
 
-def test_nothing_of_an_episode_lives_on_when_it_is_closed() -> None:
+def test_nothing_of_a_closed_episode_remains() -> None:
     env = PythonEnv(Dataset("attack", "python", (TASK,)), timeout=5.0, test_timeout=1.0)
     played(env, ATTACKS["processes that outlive the call"])
     supervisor = env._current_workspace.sandbox.supervisor_pid

@@ -73,7 +73,7 @@ def test_tests_run_on_the_episode_s_final_definitions(env: PythonEnv) -> None:
     assert env.score().value == 0.5
 
 
-def test_a_program_prints_what_it_prints(env: PythonEnv) -> None:
+def test_only_the_printed_output_of_a_program_counts(env: PythonEnv) -> None:
     """Only what it prints counts, not the value of its last line. Its name is ``__main__``."""
     env.reset(options={"task": "own/program"})
     env.step(
@@ -122,7 +122,7 @@ def test_a_test_that_ends_the_interpreter_is_followed_by_the_next_one(env: Pytho
     assert env.score().details["failed"] == {0: "SystemExit: None"}
 
 
-def test_a_test_sees_what_the_one_before_left(env: PythonEnv) -> None:
+def test_a_test_sees_the_changes_of_the_test_before(env: PythonEnv) -> None:
     """Variables carry over as in consecutive assert statements; scoring again starts afresh."""
     env.reset(options={"task": 0})
     env.step("seen = []\ndef add(a, b):\n    seen.append(a)\n    return (a + b) * (len(seen) < 2)")
@@ -131,7 +131,7 @@ def test_a_test_sees_what_the_one_before_left(env: PythonEnv) -> None:
     assert env.score().value == 0.5
 
 
-def test_a_program_begins_anew_with_each_test(env: PythonEnv) -> None:
+def test_a_program_starts_again_for_each_test(env: PythonEnv) -> None:
     env.reset(options={"task": "own/program"})
     env.step(
         "try: print(seen)\nexcept NameError: print('3 2' if input() == '2' else '7 1')\nseen = 1"

@@ -187,7 +187,7 @@ def test_a_test_that_never_ends_costs_no_other(env: PythonEnv) -> None:
 
 
 @pytest.mark.parametrize("answer", ["eval", "__import__", "no_such", "2 * 3", "double; 1", "sys"])
-def test_an_answer_that_is_no_solution(env: PythonEnv, answer: str) -> None:
+def test_an_answer_that_is_not_a_solution(env: PythonEnv, answer: str) -> None:
     env.reset(options={"task": 0})
     env.step("import sys\ndef double(n): return None")
     _, reward, terminated, _, _ = env.submit(answer)

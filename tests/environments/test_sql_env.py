@@ -121,7 +121,7 @@ def test_a_blank_before_a_bracket_is_a_fault_of_the_original_profile(make: Make)
     assert env.step("SELECT COUNT(*) FROM sale WHERE id IN (1)")[0] == "[(1,)]"
 
 
-def test_info_tells_validity_and_changes(make: Make) -> None:
+def test_info_has_validity_and_changes(make: Make) -> None:
     env = make()
     env.reset(options={"task": 0})
     info = env.step("SELECT * FROM nope")[4]

@@ -67,7 +67,7 @@ def kinds(report: CheckReport, number: int = 0) -> set[str]:
         ("SELECT name, COUNT(*) FROM cat GROUP BY age", {"fails"}),
     ],
 )
-def test_what_a_gold_gives_away(tmp_path: Path, engine: str, gold: str, expected: set[str]) -> None:
+def test_the_fault_of_a_gold(tmp_path: Path, engine: str, gold: str, expected: set[str]) -> None:
     report = check(made(tmp_path, gold), env_options={"engine": engine})
     assert kinds(report) == expected
     assert report.metadata["env_options"] == {"engine": engine}

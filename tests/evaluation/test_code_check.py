@@ -48,7 +48,7 @@ def test_the_rows_of_the_page_are_sound(tmp_path: Path) -> None:
     assert (report.tasks, report.faults) == (2, ())
 
 
-def test_rows_without_a_language_are_played_in_the_one_that_is_given(tmp_path: Path) -> None:
+def test_rows_without_a_language_use_the_given_one(tmp_path: Path) -> None:
     needs("perl")
     row = {"query": "Sum.", "gold": PERL_SUM.gold, "tests": PERL_SUM.data["tests"]}
     path = tmp_path / "sums.jsonl"

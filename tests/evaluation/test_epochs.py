@@ -37,7 +37,7 @@ def test_every_task_is_played_once_in_every_epoch(
     assert sorted((t.index, t.epoch) for t in found) == [(i, e) for i in range(4) for e in range(3)]
 
 
-def test_what_is_missing_is_known_by_task_and_epoch(squares: str, tmp_path: Path) -> None:
+def test_missing_episodes_are_identified_by_task_and_epoch(squares: str, tmp_path: Path) -> None:
     config = EvalConfig(squares, "gold", limit=2, epochs=2, out=tmp_path / "run")
     plan = make_plan(config)
     base = Trajectory("sums/0", 0, "q", (), end="solved")
@@ -56,7 +56,7 @@ def test_what_is_missing_is_known_by_task_and_epoch(squares: str, tmp_path: Path
     assert plan.pending_tasks() == [0, 1]
 
 
-def test_a_failure_in_one_epoch_is_no_failure_in_another() -> None:
+def test_a_failure_in_one_epoch_does_not_affect_another() -> None:
     failed = Trajectory("t", 0, "q", (), end="error", error="down")
     assert (
         drop_retried_failures([failed, failed.replace(epoch=1, end="solved", error=None)])[0]

@@ -137,7 +137,7 @@ def test_a_conversation_that_is_refused_is_one_lost_episode(
     assert all("filtered" in (t.error or "") and t.run["attempts"] == 1 for t in errors)
 
 
-def test_what_is_refused_from_the_start_ends_the_run(dataset: str, tmp_path: Path) -> None:
+def test_refusals_from_the_start_end_the_run(dataset: str, tmp_path: Path) -> None:
     with FaultyEndpoint(*[status(400, {"error": {"message": "no such option"}})] * 8) as server:
         config = EvalConfig(
             dataset, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "run",

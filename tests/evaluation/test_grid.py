@@ -72,7 +72,7 @@ def test_cells_with_equal_names_get_stable_directories() -> None:
         ({"timeout": [1, 0]}, "timeout-0: timeout = 0 s"),
     ],
 )
-def test_what_is_no_grid_is_refused(grid: Any, said: str) -> None:
+def test_invalid_grids_are_refused(grid: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         cells(grid=grid)
 
@@ -115,7 +115,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(
 
 
 @pytest.mark.sandbox
-def test_a_grid_goes_on_where_it_stopped(squares: str, tmp_path: Path) -> None:
+def test_a_grid_resumes_where_it_stopped(squares: str, tmp_path: Path) -> None:
     values = {"dataset": squares, "limit": 2, "grid": {"agent": ["gold", "noop"]}}
     states = [r.state for r in run_grid(read_grid(values, tmp_path / "out"), quiet=True)]
     assert states == ["done", "done"]

@@ -257,7 +257,7 @@ def test_an_agents_memory_is_a_copy_that_serves_again(env: InterCodeEnv) -> None
         assert list(agent.messages) == before  # type: ignore[attr-defined]
 
 
-def test_what_cannot_be_copied_has_no_memory() -> None:
+def test_an_agent_that_cannot_be_copied_has_no_memory() -> None:
     agent = UnawareAgent()
     agent.lock = __import__("threading").Lock()  # type: ignore[attr-defined]
     assert snapshot_agent(agent) is None

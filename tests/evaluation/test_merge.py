@@ -41,7 +41,7 @@ def log(directory: Path) -> Path:
     return directory / trajectories.TRAJECTORIES_FILE
 
 
-def test_parts_make_one_run_that_can_go_on(
+def test_parts_make_one_run_that_can_be_resumed(
     parts: tuple[Path, Path], squares: str, tmp_path: Path, episodes_of: Read,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip

@@ -41,7 +41,7 @@ def test_diffs_are_recorded_on_request_and_do_not_change_the_run(
     assert "  /f\n    new file\n    @@ -0,0 +1 @@\n    +1" in capsys.readouterr().out
 
 
-def test_a_resumed_run_keeps_what_it_was_begun_with(dataset: str, tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_settings(dataset: str, tmp_path: Path) -> None:
     out = evaluate(EvalConfig(dataset, "gold", out=tmp_path / "run", record_diffs=True), quiet=True)
     (out / "trajectories.jsonl").unlink()
     assert main(["eval", "--resume", str(out)]) == 0

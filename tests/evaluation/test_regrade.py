@@ -67,7 +67,7 @@ def test_another_reward_changes_rewards_and_lists_them(
     ] == [0.5] * 3
 
 
-def test_another_profile_tells_which_steps_came_out_otherwise(
+def test_another_profile_lists_the_steps_with_other_results(
     tmp_path: Path, squares: str, episodes_of: Read
 ) -> None:
     """A variable is kept in the standard profile's shell, but not in the original one's."""
@@ -113,7 +113,7 @@ def test_the_published_human_sessions_under_the_standard_profile(
     assert new[0].run["profile"] == "standard" and new[0].run["source"] == "run"
 
 
-def test_an_episode_that_cannot_be_graded_is_an_error_and_the_rest_goes_on(
+def test_an_episode_that_cannot_be_graded_is_an_error_and_the_others_continue(
     run: Path, tmp_path: Path, squares: str, episodes_of: Read
 ) -> None:
     rows = [json.loads(line) for line in Path(squares).read_text().splitlines()]

@@ -24,7 +24,7 @@ def run_dir(tmp_path: Path) -> Path:
     return evaluate(config, quiet=True)
 
 
-def test_our_own_run_replays_to_the_letter(run_dir: Path) -> None:
+def test_our_own_run_replays_exactly(run_dir: Path) -> None:
     (report,) = log_replay.replay_logs([run_dir], log_replay.ReplayOptions())
     assert report.episodes == report.recorded_success == report.replayed_success == 6
     assert report.steps and report.mismatches == []

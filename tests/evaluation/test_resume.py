@@ -86,7 +86,7 @@ def test_a_stopped_run_is_finished_by_the_same_command(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_kill_9_at_any_moment_costs_nothing_but_time(
+def test_after_kill_9_at_any_moment_the_run_is_the_same(
     dataset: str, tmp_path: Path, seed: int
 ) -> None:
     """With epochs and a branch: what is on disk is complete, and nothing is played twice."""

@@ -98,7 +98,7 @@ def test_the_commit_of_a_user_s_own_code_is_named(
     assert make_plan(EvalConfig(squares, "gold")).metadata["code"] == {}
 
 
-def test_what_is_named_like_a_secret_goes() -> None:
+def test_values_named_like_a_secret_are_removed() -> None:
     told = remove_secrets(
         {
             "api_key": "x", "Authorization": "x", "max_tokens": 3, "token_ids": True,
@@ -112,7 +112,7 @@ def test_what_is_named_like_a_secret_goes() -> None:
     }  # fmt: skip
 
 
-def test_a_run_of_an_earlier_release_goes_on(squares: str, tmp_path: Path) -> None:
+def test_a_run_of_an_earlier_release_is_resumed(squares: str, tmp_path: Path) -> None:
     model = ScriptedModel(lambda _: "```bash\necho 4\n```")
     config = EvalConfig(
         squares, "single-turn", model="m", limit=1, out=tmp_path / "run",

@@ -60,7 +60,7 @@ def test_an_episode_at_its_own_limit_is_scored(
 
 
 @pytest.mark.parametrize("limits", [{"max_tokens": 800}, {"max_cost": 0.021}])
-def test_a_run_at_its_limit_stops_and_goes_on_with_a_higher_one(
+def test_a_run_at_its_limit_stops_and_resumes_with_a_higher_one(
     squares: str, tmp_path: Path, episodes_of: Read, limits: dict[str, Any]
 ) -> None:
     out = tmp_path / "run"
@@ -86,9 +86,7 @@ def test_a_run_at_its_limit_stops_and_goes_on_with_a_higher_one(
         assert RunHistory(out).earlier_usage.requests == len(server.requests)
 
 
-def test_a_run_that_was_killed_has_spent_what_its_episodes_say(
-    squares: str, tmp_path: Path
-) -> None:
+def test_a_killed_run_has_the_usage_of_its_episodes(squares: str, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with FaultyEndpoint(ANSWER) as server:
         evaluate(replace(requests(squares, server, out), tasks=("2", "3")), quiet=True)
@@ -106,7 +104,7 @@ def test_a_run_that_was_killed_has_spent_what_its_episodes_say(
     assert json.loads(rows[1])["how"] == "killed"
 
 
-def test_what_lost_attempts_spent_is_on_disk(
+def test_the_usage_of_lost_attempts_is_on_disk(
     squares: str, tmp_path: Path, episodes_of: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(episode_runner, "RETRY_DELAYS", (0.01, 0.01))
@@ -155,7 +153,7 @@ def test_unknown_spending_refuses_a_limit_on_it(squares: str, tmp_path: Path) ->
         make_plan(replace(config, max_cost=1.0), model=model)
 
 
-def test_too_many_errors_stop_the_run_with_what_was_finished(
+def test_too_many_errors_stop_the_run_with_its_finished_episodes(
     squares: str, tmp_path: Path, episodes_of: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(episode_runner, "RETRY_DELAYS", (0.01, 0.01))

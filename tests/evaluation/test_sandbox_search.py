@@ -67,7 +67,7 @@ def test_golds_are_found_wherever_they_can_be_read(tmp_path: Path) -> None:
     assert all(text.startswith("readable: a gold") for _, text in found)
 
 
-def test_an_image_that_holds_a_gold_is_found_out(tmp_path: Path) -> None:
+def test_an_image_that_contains_a_gold_is_detected(tmp_path: Path) -> None:
     (tmp_path / "solved.sh").write_text(f"{GOLD}\n")
     (tmp_path / "recipe.toml").write_text('base = "host"\n[files]\n"/opt/old/x.sh" = "solved.sh"\n')
     rows = tmp_path / "tasks.jsonl"
@@ -111,7 +111,7 @@ def test_programs_that_the_dataset_names_have_to_be_there() -> None:
     assert not report.sound and report.search == SearchCounts(1, 1, 0)
 
 
-def test_a_gold_that_is_volatile_tells_where_and_perhaps_why() -> None:
+def test_the_report_says_where_a_gold_is_volatile_and_perhaps_why() -> None:
     report = check(made(task(gold='echo same; date +%N > /tmp/now; echo "at $(date +%N)"')))
     details = [f.detail for f in report.faults if f.kind == "volatile"]
     assert len(details) == 1

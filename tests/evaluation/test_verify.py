@@ -44,7 +44,7 @@ def _changed(run: Path, out: Path, change: Any, **meta: Any) -> Bundle:
 
 
 @pytest.mark.sandbox
-def test_a_true_bundle_comes_again_whole_and_in_part(run: Path, tmp_path: Path) -> None:
+def test_a_correct_bundle_is_reproduced_as_a_whole_and_in_part(run: Path, tmp_path: Path) -> None:
     bundle = write_bundle(run, tmp_path / "a.tar.gz")
     assert main(["verify", str(bundle.path), "--all"]) == 0
     receipt = read_receipt(bundle.path, bundle.sha256)

@@ -36,7 +36,7 @@ def hang(root: Path) -> None:
     time.sleep(60)
 
 
-def test_many_processes_fill_once_and_see_the_whole(tmp_path: Path) -> None:
+def test_many_processes_unpack_once_and_see_the_complete_tree(tmp_path: Path) -> None:
     waiting = [SPAWN.Process(target=ask, args=(tmp_path,)) for _ in range(6)]
     for process in waiting:
         process.start()

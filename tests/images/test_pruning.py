@@ -46,7 +46,7 @@ def trees(cache: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_what_a_killed_process_left_may_be_deep(cache: Path) -> None:
+def test_remains_of_a_killed_process_may_be_deep(cache: Path) -> None:
     """The tree is deeper than the limits on paths and on Python's recursion."""
     half = cache / "built" / "name.half-x"
     half.mkdir(parents=True)
@@ -94,7 +94,7 @@ def test_prune_all_removes_only_reproducible_images(tmp_path: Path, cache: Path)
     assert resolve(spec, cache).digest == IMAGE.digest
 
 
-def test_what_was_left_half_made(cache: Path) -> None:
+def test_incomplete_entries(cache: Path) -> None:
     """Unfinished entries of ended processes are removed, those of live processes stay."""
     for name in ("layers", "blobs", "built", "images", "images/engines", "digests"):
         (cache / name).mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ def test_what_was_left_half_made(cache: Path) -> None:
     assert not list((cache / "trash").iterdir())
 
 
-def test_who_waits_for_a_lock_that_is_removed_gets_the_new_one(tmp_path: Path) -> None:
+def test_waiting_for_a_removed_lock_gets_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with caches.file_lock(path):
         inside = path.stat().st_ino

@@ -11,7 +11,7 @@ from intercode.sandbox.images.cache.remove_tree import remove_tree
 from support.trees import deep
 
 
-def test_what_is_deeper_than_a_path_is_long(tmp_path: Path) -> None:
+def test_a_tree_deeper_than_the_limit_on_paths(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     deep(tmp_path / "tree", 3000)
     remove_tree(tmp_path / "tree")
@@ -35,7 +35,7 @@ def test_modes_links_and_bytes(tmp_path: Path) -> None:
     assert (outside / "kept").read_text() == "x" and not tree.exists()
 
 
-def test_a_link_to_a_tree_is_no_tree(tmp_path: Path) -> None:
+def test_a_link_to_a_tree_is_not_a_tree(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     with pytest.raises(OSError, match="Not a directory"):

@@ -90,7 +90,7 @@ def test_host_and_recipes(cache: Path, archive: Path) -> None:
     assert image.digest == resolve(f"tar:{archive}", cache).digest
 
 
-def test_what_is_no_image(tree: Path, archive: Path, cache: Path) -> None:
+def test_files_that_are_not_images(tree: Path, archive: Path, cache: Path) -> None:
     for spec, message in [
         ("debian:12", "host, dir:/path, tar:/path.tar, recipe:NAME, docker-archive:"),
         ("", "is not an image"),

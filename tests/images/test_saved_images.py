@@ -276,7 +276,7 @@ def test_bombs(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert not list((cache / "layers").glob("[!.]*"))
 
 
-def test_parts_that_are_no_plain_files(saved: Saved, tmp_path: Path, cache: Path) -> None:
+def test_parts_that_are_not_plain_files(saved: Saved, tmp_path: Path, cache: Path) -> None:
     """A layout whose blobs are pipes or directories does not block the reader."""
     folder = saved.oci(tmp_path / "o")
     index = folder / "index.json"
@@ -290,7 +290,7 @@ def test_parts_that_are_no_plain_files(saved: Saved, tmp_path: Path, cache: Path
         resolve(f"oci:{folder}", cache)
 
 
-def test_what_is_taken_for_a_plain_tar(saved: Saved, tmp_path: Path, cache: Path) -> None:
+def test_archives_that_count_as_a_plain_tar(saved: Saved, tmp_path: Path, cache: Path) -> None:
     path = saved.docker_archive(tmp_path / "a.tar")
     with pytest.raises(UsageError, match=f"write docker-archive:{path}"):
         resolve(f"tar:{path}", cache)

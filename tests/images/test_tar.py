@@ -84,7 +84,7 @@ def test_preserved_and_dropped_attributes(unpack: Callable[..., Path]) -> None:
     assert {p.lstat().st_uid for p in root.rglob("*")} == {ME}
 
 
-def test_names_that_are_no_text_and_sparse_files(tmp_path: Path) -> None:
+def test_names_that_are_not_text_and_sparse_files(tmp_path: Path) -> None:
     odd = os.fsdecode(b"na\xffme\n")
     path = make(tmp_path / "a.tar", [entry(odd, content=b"1"), entry("l" * 200, content=b"2")])
     (tmp_path / "r").mkdir()
@@ -137,7 +137,7 @@ def test_hostile_archives_are_refused(
     assert (root.parent / "secret").stat().st_nlink == 1
 
 
-def test_an_entry_that_comes_twice_replaces_and_never_follows(
+def test_a_repeated_entry_replaces_the_first_and_follows_no_link(
     unpack: Callable[..., Path], tmp_path: Path
 ) -> None:
     target = tmp_path / "victim"

@@ -55,7 +55,7 @@ def test_the_query_is_sent_once() -> None:
     env.close()
 
 
-def test_the_turn_limit_scores_what_is_there() -> None:
+def test_the_turn_limit_scores_the_current_state() -> None:
     task = datasets.load("starter").tasks[0]
     env = _make(0, max_turns=2)
     env.init([])
@@ -81,7 +81,7 @@ def test_a_row_without_a_task_is_refused() -> None:
         skyrl_gym.make("intercode", env_config={}, extras={"id": 3})
 
 
-def test_what_is_never_closed_is_freed() -> None:
+def test_environments_that_are_never_closed_are_freed() -> None:
     env = _make(0)
     env.init([])
     members = env._env.sandbox._list_processes()

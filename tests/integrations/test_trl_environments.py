@@ -166,7 +166,7 @@ def test_the_sandbox_is_freed_after_the_reward_and_with_the_object() -> None:
     eventually(lambda: not any(m.is_alive() for m in left), "freed with the object")
 
 
-def test_what_is_forgotten_is_scored_and_freed() -> None:
+def test_idle_episodes_are_scored_and_freed() -> None:
     facade = BashEnvironment(idle_timeout=0.2)
     facade.reset(task=0)
     facade.bash(task_of("bash").gold)

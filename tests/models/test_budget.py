@@ -34,7 +34,7 @@ def asker(server: FaultyEndpoint, *budgets: Budget, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("bad", [{"tokens": -1}, {"cost": float("nan")}, {"seconds": float("inf")}])
-def test_limits_that_are_none(bad: dict[str, Any]) -> None:
+def test_invalid_limits(bad: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(bad))):
         SpendingLimits(**bad)
 
@@ -70,7 +70,7 @@ def test_cost_lowers_the_answer_too() -> None:
     assert caught.value.run_limit
 
 
-def test_time_counts_from_the_beginning_whatever_it_was_spent_on() -> None:
+def test_all_time_counts_from_the_beginning() -> None:
     now = [100.0]
     budget = Budget(SpendingLimits(seconds=10), clock=lambda: now[0])
     assert budget.reserve(10**9, 10**9) is not None
@@ -149,7 +149,7 @@ def test_a_refusal_of_a_lowered_limit_is_the_budgets_end() -> None:
             asker(server, Budget(SpendingLimits(tokens=2500)), max_tokens=400).complete(ASK)
 
 
-def test_an_answer_that_only_the_runs_limit_cut_short_is_none() -> None:
+def test_an_answer_cut_short_by_the_runs_limit_is_discarded() -> None:
     cut = completion(usage=USAGE)
     cut["choices"][0]["finish_reason"] = "length"
     with FaultyEndpoint(status(200, cut)) as server:
@@ -163,7 +163,7 @@ def test_an_answer_that_only_the_runs_limit_cut_short_is_none() -> None:
         assert episode.complete(ASK).finish_reason == "length"
 
 
-def test_both_budgets_hold_and_the_first_gets_back_what_the_second_refuses() -> None:
+def test_both_budgets_apply_and_the_first_reservation_is_undone_if_the_second_fails() -> None:
     with FaultyEndpoint(status(200, completion(usage=USAGE))) as server:
         episode, run = (
             Budget(SpendingLimits(tokens=10_000)),
@@ -178,7 +178,7 @@ def test_both_budgets_hold_and_the_first_gets_back_what_the_second_refuses() -> 
     assert episode.reserve(9000, 880, wait=False) is not None  # nothing is reserved any more
 
 
-def test_a_lost_answer_counts_for_the_run_as_if_it_had_come() -> None:
+def test_a_lost_answer_counts_fully_for_the_run() -> None:
     retry = RetryPolicy(initial_delay=0.001)
     faults = (
         hang,
@@ -217,7 +217,7 @@ def test_cost_is_limited_only_where_a_price_is_known() -> None:
     assert budget.cost == pytest.approx(0.3)
 
 
-def test_what_the_endpoint_does_not_tell_is_estimated() -> None:
+def test_usage_that_the_endpoint_does_not_report_is_estimated() -> None:
     with FaultyEndpoint(ok("y" * 70, usage=None)) as server:
         budget = Budget(SpendingLimits(tokens=5000))
         answer = asker(server, budget, max_tokens=50).complete(ASK)
@@ -259,7 +259,7 @@ def test_the_time_of_a_budget_bounds_a_request_and_its_waiting() -> None:
         assert caught.value.run_limit
 
 
-def test_an_endpoint_that_fails_gives_back_what_was_set_aside() -> None:
+def test_a_failure_of_the_endpoint_releases_the_reservation() -> None:
     with FaultyEndpoint(status(500)) as server:
         budget = Budget(SpendingLimits(tokens=1000))
         with pytest.raises(ModelUnavailableError):

@@ -54,7 +54,7 @@ def test_it_starts_with_the_first_question_and_ends_with_the_last_model() -> Non
     assert done.stdout.split() == ["0", "1", "1", "0", "fine", "0"], done.stderr
 
 
-def test_a_child_after_a_fork_asks_by_itself_while_the_parent_goes_on() -> None:
+def test_a_forked_child_sends_requests_while_the_parent_continues() -> None:
     faults = [ok(str(n)) for n in range(9)]
     with FaultyEndpoint(*faults) as server, OpenAIModel("m", server.base_url) as model:
         model.complete(ASK)
@@ -135,7 +135,7 @@ def test_a_cancelled_call_frees_its_slot() -> None:
         assert model.complete(ASK).text == "fine"
 
 
-def test_what_the_work_raises_comes_back() -> None:
+def test_exceptions_of_the_work_are_raised_by_the_caller() -> None:
     async def work() -> None:
         raise KeyError("x")
 

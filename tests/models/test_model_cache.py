@@ -30,7 +30,7 @@ def model_at(server: FaultyEndpoint, file: Path, **options: Any) -> OpenAIModel:
     return OpenAIModel("m", server.base_url, cache=file, **options)
 
 
-def test_a_cached_answer_spends_nothing_and_tells_what_it_had_cost(tmp_path: Path) -> None:
+def test_a_cached_answer_is_free_and_has_its_original_usage(tmp_path: Path) -> None:
     with FaultyEndpoint(ok("one"), ok("two")) as server:
         with model_at(server, tmp_path / "a.sqlite", price=PRICE) as model:
             first = model.complete(ASK)
@@ -69,7 +69,7 @@ def test_everything_that_can_change_an_answer_makes_another_request(tmp_path: Pa
     assert len({*texts[:5]}) == 5
 
 
-def test_keys_are_no_part_of_the_question_nor_of_the_file(tmp_path: Path) -> None:
+def test_api_keys_are_neither_in_the_cache_key_nor_in_the_file(tmp_path: Path) -> None:
     file = tmp_path / "a.sqlite"
     secret = "sk-very-secret-0123456789"
     with FaultyEndpoint(ok("one"), ok("two")) as server:
@@ -107,7 +107,7 @@ def test_a_seed_differs_between_samples() -> None:
     assert model.for_sample(1).metadata()["generation"]["seed"] == 11
 
 
-def test_every_part_of_an_answer_comes_back(tmp_path: Path) -> None:
+def test_every_part_of_an_answer_is_cached(tmp_path: Path) -> None:
     call: Any = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
     whole = Completion(
         "t\udcff", Usage(1, 2, 3, 4, 5, 0.5, 1.5), "stop", "m", (call,), "hm",
@@ -124,7 +124,7 @@ def test_every_part_of_an_answer_comes_back(tmp_path: Path) -> None:
     assert cache.get("k") == got  # opened again
 
 
-def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_cache_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a database, but long enough to be taken for one " * 40)
     with pytest.raises(ConfigError, match=r"notes\.txt"):

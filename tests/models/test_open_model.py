@@ -80,7 +80,7 @@ def test_a_script_may_be_a_function() -> None:
 
 
 @pytest.mark.parametrize("content", ["[1]", "{}", '["a",', None])
-def test_a_script_that_is_none(tmp_path: Path, content: str | None) -> None:
+def test_an_invalid_script(tmp_path: Path, content: str | None) -> None:
     file = tmp_path / "replies.json"
     if content is not None:
         file.write_text(content)
@@ -110,7 +110,7 @@ def test_a_reply_of_another_form_is_refused(tmp_path: Path, content: str) -> Non
         open_model(f"scripted:{file}")
 
 
-def test_the_known_endpoints_price_holds_also_by_its_address(
+def test_a_known_endpoint_has_its_price_also_by_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")

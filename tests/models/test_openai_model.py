@@ -157,7 +157,7 @@ def test_patience_bounds_the_whole_call() -> None:
     assert 100 <= sum(waits) <= 120
 
 
-def test_nobody_listening() -> None:
+def test_no_endpoint_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     model = model_at(f"http://127.0.0.1:{port}/v1", Waits(), max_attempts=2)
@@ -200,7 +200,7 @@ def test_an_empty_purse_is_final(fault: Fault) -> None:
     ("content", "text"),
     [(None, ""), ("", ""), ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab")],
 )
-def test_content_that_is_no_plain_text(content: Any, text: str) -> None:
+def test_content_that_is_not_plain_text(content: Any, text: str) -> None:
     with FaultyEndpoint(ok(content)) as server, model_at(server.base_url, Waits()) as model:
         assert model.complete(ASK).text == text
 
@@ -241,7 +241,7 @@ def test_the_key_is_in_no_message_log_or_repr(
     assert KEY not in shown + caplog.text
 
 
-def test_text_that_is_no_valid_unicode_can_be_sent() -> None:
+def test_invalid_unicode_can_be_sent() -> None:
     with FaultyEndpoint(ok()) as server, model_at(server.base_url, Waits()) as model:
         model.complete([{"role": "user", "content": "odd \udcff and ü"}])
     assert server.requests[0]["messages"][0]["content"] == "odd \udcff and ü"
@@ -261,7 +261,7 @@ def test_one_model_serves_many_threads() -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://host/v1", "localhost:8000", "http://", "nonsense"])
-def test_a_base_url_that_is_none(url: str) -> None:
+def test_an_invalid_base_url(url: str) -> None:
     with pytest.raises(ConfigError, match="http"):
         OpenAIModel("m", url)
 

@@ -99,7 +99,7 @@ def test_every_kind_of_change(treed: Sandbox, code: str, expected: dict[str, Fil
     assert after(treed, code) == expected
 
 
-def test_names_that_are_no_utf8(treed: Sandbox) -> None:
+def test_names_that_are_not_utf8(treed: Sandbox) -> None:
     assert after(treed, r"echo x > $'\xff'") == {os.fsdecode(b"/data/\xff"): NEW_FILE}
 
 

@@ -160,7 +160,7 @@ def test_the_machine_is_read_only(sandbox: Sandbox) -> None:
     assert out.count("Read-only file system") >= 4
 
 
-def test_setuid_gives_nothing(sandbox: Sandbox) -> None:
+def test_setuid_has_no_effect(sandbox: Sandbox) -> None:
     """Root in the sandbox is an ordinary user outside, and in a container also inside; no program
     can gain a capability."""
     status = sandbox.run(["grep", "-E", "NoNewPrivs|Seccomp:|CapBnd", "/proc/self/status"]).output

@@ -46,7 +46,7 @@ def test_files_can_be_replaced_repeatedly() -> None:
 
 
 @pytest.mark.namespace_only("in a container the look is files alone")
-def test_a_sandbox_of_another_appearance_is_refused() -> None:
+def test_a_sandbox_with_another_appearance_is_refused() -> None:
     with (
         open_test_sandbox(appearance="docker") as sandbox,
         open_test_sandbox() as then,

@@ -55,7 +55,7 @@ def test_tracing_shows_the_action_only(shell: BashSession) -> None:
     assert re.fullmatch(r"\++ printf hi\nhi", out(shell, "printf hi"))
 
 
-def test_background_jobs_live_on(shell: BashSession) -> None:
+def test_background_jobs_survive(shell: BashSession) -> None:
     out(shell, "(until test -e /tmp/go; do sleep 0.02; done; echo went > /tmp/went) & p=$!")
     assert out(shell, "kill -0 $p && touch /tmp/go; wait $p; cat /tmp/went") == "went\n"
 
@@ -215,7 +215,7 @@ def test_standard_input_is_empty(shell: BashSession) -> None:
     )
 
 
-def test_eating_the_script_costs_one_action(shell: BashSession) -> None:
+def test_reading_the_script_breaks_one_action_only(shell: BashSession) -> None:
     """Descriptor 62 is only the action itself; 255 belongs to bash."""
     assert "builtin" not in out(shell, "cat <&62")
     shell.run("cat <&255", 0.3)

@@ -31,7 +31,7 @@ def test_a_shell_that_takes_no_action_is_replaced(shell: BashSession, code: str)
     assert shell.run("builtin echo on", 20).output == "on\n"
 
 
-def test_an_action_that_fails_by_itself_is_not_taken_for_one_that_was_not_run(
+def test_a_failing_action_is_not_mistaken_for_one_that_did_not_run(
     shell: BashSession,
 ) -> None:
     shell.run("x=1", 20)
@@ -47,7 +47,7 @@ def test_a_state_that_hangs_the_shell_that_restores_it_is_given_up(shell: BashSe
     assert shell.run("echo ${x-unset}", 20).output == "unset\n"
 
 
-def test_garbage_on_the_report_is_no_state(shell: BashSession) -> None:
+def test_garbage_in_the_report_is_ignored(shell: BashSession) -> None:
     shell.run("x=1", 20)
     shell.run("yes >&63 &", 20)
     shell.run("(exit 3)", 20)
@@ -65,7 +65,7 @@ def test_a_shell_that_does_not_start_costs_no_more_than_the_limit(shell: BashSes
 
 
 @pytest.mark.parametrize("status", ["²", "1" * 5000, "-1", "256x"])
-def test_a_status_that_is_none(shell: BashSession, status: str) -> None:
+def test_an_invalid_status(shell: BashSession, status: str) -> None:
     code = f"builtin() {{ command printf '%s %s /\\0' \"$3\" '{status}' >&63; }}"
     shell.run(code, 0.5)
     shell.run("exit", 0.5)

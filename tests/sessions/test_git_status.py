@@ -57,7 +57,7 @@ def test_changes_that_git_reports(
     assert status == seen if seen is not None else (".gitignore", "D") in status
 
 
-def test_a_blank_in_a_name_garbles_what_follows(shell: OriginalBashSession) -> None:
+def test_a_blank_in_a_name_garbles_the_rest(shell: OriginalBashSession) -> None:
     sh(shell, "echo x > '/a b'; echo y > /c")
     assert git_status.status(shell) == (('"a', "??"), ("??", 'b"'))
 

@@ -128,7 +128,7 @@ def test_words_after_the_command_become_positional(shell: OriginalBashSession) -
 
 
 @pytest.mark.sandbox
-def test_the_streams_are_one_and_the_status_tells(shell: OriginalBashSession) -> None:
+def test_streams_are_merged_and_the_status_is_known(shell: OriginalBashSession) -> None:
     result = shell.run("echo a; echo b >&2; echo c; exit 3", 20)
     assert (result.output, result.exit_code) == ("a\nb\nc\n", 3)
 

@@ -26,7 +26,7 @@ def test_statements_for_any_connection(code: str) -> None:
     "WITH x AS (SELECT 1) SELECT a FROM x INTO @y", "SHOW SESSION VARIABLES", "x: LOOP END LOOP",
     "SELECT * FROM information_schema.processlist", "TRUNCATE t", "DO SLEEP(1)",
 ])  # fmt: skip
-def test_statements_for_an_own_connection(code: str) -> None:
+def test_statements_that_need_a_connection_of_their_own(code: str) -> None:
     assert analyze_statement(code).kind == "own"
 
 

@@ -127,7 +127,7 @@ def test_two_groups_that_do_not_fit_take_turns() -> None:
 
 
 @pytest.mark.parametrize("way", ["timeout", "cancel", "close"])
-def test_a_step_that_takes_too_long_is_ended_at_once(way: str) -> None:
+def test_a_step_that_exceeds_its_time_ends_at_once(way: str) -> None:
     async def work() -> float:
         async with Pool("bash", size=1, timeout=60.0) as pool:
             episode = await pool.begin(0)

@@ -63,7 +63,7 @@ def test_values_are_compared_by_kind(returned: Any, expected: Any, same: bool) -
     assert values_equal(expected, returned) is same
 
 
-def test_what_is_no_number_is_equal_to_nothing() -> None:
+def test_nan_is_equal_to_nothing() -> None:
     assert not values_equal(math.nan, math.nan)
 
 

@@ -29,7 +29,7 @@ def test_without_tests_it_is_0(reward: object) -> None:
     assert reward(TASK, State(), State()).value == 0.0  # type: ignore[operator]
 
 
-def test_original_counts_whatever_ends_as_with_the_gold() -> None:
+def test_original_counts_results_equal_to_the_golds() -> None:
     error = "Error: name 'root' is not defined"
     agent = State(tests=(run(True), run(False, None, error), run(False, "4"), run(False, None, "")))
     gold = State(tests=(run(True), run(False, None, error), run(False, "5"), run(False, "", "")))

@@ -97,7 +97,7 @@ def test_a_statement_that_fails_or_returns_other_rows_gives_no_ranks() -> None:
     assert rank_rows(gold, rows, lambda _: (("a", 1), ("b", 1), ("c", 2))) == (0, 0, 1)
 
 
-def test_subqueries_stand_alone() -> None:
+def test_subqueries_are_found_separately() -> None:
     code = "SELECT (a + (SELECT 1)) FROM (SELECT b FROM (SELECT ')' c) x) y WHERE d IN (1, 2)"
     assert subqueries(code) == ["SELECT 1", "SELECT b FROM (SELECT ')' c) x", "SELECT ')' c"]
 

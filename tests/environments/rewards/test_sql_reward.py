@@ -106,7 +106,7 @@ def _first(rows: list[str], common: Counter[str]) -> list[str]:
         (1e20, 10**20),
     ],
 )
-def test_equal_whatever_the_type(a: Any, b: Any) -> None:
+def test_equal_for_all_types(a: Any, b: Any) -> None:
     assert standard(TASK, _state(a), _state(b)).value == 1.0
 
 

@@ -48,7 +48,7 @@ def _bring(host: EnvHost, number: int, path: Path, environment: str) -> None:
     host.unpack(number, *told)
 
 
-def test_a_reward_of_ones_own_travels_and_keeps_its_name(tmp_path: Path) -> None:
+def test_a_users_reward_is_sent_and_keeps_its_name(tmp_path: Path) -> None:
     file = tmp_path / "mine" / "rewards.py"
     file.parent.mkdir()
     file.write_text(

@@ -150,7 +150,7 @@ def test_a_process_that_hangs_while_it_starts_is_given_up(
         far.close()
 
 
-def test_the_driver_is_killed_and_another_goes_on(
+def test_the_driver_is_killed_and_another_continues(
     raylets: Raylets, tmp_path: Path, episodes_of: Reader
 ) -> None:
     out = tmp_path / "run"

@@ -74,7 +74,7 @@ def test_groups_time_outs_and_cancelling(raylets: Raylets) -> None:
     run(work())
 
 
-def test_a_process_that_dies_on_a_node_that_lives_is_started_anew(raylets: Raylets) -> None:
+def test_a_process_that_dies_on_a_live_node_is_started_again(raylets: Raylets) -> None:
     async def work() -> None:
         async with RayPool("bash", 2, address=raylets.address) as pool:
             lost = await pool.begin(0)

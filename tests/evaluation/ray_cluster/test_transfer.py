@@ -71,7 +71,7 @@ def test_a_tree_arrives_as_it_is(
     assert {path.lstat().st_uid for path in there.rglob("*")} == {sandbox_uid()}
 
 
-def test_what_an_overlay_marks_as_deleted_stays_so(
+def test_deleted_files_of_an_overlay_stay_deleted(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mknod(tree / "deep" / "gone", stat.S_IFCHR, 0)
@@ -97,7 +97,7 @@ def test_a_file_keeps_its_name_and_its_folders(
     assert there.read_text() == "x = 1\n"
 
 
-def test_what_does_not_arrive_whole_is_refused(
+def test_incomplete_parcels_are_refused(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parcel, pieces = Artifact("d" * 32, tree, "tree"), list[bytes]()

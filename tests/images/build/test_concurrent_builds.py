@@ -72,7 +72,7 @@ def test_threads_of_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_one_that_is_killed_leaves_nothing_that_counts(folder: Path) -> None:
+def test_a_killed_build_leaves_nothing_valid(folder: Path) -> None:
     chance = random.Random(7)
     for _ in range(3):
         builder = start(folder)
@@ -91,7 +91,7 @@ def test_one_that_is_killed_leaves_nothing_that_counts(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_one_that_is_killed_frees_those_that_wait(folder: Path) -> None:
+def test_a_killed_build_frees_those_that_wait(folder: Path) -> None:
     first = start(folder)
     name = ""
 
@@ -111,7 +111,7 @@ def test_one_that_is_killed_frees_those_that_wait(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rootfs
-def test_what_a_killed_build_had_started_is_gone(tmp_path: Path) -> None:
+def test_the_processes_of_a_killed_build_end(tmp_path: Path) -> None:
     """A command with several user ids runs in another kind of sandbox."""
     length = f"60.{random.randrange(10**9)}"
     text = f"FROM {requirements.image('nl2bash')}\nRUN setsid sleep {length} & sleep {length}\n"

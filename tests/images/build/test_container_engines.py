@@ -140,7 +140,7 @@ def test_a_build_unpacks_as_the_engine_itself_does(
 
 @pytest.mark.slow
 @pytest.mark.docker
-def test_every_way_out_of_an_engine_gives_the_same_tree(
+def test_all_exports_of_an_engine_give_the_same_tree(
     engine: Engine, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An image saved by name, saved as OCI and pushed to a registry has the same content."""
@@ -171,7 +171,7 @@ def test_every_way_out_of_an_engine_gives_the_same_tree(
 
 @pytest.mark.slow
 @pytest.mark.docker
-def test_what_does_not_build(engine: Engine, context: Path, tmp_path: Path) -> None:
+def test_dockerfiles_that_do_not_build(engine: Engine, context: Path, tmp_path: Path) -> None:
     file = tmp_path / "Dockerfile"
     lines: list[str] = []
     for text, kind, message in [

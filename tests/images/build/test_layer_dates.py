@@ -39,7 +39,7 @@ def test_setup_dates_move_and_chosen_dates_stay(layer: Layer, tmp_path: Path) ->
     assert (layer.root / "a/new").stat().st_mtime == 2_000_000_000, "the layer itself stays"
 
 
-def test_one_copy_an_hour_and_old_ones_go(layer: Layer, tmp_path: Path) -> None:
+def test_one_copy_is_made_per_hour_and_old_ones_are_removed(layer: Layer, tmp_path: Path) -> None:
     home = tmp_path / "home"
     first = redated_layer(layer, home, 2_100_000_000)
     assert redated_layer(layer, home, 2_100_000_000 // HOUR * HOUR + 3599) == first

@@ -60,7 +60,7 @@ def test_command_and_pins(mine: packaged.Recipe, tmp_path: Path) -> None:
     assert "Pin: version 1.7" in second
 
 
-def test_the_record_tells_what_differs(mine: packaged.Recipe, tmp_path: Path) -> None:
+def test_the_record_says_what_differs(mine: packaged.Recipe, tmp_path: Path) -> None:
     path = status_tar(tmp_path / "a.tar")
     assert mmdebstrap.package_versions(path) == {"bash": "5.2", "jq": "1.6-2.1"}
     report = mmdebstrap.build_report(mine, path, tmp_path)

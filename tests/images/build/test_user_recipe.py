@@ -70,7 +70,7 @@ def test_it_becomes_an_image(folder: Path) -> None:
         resolve_or_build(f"built:{short}")
 
 
-def test_only_what_changed_is_made_again(folder: Path) -> None:
+def test_only_changed_steps_are_built_again(folder: Path) -> None:
     first = resolve_or_build(f"recipe:{folder}")
     (folder / "setup.sh").write_text("echo other > /work/said\n")
     second = resolve_or_build(f"recipe:{folder}")

@@ -42,21 +42,21 @@ def ranges(faults: Faults) -> list[str]:
     return [sent for path, sent, _ in last if path == last[-1][0]]
 
 
-def test_a_fetch_that_breaks_off_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_an_interrupted_fetch_continues(tmp_path: Path) -> None:
     with serving(cut=[100_000, 100_000]) as (host, faults):
         image = resolve(f"registry:{host}/x:1", tmp_path)
         assert image.root is not None and (image.root / "a").read_bytes() == DATA
         assert ranges(faults) == ["", "bytes=100000-", "bytes=200000-"]
 
 
-def test_without_ranges_it_begins_anew(tmp_path: Path) -> None:
+def test_without_ranges_it_starts_again(tmp_path: Path) -> None:
     with serving(cut=[100_000], ranges=False) as (host, faults):
         image = resolve(f"registry:{host}/x:1", tmp_path)
         assert image.root is not None and (image.root / "a").read_bytes() == DATA
         assert ranges(faults) == ["", "bytes=100000-"]
 
 
-def test_what_a_killed_process_fetched_is_gone_on_with(tmp_path: Path) -> None:
+def test_the_download_of_a_killed_process_is_continued(tmp_path: Path) -> None:
     with serving() as (host, faults):
         whole = next(data for data in faults.blobs.values() if len(data) > 100_000)
         (tmp_path / "blobs").mkdir()
@@ -82,14 +82,14 @@ def test_busy_for_good(tmp_path: Path) -> None:
     assert len(faults.asked) == client.MAX_ATTEMPTS
 
 
-def test_nobody_there(tmp_path: Path) -> None:
+def test_no_registry_listens(tmp_path: Path) -> None:
     with serving() as (host, _):
         pass
     with pytest.raises(InfrastructureError, match=r"ConnectError"):
         resolve(f"registry:{host}/x:1", tmp_path)
 
 
-def test_a_layer_that_is_another_is_refused_and_forgotten(tmp_path: Path) -> None:
+def test_a_layer_with_another_digest_is_refused_and_removed(tmp_path: Path) -> None:
     blobs: dict[str, bytes] = {}
     IMAGE.manifest(blobs)
     size = max(len(data) for data in blobs.values())
@@ -107,7 +107,7 @@ def test_a_layer_that_is_another_is_refused_and_forgotten(tmp_path: Path) -> Non
         assert resolve(f"registry:{host}/x:1", tmp_path / "fresh").digest == IMAGE.digest
 
 
-def test_a_manifest_or_configuration_that_is_another(tmp_path: Path) -> None:
+def test_a_manifest_or_configuration_with_another_digest(tmp_path: Path) -> None:
     with serving() as (host, faults):
         with pytest.raises(DataError, match="has the wrong digest"):
             resolve(f"registry:{host}/x@sha256:{'1' * 64}", tmp_path)
@@ -116,7 +116,7 @@ def test_a_manifest_or_configuration_that_is_another(tmp_path: Path) -> None:
             resolve(f"registry:{host}/x:1", tmp_path)
 
 
-def test_a_blob_that_the_disk_damaged_is_fetched_anew(tmp_path: Path) -> None:
+def test_a_blob_damaged_on_disk_is_fetched_again(tmp_path: Path) -> None:
     with serving() as (host, faults):
         whole = next(data for data in faults.blobs.values() if len(data) > 100_000)
         (tmp_path / "blobs").mkdir()

@@ -38,7 +38,7 @@ def test_references() -> None:
      "host.example/x:", "host.example/x@sha256:12", "host.example/x:a/b", "host.example:x/y",
      "user@host.example/x", "http://host.example/x", "host.example/x?y", "host.example/x y"],
 )  # fmt: skip
-def test_what_names_no_image(text: str) -> None:
+def test_invalid_references(text: str) -> None:
     if text == "host.example/x:":
         assert reference.parse_reference(text).tag == "latest"
         return

@@ -84,7 +84,7 @@ def test_paired_by_task(tmp_path: Path) -> None:
     assert "time" not in measured  # unknown, not zero
 
 
-def test_epochs_tell_which_flips_are_flaky(tmp_path: Path) -> None:
+def test_epochs_show_which_flips_are_flaky(tmp_path: Path) -> None:
     a = run(tmp_path, "a", {"steady": "+++", "luck": "+--", "same": "+-+", "none": "---"})
     b = run(tmp_path, "b", {"steady": "---", "luck": "+++", "same": "-++", "none": "---"})
     found = compared(a, b)
@@ -122,7 +122,7 @@ def test_uneven_epochs_are_reported(tmp_path: Path) -> None:
     assert "1 tasks have more episodes on one side" in " ".join(verdict(compared(a, b)))
 
 
-def test_a_branch_is_no_second_sample(tmp_path: Path) -> None:
+def test_a_branch_is_not_a_second_sample(tmp_path: Path) -> None:
     win = Step("ls", "", reward=1.0)
     branch = Trajectory("t", 0, "do t", (win,), parent="x", branched_at=0, end="submitted")
     a = run(tmp_path, "a", {"t": "-"}, (branch,))

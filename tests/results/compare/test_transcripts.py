@@ -23,7 +23,7 @@ def play(*steps: Step, task: str = "t", epoch: int = 0) -> Trajectory:
     return Trajectory(task, 0, "count", steps, epoch=epoch, end="submitted", run=run)
 
 
-def test_turn_beside_turn_in_columns_of_one_width() -> None:
+def test_turns_side_by_side_in_columns_of_one_width() -> None:
     a = side("A", play(Step("ls", "one\ntwo"), Step("wc -l", "2", reward=1.0)))
     b = side("B", play(Step("lss", "lss: command not found", valid=False, thought="hm")))
     lines = side_by_side([a, b], "t", width=61).splitlines()

@@ -43,7 +43,7 @@ def _rows(path: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-def test_a_published_log_comes_out_as_it_went_in(
+def test_an_exported_published_log_is_unchanged(
     recorded_dir: Path, tmp_path: Path, name: str
 ) -> None:
     original = recorded_dir / name

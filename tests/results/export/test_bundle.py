@@ -47,7 +47,7 @@ def test_the_same_run_gives_the_same_bytes_and_a_torn_line_is_left_out(
     assert (tmp_path / "b.tar.gz").read_bytes() == bundle.read_bytes()
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_paths_without_a_run_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a run directory"):
         write_bundle(tmp_path, tmp_path / "a.tar.gz")
     with pytest.raises(UsageError, match=r"must end in \.tar\.gz"):
@@ -190,7 +190,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 10, 200, 600])
-def test_what_is_cut_off_or_no_archive_is_refused(bundle: Path, keep: int) -> None:
+def test_truncated_files_and_other_files_are_refused(bundle: Path, keep: int) -> None:
     bundle.write_bytes(bundle.read_bytes()[:keep])
     with pytest.raises(DataError):
         read_bundle(bundle)

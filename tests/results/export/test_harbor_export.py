@@ -68,7 +68,7 @@ def test_a_probe_is_compared_with_the_golds(tmp_path: Path) -> None:
     assert played(tmp_path / "out") == [(0.0, 1.0)]
 
 
-def test_harbors_own_come_out_as_they_were(tmp_path: Path) -> None:
+def test_harbors_own_tasks_are_unchanged(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "one")
     write_tasks(datasets.load(f"harbor:{folder}"), tmp_path / "out")
     found = {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}

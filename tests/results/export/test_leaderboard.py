@@ -101,7 +101,7 @@ def test_other_tasks_of_the_same_dataset_too(tmp_path: Path) -> None:
     assert len(_page(tmp_path, one, two).tables) == 2
 
 
-def test_a_receipt_tells_what_was_verified(tmp_path: Path) -> None:
+def test_a_receipt_says_what_was_verified(tmp_path: Path) -> None:
     path = _bundle(tmp_path, "a", (1.0, 0.0, 1.0))
     _receipt(path)
     ((_, row),) = _page(tmp_path, path).tables
@@ -111,7 +111,7 @@ def test_a_receipt_tells_what_was_verified(tmp_path: Path) -> None:
     assert row[-1].startswith("✗ 1 of 2 episodes differ, first starter/1, step 2")
 
 
-def test_a_receipt_of_another_bundle_counts_for_nothing(tmp_path: Path) -> None:
+def test_a_receipt_of_another_bundle_is_ignored(tmp_path: Path) -> None:
     path = _bundle(tmp_path, "a", (1.0, 0.0, 1.0))
     _receipt(path, bundle="0" * 64)
     ((_, row),) = _page(tmp_path, path).tables

@@ -77,7 +77,7 @@ def test_other_conditions_never_share_a_figure(tmp_path: Path) -> None:
     assert [len(re.findall(r"react, m \(8 tasks\)", f.read_text())) for f in turns] == [1, 1]
 
 
-def test_settings_that_are_no_conditions_share_a_figure(tmp_path: Path) -> None:
+def test_other_settings_may_differ_in_a_figure(tmp_path: Path) -> None:
     one = _run(tmp_path / "a", "m", None, generation={"temperature": 0.0})
     two = _run(tmp_path / "b", "m", None, generation={"temperature": 0.7})
     files = plots.save_plots([one, two], tmp_path / "out")

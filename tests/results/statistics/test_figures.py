@@ -41,7 +41,7 @@ def value(found: object) -> float:
     return found.value  # type: ignore[attr-defined, no-any-return]
 
 
-def test_samples_leave_out_what_is_no_independent_play() -> None:
+def test_samples_leave_out_errors_branches_and_repeats() -> None:
     recorded = [episode(GOOD), episode(BAD, task="b")]
     broken = episode(task="c", end="error", error="endpoint down")
     branch = episode(GOOD, task="b", epoch=1, parent="x")

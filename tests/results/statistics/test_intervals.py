@@ -66,7 +66,7 @@ def test_the_variance_of_a_ratio_against_manual_values() -> None:
     assert ratio_variance(clusters[:1]) is None
 
 
-def test_epochs_that_always_agree_say_no_more_than_one() -> None:
+def test_epochs_that_always_agree_count_as_one() -> None:
     """Four equal epochs are not four independent results: the interval is close to that of the
     tasks."""
     once = _bounds(estimate_proportion([Cluster(1, 1)] * 30 + [Cluster(0, 1)] * 20))
@@ -98,7 +98,7 @@ def test_too_few_values_have_no_interval() -> None:
         assert one.method == "one task only"
 
 
-def test_means_that_are_all_alike_promise_nothing() -> None:
+def test_equal_means_have_no_interval() -> None:
     for one in (
         estimate_mean([[2.0, 2.0], [2.0]]),
         estimate_paired_difference([0.5] * 4),

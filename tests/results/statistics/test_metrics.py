@@ -28,7 +28,7 @@ def test_success_and_first_turn() -> None:
     assert metrics.first_turn_rate([_episode()]) == 0.0
 
 
-def test_nothing_gives_no_figure() -> None:
+def test_without_data_there_is_no_figure() -> None:
     assert metrics.success_rate([]) is None
     assert metrics.mean_turns([]) is None
     assert metrics.error_rate([]) is None
@@ -64,7 +64,7 @@ def test_error_rate_is_a_mean_over_episodes_not_over_turns() -> None:
     assert metrics.error_rate([_episode(BAD), _episode(GOOD, GOOD, GOOD)]) == 50.0
 
 
-def test_failed_episodes_are_no_zeros() -> None:
+def test_episodes_with_errors_are_not_zeros() -> None:
     broken = _episode(task="b", end="error", error="endpoint down")
     episodes = [_episode(GOOD), broken]
     assert metrics.success_rate(episodes) == 100.0

@@ -26,7 +26,7 @@ def turn(page: Any, number: int) -> Any:
 
 
 @pytest.mark.slow
-def test_a_turn_shows_what_was_thought_done_and_seen_and_its_worth(page: Any) -> None:
+def test_a_turn_shows_thought_code_output_and_reward(page: Any) -> None:
     text = turn(page, 1).inner_text()
     for text_shown in ("First I look around.", "ls -l | head # look", "line 1\n", "line 100",
                  "1,200 + 85 tokens", "$0.0021", "reward 0.34", "output", "0.01", "changes", "0.33",
@@ -53,7 +53,7 @@ def test_long_output_is_folded(page: Any, watched: Watched) -> None:
     assert turn(page, 1).locator("button.unfold").get_attribute("aria-expanded") == "true"
 
 
-def test_changed_files_tell_what_this_turn_did(page: Any) -> None:
+def test_changed_files_show_the_changes_of_this_turn(page: Any) -> None:
     assert "2 paths changed since the beginning, all in this turn" in turn(page, 3).inner_text()
     gone = turn(page, 4).locator(".changes .gone").inner_text()
     assert gone.replace("\n", "") == "− restored:/srv/b"
@@ -138,7 +138,7 @@ def test_two_runs_task_by_task(watched: Watched, runs: Path, single: Callable[[P
     page.wait_for_selector(".tabs [aria-pressed=true]:has-text('lost')")
 
 
-def test_two_episodes_turn_beside_turn(page: Any, watched: Watched) -> None:
+def test_two_episodes_side_by_side(page: Any, watched: Watched) -> None:
     page.goto(page.url.split("#")[0] + "#/side-by-side/0/1/0/3")
     page.wait_for_selector(".side-by-side")
     assert "They differ from the first turn." in page.locator(".side-by-side").inner_text()

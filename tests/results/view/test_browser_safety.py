@@ -40,7 +40,7 @@ def test_hostile_texts_are_shown_and_do_nothing(
     assert {u.split("#")[0] for u in requests} == {url}
 
 
-def test_what_cannot_be_seen_is_marked(
+def test_invisible_characters_are_marked(
     watched: Watched, tmp_path: Path, single: Callable[[Path], str]
 ) -> None:
     page = watched.open(single(hostile_run.write(tmp_path / "runs")), "#/episode/0/0")
@@ -68,7 +68,7 @@ def test_hostile_addresses_do_nothing(
     assert watched.said == []
 
 
-def test_the_policy_stops_what_would_get_past(
+def test_the_content_security_policy_stops_scripts_and_requests(
     watched: Watched, runs: Path, single: Callable[[Path], str]
 ) -> None:
     page = watched.open(single(runs))

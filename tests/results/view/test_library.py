@@ -55,7 +55,7 @@ def test_figures_are_those_of_the_report(tmp_path: Path) -> None:
     assert summary["cost"] == 0.0021
 
 
-def test_an_episode_comes_in_full_and_once(tmp_path: Path) -> None:
+def test_an_episode_is_sent_in_full_and_once(tmp_path: Path) -> None:
     library = Library([write_run(tmp_path / "a"), write_run(tmp_path / "b", model="m-2")])
     episode = library.episode(1, 1)
     assert episode["id"] == "r0" and len(episode["steps"]) == 7
@@ -67,7 +67,7 @@ def test_an_episode_comes_in_full_and_once(tmp_path: Path) -> None:
             library.episode(run, at)
 
 
-def test_what_a_running_evaluation_adds_is_there_after_a_refresh(tmp_path: Path) -> None:
+def test_new_episodes_of_a_running_evaluation_appear_after_a_refresh(tmp_path: Path) -> None:
     library = Library([tmp_path / "runs"] if write_run(tmp_path / "runs" / "b") else [])
     log = tmp_path / "runs" / "b" / trajectories.TRAJECTORIES_FILE
     assert len(rows(library)) == 15
@@ -85,7 +85,7 @@ def test_what_a_running_evaluation_adds_is_there_after_a_refresh(tmp_path: Path)
     assert library.episode(0, 15)["task"] == "starter/new/50"
 
 
-def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+def test_a_replaced_file_is_read_again(tmp_path: Path) -> None:
     write_run(tmp_path / "a")
     library = Library([tmp_path / "a"])
     log = tmp_path / "a" / trajectories.TRAJECTORIES_FILE

@@ -57,7 +57,7 @@ def test_without_the_secret_there_is_nothing(server: Server, path: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil:80"])
-def test_a_name_that_somebody_else_lets_point_here_is_refused(server: Server, host: str) -> None:
+def test_another_host_name_for_this_machine_is_refused(server: Server, host: str) -> None:
     status, body, _ = ask(server, f"/{server.secret}/index", host=host)
     assert (status, body) == (404, b"Nothing here.\n")
     assert ask(server, f"/{server.secret}/index", host=f"localhost:{server.port}")[0] == 200

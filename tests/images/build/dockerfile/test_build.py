@@ -173,7 +173,7 @@ def test_copies_go_through_links_and_leave_directories_as_they_are(context: Path
         ("SHELL bash -c", "write a list"),
     ],
 )
-def test_what_cannot_be_names_the_line(context: Path, text: str, why: str) -> None:
+def test_errors_name_the_line(context: Path, text: str, why: str) -> None:
     (context / "outside").symlink_to("/etc/passwd")
     if why == "^":  # a directory accepts the file
         assert shown(build(context, f"FROM host\n{text}\n"), "cat /etc/x") == "x\n"
@@ -266,7 +266,7 @@ def test_commands_see_nothing_of_this_machine(
 
 
 @pytest.mark.slow
-def test_what_nobody_could_read_is_refused_and_removed(context: Path) -> None:
+def test_unreadable_results_are_refused_and_removed(context: Path) -> None:
     """The directories are deeper than the limit on paths."""
     text = "FROM host\nRUN cd /tmp; for i in $(seq {}); do mkdir aaa && cd aaa; done; true\n"
     before = set(steps.steps_directory().glob("*.half-*"))
