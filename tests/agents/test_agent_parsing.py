@@ -148,7 +148,7 @@ def test_the_block_after_an_action_takes_precedence() -> None:
     assert parse_answer(inside, BASH).code == "cat <<E\nAction: none\nE"
 
 
-def test_statements_with_prose_behind_them() -> None:
+def test_statements_followed_by_prose() -> None:
     assert parse_answer("SELECT 1\n\nThis query will give us one.", SQL).code == "SELECT 1"
     assert parse_answer("SELECT 1;\n\nSELECT 2;", SQL).code == "SELECT 1;\n\nSELECT 2;"
     assert parse_answer("Show me `SHOW TABLES` please.", SQL).code is None

@@ -96,7 +96,7 @@ def test_try_again_sends_output_and_reward_and_keeps_the_whole_conversation() ->
     assert "3 turns" in agent.messages[0]["content"]
 
 
-def test_try_again_stops_at_success_and_can_keep_the_reward_to_itself() -> None:
+def test_try_again_stops_at_success_and_can_omit_the_reward() -> None:
     agent = TryAgainAgent(model=ScriptedModel([LS, LS]), reward_in_feedback=False)
     started(agent)
     agent.act(None)

@@ -26,9 +26,7 @@ def test_a_language_is_known_by_its_name() -> None:
     assert tool_set_of("code:java").run_tool == "run_code"
 
 
-def test_a_name_from_elsewhere_runs_no_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_language_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records and servers may name any language."""
     (tmp_path / "evil.py").write_text("open('ran', 'w').close()\nX = 1\n")
     monkeypatch.chdir(tmp_path)

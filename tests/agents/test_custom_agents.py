@@ -43,7 +43,7 @@ def test_the_agents_of_the_page_play() -> None:
         assert (t.end, t.turns) == ("submitted", 2)
 
 
-def test_the_rule_of_the_page_shrinks_old_outputs() -> None:
+def test_the_pages_function_shortens_old_outputs() -> None:
     rule = defined_on_page("without_old_outputs")
     messages = [{"role": "user", "content": "a\nb"} for _ in range(6)]
     assert [m["content"] for m in rule(messages, len)] == ["a", "a", "a", "a\nb", "a\nb", "a\nb"]

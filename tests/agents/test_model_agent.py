@@ -107,7 +107,7 @@ def test_react_asks_for_an_action_that_is_missing() -> None:
     assert move.messages[3]["content"] == "Action 1:"
 
 
-def test_react_as_the_authors_had_it() -> None:
+def test_react_with_original_feedback() -> None:
     long = "[" + ", ".join(f"({n},)" for n in range(40)) + "]"
     model = Answers(
         Completion("I look.\nAction 1: execute[SELECT 1; SELECT 2]\nObservation 1: made up"),
@@ -208,7 +208,7 @@ def test_text_without_a_call_is_a_turn() -> None:
     assert acted(agent, Feedback(move.reply)).messages[0]["role"] == "user"
 
 
-def test_toolkits() -> None:
+def test_tool_calls_of_each_environment() -> None:
     def read(environment: str, name: str, arguments: str) -> tuple[str | None, str]:
         return tool_set_of(environment).parse_call(calling((name, arguments)).calls[0])
 

@@ -91,7 +91,7 @@ def test_recorded_plans(recorded_dir: Path, log: str, differ: int) -> None:
     assert all(any("```" in step for step in steps) for steps in other)
 
 
-def test_a_number_of_thousands_of_digits_begins_no_step() -> None:
+def test_a_number_of_thousands_of_digits_does_not_begin_a_step() -> None:
     digits = "1" * 5000
     assert parse_plan(f"1. look\n{digits}. x\n2. count")[-1] == "count"
     assert len(parse_plan(f"{digits}. x")) == 1

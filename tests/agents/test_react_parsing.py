@@ -107,7 +107,7 @@ PIECES = (
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
-def test_no_answer_makes_the_reader_fail(answer: str) -> None:
+def test_the_parser_never_fails(answer: str) -> None:
     for language in (BASH, SQL):
         parsed = parse_react(answer, language, answers=True)
         assert (parsed.code is None) == bool(parsed.reason)

@@ -8,7 +8,7 @@ from intercode.cli.serve import listen
 from intercode.core.errors import UsageError
 
 
-def test_it_listens_or_raises_the_reason() -> None:
+def test_serve_listens_or_raises_the_reason() -> None:
     with listen("127.0.0.1", 0) as place:
         port = place.getsockname()[1]
         assert port > 0

@@ -85,7 +85,7 @@ def test_ctrl_c_goes_through_the_gate_only_while_it_is_open() -> None:
     with gate.installed():
         signal.raise_signal(signal.SIGINT)  # the signal must not stop anything now
         with pytest.raises(KeyboardInterrupt), gate.allowed():
-            raise AssertionError("what was pressed before stops it at once")
+            raise AssertionError("an earlier Ctrl-C stops it at once")
         signal.raise_signal(signal.SIGINT)
         gate.clear()
         with gate.allowed():

@@ -65,7 +65,7 @@ def test_renamed_keys_and_values() -> None:
     assert {turn["actor"] for turn in episode.run["undone"]} == {"human"}
 
 
-def test_the_part_of_a_probe_follows_its_reward() -> None:
+def test_the_probe_part_is_renamed_with_its_reward() -> None:
     step = {"action": "ls", "observation": "", "parts": {"look": 0.5}}
     row = {"v": 1, "steps": [step], "run": {"reward": "look"}}
     assert migrate_trajectory(row)["run"] == {"reward": "probe"}

@@ -41,7 +41,7 @@ def three(subset=None):
                    for n in range(3)), comparable=False, reward="flat")
 
 def starter(subset=None):
-    raise AssertionError("ours goes first")
+    raise AssertionError("our names take precedence")
 '''
 POINTS = {
     "environments:quiet": "quiet_plugin:QuietEnv", "datasets:three": "quiet_plugin:three",

@@ -178,7 +178,7 @@ def test_a_directory_holds_one_run(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
 
 
-def test_keys_that_early_releases_did_not_write_do_not_differ(tmp_path: Path) -> None:
+def test_missing_keys_of_early_releases_do_not_count_as_differences(tmp_path: Path) -> None:
     meta = {"dataset": "starter", "generation": {"temperature": 0}, "policy": None}
     old = {"dataset": "starter"}
     assert trajectories.identity_differences(old, meta) == []

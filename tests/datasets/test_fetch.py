@@ -148,7 +148,7 @@ def test_a_later_fetch_continues_where_the_first_gave_up(
 
 
 @pytest.mark.parametrize("left", [b"wrong bytes", BODY[:-1] + b"x", BODY + b"too long"])
-def test_a_spoilt_leftover_does_not_spoil_the_file(
+def test_a_damaged_partial_download_does_not_damage_the_file(
     server: Server, one: dict[str, Pin], tmp_path: Path, left: bytes
 ) -> None:
     (tmp_path / "a").mkdir()

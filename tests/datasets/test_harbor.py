@@ -32,7 +32,7 @@ def test_a_directory_of_tasks(tmp_path: Path) -> None:
     assert alone.id == "a"
 
 
-def test_the_hash_sees_all_that_counts(tmp_path: Path) -> None:
+def test_the_hash_covers_everything_that_matters(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "t")
     seen = {load(f"harbor:{folder}").hash}
     for name in ("tests/more/data.txt", "environment/words.txt", "instruction.md", "task.toml"):

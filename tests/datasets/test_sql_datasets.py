@@ -45,7 +45,7 @@ def test_the_schema_is_that_of_the_authors_rows(data: Path) -> None:
         assert theirs.items() <= ours.items(), task.id  # the authors' rows lack qualifying_matches
 
 
-def test_subsets_narrow_and_add(data: Path) -> None:
+def test_subsets_filter_and_add(data: Path) -> None:
     assert {name: len(load(f"spider:{name}")) for name in SIZES} == SIZES
     world = load("spider:world_1")
     assert len(world) == 120 and {t.group for t in world.tasks} == {"world_1"}

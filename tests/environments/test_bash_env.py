@@ -96,7 +96,7 @@ def test_without_a_dataset_it_plays_the_starter_suite() -> None:
 
 
 @pytest.mark.parametrize("vector", ["sync", "async"])
-def test_in_a_vector(vector: str) -> None:
+def test_the_environment_works_in_a_vector(vector: str) -> None:
     makers = [lambda: gym.make("intercode/Bash-v1", dataset=MINE) for _ in range(2)]
     many: gym.vector.VectorEnv[Any, Any, Any]
     if vector == "sync":
@@ -180,7 +180,7 @@ def test_a_dataset_from_a_file(tmp_path: Path) -> None:
 
 
 @needs_git
-def test_the_original_profile_sees_as_git_does() -> None:
+def test_the_original_profile_sees_the_changes_that_git_sees() -> None:
     with intercode.make("bash", dataset=MINE, profile="original") as env:
         env.reset(options={"task": "mine/write"})
         nothing = env.score()

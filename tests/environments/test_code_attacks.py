@@ -216,7 +216,7 @@ def test_an_impossible_directory_is_not_accepted(env: CodeEnv, path: str) -> Non
     assert env.score().value == 1.0
 
 
-def test_nothing_lives_on(env: CodeEnv) -> None:
+def test_no_process_survives_grading(env: CodeEnv) -> None:
     mark = a_duration()
     spawn = (
         "function add (a, b) {\n"
@@ -224,14 +224,14 @@ def test_nothing_lives_on(env: CodeEnv) -> None:
         "  return a + b\n}"
     )
     assert paid(env, ADD.id, spawn) == 1.0
-    eventually(lambda: not running(mark), "what was started while it was graded ends")
+    eventually(lambda: not running(mark), "processes started during grading end")
     fork = f"exec 'setsid', 'sleep', '{mark}' unless fork; @n = split ' ', <>; print $n[0] + $n[1];"
     assert paid(env, PERL_SUM.id, fork) == 1.0
-    eventually(lambda: not running(mark), "what a program has started ends")
+    eventually(lambda: not running(mark), "processes that a program started end")
 
 
 @pytest.mark.slow
-def test_the_next_one_finds_all_in_order(env: CodeEnv) -> None:
+def test_an_attack_does_not_affect_the_next_task(env: CodeEnv) -> None:
     for name in ("kills all others", "removes itself"):
         assert paid(env, CODES.id, PROGRAMS[name]) == 0.0
         assert paid(env, C_SUM.id, str(C_SUM.gold)) == 1.0

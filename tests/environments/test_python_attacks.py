@@ -231,7 +231,7 @@ def test_an_attack_is_not_paid(hasty: PythonEnv, name: str) -> None:
     assert played(hasty, ATTACKS[name]) <= (1 / 6 if "4" in ATTACKS[name] else 0)
 
 
-def test_after_all_that_the_gold_still_scores_1(env: PythonEnv) -> None:
+def test_the_gold_still_scores_1_after_the_attacks(env: PythonEnv) -> None:
     assert TASK.gold
     assert played(env, TASK.gold) == 1.0
 

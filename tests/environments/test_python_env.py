@@ -148,7 +148,7 @@ def test_a_task_without_tests_or_with_an_odd_one_is_named() -> None:
                 env.score()
 
 
-def test_make_finds_it_by_name() -> None:
+def test_make_creates_it_by_name() -> None:
     env = intercode.make("python", ALL)
     assert isinstance(env, PythonEnv)
     assert env.result_metadata()["scoring"] == "python-1"

@@ -35,7 +35,7 @@ def theirs() -> Iterator[PythonEnv]:
         ("x ==", "Error executing action: invalid syntax (<unknown>, line 1)"),
     ],
 )
-def test_their_observations(theirs: PythonEnv, action: str, observation: str) -> None:
+def test_original_observations(theirs: PythonEnv, action: str, observation: str) -> None:
     theirs.reset(options={"task": 0})
     found, _, _, _, info = theirs.step(action)
     assert found.replace(". Perhaps you forgot a comma?", "") == observation

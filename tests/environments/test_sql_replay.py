@@ -181,7 +181,7 @@ def test_steps_that_depend_on_a_leaked_setting(data: None) -> None:
 
 
 @pytest.mark.slow
-def test_the_setting_was_left_where_the_log_has_it(recorded_dir: Path) -> None:
+def test_tasks_after_the_leaked_setting_are_listed(recorded_dir: Path) -> None:
     log = logs.load_log(recorded_dir / "sql" / "ic_sql_react_10_turns.json")
     order = [t.index for t in log]
     made = [t.index for t in log for s in t.steps if s.action == "execute[SET sql_mode = '']"]

@@ -61,7 +61,7 @@ def test_every_task_is_recorded_once_with_metadata(dataset: str, tmp_path: Path)
     assert all(t.run["dataset_hash"] == run["dataset_hash"] for t in found)
 
 
-def test_parallel_changes_no_result(tmp_path: Path) -> None:
+def test_parallel_episodes_give_the_same_results(tmp_path: Path) -> None:
     model = ScriptedModel(["```bash\nls /srv\n```", "```bash\necho 3\n```"])
     results = []
     for parallel in (1, 8):
@@ -173,7 +173,7 @@ def test_another_run_in_the_same_directory_is_refused(
         evaluate(EvalConfig(**{**settings, **change}), quiet=True)
 
 
-def test_a_run_can_be_widened(dataset: str, tmp_path: Path) -> None:
+def test_a_run_can_be_extended(dataset: str, tmp_path: Path) -> None:
     for limit in (2, 5):
         evaluate(EvalConfig(dataset, "gold", limit=limit, out=tmp_path / "run"), quiet=True)
     assert sorted(t.index for t in read(tmp_path / "run")) == [0, 1, 2, 3, 4]

@@ -122,7 +122,9 @@ class Planted:
         while left := [space for space in self.spaces - self.excluded if members(space)]:
             if time.monotonic() > end:
                 states = [line for space in left for line in _states(space)]
-                raise AssertionError(f"processes of closed sandboxes live on: {'; '.join(states)}")
+                raise AssertionError(
+                    f"processes of closed sandboxes still run: {'; '.join(states)}"
+                )
             time.sleep(0.1)
 
     def _put_away(self) -> None:

@@ -29,7 +29,7 @@ BACK_ENDS: dict[str, Callable[[], Sandbox]] = {name: _opens(name) for name in ba
 _MARGIN = 1.0  # seconds that an action may take beyond its limit
 _GONE = 2.0  # seconds for the last process of a closed sandbox to end
 _RESTARTED = "[the shell ended;"
-_FULL = ("that its files may take up]", f"over the limit of {_LIMITS.inodes} files]")
+_FULL = ("for all files]", f"over the limit of {_LIMITS.inodes} files]")
 _TRIES = 3  # attempts at a case in which only the time was exceeded
 T = TypeVar("T")
 

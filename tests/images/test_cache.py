@@ -46,7 +46,7 @@ def test_many_processes_unpack_once_and_see_the_complete_tree(tmp_path: Path) ->
     assert (tmp_path / "layers" / "fills").read_text() == "x"
 
 
-def test_a_killed_filler_leaves_nothing_that_counts(tmp_path: Path) -> None:
+def test_a_killed_unpacking_leaves_nothing_valid(tmp_path: Path) -> None:
     process = SPAWN.Process(target=cached_tree, args=(tmp_path, "key", hang))
     process.start()
     deadline = time.monotonic() + 10
@@ -64,7 +64,7 @@ def test_a_killed_filler_leaves_nothing_that_counts(tmp_path: Path) -> None:
     assert not (layers / ".key.half").exists()
 
 
-def test_a_filler_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_unpacking_leaves_nothing(tmp_path: Path) -> None:
     def fail(root: Path) -> None:
         (root / "half").touch()
         raise DataError("broken")

@@ -61,7 +61,7 @@ def test_openenvs_own_client_plays_episodes(served: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("agent", ["gold", "noop"])
-def test_our_agents_play_on_a_server_as_here(served: tuple[str, str], agent: str) -> None:
+def test_our_agents_play_on_a_server_as_locally(served: tuple[str, str], agent: str) -> None:
     environment, url = served
     with intercode.make(environment) as env:
         env.reset(seed=7, options={"task": 2})

@@ -172,7 +172,7 @@ def test_idle_episodes_are_scored_and_freed() -> None:
     facade.bash(task_of("bash").gold)
     members = facade._env.sandbox._list_processes()
     eventually(lambda: not any(m.is_alive() for m in members), "the sandbox has ended")
-    eventually(lambda: "nothing happened" in facade._end_reason, "it is told")
+    eventually(lambda: "nothing happened" in facade._end_reason, "the reason is recorded")
     with pytest.raises(EnvironmentStateError, match=r"nothing happened in it for 0\.2 s"):
         facade.bash("ls")
     assert facade.get_reward() == 1.0
@@ -180,7 +180,7 @@ def test_idle_episodes_are_scored_and_freed() -> None:
     assert facade.bash("echo on") == "on"
 
 
-def test_out_of_order() -> None:
+def test_calls_in_the_wrong_order() -> None:
     facade = BashEnvironment()
     with pytest.raises(EnvironmentStateError, match="no row"):
         facade.bash("ls")

@@ -47,7 +47,7 @@ print(len(threads()))
 
 
 @pytest.mark.slow
-def test_it_starts_with_the_first_question_and_ends_with_the_last_model() -> None:
+def test_it_starts_with_the_first_request_and_ends_with_the_last_model() -> None:
     with FaultyEndpoint(ok()) as server:
         argv = [sys.executable, "-c", LIFE, server.base_url]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)

@@ -65,7 +65,7 @@ def test_an_unknown_option_is_refused() -> None:
         open_model("m", "http://localhost:1/v1", temprature=1)
 
 
-def test_a_script_goes_by_the_answers_in_the_conversation(tmp_path: Path) -> None:
+def test_a_script_counts_the_answers_in_the_conversation(tmp_path: Path) -> None:
     file = tmp_path / "replies.json"
     file.write_text('["one", "two"]')
     model = open_model(f"scripted:{file}")

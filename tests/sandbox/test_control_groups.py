@@ -121,7 +121,7 @@ def test_groups_are_removed_when_their_owner_or_launcher_is_killed(victim: str) 
         assert homes and len(left()) >= 5 * len(homes)
         if victim == "owner":
             owner.kill()
-            eventually(lambda: not left(), "the launcher removes what it made", 2.0)
+            eventually(lambda: not left(), "the launcher removes its groups", 2.0)
             return
         os.kill(int(pid), signal.SIGKILL)
         eventually(lambda: _empty(homes, left()), "the sandboxes have ended", 2.0)

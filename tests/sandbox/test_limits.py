@@ -97,7 +97,7 @@ def test_limits_of_time_output_and_file_size_are_reported() -> None:
         assert late.observation == "before\n[killed: over the time limit of 0.3 s]\n"
         much = session.run("seq 100000", 5)
         assert much.ok and much.observation.endswith(
-            "100000\n[cut: over the limit of 4 KiB for what is printed]\n"
+            "100000\n[cut: over the limit of 4 KiB for output]\n"
         )
         large = session.run("head -c 2M /dev/zero > /tmp/x", 5)
         assert large.observation.endswith("[killed: over the limit of 1 MiB for one file]\n")

@@ -36,7 +36,7 @@ def test_a_recycled_sandbox_equals_a_new_one(tmp_path: Path) -> None:
         for _ in range(3):
             assert sandbox.run(["cat", "/data"]).output == "from a layer\n"
             sandbox.run(["/bin/bash", "-c", _MESS + "rm /data"], timeout=20)
-            eventually(lambda: len(sandbox.processes()) >= 4, "what the mess leaves runs")
+            eventually(lambda: len(sandbox.processes()) >= 4, "the background processes run")
             assert {"/new", "/data"} <= set(sandbox.changed_paths())
             sandbox.recycle()
             assert sandbox.processes() == () and sandbox.changes() == {}

@@ -131,7 +131,10 @@ def test_an_action_that_ends_the_interpreter_loses_its_own_effects_only(
     session.run("kept = [1]", 5)
     result = session.run(code, 5)
     if result.exit_code != 0 or result.note:
-        assert result.note == "[the interpreter ended: it goes on as it was before this action]\n"
+        assert (
+            result.note
+            == "[the interpreter ended: it was restored to its state before this action]\n"
+        )
     assert session.run("kept", 5).output == "[1]\n"
     assert session.run("print('out')", 5).output == "out\n"
 

@@ -160,7 +160,7 @@ def test_every_episode_has_the_metadata_of_its_run(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="no logs below"):
         find_logs([tmp_path / "empty"])
-    with pytest.raises(DataError, match="no run directory"):
+    with pytest.raises(DataError, match="is not a run directory"):
         load_log(tmp_path / "empty")
 
 

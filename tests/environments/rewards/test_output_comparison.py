@@ -79,7 +79,7 @@ def test_what_is_another_value(returned: Any, expected: Any) -> None:
     assert not same_value(returned, expected)
 
 
-def test_arguments_get_their_numbers_back() -> None:
+def test_integer_keys_are_restored() -> None:
     assert with_integer_keys([{"1": 2, "-3": 4}]) == [{1: 2, -3: 4}]
     assert with_integer_keys([{"a": 2}]) == [{"a": 2}]
     assert with_integer_keys([{"1": 2}, 5]) == [{"1": 2}, 5]

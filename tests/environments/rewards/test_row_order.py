@@ -83,7 +83,7 @@ def test_texts_that_differ_in_case_only_have_equal_rank(run: RunStatement) -> No
     "gold",
     ["SELECT DISTINCT name FROM t ORDER BY age", "SELECT age a FROM t ORDER BY a + 0"],
 )
-def test_rows_of_an_unknown_order_rank_as_they_came(run: RunStatement, gold: str) -> None:
+def test_rows_of_an_unknown_order_keep_their_order(run: RunStatement, gold: str) -> None:
     rows = run(gold)
     assert rows is not None
     assert rank_rows(gold, rows, run) == (0, 1, 2, 3)

@@ -70,7 +70,7 @@ def test_a_users_reward_is_sent_and_keeps_its_name(tmp_path: Path) -> None:
         assert far.score().value == 0.5
 
 
-def test_a_policy_travels_by_its_rules(tmp_path: Path) -> None:
+def test_a_policy_is_sent_as_its_rules(tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text('deny = ["command:rm"]\n')
     with intercode.make("bash", policy=str(rules)) as env:
@@ -81,7 +81,7 @@ def test_a_policy_travels_by_its_rules(tmp_path: Path) -> None:
         assert far.result_metadata()["policy"] == facts["policy"]
 
 
-def test_only_the_files_of_chosen_tasks_travel(squares: str) -> None:
+def test_only_the_files_of_chosen_tasks_are_sent(squares: str) -> None:
     starter = datasets.load("starter")
     env: InterCodeEnv
     with intercode.make("bash", dataset=starter) as env:

@@ -143,7 +143,11 @@ def test_a_process_that_hangs_while_it_starts_is_given_up(
         eventually(lambda: first.exists() and first.read_text() != "", "a process begins", 240)
         with monkeypatch.context() as impatient:
             impatient.setattr(host_manager, "START_TIMEOUT", 3.0)
-            eventually(lambda: not traces.started(int(first.read_text())), "it is given up", 60)
+            eventually(
+                lambda: not traces.started(int(first.read_text())),
+                "the hanging process is killed",
+                60,
+            )
         far = RemoteEnv(kit.dataset, manager=hosts)
         far.reset(options={"task": 0})
         assert far.step("echo there")[0] == "there\n"

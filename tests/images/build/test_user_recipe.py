@@ -82,7 +82,7 @@ def test_only_changed_steps_are_built_again(folder: Path) -> None:
     assert resolve_or_build(f"recipe:{folder}").layers[0] != second.layers[0]
 
 
-def test_again_runs_the_setup_again(folder: Path) -> None:
+def test_force_runs_the_setup_again(folder: Path) -> None:
     (folder / "setup.sh").write_text("cat /proc/sys/kernel/random/uuid > /work/said\n")
     first = resolve_or_build(f"recipe:{folder}")
     output = shown(first, "cat said")
@@ -104,7 +104,7 @@ def test_the_error_of_a_failed_setup_has_its_output(folder: Path) -> None:
         resolve_or_build(f"recipe:{folder}")
 
 
-def test_a_setup_has_its_time(folder: Path) -> None:
+def test_a_setup_has_a_time_limit(folder: Path) -> None:
     recipe = folder / "recipe.toml"
     recipe.write_text('base = "host"\ntimeout = 0.3\nsetup = "echo begun; sleep 60"\n')
     with pytest.raises(DataError, match=r"setup failed \(124\): begun\n+ended after 0.3 s"):

@@ -66,14 +66,14 @@ def test_the_download_of_a_killed_process_is_continued(tmp_path: Path) -> None:
         assert (tmp_path / "blobs" / sha(whole)).read_bytes() == whole
 
 
-def test_busy_then_well(tmp_path: Path) -> None:
+def test_a_busy_registry_recovers(tmp_path: Path) -> None:
     statuses = [(503, {}), (429, {"Retry-After": "7"}), (502, {})]
     with serving(statuses=statuses) as (host, faults):
         assert resolve(f"registry:{host}/x:1", tmp_path).digest == IMAGE.digest
         assert len(faults.asked) == 6
 
 
-def test_busy_for_good(tmp_path: Path) -> None:
+def test_a_registry_that_stays_busy(tmp_path: Path) -> None:
     with (
         serving(statuses=[(503, {})] * client.MAX_ATTEMPTS) as (host, faults),
         pytest.raises(InfrastructureError, match=f"{host} did not answer after 5 attempts.* 503"),
@@ -126,7 +126,7 @@ def test_a_blob_damaged_on_disk_is_fetched_again(tmp_path: Path) -> None:
         assert resolve(f"registry:{host}/x:1", tmp_path).digest == IMAGE.digest
 
 
-def test_sent_elsewhere_without_the_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redirects_do_not_get_the_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second server has the layers, like a CDN; it must not receive the credentials."""
     (tmp_path / "auth.json").write_text(json.dumps({"auths": {}}))
     monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "auth.json"))
@@ -161,7 +161,7 @@ def test_bearer_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             resolve(f"registry:{host}/x:1", tmp_path)
 
 
-def test_sent_round_in_circles(tmp_path: Path) -> None:
+def test_circular_redirects(tmp_path: Path) -> None:
     with serving() as (host, faults):
         faults.redirect = (
             f"http://{host}/v2/x/blobs/{json.loads(faults.manifest)['layers'][0]['digest']}"
@@ -188,7 +188,7 @@ def test_other_answers(tmp_path: Path) -> None:
             resolve(f"registry:{host}/x:1", tmp_path)
 
 
-def test_too_much_for_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_over_the_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERCODE_IMAGE_LIMIT", "100K")
     with serving() as (host, faults):
         with pytest.raises(DataError, match=r"has \d+ bytes; set INTERCODE_IMAGE_LIMIT"):

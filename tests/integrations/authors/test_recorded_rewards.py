@@ -97,7 +97,7 @@ def test_python_by_their_loop_gives_their_rewards(data_dir: Path, recorded_dir: 
 
 
 @pytest.mark.sandbox
-def test_ctf_takes_flags_and_goes_on(data_dir: Path) -> None:
+def test_ctf_accepts_flags_and_continues(data_dir: Path) -> None:
     path = data_dir / "ctf" / "ic_ctf.json"
     row = json.loads(path.read_text("utf-8"))[2]
     with CTFEnv("intercode-ctf", data_path=str(path), preprocess=set_up_ctf, image="host") as env:

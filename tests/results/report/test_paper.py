@@ -71,7 +71,7 @@ def test_strategies_on_sql(recorded_dir: Path, agent: str) -> None:
     assert found == pytest.approx(STRATEGIES[agent], abs=NEAR)
 
 
-def test_react_error_counted_right(recorded_dir: Path) -> None:
+def test_react_error_rate_is_correct(recorded_dir: Path) -> None:
     table = _built(recorded_dir)["strategies"]
     found = table.cell("error % true", environment="sql", agent="react")
     assert found == pytest.approx(10.05, abs=0.01)

@@ -44,7 +44,7 @@ def shown(image: Image, code: str) -> str:
         return sandbox.run(["/bin/bash", "-c", code], cwd=image.cwd).output
 
 
-def test_the_way_the_paper_works(context: Path) -> None:
+def test_common_instructions_and_a_git_repository(context: Path) -> None:
     """FROM, RUN, COPY, and a file system under git."""
     text = """\
 FROM host
@@ -205,7 +205,7 @@ def test_an_unknown_stage_is_an_error_with_the_nearest_name(context: Path) -> No
         dockerfile.build_dockerfile(context, BaseImageResolver(only_host), lambda _: None)
 
 
-def test_no_detour_leads_to_files_of_this_machine(context: Path) -> None:
+def test_no_path_leads_to_files_of_this_machine(context: Path) -> None:
     """A recipe in the context must not refer to a base outside of it."""
     (context / "r.toml").write_text(f'base = "dir:{context.parent}"\n')
     for name in (f"dir:{context.parent}", f"recipe:{context}/r.toml"):

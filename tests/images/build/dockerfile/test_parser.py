@@ -53,7 +53,7 @@ def test_lines() -> None:
     assert cmd.exec_form() == ["a", "b"] and run.exec_form() is None
 
 
-def test_the_escape_sign_may_be_another() -> None:
+def test_another_escape_character() -> None:
     script = parse_dockerfile("# escape=`\nFROM a\nRUN dir c:\\ `\n  d\n")
     assert script.escape == "`" and script.instructions[1].text == "dir c:\\   d"
 
