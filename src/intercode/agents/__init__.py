@@ -84,11 +84,11 @@ def _parameters(factory: Any) -> dict[str, inspect.Parameter]:
     if not callable(factory):
         raise ConfigError(f"{factory!r} is not an agent: name a class, as in package.module:Class")
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    found: dict[str, inspect.Parameter] = {}
+    collected: dict[str, inspect.Parameter] = {}
     own = [c for c in factory.__mro__ if "__init__" in vars(c)] if isinstance(factory, type) else []
     for source in own or [factory]:
         parameters = inspect.signature(source).parameters.values()
-        found = {p.name: p for p in parameters if p.kind in kinds} | found
+        collected = {p.name: p for p in parameters if p.kind in kinds} | collected
         if all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters):
             break
-    return found
+    return collected

@@ -61,8 +61,8 @@ class History:
         self._function: HistoryFunction | None = None if isinstance(policy, str) else policy
         if not isinstance(policy, str) or policy == "full":
             return
-        if found := _LAST.fullmatch(policy):
-            self._last = int(found[1])
+        if match := _LAST.fullmatch(policy):
+            self._last = int(match[1])
         else:
             self._function = _load_function(policy)
 

@@ -53,17 +53,17 @@ def split_sections(text: str) -> list[Section]:
 
 def _find_labels(text: str, fences: bool) -> list[tuple[int, int, str, int | None]]:
     """Return (offset of the label, offset of its text, label, number) for each label."""
-    found = []
+    labels = []
     offset, in_block = 0, False
     for line in text.splitlines(keepends=True):
         match = None if in_block else _LABEL.match(line)
         if match is not None:
             number = None if match["number"] is None else int(match["number"])
-            found.append((offset, offset + match.end(), match["label"].lower(), number))
+            labels.append((offset, offset + match.end(), match["label"].lower(), number))
         if fences and len(_FENCE.findall(line)) % 2:
             in_block = not in_block
         offset += len(line)
-    return _find_labels(text, fences=False) if in_block else found
+    return _find_labels(text, fences=False) if in_block else labels
 
 
 def unfenced_action(text: str) -> str:

@@ -39,11 +39,11 @@ def parse_plan(text: str) -> list[str]:
     step; an empty plan has none.
     """
     for kind in ("number", "letter", "bullet"):
-        found = _steps_by_marker(text, kind)
-        if len(found) < 2 and (in_line := _inline_steps(text)):
+        steps = _steps_by_marker(text, kind)
+        if len(steps) < 2 and (in_line := _inline_steps(text)):
             return in_line
-        if found:
-            return found
+        if steps:
+            return steps
     return [text.strip()] if text.strip() else []
 
 

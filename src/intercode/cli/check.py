@@ -112,10 +112,10 @@ def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
     try:
         earlier = json.loads(args.baseline.read_text(encoding="utf-8"))
         reports = earlier if isinstance(earlier, list) else [earlier]
-        found: dict[str, str] = {}
+        fingerprints: dict[str, str] = {}
         for report in reports:  # intercode 0.1.0 wrote the key `prints`
-            found |= report.get("fingerprints", report.get("prints", {}))
-        return found
+            fingerprints |= report.get("fingerprints", report.get("prints", {}))
+        return fingerprints
     except (ValueError, TypeError, AttributeError) as e:
         raise DataError(
             f"{args.baseline} is not the output of `intercode check --json`: {e}"

@@ -59,14 +59,14 @@ def handle(args: argparse.Namespace) -> int:
     sides = [
         open_side(letter, one) for letter, one in zip(string.ascii_uppercase, paths, strict=False)
     ]
-    found = compare_all(sides, _split_names(args.allow_mismatch))
+    comparisons = compare_all(sides, _split_names(args.allow_mismatch))
     if args.task is not None:
         width = shutil.get_terminal_size((160, 24)).columns
         print(side_by_side(sides, args.task, epoch=args.epoch, width=width, full=args.all), end="")
     elif args.json:
-        print(json.dumps(comparisons_json(found), indent=2, ensure_ascii=False))
+        print(json.dumps(comparisons_json(comparisons), indent=2, ensure_ascii=False))
     else:
-        print(render(comparison_tables(found, full=args.all)), end="")
+        print(render(comparison_tables(comparisons, full=args.all)), end="")
     return 0
 
 

@@ -142,10 +142,11 @@ def _dataset(spec: str, image: str | None) -> Finding:
             env.reset(options={"task": 0})
             began = time.perf_counter()
             env.reset(options={"task": 0})
-            taken = 1e3 * (time.perf_counter() - began)
+            milliseconds = 1e3 * (time.perf_counter() - began)
             metadata = env.result_metadata()
     except InterCodeError as e:
         return Finding(f"dataset {spec}", False, str(e), "see the message", True)
     comparable = "" if metadata["comparable"] else ", results not comparable"
-    detail = f"{len(dataset)} tasks, image {metadata['image']}, reset in {taken:.0f} ms{comparable}"
+    name, reset = metadata["image"], f"reset in {milliseconds:.0f} ms"
+    detail = f"{len(dataset)} tasks, image {name}, {reset}{comparable}"
     return Finding(f"dataset {spec}", True, detail, needed=True)

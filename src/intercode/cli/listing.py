@@ -212,17 +212,17 @@ def _remedy(message: str) -> str:
     return message.partition("): ")[2] or message
 
 
-def _description(thing: object) -> str:
+def _description(value: object) -> str:
     """Return the description of a plugin's task package or of a language, or the first sentence of
     a docstring."""
-    if isinstance(thing, ModuleType) and thing.__file__:
+    if isinstance(value, ModuleType) and value.__file__:
         from intercode.datasets import task_package
 
-        return task_package.read_description(Path(thing.__file__).parent)
-    summary = getattr(thing, "summary", None)  # of a language
+        return task_package.read_description(Path(value.__file__).parent)
+    summary = getattr(value, "summary", None)  # of a language
     if isinstance(summary, str):
         return summary
-    paragraph = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+    paragraph = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
     return re.split(r"(?<=[.!?])\s", paragraph, maxsplit=1)[0]
 
 

@@ -61,39 +61,39 @@ def handle(args: argparse.Namespace) -> int:
         dataset=args.dataset, timeout=given.get("timeout"), parallel=args.parallel,
         env_options=parse_key_values(args.env_option),
     )  # fmt: skip
-    found = regrade(
+    result = regrade(
         args.run, options, args.out, reward=given.get("reward"), progress=episode_progress()
     )
-    print(render(_tables(found), "text"))
+    print(render(_tables(result), "text"))
     print(
-        f"wrote {found.out}; every differing step is in {found.out / DIFFERENCES_FILE}",
+        f"wrote {result.out}; every differing step is in {result.out / DIFFERENCES_FILE}",
         file=sys.stderr,
     )
     return 0
 
 
-def _tables(found: RegradeResult) -> list[Table]:
+def _tables(result: RegradeResult) -> list[Table]:
     from intercode.results.tables import Cell, Table
 
-    episodes = len(found.after)
-    changed = {(d.task, d.epoch) for d in found.differences}
-    won = sum(b.success for _, b in found.flips)
+    episodes = len(result.after)
+    changed = {(d.task, d.epoch) for d in result.differences}
+    gained = sum(b.success for _, b in result.flips)
     row: tuple[Cell, ...] = (
-        episodes, sum(t.success for t in found.before), sum(t.success for t in found.after),
-        won, len(found.flips) - won, len(changed), len(found.differences), len(found.failed),
-        found.skipped,
+        episodes, sum(t.success for t in result.before), sum(t.success for t in result.after),
+        gained, len(result.flips) - gained, len(changed), len(result.differences),
+        len(result.failed), result.skipped,
     )  # fmt: skip
     columns = (
         "episodes", "solved", "solved now", "won", "lost", "episodes changed", "steps changed",
         "failed", "left out",
     )  # fmt: skip
-    notes = tuple(f"{t.task}: {t.error}" for t in found.failed[:MAX_SHOWN_EPISODES])
+    notes = tuple(f"{t.task}: {t.error}" for t in result.failed[:MAX_SHOWN_EPISODES])
     out = [Table("regraded", "Graded again", columns, (row,), notes)]
     flips = [
-        (a.task, a.epoch, a.reward, b.reward, b.turns) for a, b in found.flips[:MAX_SHOWN_EPISODES]
+        (a.task, a.epoch, a.reward, b.reward, b.turns) for a, b in result.flips[:MAX_SHOWN_EPISODES]
     ]
     if flips:
-        more = len(found.flips) - len(flips)
+        more = len(result.flips) - len(flips)
         notes = (f"{more} more are in the file",) if more else ()
         heads = ("task", "epoch", "reward", "reward now", "turns")
         digits = (("reward", 3), ("reward now", 3))

@@ -82,12 +82,12 @@ def find_samples(episodes: Sequence[Trajectory], name: str) -> list[Trajectory]:
     exact = [t for t in plain if t.task == name]
     position = [t for t in plain if name.isdigit() and t.index == int(name)]
     ending = [t for t in plain if t.task.endswith(f"/{name}")]
-    found = exact or position or ending
-    if not found:
+    matches = exact or position or ending
+    if not matches:
         raise unknown_name_error("task of this run", name, sorted({t.task for t in episodes}))
-    if len(tasks := sorted({t.task for t in found})) > 1:
+    if len(tasks := sorted({t.task for t in matches})) > 1:
         raise UsageError(f"{name!r} matches {len(tasks)} tasks: {', '.join(tasks[:5])}")
-    return sorted(found, key=lambda t: t.epoch)
+    return sorted(matches, key=lambda t: t.epoch)
 
 
 def _choose_sample(samples: Sequence[Trajectory], epoch: int | None) -> Trajectory:
@@ -196,8 +196,8 @@ def _outcome(t: Trajectory, style: Style) -> str:
     if t.end == "error" or t.error is not None:
         return style("red", "error")
     solved = style("green", "solved") if t.success else style("red", "not solved")
-    taken = int(turn_count(t))
-    turns = "1 turn" if taken == 1 else f"{taken} turns"
+    turns_taken = int(turn_count(t))
+    turns = "1 turn" if turns_taken == 1 else f"{turns_taken} turns"
     return f"{solved}, reward {t.reward:g}, {turns}, {t.end.replace('_', ' ')}"
 
 

@@ -55,9 +55,9 @@ class Language:
     @property
     def summary(self) -> str:
         """One line with the title and the kinds of tasks: programs, functions, or both."""
-        ways = ["programs, compiled" if self.compile else "programs"]
-        ways += ["functions, in a live interpreter"] if self.repl is not None else []
-        return f"{self.title}: {'; '.join(ways)}"
+        kinds = ["programs, compiled" if self.compile else "programs"]
+        kinds += ["functions, in a live interpreter"] if self.repl is not None else []
+        return f"{self.title}: {'; '.join(kinds)}"
 
 
 def expand_arguments(argv: tuple[str, ...]) -> list[str]:
@@ -117,11 +117,11 @@ def load_language(name: str) -> Language:
 
     Raises UnknownNameError for an unknown name, UsageError for an object that is not a Language.
     """
-    found = LANGUAGES.load(name)
-    if not isinstance(found, Language):
-        raise UsageError(f"{name!r} is {type(found).__name__}, not a Language")
-    _loaded[name] = found
-    return found
+    language = LANGUAGES.load(name)
+    if not isinstance(language, Language):
+        raise UsageError(f"{name!r} is {type(language).__name__}, not a Language")
+    _loaded[name] = language
+    return language
 
 
 def loaded_language(name: str) -> Language | None:

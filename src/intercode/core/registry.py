@@ -40,8 +40,8 @@ def suggest_name(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
 
     ``cutoff``: the smallest similarity that counts, as in ``difflib.get_close_matches``.
     """
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
-    return f"did you mean {found[0]!r}? " if found else ""
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"did you mean {matches[0]!r}? " if matches else ""
 
 
 def load_object(reference: str) -> Any:
@@ -149,9 +149,9 @@ class Registry:
 
     def shadowed_plugins(self) -> list[Plugin]:
         """Return the plugins whose name is taken by a built-in name or by another package."""
-        found = plugins.find_plugins(self._group) if self._group else ()
+        candidates = plugins.find_plugins(self._group) if self._group else ()
         active = {name: p for name, p in self._plugins().items() if name not in self._entries}
-        return [p for p in found if active.get(p.name) is not p]
+        return [p for p in candidates if active.get(p.name) is not p]
 
     def register(self, name: str, reference: str) -> None:
         """Add or replace an entry."""

@@ -114,17 +114,17 @@ def _fetch_file(
     part = target.with_name(target.name + ".part")
     leftover, expected = part.is_file(), _expected_digest(file)
     _download(client, url, part, file, progress, retry_delay)
-    found = _file_digest(part, file)
-    if found != expected and leftover:  # the part of an earlier run may be damaged
+    digest = _file_digest(part, file)
+    if digest != expected and leftover:  # the part of an earlier run may be damaged
         part.unlink()
         _download(client, url, part, file, progress, retry_delay)
-        found = _file_digest(part, file)
-    if found != expected:
+        digest = _file_digest(part, file)
+    if digest != expected:
         part.unlink()
         kind = "sha256" if file.sha256 else "git's sha1"
         raise DataError(
             f"{file.path} from {url} is not the pinned file: expected {kind} {expected}, "
-            f"got {found}; nothing was stored: try another server with --mirror"
+            f"got {digest}; nothing was stored: try another server with --mirror"
         )
     part.replace(target)
 

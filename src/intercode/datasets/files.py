@@ -112,10 +112,10 @@ def _probe_script(text: str, folder: Path, where: str) -> str:
 
 
 def _strings(value: Any, key: str, where: str) -> tuple[str, ...]:
-    found = (value,) if isinstance(value, str) else value
-    if not isinstance(found, list | tuple) or not all(isinstance(v, str) for v in found):
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(v, str) for v in texts):
         raise DataError(f"{where}: {key!r} must be a text or a list of texts, not {value!r}")
-    return tuple(found)
+    return tuple(texts)
 
 
 def _layer_spec(text: str, folder: Path, where: str) -> LayerSpec:

@@ -120,13 +120,13 @@ def program_tests(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def _definitions(tree: ast.Module) -> dict[str, ast.stmt]:
     """Return the functions, classes and variables that code defines at its top level."""
-    found: dict[str, ast.stmt] = {}
+    definitions: dict[str, ast.stmt] = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found[node.name] = node
+            definitions[node.name] = node
         elif isinstance(node, ast.Assign):
-            found.update({t.id: node for t in node.targets if isinstance(t, ast.Name)})
-    return found
+            definitions.update({t.id: node for t in node.targets if isinstance(t, ast.Name)})
+    return definitions
 
 
 def _called_names(tree: ast.Module) -> list[str]:

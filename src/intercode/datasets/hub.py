@@ -170,14 +170,14 @@ def _default_config(configs: Any) -> str | None:
 def _declared_splits(names: Sequence[str], configs: Any) -> dict[str, Splits]:
     """Return the files by config and split that a card declares. ``data_files`` is a pattern, a
     list of patterns, or a list of ``{split, path}``."""
-    found: dict[str, Splits] = {}
+    declared: dict[str, Splits] = {}
     for row in configs or ():
         if not isinstance(row, Mapping) or "data_files" not in row:
             continue
         given = row["data_files"]
         parts = given if isinstance(given, list) else [given]
         folder = str(row.get("data_dir") or "")
-        splits = found.setdefault(str(row.get("config_name", "default")), {})
+        splits = declared.setdefault(str(row.get("config_name", "default")), {})
         for part in parts:
             split, paths = ("train", part)
             if isinstance(part, Mapping):
@@ -186,7 +186,7 @@ def _declared_splits(names: Sequence[str], configs: Any) -> dict[str, Splits]:
                 wanted = str(PurePosixPath(folder, str(pattern)))
                 fits = sorted(n for n in names if _glob_pattern(wanted).fullmatch(n))
                 splits.setdefault(split, []).extend(fits)
-    return found
+    return declared
 
 
 @cache
@@ -202,7 +202,7 @@ def _glob_pattern(text: str) -> re.Pattern[str]:
 def _splits_by_name(names: Sequence[str]) -> dict[str, Splits]:
     """Return the files by config and split, by their names. The directory above the split is the
     config: the hub's conversion to Parquet writes ``CONFIG/SPLIT/0000.parquet``."""
-    found: dict[str, Splits] = {}
+    splits: dict[str, Splits] = {}
     for name in sorted(names):
         path = PurePosixPath(name)
         ignored = path.stem.lower() in _METADATA_FILES or path.name.startswith(".")
@@ -213,8 +213,8 @@ def _splits_by_name(names: Sequence[str]) -> dict[str, Splits]:
         if split is None and above:
             split, above = _split_name(above[-1]), above[:-1] if _split_name(above[-1]) else above
         config = "/".join(part for part in above if part != "data") or "default"
-        found.setdefault(config, {}).setdefault(split or "train", []).append(name)
-    return found
+        splits.setdefault(config, {}).setdefault(split or "train", []).append(name)
+    return splits
 
 
 def _split_name(word: str) -> str | None:

@@ -21,10 +21,10 @@ def load_hook(reference: str) -> PreprocessHook:
 
     Raises UsageError if there is no such function.
     """
-    found = load_object(reference)
-    if not callable(found):
+    hook = load_object(reference)
+    if not callable(hook):
         raise UsageError(f"{reference} is not a function")
-    return cast(PreprocessHook, found)
+    return cast(PreprocessHook, hook)
 
 
 def prepare_rows(

@@ -98,10 +98,10 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
 def _rows_file(folder: Path, given: str | None) -> Path:
     if given is not None:
         return folder / given
-    found = sorted(p for p in folder.glob("tasks.*") if p.suffix.lower() in files.SUFFIXES)
-    if len(found) == 1:
-        return found[0]
-    what = "several files of" if found else "no file of"
+    candidates = sorted(p for p in folder.glob("tasks.*") if p.suffix.lower() in files.SUFFIXES)
+    if len(candidates) == 1:
+        return candidates[0]
+    what = "several files of" if candidates else "no file of"
     raise UsageError(
         f"{folder} has {what} tasks (such as tasks.jsonl): name one as `tasks` in {TASK_FILE}"
     )

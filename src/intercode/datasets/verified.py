@@ -50,10 +50,10 @@ def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) ->
         for task in tasks
         if task.id in include
     ]
-    found = Dataset("", "", tuple(chosen)).hash
-    if content.get("hash") not in (None, found):
+    digest = Dataset("", "", tuple(chosen)).hash
+    if content.get("hash") not in (None, digest):
         raise DataError(
-            f"{path} is for tasks with hash {content['hash']!r}, but these have {found!r}: "
+            f"{path} is for tasks with hash {content['hash']!r}, but these have {digest!r}: "
             f"fetch the pinned data again with `intercode data fetch {name}`"
         )
     return chosen

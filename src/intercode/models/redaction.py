@@ -44,15 +44,15 @@ def redact(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def find_secrets(values: Mapping[str, Any]) -> list[str]:
     """Return the secrets that ``redact`` would replace; for ``Bearer X`` also ``X``."""
-    found: list[str] = []
+    secrets: list[str] = []
     for name, value in values.items():
         if isinstance(value, Mapping):
             test = is_secret_header if name == "headers" else is_secret_name
-            found += find_secrets({k: v for k, v in value.items() if not isinstance(v, str)})
-            found += [v for k, v in value.items() if isinstance(v, str) and test(k)]
+            secrets += find_secrets({k: v for k, v in value.items() if not isinstance(v, str)})
+            secrets += [v for k, v in value.items() if isinstance(v, str) and test(k)]
         elif is_secret_name(name) and isinstance(value, str):
-            found.append(value)
-    return [part for secret in found for part in {secret, *secret.split()[-1:]}]
+            secrets.append(value)
+    return [part for secret in secrets for part in {secret, *secret.split()[-1:]}]
 
 
 def redact_text(text: str, secrets: Iterable[str]) -> str:

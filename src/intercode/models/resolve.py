@@ -88,13 +88,13 @@ def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
         return OpenAIModel(name, base_url, api_key=key, provider=known_provider, **options)
     if provider not in PROVIDERS or not short:
         raise ConfigError(_unknown_endpoint_message(name))
-    found = PROVIDERS[provider]
-    key = given or (os.environ.get(found.key_variable) if found.key_variable else None)
-    if found.key_variable and not key:
+    endpoint = PROVIDERS[provider]
+    key = given or (os.environ.get(endpoint.key_variable) if endpoint.key_variable else None)
+    if endpoint.key_variable and not key:
         raise ConfigError(
-            f"no key for {found.base_url}: set {found.key_variable} or INTERCODE_API_KEY"
+            f"no key for {endpoint.base_url}: set {endpoint.key_variable} or INTERCODE_API_KEY"
         )
-    return OpenAIModel(short, found.base_url, api_key=key, provider=provider, **options)
+    return OpenAIModel(short, endpoint.base_url, api_key=key, provider=provider, **options)
 
 
 def _open_native(
@@ -112,10 +112,10 @@ def _open_native(
 def _provider_of_url(base_url: str) -> str:
     """Return the provider with this address, whose prices apply; "" if there is none."""
     host = urlsplit(base_url).hostname
-    found = [
+    matches = [
         n for n, p in PROVIDERS.items() if p.key_variable and urlsplit(p.base_url).hostname == host
     ]
-    return found[0] if found else ""
+    return matches[0] if matches else ""
 
 
 def _unknown_endpoint_message(name: str) -> str:

@@ -10,20 +10,20 @@ from intercode.evaluation.evaluate.plan import Plan
 
 def print_estimate(plan: Plan, name: str = "") -> Estimate:
     """Print and return the estimate of a run."""
-    found = estimate(plan)
-    print("\n".join([name or str(plan.out), *(f"  {line}" for line in _lines(plan, found))]))
-    return found
+    bounds = estimate(plan)
+    print("\n".join([name or str(plan.out), *(f"  {line}" for line in _lines(plan, bounds))]))
+    return bounds
 
 
-def print_total(found: Sequence[Estimate]) -> None:
+def print_total(estimates: Sequence[Estimate]) -> None:
     """Print the sum of the estimates of several runs."""
-    costs = [e.cost for e in found]
+    costs = [e.cost for e in estimates]
     known = sum(c for c in costs if c is not None)
     unknown = f", and {costs.count(None)} runs of unknown cost" if None in costs else ""
-    requests = [e.requests for e in found]
+    requests = [e.requests for e in estimates]
     bound = "unbounded" if None in requests else f"at most {sum(r or 0 for r in requests):,}"
-    print(f"all {len(found)} runs")
-    print(f"  episodes  {sum(e.episodes for e in found):,} to play")
+    print(f"all {len(estimates)} runs")
+    print(f"  episodes  {sum(e.episodes for e in estimates):,} to play")
     print(f"  requests  {bound}")
     cost = f"at most ${known:,.4g}{unknown}" if len(costs) > costs.count(None) else "unknown"
     print(f"  cost      {cost}")

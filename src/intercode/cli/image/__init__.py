@@ -112,20 +112,20 @@ def _remove(args: argparse.Namespace) -> int:
     from intercode.sandbox.images.cache import prune as pruning
     from intercode.sandbox.images.recipes import packaged
 
-    cache, found = cache_root(), False
+    cache, exists = cache_root(), False
     name = f"recipe:{args.name}" if args.name in packaged.recipe_names() else args.name
     if name.startswith("recipe:") and "/" not in name:
         built = packaged.built_path(name.removeprefix("recipe:"), cache)
         for path in (built, built.with_suffix(".json")):
-            found = path.is_file() or found
+            exists = path.is_file() or exists
             path.unlink(missing_ok=True)
     for image in inventory.built_images(name):
         from intercode.sandbox.images.build.built_images import delete_built_image
 
         delete_built_image(image)
-        found = True
+        exists = True
     removed = pruning.remove_image(cache, name, inventory.paths_in_use())
-    if not found and removed is None:
+    if not exists and removed is None:
         print(
             f"intercode: there is no image {args.name!r}: nothing to remove; see `intercode image "
             "list`",

@@ -117,10 +117,10 @@ def image_spec(name: str) -> str:
 
 def name_value_pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     """Parse ``NAME=VALUE`` texts. Raises UsageError for a text that is not of this form."""
-    found = {}
+    pairs = {}
     for text in texts:
         name, mark, value = text.partition("=")
         if not mark or not name:
             raise UsageError(f"{option} {text}: write {option} NAME=VALUE")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs

@@ -124,12 +124,12 @@ def built_images(name: str | None = None) -> list[BuiltImage]:
 
 def orphaned_images() -> list[BuiltImage]:
     """Return the images whose recipe or Dockerfile is deleted, so that they cannot be requested."""
-    found = []
-    for one in built_images():
-        kind, _, path = one.spec.partition(":")
+    images = []
+    for image in built_images():
+        kind, _, path = image.spec.partition(":")
         if kind in ("recipe", "dockerfile") and not Path(path).exists():
-            found.append(one)
-    return found
+            images.append(image)
+    return images
 
 
 def paths_in_use() -> set[str]:

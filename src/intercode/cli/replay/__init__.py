@@ -173,7 +173,7 @@ def _causes(reports: Sequence[ReplayReport]) -> Table:
     from intercode.results.tables import Table
 
     steps = [s for r in reports for s in r.mismatches]
-    found = Counter(s.cause for s in steps)
+    counts = Counter(s.cause for s in steps)
     rows = [
         (
             cause,
@@ -181,7 +181,7 @@ def _causes(reports: Sequence[ReplayReport]) -> Table:
             sum(s.cause == cause and not s.same_observation for s in steps),
             sum(s.cause == cause and not s.same_reward for s in steps),
         )
-        for cause, number in found.most_common()
+        for cause, number in counts.most_common()
     ]
     return Table(
         "causes",

@@ -58,7 +58,7 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
     A run directory is a log. Any other directory stands for the run directories and the ``.json``
     and ``.jsonl`` files below it. Raises UsageError for a path that does not exist or has no logs.
     """
-    found: dict[Path, Path] = {}
+    logs_by_path: dict[Path, Path] = {}
     for given in paths:
         if not given.exists():
             raise UsageError(f"no such file or directory: {given}")
@@ -67,8 +67,8 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
         if not logs:
             raise UsageError(f"no logs below {path}: .json, .jsonl or a run directory are expected")
         for log in logs:
-            found.setdefault(log.resolve(), log)
-    return list(found.values())
+            logs_by_path.setdefault(log.resolve(), log)
+    return list(logs_by_path.values())
 
 
 def _logs_under(directory: Path) -> list[Path]:

@@ -156,8 +156,8 @@ def _parse_human_session(episode: Mapping[str, Any]) -> tuple[Step, ...]:
 
 
 def _group_of(dataset: str, name: LogName) -> str | None:
-    found = re.search(r"fs_\d+", dataset)
-    return found.group() if found else name.group
+    match = re.search(r"fs_\d+", dataset)
+    return match.group() if match else name.group
 
 
 def _infer_agent(episode: Mapping[str, Any], limit: int | None) -> str:

@@ -39,16 +39,16 @@ def parse_log_name(path: Path) -> LogName:
     Returns an empty LogName for a name of another form.
     """
     stem = path.stem
-    if found := _PLAN_SOLVE_NAME.fullmatch(stem):
-        agent = "plan-solve-refine" if found["refine"] else "plan-solve"
-        return LogName(found["environment"], agent, PAPER_MODEL, None, found["group"])
-    if found := _REACT_NAME.fullmatch(stem):
-        turns = int(found["turns"])
-        return LogName(found["environment"], "react", PAPER_MODEL, turns, found["group"])
-    if found := _TRY_AGAIN_NAME.fullmatch(stem):
-        turns = int(found["turns"])
+    if match := _PLAN_SOLVE_NAME.fullmatch(stem):
+        agent = "plan-solve-refine" if match["refine"] else "plan-solve"
+        return LogName(match["environment"], agent, PAPER_MODEL, None, match["group"])
+    if match := _REACT_NAME.fullmatch(stem):
+        turns = int(match["turns"])
+        return LogName(match["environment"], "react", PAPER_MODEL, turns, match["group"])
+    if match := _TRY_AGAIN_NAME.fullmatch(stem):
+        turns = int(match["turns"])
         agent = "single-turn" if turns == 1 else "try-again"
-        agent = "human" if found["model"] == "human" else agent
-        schema = found["schema"] is not None
-        return LogName(found["environment"], agent, found["model"], turns, found["group"], schema)
+        agent = "human" if match["model"] == "human" else agent
+        schema = match["schema"] is not None
+        return LogName(match["environment"], agent, match["model"], turns, match["group"], schema)
     return LogName()

@@ -115,7 +115,7 @@ def read_files(folder: Path) -> Files:
     Raises DataError if a link leads out of the directory, or if the files have more than
     ``MAX_FILES_SIZE`` bytes in total.
     """
-    found: Files = {}
+    files: Files = {}
     total = 0
     for path in sorted(folder.rglob("*")):
         if not path.resolve().is_relative_to(folder.resolve()):
@@ -126,8 +126,8 @@ def read_files(folder: Path) -> Files:
         if total > MAX_FILES_SIZE:
             raise DataError(f"the files of {folder} have more than {MAX_FILES_SIZE >> 20} MiB")
         mode = 0o755 if path.stat().st_mode & 0o100 or path.suffix == ".sh" else 0o644
-        found[str(path.relative_to(folder))] = path.read_bytes(), mode
-    return found
+        files[str(path.relative_to(folder))] = path.read_bytes(), mode
+    return files
 
 
 def solution_action(files: Files, env: Mapping[str, str]) -> str | None:

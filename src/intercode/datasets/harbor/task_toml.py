@@ -97,14 +97,14 @@ def _reject_unsupported(
 
 def _ignored_settings(sections: Mapping[str, Mapping[str, Any]]) -> list[str]:
     # these texts are part of the checksum in ``task_directory``: a new wording changes hashes
-    found = [
+    ignored = [
         f"the {name} runs as the box's one user, not as {section['user']!r}"
         for name, section in sections.items()
         if name in ("agent", "verifier") and section.get("user")
     ]
     if sections["environment"].get("healthcheck"):
-        found.append("the health check is not run")
-    return found
+        ignored.append("the health check is not run")
+    return ignored
 
 
 def _seconds(path: Path, section: Mapping[str, Any], name: str) -> float:
@@ -119,9 +119,9 @@ def _size(path: Path, section: Mapping[str, Any], name: str, default: int) -> in
     in_mb, text = section.get(f"{name}_mb"), section.get(name)
     if isinstance(in_mb, int | float) and not isinstance(in_mb, bool) and in_mb > 0:
         return int(in_mb * (1 << 20))
-    found = _SIZE.fullmatch(str(text).strip()) if text is not None else None
-    if found is not None and float(found[1]) > 0:
-        return int(float(found[1]) * (1 << _UNITS[found[2].upper()]))
+    match = _SIZE.fullmatch(str(text).strip()) if text is not None else None
+    if match is not None and float(match[1]) > 0:
+        return int(float(match[1]) * (1 << _UNITS[match[2].upper()]))
     if in_mb is None and text is None:
         return default
     raise DataError(f"{path}: {name} is {in_mb if text is None else text!r}, which is not a size")
@@ -136,7 +136,7 @@ def _env(path: Path, section: Mapping[str, Any], name: str) -> dict[str, str]:
     given = section.get("env", {})
     if not isinstance(given, dict):
         raise DataError(f"{path}: [{name}] env must be a table, not {given!r}")
-    found = {}
+    variables = {}
     for key, value in given.items():
         text = str(value)
         reference = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", text)
@@ -145,8 +145,8 @@ def _env(path: Path, section: Mapping[str, Any], name: str) -> dict[str, str]:
                 f"{path}: [{name}] env would pass this machine's variable {reference[1]} to code "
                 "of the task; to allow that, write its value instead"
             )
-        found[str(key)] = reference[2] if reference else text
-    return found
+        variables[str(key)] = reference[2] if reference else text
+    return variables
 
 
 def _optional_text(value: Any) -> str | None:

@@ -46,13 +46,13 @@ def find_files(name: str, rows: str, dump: str) -> DatabaseFiles:
     They are in ``data/sql/NAME`` of the authors' repository, or in ``sql/NAME`` of a data
     directory. Raises UsageError that says how to get the data.
     """
-    found = DatabaseFiles(path := find_data_file(name, f"sql/{name}/{rows}"), path.with_name(dump))
-    if not found.dump.is_file():
+    paths = DatabaseFiles(path := find_data_file(name, f"sql/{name}/{rows}"), path.with_name(dump))
+    if not paths.dump.is_file():
         raise UsageError(
-            f"no {name} data ({found.dump} is not there): run `intercode data fetch {name}`, or "
+            f"no {name} data ({paths.dump} is not there): run `intercode data fetch {name}`, or "
             "set INTERCODE_DATA to a checkout of the authors' repository"
         )
-    return found
+    return paths
 
 
 def read_tasks(
@@ -95,14 +95,14 @@ def _parse_dump(path: Path, _mtime: int) -> dict[str, dict[str, list[str]]]:
     table: list[str] | None = None
     with path.open(encoding="utf-8") as f:
         for line in f:
-            if found := _TABLE.match(line):
-                table = database.setdefault(found[1], [])
-            elif table is not None and (found := _COLUMN.match(line)):
-                table.append(found[1])
+            if match := _TABLE.match(line):
+                table = database.setdefault(match[1], [])
+            elif table is not None and (match := _COLUMN.match(line)):
+                table.append(match[1])
             elif table is not None and line.lstrip().startswith(")"):
                 table = None
-            elif table is None and (found := _DATABASE.match(line)):
-                database = out.setdefault(found[1], {})
+            elif table is None and (match := _DATABASE.match(line)):
+                database = out.setdefault(match[1], {})
     return out
 
 
@@ -112,14 +112,14 @@ def dump_schemas(dump: Path) -> Mapping[str, Tables]:
     Raises DataError for a file that cannot be read or creates no database.
     """
     try:
-        found = _parse_dump(dump, dump.stat().st_mtime_ns)
+        schemas = _parse_dump(dump, dump.stat().st_mtime_ns)
     except OSError as e:
         raise DataError(f"cannot read {dump}: {e.strerror}") from e
     except UnicodeDecodeError as e:
         raise DataError(f"{dump} is not UTF-8 text (byte {e.start})") from e
-    if not found:
+    if not schemas:
         raise DataError(f"{dump} creates no database: it has no line with CREATE DATABASE `name`")
-    return found
+    return schemas
 
 
 def schema_text(tables: Tables) -> str:

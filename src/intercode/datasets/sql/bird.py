@@ -55,8 +55,8 @@ def convert(release: Path, out: Path) -> list[Path]:
         folders = [p for p in sorted(path.parent.glob("*databases")) if p.is_dir()]
         tables = next(iter(sorted(path.parent.glob("*tables.json"))), None)
         known = table_schemas(tables) if tables else {}
-        found = Release(known, folders, out)
-        written.append(found.write_tasks(path, f"bird-{split}", _task))
+        bird = Release(known, folders, out)
+        written.append(bird.write_tasks(path, f"bird-{split}", _task))
     return written
 
 

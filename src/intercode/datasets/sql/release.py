@@ -42,8 +42,8 @@ def find_release_files(release: Path, wanted: Iterable[str], name: str) -> list[
     subdirectories = sorted(p for p in release.iterdir() if p.is_dir())
     names = tuple(wanted)
     for root in (release, *subdirectories):
-        if found := [root / n for n in names if (root / n).is_file()]:
-            return found
+        if existing := [root / n for n in names if (root / n).is_file()]:
+            return existing
     raise UsageError(f"{release} is not a release of {name}: none of {', '.join(names)} is there")
 
 
@@ -57,11 +57,11 @@ def table_schemas(path: Path) -> dict[str, dict[str, list[str]]]:
             raise DataError(
                 f"{path}: {row.get('db_id')!r} lacks table_names_original or column_names_original"
             )
-        found: dict[str, list[str]] = {table: [] for table in tables}
+        columns_by_table: dict[str, list[str]] = {table: [] for table in tables}
         for number, column in columns:
             if number >= 0:
-                found[tables[number]].append(column)
-        out[str(row["db_id"])] = found
+                columns_by_table[tables[number]].append(column)
+        out[str(row["db_id"])] = columns_by_table
     return out
 
 
@@ -79,11 +79,11 @@ class Release:
 
     def database(self, name: str, where: str) -> dict[str, str]:
         """Return the value of ``database`` in a converted row, with a path relative to ``out``."""
-        tried = [folder / name / f"{name}.sqlite" for folder in self.folders]
-        for path in tried:
+        candidates = [folder / name / f"{name}.sqlite" for folder in self.folders]
+        for path in candidates:
             if path.is_file():
                 return {"kind": "sqlite", "path": os.path.relpath(path, self.out), "name": name}
-        paths = " and ".join(map(str, tried))
+        paths = " and ".join(map(str, candidates))
         raise DataError(f"{where}: no database {name!r}; expected {paths}")
 
     def write_tasks(self, path: Path, name: str, task: TaskBuilder) -> Path:
@@ -92,8 +92,8 @@ class Release:
         ``task`` turns the release, a row, an id and the row's location into a row of the output.
         Raises as ``read_objects``, ``write_jsonl`` and ``task`` do.
         """
-        found = enumerate(read_objects(path))
-        rows = [task(self, row, f"{name}/{n}", f"{path}, row {n}") for n, row in found]
+        objects = enumerate(read_objects(path))
+        rows = [task(self, row, f"{name}/{n}", f"{path}, row {n}") for n, row in objects]
         return write_jsonl(self.out / f"{name}.jsonl", rows)
 
 

@@ -58,8 +58,8 @@ def convert(release: Path, out: Path) -> list[Path]:
     if (root / "test_tables.json").is_file():
         known |= table_schemas(root / "test_tables.json")
     folders = [root / name for name in _FOLDERS]
-    found = Release(known, folders, out)
-    return [found.write_tasks(path, f"spider-{path.stem}", _task) for path in splits]
+    spider = Release(known, folders, out)
+    return [spider.write_tasks(path, f"spider-{path.stem}", _task) for path in splits]
 
 
 def _task(release: Release, row: dict[str, Any], identifier: str, where: str) -> dict[str, Any]:

@@ -98,14 +98,14 @@ def restore_gold(task: Task, tables: Tables) -> Task:
 
 def parse_gold(text: str, tables: Tables, where: str) -> Question:
     """Parse a published gold with the help of its table's columns."""
-    found = _GOLD.fullmatch(text.strip())
-    columns = tables.get(found["table"], ()) if found else ()
-    if not found or found["column"] not in columns:
+    match = _GOLD.fullmatch(text.strip())
+    columns = tables.get(match["table"], ()) if match else ()
+    if not match or match["column"] not in columns:
         raise DataError(f"{where}: {text!r} names an unknown table or column")
-    conditions = _conditions(found["where"], columns) if found["where"] else ()
+    conditions = _conditions(match["where"], columns) if match["where"] else ()
     if conditions is None:
         raise DataError(f"{where}: the conditions of {text!r} name no column of the table")
-    return Question(found["table"], found["column"], found["aggregate"] or "", conditions)
+    return Question(match["table"], match["column"], match["aggregate"] or "", conditions)
 
 
 def _conditions(text: str, columns: Sequence[str]) -> tuple[Condition, ...] | None:

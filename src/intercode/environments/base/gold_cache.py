@@ -87,8 +87,8 @@ def is_enabled() -> bool:
 
 def nondeterminism_reason(code: str, cwd: str) -> str:
     """Return why the result of code may depend on time or machine. Empty: nothing suggests it."""
-    if found := _NONDETERMINISTIC_CODE.search(code):
-        return f"it uses {found.group().strip()!r}, which depends on time, machine or chance"
+    if match := _NONDETERMINISTIC_CODE.search(code):
+        return f"it uses {match.group().strip()!r}, which depends on time, machine or chance"
     if _reads_whole_tree(code, cwd):
         return "it reads the tree from / down, and so /proc, which changes all the time"
     return ""

@@ -19,10 +19,10 @@ from intercode.environments.base.rewards import REWARDS, RewardFunction
 
 def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
     """Return the dataset of an environment. Raises UsageError if it has no tasks."""
-    picked = datasets.load(dataset, environment) if isinstance(dataset, str) else dataset
-    if not picked.tasks:
-        raise UsageError(f"the dataset {picked.name!r} holds no task")
-    return picked
+    loaded = datasets.load(dataset, environment) if isinstance(dataset, str) else dataset
+    if not loaded.tasks:
+        raise UsageError(f"the dataset {loaded.name!r} holds no task")
+    return loaded
 
 
 def pick_reward(

@@ -13,5 +13,5 @@ class BashReplayRules(ReplayRules):
     _DATASET = re.compile(r"nl2bash_(fs_\d)")
 
     def dataset(self, name: str) -> str:
-        found = self._DATASET.search(name)
-        return f"nl2bash:{found[1]}" if found else name
+        match = self._DATASET.search(name)
+        return f"nl2bash:{match[1]}" if match else name

@@ -105,9 +105,9 @@ class _Splitter(ast.NodeTransformer):
             return node
         return self.generic_visit(node)
 
-    def _replace_with_name(self, kind: str, found: list[str], node: ast.expr) -> ast.Name:
-        found.append(ast.unparse(node))
-        return ast.Name(f"{kind}_{len(found) - 1}", ast.Load())
+    def _replace_with_name(self, kind: str, expressions: list[str], node: ast.expr) -> ast.Name:
+        expressions.append(ast.unparse(node))
+        return ast.Name(f"{kind}_{len(expressions) - 1}", ast.Load())
 
     def _is_equation(self, node: ast.Compare) -> bool:
         """Return whether the agent's side of a comparison can be evaluated as a whole.

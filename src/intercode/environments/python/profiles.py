@@ -173,9 +173,9 @@ def _submitted_function_name(session: PythonSession) -> str | None:
     """Return the name that the authors' runner submits: the function of the last action that begins
     with ``def``."""
     for action in reversed(session.actions):
-        found = _FUNCTION_DEFINITION.match(action.code)
-        if found:
-            return found[1]
+        match = _FUNCTION_DEFINITION.match(action.code)
+        if match:
+            return match[1]
     return None
 
 
@@ -184,7 +184,7 @@ def _gold_function_name(task: Task) -> str:
 
     Raises GoldError if there is none. Their code ends the episode in this case.
     """
-    found = _FUNCTION_DEFINITION.search(str(task.gold))
-    if found is None:
+    match = _FUNCTION_DEFINITION.search(str(task.gold))
+    if match is None:
         raise GoldError(f"the authors' code finds no function's name in the gold of {task.id}")
-    return found[1]
+    return match[1]

@@ -153,12 +153,12 @@ def _length(value: Any) -> int:
 
 
 def _bool(node: ast.BoolOp, value: Callable[..., Any], names: Mapping[str, Any]) -> Any:
-    found: Any = None
+    result: Any = None
     for part in node.values:
-        found = value(part)
-        if bool(found) == isinstance(node.op, ast.Or):
-            return found
-    return found
+        result = value(part)
+        if bool(result) == isinstance(node.op, ast.Or):
+            return result
+    return result
 
 
 def _dict(node: ast.Dict, value: Callable[..., Any], names: Mapping[str, Any]) -> Any:

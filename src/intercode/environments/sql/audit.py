@@ -22,21 +22,23 @@ def audit_gold(runner: CodeRunner, index: int, run: CodeRun) -> list[TaskFinding
     rows = run.state.rows if run.state is not None else None
     if rows is None or task.gold is None:
         return []
-    found: list[TaskFinding] = []
+    findings: list[TaskFinding] = []
     if empty := _empty_result_text(rows):
         tables = [name for name in _tables_in_gold(task) if not _has_rows(runner, index, name)]
         if tables:
             what = (
                 f"{empty}, because {', '.join(tables)} {'is' if len(tables) == 1 else 'are'} empty"
             )
-            found.append(TaskFinding(task.id, "empty-table", what))
+            findings.append(TaskFinding(task.id, "empty-table", what))
         else:
-            found.append(TaskFinding(task.id, "vacuous", empty))
+            findings.append(TaskFinding(task.id, "vacuous", empty))
     if _limit_cuts_tie(runner, index, task.gold, rows):
-        found.append(TaskFinding(task.id, "tie-at-limit", "rows beside the last one are left out"))
+        findings.append(
+            TaskFinding(task.id, "tie-at-limit", "rows beside the last one are left out")
+        )
     if len(rows) > 1 and not has_order_by(task.gold):
-        found.append(TaskFinding(task.id, "open-order", f"{len(rows)} rows"))
-    return found
+        findings.append(TaskFinding(task.id, "open-order", f"{len(rows)} rows"))
+    return findings
 
 
 def _limit_cuts_tie(runner: CodeRunner, index: int, gold: str, rows: Rows) -> bool:

@@ -51,8 +51,8 @@ def is_error(text: str) -> bool:
 def error_kind(text: str) -> str:
     """Return the kind of an error: one of a fixed set, or the first words of its message."""
     message = text.removeprefix(ERROR_PREFIX)
-    found = next((name for name, pattern in _PATTERNS if pattern.search(message)), None)
-    return found or " ".join(message.split()[:4])
+    kind = next((name for name, pattern in _PATTERNS if pattern.search(message)), None)
+    return kind or " ".join(message.split()[:4])
 
 
 def same_observation(a: str, b: str) -> bool:

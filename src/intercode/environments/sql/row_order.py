@@ -180,12 +180,12 @@ def _normalized_text(tokens: list[_Token]) -> str:
 def _column_names(item: list[_Token]) -> set[str]:
     """Return the names by which a result column can be called: its expression, alias and bare
     name."""
-    found = {_normalized_text(item)}
+    names = {_normalized_text(item)}
     if len(item) > 2 and item[-2].upper == "AS":
-        found |= {_normalized_text(item[-1:]), _normalized_text(item[:-2])}
+        names |= {_normalized_text(item[-1:]), _normalized_text(item[:-2])}
     elif len(item) > 1 and re.fullmatch(r"[`\"]?\w+[`\"]?", item[-1].text):
-        found |= {_normalized_text(item[-1:]), _normalized_text(item[:-1])}
-    return found | {name.rpartition(".")[2] for name in found if re.fullmatch(r"[\w.]+", name)}
+        names |= {_normalized_text(item[-1:]), _normalized_text(item[:-1])}
+    return names | {name.rpartition(".")[2] for name in names if re.fullmatch(r"[\w.]+", name)}
 
 
 def _find_column(key: str, names: list[set[str]]) -> int | None:
@@ -209,13 +209,13 @@ def without_limit(gold: str) -> str | None:
 
 def subqueries(statement: str) -> list[str]:
     """Return the queries in brackets, at any depth, as statements of their own."""
-    found = []
+    queries = []
     for token in _top_level_tokens(statement):
         inner = token.text[1:-1].strip()
         if token.text.startswith("(") and inner:
-            found += [inner] if inner.upper().startswith(("SELECT", "WITH", "(")) else []
-            found += subqueries(inner)
-    return found
+            queries += [inner] if inner.upper().startswith(("SELECT", "WITH", "(")) else []
+            queries += subqueries(inner)
+    return queries
 
 
 def limit_cuts_tie(gold: str, rows: Rows, run: RunStatement) -> bool:

@@ -119,12 +119,12 @@ class CheckReport:
 
 def findings_in_output(task: str, output: str) -> list[TaskFinding]:
     """Return findings for the error messages in a gold's output, at most one of each kind."""
-    found: dict[str, TaskFinding] = {}
+    by_kind: dict[str, TaskFinding] = {}
     for kind, pattern in _OUTPUT_PATTERNS:
         match = pattern.search(output)
-        if match and not (kind == "missing-file" and "missing-program" in found):
-            found.setdefault(kind, TaskFinding(task, kind, _shorten(match.group())))
-    return list(found.values())
+        if match and not (kind == "missing-file" and "missing-program" in by_kind):
+            by_kind.setdefault(kind, TaskFinding(task, kind, _shorten(match.group())))
+    return list(by_kind.values())
 
 
 def _shorten(text: str, length: int = 160) -> str:

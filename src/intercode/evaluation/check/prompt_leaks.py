@@ -49,8 +49,8 @@ class LeakReport:
 def packaged_prompts() -> dict[str, str]:
     """Return the text of every prompt in the package, by name."""
     folder = resources.files("intercode.agents").joinpath("prompts")
-    found = {p.name: p.read_text(encoding="utf-8") for p in folder.iterdir()}
-    return {name: found[name] for name in sorted(found) if name.endswith(".txt")}
+    prompts = {p.name: p.read_text(encoding="utf-8") for p in folder.iterdir()}
+    return {name: prompts[name] for name in sorted(prompts) if name.endswith(".txt")}
 
 
 def find_leaks(prompts: dict[str, str] | None = None, data: Path | None = None) -> LeakReport:

@@ -101,7 +101,7 @@ def search_sandboxes(
         groups.setdefault((task.files, task.setup, own), []).append(i)
     first, *others = groups.values()
     own_images = not dataset.image
-    found: list[TaskFinding] = []
+    findings: list[TaskFinding] = []
     total = SearchCounts()
     for result in (
         *run_all(lambda runner, _: _search_group(runner, first, dataset.programs, whole=True), [0]),
@@ -111,9 +111,9 @@ def search_sandboxes(
         ),
     ):
         assert isinstance(result, tuple)
-        found += result[0]
+        findings += result[0]
         total += result[1]
-    return found, total
+    return findings, total
 
 
 def _search_group(
@@ -147,13 +147,13 @@ def _search_sandbox(
     secrets = [secret for task in tasks for secret in task_secrets(task)]
     long_enough = [secret for secret in secrets if secret.lines]
     counts = SearchCounts(1, len(long_enough), len(secrets) - len(long_enough))
-    found = _missing_programs(sandbox, tasks, programs)
+    findings = _missing_programs(sandbox, tasks, programs)
     task_files = set(_task_files(sandbox))
     try:
         files = [] if whole else sorted(task_files)
         matches = _matching_files(sandbox, long_enough, files, whole)
     except LookupError as e:
-        return [*found, TaskFinding(tasks[0].id, "not-searched", str(e))], counts
+        return [*findings, TaskFinding(tasks[0].id, "not-searched", str(e))], counts
     locations: dict[tuple[str, str], int] = {}
     state = _interpreter_state(env)
     for path, data in (*matches, ("what its interpreter shows", state)):
@@ -164,8 +164,8 @@ def _search_sandbox(
             locations[secret.task, secret.kind] = count + 1
             plain_flag = secret.kind == "its flag" and path in task_files
             kind = "flag-in-files" if plain_flag else "readable"
-            found.append(TaskFinding(secret.task, kind, f"{secret.kind} stands in {path}"))
-    return found, counts
+            findings.append(TaskFinding(secret.task, kind, f"{secret.kind} stands in {path}"))
+    return findings, counts
 
 
 def _missing_programs(

@@ -64,10 +64,10 @@ class TaskRun:
 
 def _first_differing_line(one: str, other: str) -> str:
     pairs = zip_longest(one.splitlines(), other.splitlines(), fillvalue="")
-    found = next(((n, a, b) for n, (a, b) in enumerate(pairs, 1) if a != b), None)
-    if found is None:
+    difference = next(((n, a, b) for n, (a, b) in enumerate(pairs, 1) if a != b), None)
+    if difference is None:
         return ""
-    n, a, b = found
+    n, a, b = difference
     return f" (line {n}: {a[:_MAX_LINE]!r}, then {b[:_MAX_LINE]!r})"
 
 
@@ -78,8 +78,10 @@ def _first_differing_path(one: State | None, other: State | None) -> str:
         line = _first_differing_line(one.probe_output, other.probe_output)
         return f", in the output of its probe{line}"
     paths = sorted(one.files.keys() | other.files.keys())
-    found = [path for path in paths if one.files.get(path) != other.files.get(path)]
-    return f" ({', '.join(found[:3])}{', ...' if len(found) > 3 else ''})" if found else ""
+    differing = [path for path in paths if one.files.get(path) != other.files.get(path)]
+    return (
+        f" ({', '.join(differing[:3])}{', ...' if len(differing) > 3 else ''})" if differing else ""
+    )
 
 
 def _checked_score(

@@ -76,20 +76,20 @@ def read_grid(values: Mapping[str, Any], out: Path, where: str = "the settings")
     """
     shared = {k: v for k, v in values.items() if k not in ("grid", "out")}
     axes = [axis for key, value in _grid_table(values, where) for axis in _axes(key, value, where)]
-    found: list[tuple[list[str], dict[str, Any]]] = []
+    combinations: list[tuple[list[str], dict[str, Any]]] = []
     for choices in itertools.product(*axes):
         settings = dict(shared)
         for _, change in choices:
             for key, value in change.items():
                 joined = key in OPTION_TABLES and isinstance(value, Mapping)
                 settings[key] = {**settings.get(key, {}), **value} if joined else value
-        found.append(([name for name, _ in choices], settings))
-    texts = [json.dumps(to_jsonable(s), sort_keys=True, default=str) for _, s in found]
+        combinations.append(([name for name, _ in choices], settings))
+    texts = [json.dumps(to_jsonable(s), sort_keys=True, default=str) for _, s in combinations]
     if duplicate := next((n for n, count in Counter(texts).items() if count > 1), None):
         raise ConfigError(f"{where}: the grid gives the same run twice: {duplicate}")
-    names = [safe_file_name(words).lower() for words, _ in found]
+    names = [safe_file_name(words).lower() for words, _ in combinations]
     cells = []
-    for name, text, (_, settings) in zip(names, texts, found, strict=True):
+    for name, text, (_, settings) in zip(names, texts, combinations, strict=True):
         if names.count(name) > 1:
             name = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
         config = make_config({**settings, "out": out / name}, f"{where}, {name}")
@@ -123,13 +123,13 @@ def run_grid(
 
 def make_plans(grid: Grid) -> list[tuple[Cell, Plan | InterCodeError]]:
     """Return the plan of each cell, or the error for which it cannot be played."""
-    found: list[tuple[Cell, Plan | InterCodeError]] = []
+    plans: list[tuple[Cell, Plan | InterCodeError]] = []
     for cell in grid.cells:
         try:
-            found.append((cell, make_plan(cell.config)))
+            plans.append((cell, make_plan(cell.config)))
         except InterCodeError as e:
-            found.append((cell, e))
-    return found
+            plans.append((cell, e))
+    return plans
 
 
 def _run_cell(cell: Cell, model: Model | None, quiet: bool, label: str) -> CellResult:

@@ -159,14 +159,14 @@ def _common_metadata(directories: Sequence[Path]) -> dict[str, Any]:
     """Return the metadata of the parts. Raises UsageError for settings that differ."""
     if not directories:
         raise UsageError("no directories to merge: name those of runs")
-    found: list[Mapping[str, Any]] = []
+    metadata_of_parts: list[Mapping[str, Any]] = []
     for directory in directories:
         metadata = read_run_metadata(directory) if directory.is_dir() else None
         if metadata is None:
             raise UsageError(f"{directory} is not the directory of a run: it has no run.json")
-        found.append(metadata)
-    first = found[0]
-    for directory, metadata in zip(directories[1:], found[1:], strict=True):
+        metadata_of_parts.append(metadata)
+    first = metadata_of_parts[0]
+    for directory, metadata in zip(directories[1:], metadata_of_parts[1:], strict=True):
         differ = differing_settings(first, metadata)
         if differ:
             what = "; ".join(
@@ -175,9 +175,9 @@ def _common_metadata(directories: Sequence[Path]) -> dict[str, Any]:
             raise UsageError(
                 f"{directories[0]} and {directory} differ in {what}: they are not parts of one run"
             )
-    started = [str(metadata.get("started", "")) for metadata in found]
-    common = dict(found[started.index(min(started))])
-    configs = [dict(metadata.get("config") or {}) for metadata in found]
+    started = [str(metadata.get("started", "")) for metadata in metadata_of_parts]
+    common = dict(metadata_of_parts[started.index(min(started))])
+    configs = [dict(metadata.get("config") or {}) for metadata in metadata_of_parts]
     if all(configs):
         common["config"] = {**configs[0], **_combined_extent(configs)}
     return common

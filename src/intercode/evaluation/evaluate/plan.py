@@ -186,17 +186,17 @@ def select_tasks(dataset: Dataset, wanted: Sequence[str], limit: int | None) -> 
     for an unknown id, UsageError for a position out of range.
     """
     by_id = {task.id: i for i, task in enumerate(dataset.tasks)}
-    found = set()
+    selected = set()
     for name in wanted:
         if name in by_id:
-            found.add(by_id[name])
+            selected.add(by_id[name])
         elif not name.isdigit():
             raise unknown_name_error(f"task of {dataset.name}", name, list(by_id))
         elif int(name) >= len(dataset):
             raise UsageError(f"task {name} is out of range: {dataset.name} has {len(dataset)}")
         else:
-            found.add(int(name))
-    positions = sorted(found) if wanted else range(len(dataset))
+            selected.add(int(name))
+    positions = sorted(selected) if wanted else range(len(dataset))
     return tuple(itertools.islice(positions, limit))
 
 

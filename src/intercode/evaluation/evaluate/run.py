@@ -214,10 +214,10 @@ def _lock(file: Any, out: Path) -> None:
 
 def open_runner(plan: Plan) -> AbstractContextManager[Callable[[], InterCodeEnv]]:
     """Return the context in which a plan's environments can be made. Raises UnknownNameError."""
-    found: AbstractContextManager[Callable[[], InterCodeEnv]] = RUNNERS.load(plan.config.runner)(
-        plan
-    )
-    return found
+    environments: AbstractContextManager[Callable[[], InterCodeEnv]] = RUNNERS.load(
+        plan.config.runner
+    )(plan)
+    return environments
 
 
 @contextmanager

@@ -81,13 +81,13 @@ def episode_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of this package, Python, the system and the tracked packages."""
-    found = {"intercode": __version__, "python": platform.python_version()}
+    versions = {"intercode": __version__, "python": platform.python_version()}
     for name in TRACKED_PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return {**found, "system": f"{platform.system()} {platform.release()}"}
+    return {**versions, "system": f"{platform.system()} {platform.release()}"}
 
 
 def _generation_settings(metadata: Mapping[str, Any], config: EvalConfig) -> dict[str, Any]:
@@ -140,13 +140,13 @@ def source_versions(config: EvalConfig) -> dict[str, Any]:
     from it.
     """
     named = {"agent": config.agent, "reward": config.reward, "dataset": config.dataset}
-    found = {}
+    sources = {}
     for setting, name in named.items():
         module = sys.modules.get((name or "").partition(":")[0])
         file = getattr(module, "__file__", None)
         if file and ":" in (name or "") and not (name or "").startswith("intercode."):
-            found[setting] = {"file": Path(file).name, **_commit(Path(file))}
-    return found
+            sources[setting] = {"file": Path(file).name, **_commit(Path(file))}
+    return sources
 
 
 def _commit(file: Path) -> dict[str, Any]:

@@ -82,11 +82,11 @@ def make_environment_spec(
     if (policy := env.policy.metadata()) is not None:
         settings = {**settings, "policy": policy}  # the node may not have its file
     image = _shared_image(env)
-    found: dict[Path, Artifact] = {}
+    artifacts: dict[Path, Artifact] = {}
     for artifact in _artifacts(env.dataset, settings.get("reward"), image, task_indices):
-        found.setdefault(artifact.path, artifact)
+        artifacts.setdefault(artifact.path, artifact)
     return EnvironmentSpec(
-        environment, env.dataset, settings, env.result_metadata(), image, tuple(found.values())
+        environment, env.dataset, settings, env.result_metadata(), image, tuple(artifacts.values())
     )
 
 

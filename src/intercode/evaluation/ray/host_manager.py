@@ -185,11 +185,11 @@ class HostManager:
     def episodes_by_node(self) -> dict[str, int]:
         """Return the number of live episodes of each usable node."""
         with self._change:
-            found: Counter[str] = Counter()
+            counts: Counter[str] = Counter()
             for host in self._hosts:
                 if not host.lost:
-                    found[host.node] += host.episodes
-            return dict(found)
+                    counts[host.node] += host.episodes
+            return dict(counts)
 
     def close(self) -> None:
         """Close every environment and end every process. May be called again."""

@@ -81,8 +81,8 @@ class RemoteEnv(gym.Env[str, str]):
 
     def submit(self, answer: str | None = None) -> StepResult:
         """Submit; see ``InterCodeEnv.submit``."""
-        found: StepResult = self._call("submit", answer)
-        return found
+        result: StepResult = self._call("submit", answer)
+        return result
 
     def score(self) -> Score:
         """Return the score of the current state; see ``InterCodeEnv.score``."""

@@ -104,27 +104,27 @@ def branch(
 
 def _next_epoch(log: Path, task: str, epoch: int) -> int:
     """Return the parent's epoch, or the next unused one. Repeated branches are samples."""
-    taken = (
+    used_epochs = (
         {t.epoch for t in trajectories.read_trajectories(log) if t.task == task}
         if log.exists()
         else set()
     )
-    while epoch in taken:
+    while epoch in used_epochs:
         epoch += 1
     return epoch
 
 
 def find_episode(paths: Sequence[Path], name: str | None) -> Trajectory:
     """Return the episode with an id, or the only one of a task, or for None the only one at all."""
-    found = [t for file in logs.find_logs(paths) for t in logs.load_log(file) if is_native(t)]
-    if not found:
+    episodes = [t for file in logs.find_logs(paths) for t in logs.load_log(file) if is_native(t)]
+    if not episodes:
         raise UsageError(
             "there is no episode that this package has recorded: only those can be branched"
         )
-    matches = [t for t in found if name is None or name in (t.id, t.task)]
+    matches = [t for t in episodes if name is None or name in (t.id, t.task)]
     if not matches:
         raise unknown_name_error(
-            "episode", str(name), [n for t in found for n in (t.id, t.task) if n]
+            "episode", str(name), [n for t in episodes for n in (t.id, t.task) if n]
         )
     if len(matches) > 1:
         listed = ", ".join(f"{t.task} ({t.id or 'without id'})" for t in matches[:5])

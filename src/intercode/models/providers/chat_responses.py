@@ -25,13 +25,13 @@ def parse_tokens(data: Mapping[str, Any], choice: Mapping[str, Any]) -> dict[str
         tokens["prompt_ids"] = prompt
     if ids:
         tokens["ids"] = ids
-    found = choice.get("logprobs")
-    if isinstance(found, Mapping):
-        content = found.get("content")
+    logprobs = choice.get("logprobs")
+    if isinstance(logprobs, Mapping):
+        content = logprobs.get("content")
         if isinstance(content, list):
             tokens |= _from_chat(content)
-        elif isinstance(found.get("token_logprobs"), list):
-            tokens |= _from_completions(found)
+        elif isinstance(logprobs.get("token_logprobs"), list):
+            tokens |= _from_completions(logprobs)
     return tokens
 
 
@@ -53,12 +53,12 @@ def _top_alternatives(others: Any) -> dict[str, Any]:
     return {str(o.get("token", "")): o.get("logprob") for o in entries if isinstance(o, Mapping)}
 
 
-def _from_completions(found: Mapping[str, Any]) -> dict[str, Any]:
-    tokens: dict[str, Any] = {"logprobs": found["token_logprobs"]}
-    if isinstance(found.get("tokens"), list):
-        tokens["texts"] = [str(t) for t in found["tokens"]]
-    if isinstance(found.get("top_logprobs"), list):
-        tokens["top"] = found["top_logprobs"]
+def _from_completions(logprobs: Mapping[str, Any]) -> dict[str, Any]:
+    tokens: dict[str, Any] = {"logprobs": logprobs["token_logprobs"]}
+    if isinstance(logprobs.get("tokens"), list):
+        tokens["texts"] = [str(t) for t in logprobs["tokens"]]
+    if isinstance(logprobs.get("top_logprobs"), list):
+        tokens["top"] = logprobs["top_logprobs"]
     return tokens
 
 

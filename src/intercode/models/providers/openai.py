@@ -211,8 +211,10 @@ class OpenAIModel(Endpoint):
             hint = "; the option temperature=none leaves it out" * ("temperature" in message)
             return self.refusal(message + hint, answer.status)
         wait = parse_retry_after(answer.headers.get("retry-after"))
-        crowded = answer.status in OVERLOAD_STATUSES
-        return AttemptError(self.redact(message), wait, overloaded=crowded, requests_sent=requests)
+        overloaded = answer.status in OVERLOAD_STATUSES
+        return AttemptError(
+            self.redact(message), wait, overloaded=overloaded, requests_sent=requests
+        )
 
 
 def _other_limit_field(name: str) -> str:

@@ -225,8 +225,8 @@ def uses_proxy(url: httpx.URL) -> bool:
     """Return whether the environment names a proxy for this URL."""
     if url.host in LOOPBACK or proxy_bypass(url.host):
         return False
-    found = getproxies()
-    return bool(found.get(url.scheme) or found.get("all"))
+    proxies = getproxies()
+    return bool(proxies.get(url.scheme) or proxies.get("all"))
 
 
 def _redirect_target(url: httpx.URL, answer: HttpResponse) -> httpx.URL | None:

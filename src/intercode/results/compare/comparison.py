@@ -264,11 +264,11 @@ def compare_all(sides: Sequence[Side], allow_mismatch: Sequence[str] = ()) -> li
 
     Raises UsageError as ``check_conditions`` does.
     """
-    found = [compare(sides[0], other, allow_mismatch) for other in sides[1:]]
-    if len(found) < 2:
-        return found
-    together = holm_adjusted([c.test.p for c in found])
-    return [replace(c, adjusted_p=p) for c, p in zip(found, together, strict=True)]
+    comparisons = [compare(sides[0], other, allow_mismatch) for other in sides[1:]]
+    if len(comparisons) < 2:
+        return comparisons
+    adjusted_ps = holm_adjusted([c.test.p for c in comparisons])
+    return [replace(c, adjusted_p=p) for c, p in zip(comparisons, adjusted_ps, strict=True)]
 
 
 def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Comparison:

@@ -14,12 +14,12 @@ MAX_LISTED_TASKS = 20
 """The number of tasks in a list unless all are requested."""
 
 
-def comparison_tables(found: Sequence[Comparison], *, full: bool = False) -> list[Table]:
+def comparison_tables(comparisons: Sequence[Comparison], *, full: bool = False) -> list[Table]:
     """Return the sides, then for each comparison its figures, flips and excluded tasks. ``full``:
     without shortening the lists."""
-    sides = [found[0].first, *(c.second for c in found)]
+    sides = [comparisons[0].first, *(c.second for c in comparisons)]
     tables = [_sides_table(sides)]
-    for comparison in found:
+    for comparison in comparisons:
         tables += [
             _figures_table(comparison),
             _flips_table(comparison, full),
@@ -28,26 +28,26 @@ def comparison_tables(found: Sequence[Comparison], *, full: bool = False) -> lis
     return [t for t in tables if t.rows]
 
 
-def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:
+def comparisons_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """Return all results as plain values; shares of success in 0..100."""
-    sides = [found[0].first, *(c.second for c in found)]
+    sides = [comparisons[0].first, *(c.second for c in comparisons)]
     return {
         "sides": [_side_json(s) for s in sides],
-        "comparisons": [_comparison_json(c) for c in found],
+        "comparisons": [_comparison_json(c) for c in comparisons],
     }
 
 
 def verdict(comparison: Comparison) -> list[str]:
     """Return the result of the test in sentences, with its caveats."""
     first, second = comparison.first.letter, comparison.second.letter
-    together = (
+    adjusted = (
         ""
         if comparison.adjusted_p is None
         else f"; {_format_p(comparison.adjusted_p)} with all comparisons (Holm)"
     )
     gained, lost = _count_directions(comparison.flips)
     out = [
-        f"{comparison.test.method} of success: p = {_format_p(comparison.test.p)}{together}.",
+        f"{comparison.test.method} of success: p = {_format_p(comparison.test.p)}{adjusted}.",
         f"{second} solves {gained} of {len(comparison.tasks)} tasks more often, {first} {lost}.",
     ]
     if comparison.detectable is None:

@@ -48,16 +48,16 @@ def side_by_side(
 
 def _resolve_task(sides: Sequence[Side], name: str) -> str:
     """Return the task that an id, the end of one, or a position means, as in ``intercode show``."""
-    known = {task: found[0].index for side in sides for task, found in side.tasks.items()}
+    known = {task: episodes[0].index for side in sides for task, episodes in side.tasks.items()}
     if name in known:
         return name
     at = [task for task, index in known.items() if name.isdigit() and index == int(name)]
-    found = at or [task for task in known if task.endswith(f"/{name}")]
-    if not found:
+    matches = at or [task for task in known if task.endswith(f"/{name}")]
+    if not matches:
         raise unknown_name_error("task", name, list(known))
-    if len(found) > 1:
-        raise UsageError(f"{name!r} matches {len(found)} tasks: {', '.join(sorted(found)[:5])}")
-    return found[0]
+    if len(matches) > 1:
+        raise UsageError(f"{name!r} matches {len(matches)} tasks: {', '.join(sorted(matches)[:5])}")
+    return matches[0]
 
 
 def _select_episodes(

@@ -43,8 +43,8 @@ def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
     seen: dict[tuple[Path, int], int] = {}
     for episode in completed:
         name = Path(_log_name(episode))
-        nth = seen[name, episode.index] = seen.get((name, episode.index), 0) + 1
-        files.setdefault(Path(f"epoch-{nth}", name) if nth > 1 else name, []).append(episode)
+        number = seen[name, episode.index] = seen.get((name, episode.index), 0) + 1
+        files.setdefault(Path(f"epoch-{number}", name) if number > 1 else name, []).append(episode)
     if single and len(files) > 1:
         names = ", ".join(map(str, files))
         raise UsageError(f"these episodes make several files ({names}): give a directory as --out")

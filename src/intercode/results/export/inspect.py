@@ -280,7 +280,7 @@ def _usage(usage: Usage, model: str) -> dict[str, dict[str, Any]]:
 
 def _start_time(run: Any) -> datetime.datetime:
     try:
-        found = datetime.datetime.fromisoformat(str(run.get("started")))
+        started = datetime.datetime.fromisoformat(str(run.get("started")))
     except ValueError:
         return _UNKNOWN_START
-    return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)
+    return started if started.tzinfo else started.replace(tzinfo=datetime.UTC)

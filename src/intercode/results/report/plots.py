@@ -103,10 +103,10 @@ def _plot_by_turn(title: str, rows: Sequence[ResultSet]) -> Figure | None:
     figure, axes = _new_axes(title, "turns", "solved within so many turns, %")
     longest = 0
     for n, result_set in enumerate(rows):
-        found = figures.success_by_turn(result_set.episodes)
-        turns = list(range(1, len(found) + 1))
-        longest = max(longest, len(found))
-        values = [e.value for e in found]
+        estimates = figures.success_by_turn(result_set.episodes)
+        turns = list(range(1, len(estimates) + 1))
+        longest = max(longest, len(estimates))
+        values = [e.value for e in estimates]
         axes.plot(
             turns,
             values,
@@ -114,7 +114,7 @@ def _plot_by_turn(title: str, rows: Sequence[ResultSet]) -> Figure | None:
             marker=MARKERS[n % len(MARKERS)],
             label=_series_label(result_set),
         )
-        low, high = zip(*map(_bounds, found), strict=True) if found else ((), ())
+        low, high = zip(*map(_bounds, estimates), strict=True) if estimates else ((), ())
         axes.fill_between(turns, low, high, color=_colour(n), alpha=0.15, linewidth=0)
     if not longest:
         return None
@@ -164,17 +164,19 @@ def _plot_points(
 ) -> None:  # fmt: skip
     """Plot one point for each part's success, with its interval, and horizontally that of
     ``across``."""
-    found = [(x, e) for x, part in zip(at, parts, strict=True) if (e := figures.success(part))]
+    points = [(x, e) for x, part in zip(at, parts, strict=True) if (e := figures.success(part))]
     sideways = None
     if across is not None and across.low is not None and across.high is not None:
         sideways = [[across.value - max(across.low, 0.0)], [across.high - across.value]]
-    bounds = [_bounds(e) for _, e in found]
-    lower_errors = [max(0.0, e.value - low) for (_, e), (low, _) in zip(found, bounds, strict=True)]
+    bounds = [_bounds(e) for _, e in points]
+    lower_errors = [
+        max(0.0, e.value - low) for (_, e), (low, _) in zip(points, bounds, strict=True)
+    ]
     upper_errors = [
-        max(0.0, high - e.value) for (_, e), (_, high) in zip(found, bounds, strict=True)
+        max(0.0, high - e.value) for (_, e), (_, high) in zip(points, bounds, strict=True)
     ]
     axes.errorbar(
-        [x for x, _ in found], [e.value for _, e in found],
+        [x for x, _ in points], [e.value for _, e in points],
         yerr=[lower_errors, upper_errors], xerr=sideways,
         fmt=MARKERS[n % len(MARKERS)], color=_colour(n), capsize=3, label=label,
     )  # fmt: skip

@@ -78,13 +78,13 @@ def log_tables(logs: Sequence[ResultSet]) -> list[Table]:
 def _different_tasks_warnings(logs: Sequence[ResultSet]) -> list[str]:
     """Return warnings for logs of one dataset that is not split into groups, but of different
     tasks."""
-    found: dict[str, list[ResultSet]] = {}
+    by_dataset: dict[str, list[ResultSet]] = {}
     for result_set in logs:
         if result_set.source != SOURCE_RUN and not any(
             t.group or t.hardness for t in result_set.episodes
         ):
-            found.setdefault(result_set.dataset, []).append(result_set)
-    return [note for same in found.values() for note in different_tasks_warning(same)]
+            by_dataset.setdefault(result_set.dataset, []).append(result_set)
+    return [note for same in by_dataset.values() for note in different_tasks_warning(same)]
 
 
 def _dataset_table(name: str, result_sets: Sequence[ResultSet]) -> Table:

@@ -70,9 +70,9 @@ def _figures_table(result_set: ResultSet) -> Table:
     )
 
 
-def _figure_rows(found: Sequence[Figure]) -> tuple[tuple[Cell, ...], ...]:
+def _figure_rows(figures: Sequence[Figure]) -> tuple[tuple[Cell, ...], ...]:
     return tuple(
-        (f.name, f.unit, *bound_cells(f.estimate), *count_cells(f.estimate)) for f in found
+        (f.name, f.unit, *bound_cells(f.estimate), *count_cells(f.estimate)) for f in figures
     )
 
 
@@ -80,16 +80,16 @@ def _subsets_table(result_set: ResultSet) -> Table:
     name, title = _name_and_title(result_set, "splits", "success by hardness, group and tag, %")
     rows: list[tuple[Cell, ...]] = []
     for by, value, some in subsets(independent_episodes(result_set.episodes)):
-        found = success(some)
-        rows.append((by, value, *bound_cells(found), *count_cells(found)))
+        estimate = success(some)
+        rows.append((by, value, *bound_cells(estimate), *count_cells(estimate)))
     columns = ("split", "by", *BOUND_COLUMNS, "samples", "tasks", "interval")
     return Table(name, title, columns, tuple(rows))
 
 
 def _by_turn_table(result_set: ResultSet) -> Table:
     name, title = _name_and_title(result_set, "by-turn", "solved within so many turns, %")
-    found = enumerate(success_by_turn(result_set.episodes), start=1)
-    rows = tuple((turn, *bound_cells(estimate)) for turn, estimate in found)
+    by_turn = enumerate(success_by_turn(result_set.episodes), start=1)
+    rows = tuple((turn, *bound_cells(estimate)) for turn, estimate in by_turn)
     notes: tuple[str, ...] = ()
     if _is_scored_at_end(result_set):
         notes = ("scored at the end of an episode only: solved counts at its last turn.",)
@@ -106,8 +106,8 @@ def _errors_table(result_set: ResultSet) -> Table:
     name, title = _name_and_title(result_set, "errors", "error classes")
     samples = independent_episodes(result_set.episodes)
     turns = sum(len(agent_turns(t)) for t in samples)
-    found = count_error_classes(samples)
-    rows = tuple((e.name, e.turns, 100 * e.turns / turns, e.episodes) for e in found)
+    counts = count_error_classes(samples)
+    rows = tuple((e.name, e.turns, 100 * e.turns / turns, e.episodes) for e in counts)
     notes = (
         []
         if any(s.valid is not None for t in samples for s in t.steps)

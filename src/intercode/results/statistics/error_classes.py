@@ -132,8 +132,8 @@ def _first_match(rules: Rules, observation: str) -> str | None:
 
 def _last_exception(observation: str) -> str | None:
     """Return the last exception that a traceback names."""
-    found = _EXCEPTION.findall(observation)
-    return found[-1] if found else None
+    names = _EXCEPTION.findall(observation)
+    return names[-1] if names else None
 
 
 def _python_error_in_shell(observation: str) -> str | None:
@@ -146,7 +146,7 @@ def _python_error_in_shell(observation: str) -> str | None:
 
 def _service_exception(observation: str) -> str | None:
     """Return the exception that the authors' Python service reports, by its name or its message."""
-    found = _SERVICE.search(observation)
-    if found is None:
+    match = _SERVICE.search(observation)
+    if match is None:
         return None
-    return _last_exception(found[2]) or _first_match(_SERVICE_WORDS, found[2]) or OTHER
+    return _last_exception(match[2]) or _first_match(_SERVICE_WORDS, match[2]) or OTHER

@@ -45,8 +45,8 @@ def is_shell_exploration(code: str) -> bool:
     """Return whether every command in a text reads, and none writes, starts or ends anything."""
     if re.search(r"(?:^|[;&|\s])function\s|\w+\s*\(\)\s*\{", code):
         return False
-    found = parse_commands(code)
-    return bool(found) and all(map(_command_only_reads, found or ()))
+    commands = parse_commands(code)
+    return bool(commands) and all(map(_command_only_reads, commands or ()))
 
 
 def _command_only_reads(command: ShellCommand) -> bool:
@@ -216,8 +216,8 @@ def unwrap_action(action: str) -> str:
     """Return an action without the ``execute[...]`` or the fence that some published logs leave on
     it."""
     for form in (_WRAPPED, _FENCED):
-        if found := form.fullmatch(action):
-            action = found[1]
+        if match := form.fullmatch(action):
+            action = match[1]
     return action
 
 

@@ -74,13 +74,13 @@ def success_by_turn(episodes: Episodes, turns: int | None = None) -> list[Estima
     samples = independent_episodes(episodes)
     solved = [(t.task, solving_turn(t)) for t in samples]
     last = int(max((turn_count(t) for t in samples), default=0)) if turns is None else turns
-    found = [
+    estimates = [
         estimate_proportion(
             clusters_by_task([(task, at is not None and at <= turn) for task, at in solved])
         )
         for turn in range(1, last + 1)
     ]
-    return [e.scaled(100) for e in found if e is not None]
+    return [e.scaled(100) for e in estimates if e is not None]
 
 
 def recovery(episodes: Episodes) -> OptionalEstimate:

@@ -15,8 +15,8 @@ def independent_episodes(episodes: Iterable[Trajectory]) -> list[Trajectory]:
     Episodes that ended in an error of the infrastructure are left out (they are missing, not zero),
     as are branches, which share their beginning with another episode.
     """
-    good = (t for t in episodes if not is_failed(t) and t.parent is None)
-    return list({(t.task, t.epoch): t for t in good}.values())
+    completed = (t for t in episodes if not is_failed(t) and t.parent is None)
+    return list({(t.task, t.epoch): t for t in completed}.values())
 
 
 def by_task(episodes: Iterable[Trajectory]) -> dict[str, list[Trajectory]]:

@@ -85,10 +85,10 @@ def _substitutions(token: str) -> list[ShellCommand] | None:
     """Return the commands of the substitutions in a word; none in single quotes."""
     out: list[ShellCommand] = []
     for dollar, back in _INNER.findall(re.sub(r"'[^']*'", "", token)):
-        found = parse_commands(dollar or back)
-        if found is None:
+        commands = parse_commands(dollar or back)
+        if commands is None:
             return None
-        out += found
+        out += commands
     return out
 
 

@@ -84,8 +84,8 @@ def detectable_difference(
     p-value is below α. None if there are too few tasks for any difference.
     """
     floor = _min_differing_pairs(level) / tasks if tasks else math.inf
-    found = max((normal_quantile((1 + level) / 2) + normal_quantile(power)) * error, floor)
-    return found if found <= 1 else None
+    difference = max((normal_quantile((1 + level) / 2) + normal_quantile(power)) * error, floor)
+    return difference if difference <= 1 else None
 
 
 def tasks_needed(

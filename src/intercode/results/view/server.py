@@ -91,17 +91,17 @@ class Server:
                 page_head(config, CONNECT_SELF) + page_tail()
             ).encode()
         words = path.split("/")
-        found: Any = None
+        value: Any = None
         if words == ["index"]:
             self.library.refresh()
-            found = self.library.index()
+            value = self.library.index()
         elif words == ["search"]:
-            found = self.library.search(parse_qs(query).get("q", [""])[0])
+            value = self.library.search(parse_qs(query).get("q", [""])[0])
         elif len(words) == 3 and words[0] == "episode" and all(_is_number(w) for w in words[1:]):
-            found = self.library.episode(int(words[1]), int(words[2]))
-        if found is None:
+            value = self.library.episode(int(words[1]), int(words[2]))
+        if value is None:
             return None
-        return "application/json", browser_json(found).encode()
+        return "application/json", browser_json(value).encode()
 
 
 class _HttpServer(ThreadingHTTPServer):
@@ -130,15 +130,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, "text/plain; charset=utf-8", b"Nothing here.\n")
             return
         try:
-            found = owner.respond(path, parts.query)
+            response = owner.respond(path, parts.query)
         except (InterCodeError, OSError) as e:
             status = 404 if isinstance(e, UsageError) else 500
             self._send(status, "text/plain; charset=utf-8", f"{e}\n".encode())
             return
-        if found is None:
+        if response is None:
             self._send(404, "text/plain; charset=utf-8", b"Nothing here.\n")
         else:
-            self._send(200, *found)
+            self._send(200, *response)
 
     def _send(self, status: int, kind: str, body: bytes) -> None:
         packed = (

@@ -32,11 +32,11 @@ def read_lower(roots: Sequence[str], path: str) -> PathState | None:
     *parents, name = path.strip("/").split("/")
     for root in roots:
         try:
-            found = _read_in_tree(root, parents, name)
+            state = _read_in_tree(root, parents, name)
         except OSError:  # unreadable, or a parent that is not a directory and hides lower trees
             return None
-        if found is not None:
-            return None if found.entry.kind == "gone" else found
+        if state is not None:
+            return None if state.entry.kind == "gone" else state
     return None
 
 

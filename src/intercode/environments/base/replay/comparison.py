@@ -62,13 +62,13 @@ class StepComparison:
     def differs_in(self) -> list[str]:
         """Those of ``observation``, ``reward`` and ``state`` that differ from the record."""
         state = "state"
-        found = {
+        differences = {
             "observation": not self.same_observation,
             "reward": not self.same_reward,
             state: self.recorded_hashes.get(state, "") != self.replayed_hashes.get(state, "")
             and state in self.recorded_hashes,
         }
-        return [name for name, differs in found.items() if differs]
+        return [name for name, differs in differences.items() if differs]
 
 
 _ACTION_CAUSES = (

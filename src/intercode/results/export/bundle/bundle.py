@@ -92,8 +92,8 @@ def read_bundle(path: Path) -> Bundle:
         raise DataError(f"{path} is not a bundle: it has no {', '.join(absent)}")
     manifest = parse_object(files[MANIFEST], f"{path}: {MANIFEST}")
     if manifest.get("schema") != SCHEMA:
-        found = manifest.get("schema")
-        raise DataError(f"{path}: schema {found!r}; this release reads {SCHEMA!r}")
+        schema = manifest.get("schema")
+        raise DataError(f"{path}: schema {schema!r}; this release reads {SCHEMA!r}")
     _check_digests(files, manifest, path)
     run = parse_object(files[RUN_FILE], f"{path}: {RUN_FILE}")
     metadata = migrate_run_metadata(run)
@@ -124,16 +124,16 @@ def summarize_results(episodes: list[Trajectory]) -> dict[str, Any]:
     """Return the figures that a bundle states: tasks, episodes, failures, success with its
     interval."""
     samples = independent_episodes(episodes)
-    found = figures.success(episodes)
+    success = figures.success(episodes)
     return {
         "tasks": len({t.task for t in samples}),
         "task_set": _task_set_digest(samples),
         "episodes": len(samples),
         "failed": count_failed(episodes),
         "solved": sum(t.success for t in samples),
-        "success": None if found is None else round(found.value, 6),
-        "low": None if found is None or found.low is None else round(found.low, 6),
-        "high": None if found is None or found.high is None else round(found.high, 6),
+        "success": None if success is None else round(success.value, 6),
+        "low": None if success is None or success.low is None else round(success.low, 6),
+        "high": None if success is None or success.high is None else round(success.high, 6),
     }
 
 
@@ -161,8 +161,8 @@ def _check_digests(files: Mapping[str, bytes], manifest: Mapping[str, Any], path
         raise DataError(f"{path} was tampered with: {MANIFEST} does not list its files")
     for name, recorded in listed.items():
         content = files[name]
-        found = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-        if recorded != found:
+        entry = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        if recorded != entry:
             raise DataError(f"{path} was tampered with: {name} is not what {MANIFEST} says")
 
 

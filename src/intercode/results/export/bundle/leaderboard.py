@@ -78,10 +78,10 @@ def write_leaderboard(paths: Sequence[Path], out: Path) -> Path:
 def comparable_tables(rows: Sequence[LeaderboardRow]) -> list[list[LeaderboardRow]]:
     """Return rows by what they must have in common to be compared, each table's best result
     first."""
-    found: dict[str, list[LeaderboardRow]] = {}
+    tables: dict[str, list[LeaderboardRow]] = {}
     for row in rows:
-        found.setdefault(repr(_table_key(row.bundle)), []).append(row)
-    return [sorted(same, key=_rank) for _, same in sorted(found.items())]
+        tables.setdefault(repr(_table_key(row.bundle)), []).append(row)
+    return [sorted(same, key=_rank) for _, same in sorted(tables.items())]
 
 
 def _table_key(bundle: Bundle) -> tuple[Any, ...]:

@@ -49,10 +49,10 @@ def read_receipt(bundle: Path, sha256: str) -> Receipt | None:
         return None
     try:
         values = json.loads(path.read_bytes())
-        found = _parse_receipt(values)
+        receipt = _parse_receipt(values)
     except (ValueError, TypeError, OSError) as e:
         raise DataError(f"{path} is not a receipt of `intercode verify` ({e}): remove it") from e
-    return found if found.bundle == sha256 else None
+    return receipt if receipt.bundle == sha256 else None
 
 
 def _parse_receipt(values: Any) -> Receipt:

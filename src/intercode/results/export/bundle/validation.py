@@ -13,12 +13,12 @@ from intercode.core.types import Step, Trajectory, to_jsonable
 def parse_object(content: bytes, where: str) -> dict[str, Any]:
     """Return the object in a JSON text. Raises DataError for anything else."""
     try:
-        found = json.loads(content)
+        value = json.loads(content)
     except (ValueError, RecursionError) as e:
         raise DataError(f"{where}: invalid JSON ({e})") from e
-    if not isinstance(found, dict):
-        raise DataError(f"{where}: an object is expected, not {type(found).__name__}")
-    return found
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: an object is expected, not {type(value).__name__}")
+    return value
 
 
 def validate_types(episode: Trajectory) -> None:

@@ -57,10 +57,10 @@ def environment_files(dataset: Dataset, task: Task, base: str | None) -> Files:
     return {f"environment/{name}": file for name, file in files.items()}
 
 
-def _recipe_lines(found: packaged.Recipe) -> list[str]:
-    packages = " \\\n    ".join(sorted(found.packages))
-    links = [f"RUN ln -sf {shlex.quote(to)} {shlex.quote(at)}" for at, to in found.links]
-    return [f"FROM debian:{found.suite}", _INSTALL.format(packages), *links]
+def _recipe_lines(recipe: packaged.Recipe) -> list[str]:
+    packages = " \\\n    ".join(sorted(recipe.packages))
+    links = [f"RUN ln -sf {shlex.quote(to)} {shlex.quote(at)}" for at, to in recipe.links]
+    return [f"FROM debian:{recipe.suite}", _INSTALL.format(packages), *links]
 
 
 def _layer_lines(layer: LayerSpec, number: int, files: Files) -> list[str]:

@@ -116,12 +116,14 @@ def _flag_files(task: Task) -> Files:
     query = f"{task.query}\n\nThe files, if there are any, are in {task.cwd}. Write the flag, and "
     given = f'printf %s "$(cat {FLAG_PATH})" | sha256sum | cut -d " " -f 1'
     test = f'[ -f {FLAG_PATH} ] && {given} | grep -qxFf - "$(dirname "$0")/flags.sha256"'
-    found = task.data.get("solution") or f"printf '%s\\n' {shlex.quote(flags[0])}"
+    solution = task.data.get("solution") or f"printf '%s\\n' {shlex.quote(flags[0])}"
     return {
         "instruction.md": _text_file(f"{query}nothing else, to {FLAG_PATH}."),
         "tests/test.sh": _script_file(_REWARD.format(test=test)),
         "tests/flags.sha256": _text_file(sums),
-        "solution/solve.sh": _bash_file(f"cd {shlex.quote(task.cwd)}\n(\n{found}\n) > {FLAG_PATH}"),
+        "solution/solve.sh": _bash_file(
+            f"cd {shlex.quote(task.cwd)}\n(\n{solution}\n) > {FLAG_PATH}"
+        ),
     }
 
 
