@@ -146,7 +146,9 @@ def main() -> int:
         "episodes", "steps", "observations equal", "rewards equal", "hashes equal", "differing",
         "recording s", "replay s",
     )  # fmt: skip
-    title = f"Deterministic episodes executed again beside {args.busy} busy processes"
+    title = (
+        f"Deterministic episodes executed again while {args.busy} processes keep the machine busy"
+    )
     print(render([Table("replay", title, columns, (row,))], "text"))
     for step in report.native_mismatches[:20]:
         where = f"{step.task} {step.episode}, step {step.turn + 1}"

@@ -110,8 +110,8 @@ def main() -> int:
         errors = sum(value is None for value in theirs.values())
         print(
             f"{name}: {len(theirs)} tasks in Inspect, {solved} solved, {errors} without a score, "
-            f"mean reward {mean(theirs):.4f}, {took:.0f} s; beside {len(known)} of `intercode eval "
-            f"--agent gold`, mean {mean(known):.4f}: "
+            f"mean reward {mean(theirs):.4f}, {took:.0f} s; "
+            f"compared with {len(known)} of `intercode eval --agent gold`, mean {mean(known):.4f}: "
             f"{len(differ)} differ, {len(found) - len(differ)} by a race"
             f"{': ' if found else ''}{' '.join(found)}"
         )

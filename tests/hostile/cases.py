@@ -1,5 +1,4 @@
-"""What a hostile case is, and the list of all cases. The other ``*_cases.py`` hold them by
-class."""
+"""Defines hostile cases and lists all of them. The other ``*_cases.py`` hold them by class."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ class Case:
     """Something that an agent may try, as data.
 
     ``actions`` run one after another, each for at most ``limit`` seconds. In them, ``@FILE@`` and
-    the like stand for what is planted on the host (see ``planted.py``). Their output must contain
+    the like stand for objects on the host (see ``planted.py``). Their output must contain
     ``shows`` and must not contain ``hides``. ``late``: whether the last action must (True) or must
     not (False) time out. ``after``: ``reset`` if the shell is usable after it was ended, for
     example because its outputs were closed; ``wrecked`` if the agent has destroyed its shell, which

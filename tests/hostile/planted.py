@@ -1,4 +1,4 @@
-"""What the suite creates on the host to find out whether a sandbox harmed or read it."""
+"""Plants objects on the host, to find out whether a sandbox reads or harms them."""
 
 from __future__ import annotations
 

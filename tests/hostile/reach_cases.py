@@ -10,7 +10,7 @@ def _network(name: str, code: str, *shows: str, hides: tuple[str, ...] = ("GOT",
 
 
 def _leak(name: str, code: str, *shows: str, hides: tuple[str, ...] = ()) -> Case:
-    """What is planted on the host must not be in any output, which is checked for every case."""
+    """No output may contain the planted secrets, which is checked for every case."""
     return Case(name, "leak", (code,), shows=shows, hides=hides, limit=5, late=False)
 
 

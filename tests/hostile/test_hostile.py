@@ -50,7 +50,7 @@ def test_a_hostile_case(planted: Planted, index: int) -> None:
     try_case(CASES[index], back_end.chosen(), planted)
 
 
-@pytest.mark.namespace_only("whoever an engine obeys is no ordinary user of the machine")
+@pytest.mark.namespace_only("a user who may use an engine is not an ordinary user of the machine")
 @every_case
 def test_a_hostile_case_as_an_ordinary_user(user: OrdinaryUser, index: int) -> None:
     said = user.attempt(index)

@@ -170,7 +170,7 @@ class Trial:
         start = time.monotonic()
         while left := [entry for number, entry in members(space) if number != 1]:
             late = time.monotonic() - start - self.planted.pulse.late(start)
-            assert late < _GONE, f"processes of a closed sandbox live on: {left}"
+            assert late < _GONE, f"processes of a closed sandbox still run: {left}"
             time.sleep(0.02)
 
     def check_new_sandbox(self) -> None:

@@ -1,4 +1,4 @@
-"""What pruning the cache removes, and what it must not remove."""
+"""Pruning removes unused entries of the cache, and no used ones."""
 
 from __future__ import annotations
 

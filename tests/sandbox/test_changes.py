@@ -185,7 +185,7 @@ def test_a_clone_is_taken_while_processes_are_paused() -> None:
                 first, second = (copy.run(["cat", f"/tmp/{n}"]).output.strip() for n in "ab")
                 assert int(first or second) - int(second or first) in (0, 1)
         before = sandbox.run(["cat", "/tmp/b"]).output
-        eventually(lambda: sandbox.run(["cat", "/tmp/b"]).output != before, "it goes on counting")
+        eventually(lambda: sandbox.run(["cat", "/tmp/b"]).output != before, "it continues to count")
 
 
 def test_a_very_deep_tree_can_be_cloned(sandbox: Sandbox) -> None:

@@ -95,7 +95,7 @@ def test_owners_of_files_and_processes_are_shown_as_root(container_engine: engin
         assert not sandbox.run(["/bin/sh", "-c", "cat /proc/1/environ || kill -9 1"]).output.strip(
             "\0"
         )[99:]
-        assert sandbox.run(["true"]).ok, "PID 1 lives on"
+        assert sandbox.run(["true"]).ok, "PID 1 still runs"
 
 
 def test_a_root_directory_without_permissions_can_be_scored(

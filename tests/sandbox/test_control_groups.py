@@ -57,7 +57,7 @@ def test_a_sandbox_has_a_group_with_its_limits_that_is_empty_afterwards() -> Non
 
 
 def members(processes: Path) -> str:
-    """Return the ids of a group's processes; empty also if the group is removed meanwhile."""
+    """Return the ids of a group's processes; empty if the group has been removed."""
     try:
         return processes.read_text()
     except OSError as e:
@@ -158,7 +158,7 @@ def test_a_group_of_version_2_is_frozen_and_thawed() -> None:
         assert Path(f"/proc/{busy.pid}/stat").read_text().split()[13] == ticks
         group.thaw()
         eventually(
-            lambda: Path(f"/proc/{busy.pid}/stat").read_text().split()[13] != ticks, "it goes on"
+            lambda: Path(f"/proc/{busy.pid}/stat").read_text().split()[13] != ticks, "it continues"
         )
         assert not ControlGroup({"": str(folder / "gone")}, launcher=0).freeze()
     finally:

@@ -1,4 +1,4 @@
-"""What code in a sandbox must not reach or break."""
+"""Code in a sandbox must not reach or break the host."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ def test_a_recycled_sandbox_equals_a_new_one(tmp_path: Path) -> None:
             sandbox.recycle()
             assert sandbox.processes() == () and sandbox.changes() == {}
             if not back_end.is_container():  # process numbers of containers continue
-                assert sandbox.run(["/bin/bash", "-c", "echo $$"]).output == "2\n", "counted anew"
+                assert sandbox.run(["/bin/bash", "-c", "echo $$"]).output == "2\n", (
+                    "process numbers start again"
+                )
         sandbox.recycle()
         assert describe(sandbox) == describe(new)
 

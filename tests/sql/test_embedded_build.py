@@ -93,7 +93,7 @@ def test_statements_and_rows_are_parsed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "message"), [
     ("CREATE DATABASE d; USE d; CREATE TABLE t (a int); INSERT INTO t VALUES (1, 2);", "2 values"),
-    ("CREATE DATABASE d; USE d; INSERT INTO t VALUES (1);", "is not there"),
+    ("CREATE DATABASE d; USE d; INSERT INTO t VALUES (1);", "does not exist"),
     ("CREATE TABLE t (a int);", "no database is in use"),
     ("CREATE DATABASE d; USE d; CREATE TABLE t (a int, a int);", "Duplicate column name 'a'"),
     ("CREATE DATABASE d; USE d; CREATE TABLE t (a int); INSERT INTO t VALUES ('x');", "Incorrect"),

@@ -36,7 +36,7 @@ def test_a_snapshot_has_data_settings_and_variables(session: SqlSession) -> None
         assert "fresh" in " ".join(again.changes())
         again.close()
     assert shown(session, "SELECT * FROM fresh") == "[(1,)]"
-    with pytest.raises(ValueError, match="freed"):
+    with pytest.raises(ValueError, match="closed"):
         kept.open()
 
 

@@ -104,7 +104,7 @@ def test_open_rejects_bad_databases(engine: SqlEngine, tmp_path: Path) -> None:
     path.write_text("no database, but long enough to be looked at" * 40)
     with pytest.raises(DataError, match="not a database"):
         engine.open(DatabaseSpec("sqlite", path, "x"))
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="no such database file"):
         engine.open(DatabaseSpec("sqlite", tmp_path / "none", "x"))
     with pytest.raises(UsageError, match="engine='embedded'"):
         engine.open(DatabaseSpec("mysql-dump", path, "x"))
