@@ -193,7 +193,7 @@ def test_an_agent_that_cannot_watch_is_started_with_what_was_done(env: InterCode
     assert first.notes == "" and again.notes == "Done so far:\n$ echo a\na\n$ echo mine\nmine"
 
 
-def test_run_plays_to_the_end_without_asking(env: InterCodeEnv) -> None:
+def test_run_plays_to_the_end_without_stopping(env: InterCodeEnv) -> None:
     human = ScriptedPlayer(GO, RUN)
     t = play_task(env, 0, human, UnawareAgent("a=1", "a=2", "echo $a", "submit"))
     assert t.end == "submitted" and len(human.offered) == 2 and human.seen[-1] == "2\n"
