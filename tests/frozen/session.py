@@ -15,7 +15,7 @@ from typing import Any
 from frozen.normalise import clean_json, clean_text, compact, figures
 from frozen.renames import Vocabulary
 
-SHARED = Path(os.environ.get("FROZEN_SHARED", Path(__file__).parents[3] / "shared"))
+SHARED = Path(os.environ.get("FROZEN_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 """The directory of data and logs that are not in the repository."""
 LOGS = SHARED / "recorded"
 COMMAND_LIMIT = 1500.0
