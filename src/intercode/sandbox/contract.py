@@ -248,12 +248,12 @@ class Sandbox(ABC):
 
     def size(self) -> tuple[int, int]:
         """Return the bytes and the number of the sandbox's own files and directories."""
-        raise self._lacks("save_files")
+        raise self._missing_capability("save_files")
 
     def write_upper(self, directory: Path) -> None:
         """Fill an empty directory with the sandbox's own files in the format of an overlay's upper
         layer: whiteouts mark deleted paths."""
-        raise self._lacks("save_files")
+        raise self._missing_capability("save_files")
 
     def replace_files(self, other: Sandbox | Path) -> None:
         """Replace the files by those of another sandbox of the same back end, or of a directory in
@@ -261,14 +261,14 @@ class Sandbox(ABC):
 
         Pauses all processes during the call. Raises SandboxError if that is not possible.
         """
-        raise self._lacks("replace_files")
+        raise self._missing_capability("replace_files")
 
     def recycle(self) -> None:
         """End everything in the sandbox and reset it to the image, like a new one.
 
         Raises SandboxError if it cannot be reset completely; then close it.
         """
-        raise self._lacks("recycle")
+        raise self._missing_capability("recycle")
 
     def seal(self) -> SealedLayer:
         """End everything in the sandbox and turn its files into a layer of new sandboxes.
@@ -276,7 +276,7 @@ class Sandbox(ABC):
         The layer then owns the sandbox: release it instead of closing the sandbox. Raises
         SandboxError if a process does not end; the sandbox then remains usable.
         """
-        raise self._lacks("seal")
+        raise self._missing_capability("seal")
 
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> int:
         """Write a checkpoint of a process and return its descriptor.
@@ -284,7 +284,7 @@ class Sandbox(ABC):
         ``given_fds``: numbers of descriptors that the restored process will receive. Raises
         OSError.
         """
-        raise self._lacks("checkpoint")
+        raise self._missing_capability("checkpoint")
 
     def spawn_checkpoint(
         self,
@@ -299,9 +299,9 @@ class Sandbox(ABC):
 
         The process has the given descriptors and the files that it had open.
         """
-        raise self._lacks("checkpoint")
+        raise self._missing_capability("checkpoint")
 
-    def _lacks(self, capability: Capability) -> SandboxError:
+    def _missing_capability(self, capability: Capability) -> SandboxError:
         return SandboxError(f"a sandbox of the tier {self.tier} cannot do this: {capability}")
 
     @abstractmethod

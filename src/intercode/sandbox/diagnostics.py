@@ -91,9 +91,9 @@ def _fix(key: str, errors: dict[str, str]) -> str:
 def _check_cache() -> list[Finding]:
     uid, root = sandbox_uid(), cache_root()
     out = [Finding("sandbox id", uid != 0, str(uid), "" if uid else "set INTERCODE_SANDBOX_UID")]
-    shut = [p for p in (root, *root.parents) if not _can_enter(p, uid)]
-    fix = f"chmod o+x {shut[0]}, or set INTERCODE_CACHE to another directory" if shut else ""
-    out.append(Finding("cache reachable by it", not shut, str(root), fix, needed=True))
+    blocked = [p for p in (root, *root.parents) if not _can_enter(p, uid)]
+    fix = f"chmod o+x {blocked[0]}, or set INTERCODE_CACHE to another directory" if blocked else ""
+    out.append(Finding("cache reachable by it", not blocked, str(root), fix, needed=True))
     writable = os.access(root, os.W_OK)
     free = shutil.disk_usage(root).free / (1 << 30)
     fix = "" if writable else f"make {root} writable, or set INTERCODE_CACHE"
@@ -102,20 +102,21 @@ def _check_cache() -> list[Finding]:
 
 
 def _can_enter(directory: Path, uid: int) -> bool:
-    found = directory.stat()
-    bit = stat.S_IXUSR if found.st_uid == uid else stat.S_IXOTH
-    return bool(found.st_mode & bit) or (uid == os.geteuid() and os.access(directory, os.X_OK))
+    status = directory.stat()
+    bit = stat.S_IXUSR if status.st_uid == uid else stat.S_IXOTH
+    return bool(status.st_mode & bit) or (uid == os.geteuid() and os.access(directory, os.X_OK))
 
 
 def _check_programs() -> list[Finding]:
-    wanted = (
+    programs = (
         ("bash", "install bash: tasks on the image `host` need it", True),
         ("git", "install git: the profile `original` on the image `host` needs it", False),
         ("mmdebstrap", "install mmdebstrap, only to build images from recipes", False),
     )
-    found = [(name, shutil.which(name), fix, needed) for name, fix, needed in wanted]
+    located = [(name, shutil.which(name), fix, needed) for name, fix, needed in programs]
     return [
-        Finding(n, bool(at), at or "absent", "" if at else fix, must) for n, at, fix, must in found
+        Finding(n, bool(at), at or "absent", "" if at else fix, must)
+        for n, at, fix, must in located
     ]
 
 
@@ -127,13 +128,13 @@ def _check_sandbox() -> Finding:
             pass
         began = time.perf_counter()
         with open_sandbox(spec) as sandbox:
-            made = time.perf_counter()
+            opened = time.perf_counter()
             result = sandbox.run(["/bin/bash", "-c", "true"])
             done = time.perf_counter()
     except SandboxError as e:
         return Finding("a sandbox", False, str(e), "fix what is missing above", needed=True)
-    detail = f"{sandbox.tier}: opened in {1e3 * (made - began):.0f} ms, " \
-        f"`true` in {1e3 * (done - made):.1f} ms"  # fmt: skip
+    detail = f"{sandbox.tier}: opened in {1e3 * (opened - began):.0f} ms, " \
+        f"`true` in {1e3 * (done - opened):.1f} ms"  # fmt: skip
     fix = "" if result.ok else f"`true` ended with {result.exit_code}: {result.output[:200]!r}"
     return Finding("a sandbox", result.ok, detail, fix, needed=True)
 
@@ -178,8 +179,8 @@ def detect_confinement(proc: Path = Path("/proc/self")) -> list[str]:
     if profile not in ("", "unconfined") and "(" in profile:
         found.append("apparmor")
     targets = [line.split()[4] for line in (proc / "mountinfo").read_text().splitlines()]
-    covered = ("/proc/", "/sys/firmware", "/sys/devices")
-    if any(target.startswith(covered) and not target.endswith("binfmt_misc") for target in targets):
+    masked = ("/proc/", "/sys/firmware", "/sys/devices")
+    if any(target.startswith(masked) and not target.endswith("binfmt_misc") for target in targets):
         found.append("systempaths")
     return found
 

@@ -72,8 +72,8 @@ def check_cgroups() -> Finding:
 
 
 def _check_no_overlay_tier(errors: Mapping[str, str]) -> Finding:
-    lacking = [name for name in ("user", "proc", "network", "seccomp") if errors[name]]
-    detail = f"could not work: no {', '.join(lacking)}" if lacking else "could work"
+    missing = [name for name in ("user", "proc", "network", "seccomp") if errors[name]]
+    detail = f"could not work: no {', '.join(missing)}" if missing else "could work"
     return Finding("tier 3, without overlay", False, f"{detail}; not implemented", _NOT_IMPLEMENTED)
 
 
@@ -117,6 +117,6 @@ def _time_container(container_engine: engine.Engine) -> str:
 
 
 def _check_unisolated_tier(errors: Mapping[str, str]) -> Finding:
-    lacking = [name for name in ("landlock", "seccomp") if errors[name]]
-    detail = f"could not work: no {', '.join(lacking)}" if lacking else "could work"
+    missing = [name for name in ("landlock", "seccomp") if errors[name]]
+    detail = f"could not work: no {', '.join(missing)}" if missing else "could work"
     return Finding("tier 5, accidents only", False, f"{detail}; not implemented", _NOT_IMPLEMENTED)

@@ -41,7 +41,7 @@ def _note(sandbox: Sandbox, result: ExecResult, timeout: float) -> str:
     if reported := _limit_in_output(sandbox, result):
         return reported
     if result.omitted_bytes:
-        return f"cut: over the limit of {format_size(limits.output)} for what is printed"
+        return f"cut: over the limit of {format_size(limits.output)} for output"
     return ""
 
 
@@ -51,9 +51,9 @@ def _describe_limit(limit: str, limits: Limits) -> str:
     if limit == "processes":
         return f"refused: over the limit of {limits.processes} processes"
     if limit == "background":
-        return f"killed: what took all {limits.processes} processes in the background"
+        return f"killed: background processes that used up all {limits.processes} processes"
     if limit == "disk":
-        return f"killed: over the limit of {format_size(limits.disk)} that its files may take up"
+        return f"killed: over the limit of {format_size(limits.disk)} for all files"
     if limit == "inodes":
         return f"killed: over the limit of {limits.inodes} files"
     return f"killed: over the limit of {limits.cpu_seconds:g} s of processor time"
@@ -63,8 +63,8 @@ def _limit_in_output(sandbox: Sandbox, result: ExecResult) -> str:
     """Recognize a limit in the error messages of the C library and of bash."""
     output = (result.output + (result.stderr or ""))[-_TAIL_CHARACTERS:]
     limits = sandbox.spec.limits
-    if "No space left on device" in output and (full := sandbox.storage_exhausted()):
-        maximum = format_size(limits.disk) if full == "disk" else f"{limits.inodes} files"
+    if "No space left on device" in output and (exhausted := sandbox.storage_exhausted()):
+        maximum = format_size(limits.disk) if exhausted == "disk" else f"{limits.inodes} files"
         return f"the disk is full: over the limit of {maximum}"
     if result.ok and "fork: retry: Resource temp" not in output:
         return ""

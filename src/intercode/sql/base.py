@@ -153,16 +153,16 @@ def success_result(
     """
     if rows is None:
         return ExecResult("None", 0)
-    shown = tuple(rows[: limits.rows])
-    text = str(list(shown))
-    if len(shown) < len(rows) or more:
-        note = f"[the result is cut: {len(shown)} rows are shown, there are more]\n"
-        return ExecResult(text[: limits.size], 0, omitted_bytes=1, note=note, rows=shown)
+    shown_rows = tuple(rows[: limits.rows])
+    text = str(list(shown_rows))
+    if len(shown_rows) < len(rows) or more:
+        note = f"[the result is cut: {len(shown_rows)} rows are shown, there are more]\n"
+        return ExecResult(text[: limits.size], 0, omitted_bytes=1, note=note, rows=shown_rows)
     if len(text) <= limits.size:
-        return ExecResult(text, 0, rows=shown)
+        return ExecResult(text, 0, rows=shown_rows)
     cut = len(text) - limits.size
-    note = f"[the result is cut: {cut} characters of {len(shown)} rows are left out]\n"
-    return ExecResult(text[: limits.size], 0, omitted_bytes=cut, note=note, rows=shown)
+    note = f"[the result is cut: {cut} characters of {len(shown_rows)} rows are left out]\n"
+    return ExecResult(text[: limits.size], 0, omitted_bytes=cut, note=note, rows=shown_rows)
 
 
 def error_result(message: str) -> ExecResult:

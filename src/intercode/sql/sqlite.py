@@ -198,18 +198,18 @@ class SqliteSession:
         return json.dumps({"database": self._name, "tables": changed}, sort_keys=True)
 
     def _table_digests(self, connection: sqlite3.Connection | None) -> dict[str, str]:
-        chosen = connection or self._connection
-        assert chosen is not None
+        used_connection = connection or self._connection
+        assert used_connection is not None
         out = {}
-        for (name,) in chosen.execute(_TABLES_QUERY).fetchall():
+        for (name,) in used_connection.execute(_TABLES_QUERY).fetchall():
             digest = hashlib.sha256()
             quoted = '"' + name.replace('"', '""') + '"'
             with suppress(sqlite3.Error):
-                (sql,) = chosen.execute(
+                (sql,) = used_connection.execute(
                     "SELECT sql FROM sqlite_master WHERE name = ?", [name]
                 ).fetchone()
                 digest.update(re.sub(r"\s+", " ", sql or "").encode())
-                for row in chosen.execute(f"SELECT * FROM {quoted}"):
+                for row in used_connection.execute(f"SELECT * FROM {quoted}"):
                     digest.update(repr(row).encode())
             out[name] = digest.hexdigest()
         if connection is not None:

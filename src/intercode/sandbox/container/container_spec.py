@@ -92,7 +92,7 @@ def _user_files(trees: list[Path]) -> root_files.RootFiles:
     owners as in a namespace sandbox. The id 0, which owns /dev, /proc and /sys, has no line,
     because lists of users and groups would show root twice."""
     out: root_files.RootFiles = {}
-    own = str(sandbox_uid())
+    uid = str(sandbox_uid())
     for path, fields in (("/etc/passwd", (2, 3)), ("/etc/group", (2,))):
         text = _read_topmost(trees, path)
         if text is None:
@@ -102,7 +102,7 @@ def _user_files(trees: list[Path]) -> root_files.RootFiles:
             parts = line.split(":")
             if parts[0] == "root" and len(parts) > max(fields):
                 for field in fields:
-                    parts[field] = own
+                    parts[field] = uid
                 lines[i] = ":".join(parts)
         out[path] = [0o644, "\n".join(lines)]
     return {"/etc": [0o755, None], **out} if out else {}
@@ -111,14 +111,14 @@ def _user_files(trees: list[Path]) -> root_files.RootFiles:
 def _engine_marker_files(trees: list[Path], engine: EngineName) -> root_files.RootFiles:
     """Return the files that an engine would add to a container. As part of the image they can be
     restored."""
-    marks: root_files.RootFiles = {"/etc/mtab": [None, "/proc/mounts"]}
+    markers: root_files.RootFiles = {"/etc/mtab": [None, "/proc/mounts"]}
     if engine == "docker":
-        marks["/.dockerenv"] = [0o755, ""]
+        markers["/.dockerenv"] = [0o755, ""]
     else:
-        marks["/run/.containerenv"] = [0o700, ""]
+        markers["/run/.containerenv"] = [0o700, ""]
     return {
-        path: what
-        for path, what in marks.items()
+        path: entry
+        for path, entry in markers.items()
         if not any(os.path.lexists(tree / path.lstrip("/")) for tree in trees)
     }
 

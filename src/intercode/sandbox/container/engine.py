@@ -150,13 +150,13 @@ def _is_rootless(engine: Engine) -> bool:
 def first_engine() -> Engine:
     """Return the first engine that answers. Raises SandboxUnavailableError with the errors of
     all."""
-    lacking: list[str] = []
+    errors: list[str] = []
     for name in ENGINE_NAMES:
         try:
             return get_engine(name)
         except SandboxUnavailableError as e:
-            lacking.append(str(e))
-    raise SandboxUnavailableError(f"no container engine answers: {'; '.join(lacking)}")
+            errors.append(str(e))
+    raise SandboxUnavailableError(f"no container engine answers: {'; '.join(errors)}")
 
 
 def quote_mount_fields(values: Sequence[str]) -> str:

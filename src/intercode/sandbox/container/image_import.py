@@ -158,9 +158,9 @@ def _measure_layer(tree: Tree) -> _Layer:
         return _Layer(tree, digest, int(size))
     sink = _DigestSink()
     write_layer(sink, tree.path)
-    half = record.with_name(f"{record.name}.{os.getpid()}.{threading.get_ident()}")
-    half.write_text(f"{sink.sum.hexdigest()} {sink.size}")
-    half.replace(record)
+    partial = record.with_name(f"{record.name}.{os.getpid()}.{threading.get_ident()}")
+    partial.write_text(f"{sink.sum.hexdigest()} {sink.size}")
+    partial.replace(record)
     return _Layer(tree, sink.sum.hexdigest(), sink.size)
 
 

@@ -23,16 +23,16 @@ def prune_images(engine: Engine, cache: Path, everything: bool = False) -> list[
     Raises SandboxError if the engine does not answer.
     """
     form = "{{.Repository}}:{{.Tag}}"
-    found = engine.run("images", "--filter", f"label={IMAGE_LABEL}", "--format", form).split()
-    gone: list[str] = []
+    names = engine.run("images", "--filter", f"label={IMAGE_LABEL}", "--format", form).split()
+    removed: list[str] = []
     # images of sandboxes first, then their base images
-    for name in sorted(set(found), reverse=True):
+    for name in sorted(set(names), reverse=True):
         with suppress(SandboxError):  # a container uses it, or another process removes it
             trees = [tree for tree in _image_trees(engine, name) if tree.is_relative_to(cache)]
             if any(everything or not tree.is_dir() for tree in trees):
                 engine.run("rmi", name)
-                gone.append(name)
-    return gone
+                removed.append(name)
+    return removed
 
 
 def _image_trees(engine: Engine, name: str) -> list[Path]:

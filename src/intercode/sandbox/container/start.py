@@ -191,8 +191,8 @@ def _accept_supervisor(
     ended = os.pidfd_open(process.pid)
     try:
         poll.register(ended, select.POLLIN)
-        until = time.monotonic() + _SECONDS
-        while (left := until - time.monotonic()) > 0:
+        deadline = time.monotonic() + _SECONDS
+        while (left := deadline - time.monotonic()) > 0:
             ready = [fd for fd, _ in poll.poll(left * 1000)]
             if listener.fileno() in ready:
                 return _identify_peer(listener.accept()[0], engine)
@@ -202,7 +202,7 @@ def _accept_supervisor(
                 if process.returncode:
                     raise engine_error(engine.name, "run", error)
                 # the container runs, so the supervisor connects at once
-                until = min(until, time.monotonic() + 20)
+                deadline = min(deadline, time.monotonic() + 20)
     finally:
         os.close(ended)
     raise SandboxUnavailableError(

@@ -121,9 +121,9 @@ def _raise_descriptor_limit() -> None:
     """Raise the soft limit of open files, up to the hard limit and at most to 65,536. A sandbox
     takes up to nine descriptors of its owner, so the usual 1024 suffice for about 110."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    maximum = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < maximum:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, hard))
 
 
 def required_binds() -> list[tuple[str, str]]:

@@ -190,12 +190,12 @@ def _enforce_cpu_time(watch: Watch, members: list[_Process], ended: int) -> None
         _kill(watch, busiest, "cpu")
 
 
-def _kill(watch: Watch, process: _Process, why: LimitExceeded) -> None:
+def _kill(watch: Watch, process: _Process, limit: LimitExceeded) -> None:
     with suppress(OSError):  # the process has ended
         fd = os.pidfd_open(process.pid)
         try:
             if process_start_ticks(process.pid) == process.start_ticks:
                 signal.pidfd_send_signal(fd, signal.SIGKILL)
-                watch.limit_exceeded = why
+                watch.limit_exceeded = limit
         finally:
             os.close(fd)

@@ -28,7 +28,7 @@ from intercode.sessions.bash.shell import (
 )
 
 _GRACE_SECONDS = 0.3  # added to an action's time, to start the shell and save its state
-_LOST_NOTE = "[the shell ended: what this action did to its variables and directory is forgotten]\n"
+_LOST_NOTE = "[the shell ended: this action's changes to variables and directory are lost]\n"
 
 
 class FreshShellSession:

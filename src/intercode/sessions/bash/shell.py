@@ -307,23 +307,23 @@ def start_shell(
     Raises ShellEndedError if no shell starts in time, FileNotFoundError or PermissionError if
     ``program`` cannot be run.
     """
-    until = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout
     if state.text:
         with suppress(ShellEndedError):
             return _try_start(sandbox, program, separate_stderr, state, timeout / 2)
         state = replace(state, text="")
-    return _try_start(sandbox, program, separate_stderr, state, until - time.monotonic())
+    return _try_start(sandbox, program, separate_stderr, state, deadline - time.monotonic())
 
 
 def _try_start(
     sandbox: Sandbox, program: str, separate_stderr: bool, state: SessionState, timeout: float
 ) -> tuple[Shell, SessionState]:
-    until = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout
     shell = Shell(sandbox, program, separate_stderr)
     try:
         report = shell.initialize(state.cwd, timeout)
         if report and state.text:
-            report = shell.restore(state.text, until - time.monotonic())
+            report = shell.restore(state.text, deadline - time.monotonic())
         if report is None:
             raise ShellEndedError(f"{program} did not start within {timeout:.2g} s")
     except BaseException:

@@ -187,8 +187,8 @@ class ReplSession:
     def other_processes(self, processes: tuple[str, ...]) -> tuple[str, ...]:
         """Return those of a sandbox's processes, given as ``name (pid)``, that are not the
         interpreter."""
-        own = f"({self._process.process.pid})" if self._process else None
-        return tuple(name for name in processes if own is None or not name.endswith(own))
+        suffix = f"({self._process.process.pid})" if self._process else None
+        return tuple(name for name in processes if suffix is None or not name.endswith(suffix))
 
     def state(self) -> SessionState:
         """Return the directory, and the actions as JSON."""

@@ -121,8 +121,8 @@ class Interpreter:
                 return
         drain(self.output, output_text)
         self.close()
-        why = output_text.bytes().decode("utf-8", "replace").strip()[-300:]
-        raise SandboxError(f"{program} did not start within {timeout:.2g} s: {why}")
+        reason = output_text.bytes().decode("utf-8", "replace").strip()[-300:]
+        raise SandboxError(f"{program} did not start within {timeout:.2g} s: {reason}")
 
     # -------------------------------------------------------------- requests
     def request(

@@ -84,7 +84,7 @@ START_SECONDS = 10.0
 _GRACE_SECONDS = 0.2  # time for an interrupted action to return
 _MAX_INTERRUPTS = 3  # more than one, because code may catch the first
 _FORK_SECONDS = 10.0  # time for an interpreter to fork
-_RESTORED_NOTE = "[the interpreter ended: it goes on as it was before this action]\n"
+_RESTORED_NOTE = "[the interpreter ended: it was restored to its state before this action]\n"
 _RESTARTED_NOTE = "[the interpreter ended: a new one was started, without its variables]\n"
 _NUL_BYTE_ERROR = "SyntaxError: source code string cannot contain null bytes\n"
 
@@ -268,7 +268,7 @@ class PythonSession:
             return ExecResult(*result, note=_RESTORED_NOTE)
         if backup is not None:
             backup.close()
-        self._actions = self._actions_as_lost()
+        self._actions = self._lost_actions()
         try:
             self._start(max(0.0, deadline - time.monotonic()) + START_SECONDS)
         except (OSError, SandboxError) as e:
@@ -277,7 +277,7 @@ class PythonSession:
             return ExecResult(*result, note=f"[no interpreter can be started: {e}]\n")
         return ExecResult(*result, note=_RESTARTED_NOTE)
 
-    def _actions_as_lost(self) -> list[Action]:
+    def _lost_actions(self) -> list[Action]:
         """Return the actions so far, marked as lost: a new interpreter has none of their
         effects."""
         return [Action(a.code, a.whole, True, a.status) for a in self._actions]

@@ -215,8 +215,8 @@ def _group_expressions(nodes: Iterable[exp.Expr], block: QueryBlock) -> list[exp
     for node in nodes:
         node = _resolve_position(node, items)
         if isinstance(node, exp.Column) and not node.table and block.find(node) is None:
-            named = [i for i in items if i.alias.lower() == node.name.lower()]
-            node = named[0].unalias() if named else node
+            matches = [i for i in items if i.alias.lower() == node.name.lower()]
+            node = matches[0].unalias() if matches else node
         out.append(node)
     return out
 
@@ -317,16 +317,16 @@ def _select_has_column(select: exp.Select, node: exp.Column, block: QueryBlock) 
 def _check_distinct(block: QueryBlock, order: list[exp.Expr]) -> None:
     """Check that DISTINCT orders only by selected columns."""
     node = block.node
-    shown: set[ColumnName] = set()
+    selected: set[ColumnName] = set()
     names: set[str] = set()
     for item in node.expressions:
         names |= {item.alias.lower(), _normalized_text(item.unalias())}
-        shown |= {c for _, c in selected_columns(item, block) if c is not None}
+        selected |= {c for _, c in selected_columns(item, block) if c is not None}
     for position, item in enumerate(order, 1):
         if _normalized_text(item) in names or (
             isinstance(item, exp.Column) and item.name.lower() in names
         ):
             continue
         for column in _ungrouped_columns(item, block, names):
-            if column not in shown:
+            if column not in selected:
                 raise mysql_error(3065, position, block.display_name(column))

@@ -110,12 +110,12 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
         tokens = tokens[:-1]
     _check_depth(tokens)
     check_tokens(tokens, text)
-    named = _mark_function_calls(tokens, text, ignore_space, database)
+    marked_tokens = _mark_function_calls(tokens, text, ignore_space, database)
     logger = logging.getLogger("sqlglot")
     quiet = _FallbackWarningFilter()
     logger.addFilter(quiet)
     try:
-        trees = _PARSERS.parser.parse(named, text)
+        trees = _PARSERS.parser.parse(marked_tokens, text)
     except ParseError as e:
         raise _error_from_sqlglot(e, text) from e
     except RecursionError as e:

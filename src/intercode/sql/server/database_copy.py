@@ -29,9 +29,9 @@ CopyScript = tuple[str, ...]
 def copy_script(admin: ServerConnection, source: str) -> CopyScript:
     """Return the statements that copy a database: tables with rows, views, triggers and
     routines."""
-    made = _query_value(admin, f"SHOW CREATE DATABASE `{source}`", 1)
+    create_statement = _query_value(admin, f"SHOW CREATE DATABASE `{source}`", 1)
     steps = [
-        _escape_braces(made.replace(f"`{source}`", "\0", 1)).replace("\0", "`{0}`"),
+        _escape_braces(create_statement.replace(f"`{source}`", "\0", 1)).replace("\0", "`{0}`"),
         "USE `{0}`",
     ]
     views = []
@@ -51,10 +51,12 @@ def copy_script(admin: ServerConnection, source: str) -> CopyScript:
         table = _query_value(admin, f"SHOW CREATE TABLE `{source}`.{_quote_identifier(name)}", 1)
         steps.append(_escape_braces(table))
         columns = "*" if " GENERATED " not in table else _stored_columns(admin, source, name)
-        named = "" if columns == "*" else f" ({columns})"
+        column_list = "" if columns == "*" else f" ({columns})"
         quoted = _quote_identifier(name)
         steps.append(
-            _escape_braces(f"INSERT INTO {quoted}{named} SELECT {columns} FROM `{source}`.{quoted}")
+            _escape_braces(
+                f"INSERT INTO {quoted}{column_list} SELECT {columns} FROM `{source}`.{quoted}"
+            )
         )
     steps += views
     for query in (_ROUTINES, _TRIGGERS):

@@ -82,7 +82,7 @@ class DatabaseNames:
         )
 
 
-def _database_tokens(pieces: tuple[Token, ...], shown: str) -> Iterator[Token]:
+def _database_tokens(pieces: tuple[Token, ...], public_name: str) -> Iterator[Token]:
     """Yield the tokens that name the database."""
     clauses = [""]
     catalog = any(t.upper in _CATALOG_WORDS for t in pieces)
@@ -94,16 +94,16 @@ def _database_tokens(pieces: tuple[Token, ...], shown: str) -> Iterator[Token]:
             clauses.pop()
         elif token.kind == "word" and token.upper in _CLAUSE_WORDS:
             clauses[-1] = token.upper
-        if token.kind == "string" and catalog and token.name.lower() == shown:
+        if token.kind == "string" and catalog and token.name.lower() == public_name:
             yield token
-        if token.kind not in ("word", "quoted") or token.name.lower() != shown:
+        if token.kind not in ("word", "quoted") or token.name.lower() != public_name:
             continue
         before = pieces[i - 1].upper if i else ""
         followed = i < last and pieces[i + 1].text == "."
         if before == ".":
             continue
-        alone = before in _WORDS_BEFORE_DATABASE or _is_database_operand(pieces, i, before)
-        if _is_qualifier(pieces, i, before, clauses[-1]) if followed else alone:
+        is_operand = before in _WORDS_BEFORE_DATABASE or _is_database_operand(pieces, i, before)
+        if _is_qualifier(pieces, i, before, clauses[-1]) if followed else is_operand:
             yield token
 
 
@@ -121,8 +121,8 @@ def _is_database_operand(pieces: tuple[Token, ...], i: int, before: str) -> bool
     words = [t.upper for t in pieces[:i]]
     if words[:1] == ["SHOW"] and before in ("FROM", "IN"):
         columns = _SHOW_WITH_DATABASE - {"TABLES", "TRIGGERS", "EVENTS", "STATUS"}
-        wanted = 2 if columns & set(words[1:4]) else 1
-        return sum(w in ("FROM", "IN") for w in words) == wanted
+        expected = 2 if columns & set(words[1:4]) else 1
+        return sum(w in ("FROM", "IN") for w in words) == expected
     return before == "EXISTS" and bool(_WORDS_BEFORE_DATABASE & set(words))
 
 

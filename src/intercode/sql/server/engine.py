@@ -32,12 +32,13 @@ class _SharedServer:
         self._closed = False
         self.server = DatabaseServer(address)
         try:
-            real = _database_names(self.server) if self.lease else self._load_renamed(dump)
+            server_names = _database_names(self.server) if self.lease else self._load_renamed(dump)
         except BaseException:
             self.close()
             raise
         self.pristine = {
-            shown: PristineDatabase(self.server, shown, name) for shown, name in real.items()
+            shown: PristineDatabase(self.server, shown, name)
+            for shown, name in server_names.items()
         }
 
     def _load_renamed(self, dump: Path) -> dict[str, str]:

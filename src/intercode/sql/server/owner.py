@@ -123,8 +123,8 @@ class ServerOwner:
         deadline = time.monotonic() + _START_SECONDS  # wait for the first client
         while self._clients or time.monotonic() < deadline:
             left = None if self._clients else max(0.0, deadline - time.monotonic())
-            ears: list[socket.socket | int] = [listener, server, *self._clients]
-            ready = select.select(ears, [], [], left)[0]
+            watched: list[socket.socket | int] = [listener, server, *self._clients]
+            ready = select.select(watched, [], [], left)[0]
             if server in ready:
                 return
             if listener in ready:
@@ -157,9 +157,9 @@ class ServerOwner:
         assert self._server is not None
         self._server.terminate()
         self._server.wait(_START_SECONDS)
-        half = path.with_name(f".{path.name}.{os.getpid()}")
-        shutil.copytree(self._data, half)
-        half.rename(path)
+        partial = path.with_name(f".{path.name}.{os.getpid()}")
+        shutil.copytree(self._data, partial)
+        partial.rename(path)
 
 
 def remove_orphans(base: Path) -> None:

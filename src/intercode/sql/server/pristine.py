@@ -57,29 +57,29 @@ class GroupByCheck:
         return "" if fault is None else fault.message
 
 
-def _schema(shown: str, columns: Rows, keys: Rows) -> Schema:
+def _schema(database: str, columns: Rows, keys: Rows) -> Schema:
     from intercode.sql.dialect.group_by import TableKeys
 
-    named: dict[str, list[str]] = defaultdict(list)
+    columns_by_table: dict[str, list[str]] = defaultdict(list)
     nullable: set[tuple[str, str]] = set()
     for table, column, null in columns:
-        named[table].append(column)
+        columns_by_table[table].append(column)
         if null == "YES":
             nullable.add((table, column.lower()))
     unique: dict[tuple[str, str], set[str]] = defaultdict(set)
     for table, index, column in keys:
         unique[table, index].add(column.lower())
-    sound = {
+    table_keys = {
         key: columns
         for key, columns in unique.items()
         if not any((key[0], column) in nullable for column in columns)
     }
     return {
-        shown: {
+        database: {
             table.lower(): TableKeys(
-                tuple(found), tuple(frozenset(c) for (t, _), c in sound.items() if t == table)
+                tuple(names), tuple(frozenset(c) for (t, _), c in table_keys.items() if t == table)
             )
-            for table, found in named.items()
+            for table, names in columns_by_table.items()
         }
     }
 
@@ -176,10 +176,10 @@ class ChangeTracker:
             if before.get(thing) != now.get(thing)
         }
 
-    def object_digests(self, things: Iterable[str]) -> list[tuple[str, str]]:
+    def object_digests(self, objects: Iterable[str]) -> list[tuple[str, str]]:
         """Return the current digests of these objects."""
-        now = self._current_digests()
-        return sorted((thing, now.get(thing, "")) for thing in things)
+        digests = self._current_digests()
+        return sorted((name, digests.get(name, "")) for name in objects)
 
     def group_by_check(self) -> GroupByCheck:
         """Return the rule for grouped queries on the current tables."""

@@ -212,12 +212,12 @@ def _empty_directory(home: Path) -> Path:
     empty = home / f"empty-{key}"
     with _file_lock(home / "empty.lock"):
         if not empty.is_dir():
-            half = Path(tempfile.mkdtemp(prefix=".empty-", dir=home))
+            partial = Path(tempfile.mkdtemp(prefix=".empty-", dir=home))
             try:
-                _initialize_directory(half)
-                half.rename(empty)
+                _initialize_directory(partial)
+                partial.rename(empty)
             finally:
-                shutil.rmtree(half, ignore_errors=True)
+                shutil.rmtree(partial, ignore_errors=True)
     return empty
 
 

@@ -121,7 +121,7 @@ class MysqlSession:
         database = self._pristine.server_name
         connection = self._server.take_reader(database, timeout)
         names = self._pristine.names
-        code = _rewritten(code, analysis, names, connection)
+        code = _rewrite(code, analysis, names, connection)
         try:
             result = self._run_timed(connection, code, names, timeout, analysis.recursive)
         except BaseException:
@@ -146,7 +146,7 @@ class MysqlSession:
         self._changed_settings |= analysis.assigned_names
         self._temporary_tables |= analysis.temporary_tables
         private.tracker.invalidate(analysis)
-        code = _rewritten(code, analysis, private.names, connection)
+        code = _rewrite(code, analysis, private.names, connection)
         result = self._run_timed(connection, code, private.names, timeout, analysis.recursive)
         if connection.killed:
             self._drop_connection(private)
@@ -202,11 +202,11 @@ class MysqlSession:
             return success_result(None, self._limits)
         private = self._private or self._make_private()
         connection = private.connection or self._connect(private, timeout)
-        real = private.account.name if name.lower() == public else name.lower()
-        result = self._run_timed(connection, f"USE `{real}`", private.names, timeout)
+        server_name = private.account.name if name.lower() == public else name.lower()
+        result = self._run_timed(connection, f"USE `{server_name}`", private.names, timeout)
         if result.ok:
             self._default_database = (
-                self._pristine.public_name if real == private.account.name else real
+                self._pristine.public_name if server_name == private.account.name else server_name
             )
         return result
 
@@ -228,13 +228,17 @@ class MysqlSession:
         return _PrivateDatabase(slot, names, ChangeTracker(self._pristine, slot.name))
 
     def _connect(self, private: _PrivateDatabase, seconds: float) -> ServerConnection:
-        there = (
+        current_database = (
             private.account.name
             if self._default_database == self._pristine.public_name
             else self._default_database or ""
         )
         private.connection = ServerConnection(
-            self._server.address, private.account.user, private.account.password, there, seconds
+            self._server.address,
+            private.account.user,
+            private.account.password,
+            current_database,
+            seconds,
         )
         if self._last_read:  # so that FOUND_ROWS() and SHOW WARNINGS refer to it
             with suppress(ServerStatementError, StatementTimeoutError):
@@ -313,7 +317,7 @@ class MysqlSession:
             self._server.release()
 
 
-def _rewritten(
+def _rewrite(
     code: str, analysis: StatementAnalysis, names: DatabaseNames, connection: ServerConnection
 ) -> str:
     """Return a statement as the server needs it to answer as MySQL 8 does."""

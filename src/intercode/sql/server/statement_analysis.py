@@ -174,16 +174,18 @@ def _needs_own_connection(words: list[str], pieces: tuple[Token, ...]) -> bool:
 
 def _assigned_names(words: list[str], pieces: tuple[Token, ...]) -> frozenset[str]:
     """Return the settings and variables that a statement may change."""
-    whole = words[0] == "SET" or _contains_statements(words, pieces)
+    assigns_words = words[0] == "SET" or _contains_statements(words, pieces)
     into = "INTO" in words
-    found = set()
+    assigned = set()
     for token, after in zip(pieces, (*pieces[1:], pieces[-1]), strict=True):
-        given = after.text in (":", "=") if whole else into or after.text == ":"
-        if given and (token.kind == "variable" or (whole and token.kind in ("word", "quoted"))):
-            found.add(token.name.lower())
-    if whole and {"NAMES", "CHARACTER", "CHARSET"} & set(words):
-        found.add("names")
-    return frozenset(found)
+        is_assigned = after.text in (":", "=") if assigns_words else into or after.text == ":"
+        if is_assigned and (
+            token.kind == "variable" or (assigns_words and token.kind in ("word", "quoted"))
+        ):
+            assigned.add(token.name.lower())
+    if assigns_words and {"NAMES", "CHARACTER", "CHARSET"} & set(words):
+        assigned.add("names")
+    return frozenset(assigned)
 
 
 def _contains_statements(words: list[str], pieces: tuple[Token, ...]) -> bool:

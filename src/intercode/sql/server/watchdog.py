@@ -52,13 +52,13 @@ class Watchdog:
         while not self._stopped:
             with self._lock:
                 now = time.monotonic()
-                late = [connection for connection, due in self._deadlines.items() if due < now]
-                for connection in late:
+                overdue = [connection for connection, due in self._deadlines.items() if due < now]
+                for connection in overdue:
                     connection.killed = True
                     del self._deadlines[connection]
                 if not self._deadlines:
                     self._wake.clear()
-            for connection in late:
+            for connection in overdue:
                 self._kill(connection.id)
             self._wake.wait()
             time.sleep(_POLL_SECONDS)

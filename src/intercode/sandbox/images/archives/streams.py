@@ -102,23 +102,23 @@ def decompress(source: IO[bytes], origin: str) -> IO[bytes]:
     head = b""
     while len(head) < 6 and (more := source.read(6 - len(head))):
         head += more
-    ahead = cast(IO[bytes], _PrefixedReader(head, source))
+    stream = cast(IO[bytes], _PrefixedReader(head, source))
     if head.startswith(_GZIP):
-        return cast(IO[bytes], gzip.GzipFile(fileobj=ahead))
+        return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
     if head.startswith(_BZIP2):
-        return cast(IO[bytes], bz2.BZ2File(ahead))
+        return cast(IO[bytes], bz2.BZ2File(stream))
     if head.startswith(_XZ):
-        return cast(IO[bytes], lzma.LZMAFile(ahead))
+        return cast(IO[bytes], lzma.LZMAFile(stream))
     if head.startswith(_ZSTD):
-        return _open_zstd(ahead, origin)
-    return ahead
+        return _open_zstd(stream, origin)
+    return stream
 
 
 def _open_zstd(source: IO[bytes], origin: str) -> IO[bytes]:
     if sys.version_info >= (3, 14):
-        own = importlib.import_module("compression.zstd")
-        most = {own.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
-        return cast(IO[bytes], own.ZstdFile(source, options=most))
+        zstd_module = importlib.import_module("compression.zstd")
+        most = {zstd_module.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
+        return cast(IO[bytes], zstd_module.ZstdFile(source, options=most))
     try:
         zstandard = importlib.import_module("zstandard")
     except ImportError as e:

@@ -94,15 +94,15 @@ class TreeWriter:
         """Create a hard link to the file of an earlier entry."""
         source = self.normalize(target)
         self._ensure_parents(source)
-        there = self._full_path(source)
-        if not os.path.lexists(there) or stat.S_ISDIR(os.lstat(there).st_mode):
+        source_path = self._full_path(source)
+        if not os.path.lexists(source_path) or stat.S_ISDIR(os.lstat(source_path).st_mode):
             raise DataError(
                 f"{self.origin}: {name!r} is a link to {target!r}, which is not an earlier file"
             )
         if self.normalize(name) == source:
             return
         self.limits.count_entry(self.origin)
-        os.link(there, self._prepare_path(name), follow_symlinks=False)
+        os.link(source_path, self._prepare_path(name), follow_symlinks=False)
 
     def fifo(self, name: str, mode: int, mtime_ns: int) -> None:
         """Create a named pipe."""

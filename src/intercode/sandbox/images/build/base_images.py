@@ -60,19 +60,19 @@ class BaseImageResolver:
         if _SPEC.fullmatch(name) or debian.parse_release(name) == name:
             self._check_location(name, instruction)
             return self._from_spec(name)
-        tried: list[str] = []
+        attempts: list[str] = []
         for attempt in (self._from_debian, self._from_engines, self._from_registry):
             try:
                 if image := attempt(name):
                     return image
             except InterCodeError as e:
-                tried.append(str(e))
+                attempts.append(str(e))
         remedy = _HINT.format(name=name, table=user_images_path())
         suggestion = suggest_name(name, ("host", *debian.RELEASE_NAMES), 0.6)
         hint = f"{suggestion}Else " if suggestion else ""
-        why = " | ".join(tried)
+        reasons = " | ".join(attempts)
         raise UsageError(
-            f"{instruction} {name}: there is no such image here; {hint}{remedy}. {why}"
+            f"{instruction} {name}: there is no such image here; {hint}{remedy}. {reasons}"
         )
 
     def _check_location(self, name: str, instruction: str) -> None:

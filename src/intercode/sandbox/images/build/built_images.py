@@ -54,24 +54,24 @@ def record_image(
 
     Its digest covers the base's digest, the content of the steps, ``env`` and ``cwd``.
     """
-    found = [layer.root.stat() for layer in base.layers]
-    as_it_is = repr([(status.st_ino, status.st_ctime_ns) for status in found])
-    index_key = steps.step_key("made", base.cache_key, as_it_is, repr(sorted(env.items())), cwd)
+    statuses = [layer.root.stat() for layer in base.layers]
+    inode_key = repr([(status.st_ino, status.st_ctime_ns) for status in statuses])
+    index_key = steps.step_key("made", base.cache_key, inode_key, repr(sorted(env.items())), cwd)
     index = _records_directory() / f"{index_key}.digest"
     digest = index.read_text() if index.is_file() else ""
     if not digest:
-        held = [_content_digest(layer.root) for layer in base.layers]
-        identity = repr((base.image.digest, held, sorted(env.items()), cwd))
+        content_digests = [_content_digest(layer.root) for layer in base.layers]
+        identity = repr((base.image.digest, content_digests, sorted(env.items()), cwd))
         digest = f"sha256:{hashlib.sha256(identity.encode('utf-8', 'surrogateescape')).hexdigest()}"
         _write_text(index, digest)
-    made = _record_path(spec, digest)
-    if not made.is_file():
+    record_path = _record_path(spec, digest)
+    if not record_path.is_file():
         record = BuiltImage(
             spec, digest, base.image.name, base.image.digest,
             tuple(layer.root.name for layer in base.layers), dict(env), cwd, tuple(notes),
             sum(_disk_usage(layer.root) for layer in base.layers), time.time(),
         )  # fmt: skip
-        _write_text(made, json.dumps(asdict(record), indent=1) + "\n")
+        _write_text(record_path, json.dumps(asdict(record), indent=1) + "\n")
     layers = (*base.image.layers, *base.layers)
     return Image(spec, digest, base.image.root, dict(env), cwd, layers)
 
@@ -124,16 +124,16 @@ def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
     raise UsageError(f"built:{digest}: no such image was built here; see `intercode image list`")
 
 
-def delete_built_image(made: BuiltImage) -> None:
+def delete_built_image(image: BuiltImage) -> None:
     """Delete the record of an image, and the steps that only this image has. Running sandboxes keep
     the steps that they use (see ``steps.discard_step``)."""
-    made.path.unlink(missing_ok=True)
-    others = {name for other in built_images() for name in other.steps}
-    for name in set(made.steps) - others:
+    image.path.unlink(missing_ok=True)
+    other_steps = {name for other in built_images() for name in other.steps}
+    for name in set(image.steps) - other_steps:
         steps.discard_step(steps.steps_directory() / name)
     for index in _records_directory().glob("*.digest"):
         with suppress(FileNotFoundError):  # another process may remove it
-            if index.read_text() == made.digest:
+            if index.read_text() == image.digest:
                 index.unlink()
 
 
@@ -148,9 +148,9 @@ def _record_path(spec: str, digest: str) -> Path:
 
 
 def _write_text(path: Path, text: str) -> None:
-    half = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.half")
-    half.write_text(text)
-    half.replace(path)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.half")
+    partial.write_text(text)
+    partial.replace(path)
 
 
 def _content_digest(root: Path) -> str:
@@ -161,12 +161,14 @@ def _content_digest(root: Path) -> str:
     digest = hashlib.sha256()
     for path, status in walk_entries(root):
         mode, full = status.st_mode, f"{root}/{path}"
-        held = os.readlink(full) if stat.S_ISLNK(mode) else ""
+        content = os.readlink(full) if stat.S_ISLNK(mode) else ""
         if stat.S_ISREG(mode):
             with open(full, "rb") as f:
-                held = hashlib.file_digest(f, "sha256").hexdigest()
-        marks = b"user.overlay.opaque" if stat.S_ISDIR(mode) and _is_opaque(full) else b""
-        digest.update(repr((path, mode, held, marks)).encode("utf-8", "surrogateescape") + b"\n")
+                content = hashlib.file_digest(f, "sha256").hexdigest()
+        opaque_mark = b"user.overlay.opaque" if stat.S_ISDIR(mode) and _is_opaque(full) else b""
+        digest.update(
+            repr((path, mode, content, opaque_mark)).encode("utf-8", "surrogateescape") + b"\n"
+        )
     return digest.hexdigest()
 
 

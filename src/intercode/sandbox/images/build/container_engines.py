@@ -100,16 +100,16 @@ def _export_archive(
             return final
         if progress:
             progress(f"saving the image {identity} of {engine.name}")
-        half = final.with_name(f".{final.name}.half")
-        half.unlink(missing_ok=True)
+        partial = final.with_name(f".{final.name}.half")
+        partial.unlink(missing_ok=True)
         try:
-            words = ["save", "--output", str(half)]
+            words = ["save", "--output", str(partial)]
             words += ["--format", "docker-archive"] if engine.name == "podman" else []
             engine.run(*words, identity, seconds=_SAVE_TIMEOUT)
-            half.chmod(0o644)
-            half.replace(final)
+            partial.chmod(0o644)
+            partial.replace(final)
         finally:
-            half.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
     return final
 
 
@@ -150,7 +150,7 @@ def _run_build(
             f"`{engine.name} pull` or `{engine.name} load` it, or build without an engine "
             f"(intercode image build --from NAME=SPEC). Its output:\n{output}"
         )
-    known = engines.engine_error(engine.name, "build", output.encode())
-    if isinstance(known, SandboxUnavailableError):
-        raise known
+    known_error = engines.engine_error(engine.name, "build", output.encode())
+    if isinstance(known_error, SandboxUnavailableError):
+        raise known_error
     raise DataError(f"{dockerfile} does not build with {engine.name} (status {status}):\n{output}")

@@ -43,12 +43,12 @@ def redated_layer(layer: Layer, home: Path, now: float | None = None) -> Layer:
         if final.is_dir():
             return result
         _remove_old_copies(home, hour)
-        half = home / f"half-{name}"
-        shutil.rmtree(half, ignore_errors=True)
-        half.mkdir(mode=0o755)
-        _copy_layer(layer.root, half)
-        _shift_dates(half, hour - SETUP_AGE)
-        half.rename(final)
+        partial = home / f"half-{name}"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(mode=0o755)
+        _copy_layer(layer.root, partial)
+        _shift_dates(partial, hour - SETUP_AGE)
+        partial.rename(final)
     return result
 
 

@@ -39,11 +39,11 @@ def subordinate_ids(sub_ids: Path = Path("/etc/subuid")) -> tuple[int, int]:
     """Return the first id and the number of ids for users other than root; (0, 0) if none."""
     if os.geteuid() == 0:
         return _ROOT_RANGE_START, _RANGE_SIZE
-    me = {str(os.geteuid()), _user_name()}
+    user_keys = {str(os.geteuid()), _user_name()}
     for line in sub_ids.read_text().splitlines() if sub_ids.is_file() else ():
         name, _, rest = line.partition(":")
         start, _, count = rest.partition(":")
-        if name in me and start.isdigit() and count.isdigit():
+        if name in user_keys and start.isdigit() and count.isdigit():
             return int(start), min(int(count), _RANGE_SIZE)
     return 0, 0
 
@@ -109,8 +109,8 @@ def run_multi_uid(
         return int(answer[1:]), printed
     if process.returncode and process.returncode < 0:
         return _TIMEOUT_STATUS, f"{printed}\nended after {timeout:g} s"
-    why = answer[1:].decode("utf-8", "replace") or printed
-    raise SandboxError(f"a sandbox with several user ids cannot be started here: {why}")
+    reason = answer[1:].decode("utf-8", "replace") or printed
+    raise SandboxError(f"a sandbox with several user ids cannot be started here: {reason}")
 
 
 def _read_status(local_socket: socket.socket) -> bytes:

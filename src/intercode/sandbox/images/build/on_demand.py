@@ -66,7 +66,7 @@ def resolve_or_build(
         bases = replace(bases, allowed_directory=path if path.is_dir() else path.parent)
     if path in _builds_in_progress.get():
         raise UsageError(f"{spec} uses itself as a base: choose another base")
-    mark, border = (
+    mark, trusted_directory = (
         _builds_in_progress.set((*_builds_in_progress.get(), path)),
         _allowed_directory.set(bases.allowed_directory),
     )
@@ -76,7 +76,7 @@ def resolve_or_build(
         return build_dockerfile(path, bases, say, args=args, target=target, force=force)
     finally:
         _builds_in_progress.reset(mark)
-        _allowed_directory.reset(border)
+        _allowed_directory.reset(trusted_directory)
 
 
 def is_build_spec(spec: str) -> bool:

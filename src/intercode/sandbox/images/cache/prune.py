@@ -69,8 +69,8 @@ def prune(cache: Path, protected: Collection[str] = (), everything: bool = False
             if reproducible or not (cache / tree).is_dir():
                 records.delete_record(cache, record.name)
                 removed.append(record.name)
-        named = {f"layers/{record.tree}" for record in records.all_records(cache)}
-        for path in _removable_paths(cache, used | named):
+        recorded_trees = {f"layers/{record.tree}" for record in records.all_records(cache)}
+        for path in _removable_paths(cache, used | recorded_trees):
             path.rename(trash / uuid.uuid4().hex)
     return _empty_trash(trash, removed)
 

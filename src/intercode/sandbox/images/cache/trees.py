@@ -56,14 +56,14 @@ def cached_tree(cache: Path, key: str, fill: Callable[[Path], None]) -> Path:
     with file_lock(layers / f".{key}.lock"):
         if final.is_dir():
             return final
-        half = layers / f".{key}.half"
-        _remove_if_exists(half)
-        half.mkdir(mode=0o700)
+        partial = layers / f".{key}.half"
+        _remove_if_exists(partial)
+        partial.mkdir(mode=0o700)
         try:
-            fill(half)
-            half.rename(final)
+            fill(partial)
+            partial.rename(final)
         except BaseException:
-            _remove_if_exists(half)
+            _remove_if_exists(partial)
             raise
     return final
 
@@ -92,9 +92,9 @@ def file_digest(cache: Path, path: Path) -> str:
         raise DataError(f"{path} changed while it was read: wait until it is complete")
     if time.time() - max(after.st_mtime, after.st_ctime) > MIN_FILE_AGE:
         entry.parent.mkdir(parents=True, exist_ok=True)
-        half = entry.with_name(f"{entry.name}.{os.getpid()}.{threading.get_ident()}")
-        half.write_text(digest)
-        half.replace(entry)
+        partial = entry.with_name(f"{entry.name}.{os.getpid()}.{threading.get_ident()}")
+        partial.write_text(digest)
+        partial.replace(entry)
     return digest
 
 

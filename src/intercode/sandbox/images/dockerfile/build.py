@@ -46,9 +46,10 @@ def build_dockerfile(
     ignored = IgnoreRules.for_dockerfile(file, context)
     done: dict[str, StageState] = {}
     declared = {*outer, *_PROXIES, *(name.upper() for name in _PROXIES)}
-    named = tuple(stage.name for stage in found if not stage.name.isdigit())
+    stage_names = tuple(stage.name for stage in found if not stage.name.isdigit())
     work = BuildContext(
-        LayerStack([context]), ignored, bases, script.escape, given, outer, done, progress, named
+        LayerStack([context]), ignored, bases, script.escape, given, outer, done, progress,
+        stage_names,
     )  # fmt: skip
     for stage in stages.required_stages(found, target):
         built = _build_stage(stage, work, generation, file)

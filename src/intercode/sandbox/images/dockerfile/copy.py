@@ -40,12 +40,12 @@ class CopyEntry:
         """The target, mode and a digest of the content, as a cache key."""
         if isinstance(self.source, bytes):
             return self.target, self.mode, hashlib.sha256(self.source).hexdigest()
-        held = ""
+        content = ""
         if stat.S_ISLNK(self.mode):
-            held = os.readlink(self.source)
+            content = os.readlink(self.source)
         elif stat.S_ISREG(self.mode):
-            held = file_digest(cache_root(), Path(self.source))
-        return self.target, self.mode, held
+            content = file_digest(cache_root(), Path(self.source))
+        return self.target, self.mode, content
 
 
 def empty_directory(path: str) -> CopyEntry:
@@ -81,55 +81,64 @@ class CopySource:
         return names
 
     def _match_part(self, above: str, part: str) -> list[str]:
-        real = self.stack.resolve(above)
+        resolved = self.stack.resolve(above)
         if has_wildcard(part):
-            there = self.stack.find(real)
-            if there is None or not stat.S_ISDIR(there[1].st_mode):
+            entry = self.stack.find(resolved)
+            if entry is None or not stat.S_ISDIR(entry[1].st_mode):
                 return []
-            names = {n.rpartition("/")[2] for n, _, _ in self.stack.walk(real, depth=1) if n}
-            return [f"{real}/{n}".lstrip("/") for n in match_names(part, names)]
-        name = f"{real}/{part}".lstrip("/")
+            names = {n.rpartition("/")[2] for n, _, _ in self.stack.walk(resolved, depth=1) if n}
+            return [f"{resolved}/{n}".lstrip("/") for n in match_names(part, names)]
+        name = f"{resolved}/{part}".lstrip("/")
         return [name] if self.stack.find(name) else []
 
 
 def collect_entries(
     source: CopySource,
     patterns: Sequence[str],
-    to: str,
+    target: str,
     base: BuildBase,
     *,
     chmod: int | None = None,
     unpack_archives: bool = False,
 ) -> list[CopyEntry]:
-    """Return the entries of a COPY to the absolute path ``to``.
+    """Return the entries of a COPY to the absolute path ``target``.
 
-    ``to`` is a directory if it ends in ``/`` or is one in the image. ``unpack_archives``: replace
-    archives by their content, as ADD does.
+    ``target`` is a directory if it ends in ``/`` or is one in the image. ``unpack_archives``:
+    replace archives by their content, as ADD does.
     """
     names = [name for pattern in patterns for name in source.matching_paths(pattern)]
-    if len(names) > 1 and not to.endswith("/"):
+    if len(names) > 1 and not target.endswith("/"):
         raise DataError(
-            f"{source.instruction} of {len(names)} files to {to}: write {to}/, for a directory"
+            f"{source.instruction} of {len(names)} files to {target}: "
+            f"write {target}/, for a directory"
         )
-    there = base.stack.find(base.stack.resolve(to))
-    folder = to.endswith("/") or (there is not None and stat.S_ISDIR(there[1].st_mode))
-    found: list[CopyEntry] = []
+    target_entry = base.stack.find(base.stack.resolve(target))
+    folder = target.endswith("/") or (
+        target_entry is not None and stat.S_ISDIR(target_entry[1].st_mode)
+    )
+    entries: list[CopyEntry] = []
     for name in names:
-        real = source.stack.resolve(name)
-        held = source.stack.find(real)
-        if held is None:
+        resolved = source.stack.resolve(name)
+        source_entry = source.stack.find(resolved)
+        if source_entry is None:
             raise DataError(
                 f"{source.instruction} {name}: the target of the link is missing in {source.name}"
             )
-        if stat.S_ISDIR(held[1].st_mode):
-            found += _tree_entries(source, real, to.rstrip("/"), chmod)
-        elif unpack_archives and stat.S_ISREG(held[1].st_mode) and is_archive(held[0]):
-            tree = images.resolve_layer(LayerSpec("tar", Path(held[0]))).root
-            found += _tree_entries(CopySource(LayerStack([tree]), name), "", to.rstrip("/"), chmod)
+        if stat.S_ISDIR(source_entry[1].st_mode):
+            entries += _tree_entries(source, resolved, target.rstrip("/"), chmod)
+        elif (
+            unpack_archives
+            and stat.S_ISREG(source_entry[1].st_mode)
+            and is_archive(source_entry[0])
+        ):
+            tree = images.resolve_layer(LayerSpec("tar", Path(source_entry[0]))).root
+            entries += _tree_entries(
+                CopySource(LayerStack([tree]), name), "", target.rstrip("/"), chmod
+            )
         else:
-            at = f"{to.rstrip('/')}/{name.rpartition('/')[2]}" if folder else to
-            found.append(_copy_entry(at, *held, chmod))
-    return found
+            at = f"{target.rstrip('/')}/{name.rpartition('/')[2]}" if folder else target
+            entries.append(_copy_entry(at, *source_entry, chmod))
+    return entries
 
 
 def _tree_entries(source: CopySource, top: str, to: str, chmod: int | None) -> Iterator[CopyEntry]:
@@ -173,11 +182,11 @@ def _write_entry(entry: CopyEntry, writer: StepWriter) -> None:
     above, _, last = entry.target.strip("/").rpartition("/")
     folder = writer.stack.resolve(above)
     name = f"{folder}/{last}".lstrip("/")
-    there = writer.stack.find(name)
-    if there and stat.S_ISLNK(there[1].st_mode) and not stat.S_ISLNK(entry.mode):
+    existing = writer.stack.find(name)
+    if existing and stat.S_ISLNK(existing[1].st_mode) and not stat.S_ISLNK(entry.mode):
         name = writer.stack.resolve(name)  # writing a file follows links, as in a sandbox
-        there = writer.stack.find(name)
-    if there and stat.S_ISDIR(there[1].st_mode):
+        existing = writer.stack.find(name)
+    if existing and stat.S_ISDIR(existing[1].st_mode):
         raise DataError(f"/{name} is a directory in the image: {entry.target} cannot replace it")
     writer.ensure_parents(name, entry.mtime_ns)
     if isinstance(entry.source, bytes):

@@ -123,8 +123,8 @@ class BuildContext:
     def _workdir(self, built: StageState, found: Instruction) -> StageState:
         to = _join_path(built.cwd, expand(found.text, built.variables, self.escape))
         built = replace(built, cwd=to)
-        there = built.base.stack.find(built.base.stack.resolve(to))
-        if there and stat.S_ISDIR(there[1].st_mode):
+        existing = built.base.stack.find(built.base.stack.resolve(to))
+        if existing and stat.S_ISDIR(existing[1].st_mode):
             return built
         return built.with_layer(copy_layer(built.base, [empty_directory(to)]))
 

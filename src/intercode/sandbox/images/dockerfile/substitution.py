@@ -78,12 +78,12 @@ def _expand_variable(text: str, at: int, values: Mapping[str, str], escape: str)
         )
     name, sign, other = parts[1], parts[2] or "", parts[3] or ""
     value = values.get(name)
-    there = bool(value) if sign.startswith(":") else value is not None
+    is_set = bool(value) if sign.startswith(":") else value is not None
     if sign.endswith("+"):
-        return (expand(other, values, escape) if there else ""), end + 1
+        return (expand(other, values, escape) if is_set else ""), end + 1
     if sign.endswith("-"):
-        return ((value or "") if there else expand(other, values, escape)), end + 1
-    if sign.endswith("?") and not there:
+        return ((value or "") if is_set else expand(other, values, escape)), end + 1
+    if sign.endswith("?") and not is_set:
         raise DataError(f"the variable {name} is required: {expand(other, values, escape)}")
     return value or "", end + 1
 

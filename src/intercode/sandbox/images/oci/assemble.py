@@ -78,11 +78,12 @@ def tree_key(digest: str) -> str:
 
 def _write_layer(blob: LayerBlob, expected: str, origin: str, writer: LayeredWriter) -> None:
     """Write one layer and check its digests, which are known at its end only."""
-    most = 2 * image_size_limit() + (1 << 20)  # for the content, and for the headers of the archive
+    # the content, and the headers of the archive
+    size_limit = 2 * image_size_limit() + (1 << 20)
     writer.begin_layer(origin)
     with blob.open() as stored:
-        raw = HashingReader(stored, origin, most, hashing=blob.digest is not None)
-        plain = HashingReader(decompress(cast(IO[bytes], raw), origin), origin, most)
+        raw = HashingReader(stored, origin, size_limit, hashing=blob.digest is not None)
+        plain = HashingReader(decompress(cast(IO[bytes], raw), origin), origin, size_limit)
         tar.write_entries(cast(IO[bytes], plain), writer)
         found, unpacked_as = raw.drain(), plain.drain()
     if blob.digest is not None and found != blob.digest:

@@ -49,17 +49,23 @@ def _blob_path(digest: str) -> str:
     return f"blobs/sha256/{digest.removeprefix('sha256:')}"
 
 
-def _select_by_name(found: list[dict[str, Any]], wanted: str, origin: str) -> list[dict[str, Any]]:
-    named = [(d, _descriptor_names(d, origin)) for d in found]
-    have = ", ".join(sorted({names[0] for _, names in named if names})) or "no names"
+def _select_by_name(
+    descriptors: list[dict[str, Any]], wanted: str, origin: str
+) -> list[dict[str, Any]]:
+    named_descriptors = [(d, _descriptor_names(d, origin)) for d in descriptors]
+    known_names = (
+        ", ".join(sorted({names[0] for _, names in named_descriptors if names})) or "no names"
+    )
     if wanted:
-        some = [d for d, names in named if wanted in names]
-        if not some:
-            raise UsageError(f"{origin} holds no image {wanted!r}; it has {have}")
-        return some
-    if len({names[0] for _, names in named if names}) > 1:
-        raise UsageError(f"{origin} holds several images: add the name of one, {have}, after a :")
-    return found
+        matches = [d for d, names in named_descriptors if wanted in names]
+        if not matches:
+            raise UsageError(f"{origin} holds no image {wanted!r}; it has {known_names}")
+        return matches
+    if len({names[0] for _, names in named_descriptors if names}) > 1:
+        raise UsageError(
+            f"{origin} holds several images: add the name of one, {known_names}, after a :"
+        )
+    return descriptors
 
 
 def _descriptor_names(descriptor: dict[str, Any], origin: str) -> list[str]:
@@ -71,19 +77,19 @@ def _descriptor_names(descriptor: dict[str, Any], origin: str) -> list[str]:
 
 
 def select_manifest(
-    found: list[dict[str, Any]], fetch: FetchManifest, origin: str, depth: int = 0
+    descriptors: list[dict[str, Any]], fetch: FetchManifest, origin: str, depth: int = 0
 ) -> dict[str, Any]:
     """Return the manifest for this machine among descriptors, searching nested indexes.
 
     Raises UsageError if there is none, DataError for anything but a manifest.
     """
-    mine = [d for d in found if _matches_platform(d, origin)]
-    if not mine:
-        have = ", ".join(sorted({_platform_name(d, origin) for d in found})) or "nothing"
+    matches = [d for d in descriptors if _matches_platform(d, origin)]
+    if not matches:
+        platforms = ", ".join(sorted({_platform_name(d, origin) for d in descriptors})) or "nothing"
         raise UsageError(
-            f"{origin} has no image for linux/{documents.architecture()}; it has {have}"
+            f"{origin} has no image for linux/{documents.architecture()}; it has {platforms}"
         )
-    return parse_manifest(fetch(mine[0]), fetch, origin, depth)
+    return parse_manifest(fetch(matches[0]), fetch, origin, depth)
 
 
 def parse_manifest(

@@ -41,15 +41,15 @@ def load_archive(kind: str, rest: str, cache: Path, progress: Progress | None) -
 
 def split_path_and_name(text: str) -> tuple[Path, str]:
     """Return the path and the name in ``path[:name]``; an existing path may contain colons."""
-    whole = Path(text).expanduser()
-    if whole.exists():
-        return whole.resolve(), ""
+    whole_path = Path(text).expanduser()
+    if whole_path.exists():
+        return whole_path.resolve(), ""
     ends = [n for n, character in enumerate(text) if character == ":"]
     for end in ends:
         path = Path(text[:end]).expanduser()
         if path.exists():
             return path.resolve(), text[end + 1 :]
-    return whole, ""
+    return whole_path, ""
 
 
 def import_image(image: Image, name: str, cache: Path) -> Image:

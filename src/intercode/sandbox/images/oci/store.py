@@ -139,18 +139,18 @@ def _decompressed_file(file: IO[bytes], path: Path, cache: Path) -> IO[bytes]:
     if not compressed:
         return file
     limit = image_size_limit()
-    whole: IO[bytes] = tempfile.TemporaryFile(dir=cache)  # noqa: SIM115  # closed by the caller
+    decompressed: IO[bytes] = tempfile.TemporaryFile(dir=cache)  # noqa: SIM115  # closed by the caller
     try:
         source = HashingReader(decompress(file, str(path)), str(path), limit)
         while data := source.read(CHUNK_SIZE):
-            whole.write(data)
+            decompressed.write(data)
     except (OSError, *DECOMPRESSION_ERRORS) as e:
-        whole.close()
+        decompressed.close()
         if isinstance(e, OSError) and e.errno is not None:
             raise
         raise DataError(f"{path} is broken: {e}; save it again") from e
     except DataError:
-        whole.close()
+        decompressed.close()
         raise
-    whole.seek(0)
-    return whole
+    decompressed.seek(0)
+    return decompressed

@@ -44,13 +44,13 @@ def debian_image(
     archive is missing, InfrastructureError if the build fails.
     """
     today = datetime.now(UTC).strftime("%Y%m%d")
-    wanted = packaged.Recipe(
+    recipe = packaged.Recipe(
         name=image_name(suite, packages, date),
         suite=suite,
         packages=tuple(dict.fromkeys(packages)),
         date=date or today,
     )
-    path: Path = mmdebstrap.build_recipe(wanted, mirrors, progress, force=force)
+    path: Path = mmdebstrap.build_recipe(recipe, mirrors, progress, force=force)
     return images.resolve(f"tar:{path}")
 
 

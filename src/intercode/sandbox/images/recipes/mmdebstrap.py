@@ -77,15 +77,15 @@ def build_recipe(
         stage = target.with_name(f".{recipe.name}.half")
         _remove_stage(stage)
         stage.mkdir(mode=0o755)
-        half = stage / os.urandom(4).hex()  # a killed build may still write to its own file
+        partial = stage / os.urandom(4).hex()  # a killed build may still write to its own file
         try:
             _run_mmdebstrap(
-                tool, recipe, half, archives, bool(mirrors), progress or _ignore_progress
+                tool, recipe, partial, archives, bool(mirrors), progress or _ignore_progress
             )
-            half.chmod(0o644)
-            report = build_report(recipe, half, target.parent.parent)
+            partial.chmod(0o644)
+            report = build_report(recipe, partial, target.parent.parent)
             target.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
-            half.replace(target)
+            partial.replace(target)
         finally:
             _remove_stage(stage)
     return target

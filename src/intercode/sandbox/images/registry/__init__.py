@@ -45,9 +45,9 @@ def pull(text: str, cache: Path, progress: Progress | None = None, force: bool =
         data = documents.verify_digest(
             registry.fetch_config(config["digest"]), config["digest"], str(reference)
         )
-        there = _is_unpacked(cache, config["digest"])
-        found = () if there else _fetch_layers(registry, reference, layers, cache, progress)
-    stored = found or tuple(blobs.blob_path(cache, d["digest"]) for d in layers)
+        unpacked = _is_unpacked(cache, config["digest"])
+        fetched = () if unpacked else _fetch_layers(registry, reference, layers, cache, progress)
+    stored = fetched or tuple(blobs.blob_path(cache, d["digest"]) for d in layers)
     parts = ImageParts(
         str(reference),
         data,
@@ -57,12 +57,12 @@ def pull(text: str, cache: Path, progress: Progress | None = None, force: bool =
         ),
     )
     try:
-        made = unpack_image(name, parts, cache, progress)
+        image = unpack_image(name, parts, cache, progress)
     except DataError:
-        for path in found:  # a blob damaged on the disk would fail again
+        for path in fetched:  # a blob damaged on the disk would fail again
             path.unlink(missing_ok=True)
         raise
-    return records.save_record(cache, made, f"{reference.host}/{reference.name}@{digest}")
+    return records.save_record(cache, image, f"{reference.host}/{reference.name}@{digest}")
 
 
 def _open_file(path: Path) -> IO[bytes]:

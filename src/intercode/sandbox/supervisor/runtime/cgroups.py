@@ -138,20 +138,20 @@ class CgroupAllocator:
 
     def remove(self, name: str) -> bool:
         """Remove a group. Return False while it still has processes."""
-        gone = True
+        complete = True
         for path in self.paths(name).values():
             try:
                 os.rmdir(path)
             except FileNotFoundError:
                 pass
             except OSError:
-                gone = False
-        if gone:
+                complete = False
+        if complete:
             self._applied_bounds.pop(name, None)
             self._partly_removed.discard(name)
         else:  # some of its directories may be gone, so it cannot be reused
             self._partly_removed.add(name)
-        return gone
+        return complete
 
     def leave_current(self) -> list[str]:
         """Leave the current group and stop reusing groups. Return the groups to be removed."""
@@ -319,10 +319,10 @@ def _may_delegate(parent: str) -> bool:
         with contextlib.suppress(OSError):
             if os.getxattr(parent, name) == b"1":
                 return True
-    mine = os.stat(parent).st_uid == os.geteuid() != 0
+    is_owner = os.stat(parent).st_uid == os.geteuid() != 0
     with open("/proc/self/cgroup") as f:
         top = any(line.strip() in ("0::/", f"0::/{_OTHERS_GROUP}") for line in f)
-    return mine or top
+    return is_owner or top
 
 
 def delegate_controllers(parent: str) -> None:

@@ -22,13 +22,13 @@ def copy_tree(source: int, target: int, depth: int = 0) -> None:
     """
     with os.scandir(source) as entries:
         names = [entry.name for entry in entries]
-    there = set(os.listdir(target))
+    existing_names = set(os.listdir(target))
     for name in names:
         try:
             info = os.stat(name, dir_fd=source, follow_symlinks=False)
         except FileNotFoundError:
             continue
-        if name in there:
+        if name in existing_names:
             _remove_hidden(name, info, source, target)
         if stat.S_ISDIR(info.st_mode):
             _copy_directory(name, source, target, depth)

@@ -114,8 +114,8 @@ class _Walk:
             self.add_deleted_tree(lower, name, path, depth)
         new = old is None
         if stat.S_ISREG(mode):
-            same, digest = self.compare_file(upper, lower, name, info, old)
-            if not same:
+            unchanged, digest = self.compare_file(upper, lower, name, info, old)
+            if not unchanged:
                 self.add_row(path, "file", info, new, digest)
         elif stat.S_ISLNK(mode):
             target = os.readlink(name, dir_fd=upper)

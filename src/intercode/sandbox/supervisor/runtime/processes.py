@@ -110,12 +110,12 @@ def _run_idle(control: socket.socket, counter: int, program: int) -> None:
     the kernel collects orphans.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    high = [control.fileno(), counter, *([program] if program >= 0 else [])]
-    held = [os.dup2(fd, _SAFE_DESCRIPTOR + i) for i, fd in enumerate(high)]
+    descriptors = [control.fileno(), counter, *([program] if program >= 0 else [])]
+    duplicates = [os.dup2(fd, _SAFE_DESCRIPTOR + i) for i, fd in enumerate(descriptors)]
     if program >= 0:
-        program = os.dup2(held[2], init_program.COUNTER + 1, inheritable=False)
-    os.dup2(held[0], init_program.CONTROL)
-    os.dup2(held[1], init_program.COUNTER)
+        program = os.dup2(duplicates[2], init_program.COUNTER + 1, inheritable=False)
+    os.dup2(duplicates[0], init_program.CONTROL)
+    os.dup2(duplicates[1], init_program.COUNTER)
     os.closerange(init_program.COUNTER + 1 + (program >= 0), _MAX_DESCRIPTORS)
     if program >= 0:
         os.execve(program, ["init"], {})

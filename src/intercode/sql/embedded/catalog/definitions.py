@@ -57,26 +57,26 @@ def column_type(kind: exp.DataType, collation: str) -> tuple[Type, str, tuple[st
     values = [p.this.this if isinstance(p, exp.DataTypeParam) else p.this for p in kind.expressions]
     sizes = [int(v) for v in values if str(v).isdigit()]
     if name in _INTEGER_TYPES:
-        shown, width = _INTEGER_TYPES[name]
-        shown = "tinyint(1)" if name == "TINYINT" and sizes == [1] else shown
+        declared, width = _INTEGER_TYPES[name]
+        declared = "tinyint(1)" if name == "TINYINT" and sizes == [1] else declared
         unsigned = name.startswith("U")
-        return Type("int", width, unsigned=unsigned), shown + " unsigned" * unsigned, ()
+        return Type("int", width, unsigned=unsigned), declared + " unsigned" * unsigned, ()
     if name in ("DECIMAL", "UDECIMAL"):
         digits, scale = (sizes + [10, 0][len(sizes) :])[:2] if sizes else (10, 0)
         unsigned = name == "UDECIMAL"
-        shown = f"decimal({digits},{scale})" + " unsigned" * unsigned
-        return replace(decimal(digits, scale), unsigned=unsigned), shown, ()
+        declared = f"decimal({digits},{scale})" + " unsigned" * unsigned
+        return replace(decimal(digits, scale), unsigned=unsigned), declared, ()
     if name in ("FLOAT", "DOUBLE", "UDOUBLE"):
-        real = "float" if name == "FLOAT" else "double"
+        type_word = "float" if name == "FLOAT" else "double"
         fixed = sizes[1] if len(sizes) == 2 else None
-        if real == "float" and len(sizes) == 1 and sizes[0] > 24:
-            real = "double"
-        shown = f"{real}({sizes[0]},{sizes[1]})" if fixed is not None else real
-        return Type("float" if real == "float" else "double", 22, fixed), shown, ()
+        if type_word == "float" and len(sizes) == 1 and sizes[0] > 24:
+            type_word = "double"
+        declared = f"{type_word}({sizes[0]},{sizes[1]})" if fixed is not None else type_word
+        return Type("float" if type_word == "float" else "double", 22, fixed), declared, ()
     if name in _TEMPORAL_TYPES:
-        shown, what, width = _TEMPORAL_TYPES[name]
+        declared, what, width = _TEMPORAL_TYPES[name]
         scale = sizes[0] if sizes and name != "YEAR" else 0
-        return Type(what, width, scale), shown + (f"({scale})" if scale else ""), ()  # type: ignore[arg-type]
+        return Type(what, width, scale), declared + (f"({scale})" if scale else ""), ()  # type: ignore[arg-type]
     return _text_type(name, sizes, [str(v) for v in values], collation)
 
 
@@ -85,25 +85,25 @@ def _text_type(
 ) -> tuple[Type, str, tuple[str, ...]]:
     order = collation_family(collation)
     if name in _TEXT_TYPES:
-        shown, width = _TEXT_TYPES[name]
-        return Type("string", width, collation=order, strong=True), shown, ()
+        declared, width = _TEXT_TYPES[name]
+        return Type("string", width, collation=order, strong=True), declared, ()
     if name in ("VARCHAR", "CHAR", "NVARCHAR", "NCHAR"):
         kind = "varchar" if "VAR" in name else "char"
         width = sizes[0] if sizes else 1
-        shown = f"{kind}({width})"
-        return Type("string", width, collation=order, strong=True), shown, ()
+        declared = f"{kind}({width})"
+        return Type("string", width, collation=order, strong=True), declared, ()
     if name == "ENUM":
-        shown = f"enum({','.join(_quote_text(v) for v in values)})"
+        declared = f"enum({','.join(_quote_text(v) for v in values)})"
         width = max((len(v) for v in values), default=1)
         kinds = Type("string", width, collation=order, strong=True, words=tuple(values))
-        return kinds, shown, tuple(values)
+        return kinds, declared, tuple(values)
     if name in ("JSON", "JSONB"):
         return Type("json", collation="bin"), "json", ()
     if name in _BINARY_TYPES:
-        shown = _BINARY_TYPES[name] + (
+        declared = _BINARY_TYPES[name] + (
             f"({sizes[0]})" if sizes else "(1)" if name == "BINARY" else ""
         )
-        return Type("bytes", sizes[0] if sizes else 0, collation="bin"), shown, ()
+        return Type("bytes", sizes[0] if sizes else 0, collation="bin"), declared, ()
     raise unsupported(f"a column of the type {name}")
 
 

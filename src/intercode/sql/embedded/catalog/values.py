@@ -73,8 +73,8 @@ def parse_time_text(text: str) -> str | None:
     hours, minutes, seconds = int(found[2]), int(found[3]), int(found[4] or 0)
     if minutes > 59 or seconds > 59 or hours > 838:
         return None
-    shown = f"{found[1]}{hours:02d}:{minutes:02d}:{seconds:02d}"
-    return shown + (f".{found[5]:0<6}" if found[5] else "")
+    text_value = f"{found[1]}{hours:02d}:{minutes:02d}:{seconds:02d}"
+    return text_value + (f".{found[5]:0<6}" if found[5] else "")
 
 
 def to_single_precision(value: float) -> float:
@@ -122,10 +122,10 @@ def _to_decimal(value: Any, column: Column, row: int) -> Decimal:
     if isinstance(value, str):
         found = _NUMBER.match(value)
         if found is None or value[found.end() :].strip():
-            shown = "integer" if column.type.kind == "int" else column.type.kind
+            type_name = "integer" if column.type.kind == "int" else column.type.kind
             if found is not None and found[1]:
                 raise mysql_error(1265, column.name, row)
-            raise mysql_error(1366, shown, value, column.name, row)
+            raise mysql_error(1366, type_name, value, column.name, row)
         value = found[1]
     try:
         return Decimal(repr(value).strip("'") if not isinstance(value, Decimal) else value)

@@ -34,12 +34,12 @@ def aggregate_call(
     """Compile a call of an aggregate. Raises StatementError 1111 if none is allowed there."""
     distinct = bool(args) and isinstance(args[0], exp.Distinct)
     inner = list(args[0].expressions) if distinct else args
-    made = _arguments(inner, scope, make)
+    arguments = _arguments(inner, scope, make)
     if name == "COUNT":
-        return _count(made, distinct, bool(inner) and isinstance(inner[0], exp.Star))
-    if len(made) != 1 or (inner and isinstance(inner[0], exp.Star)):
-        raise syntax_error(name + "(", len(name)) if not made else mysql_error(1582, name)
-    (value,) = made
+        return _count(arguments, distinct, bool(inner) and isinstance(inner[0], exp.Star))
+    if len(arguments) != 1 or (inner and isinstance(inner[0], exp.Star)):
+        raise syntax_error(name + "(", len(name)) if not arguments else mysql_error(1582, name)
+    (value,) = arguments
     if value.columns:
         raise mysql_error(1241, 1)
     word = "DISTINCT " * distinct
@@ -71,18 +71,18 @@ def _arguments(nodes: list[exp.Expr], scope: Scope, make: ExpressionCompiler) ->
         scope.inside_aggregate = False
 
 
-def _count(made: list[Expression], distinct: bool, star: bool) -> Expression:
+def _count(arguments: list[Expression], distinct: bool, star: bool) -> Expression:
     kind = _COUNT_TYPE
-    if star or not made:
+    if star or not arguments:
         return Expression("COUNT(*)", kind, aggregate=True)
     if not distinct:
-        if len(made) > 1:
+        if len(arguments) > 1:
             raise mysql_error(1064, ", ...", 1)
-        return Expression(f"COUNT({made[0].sql})", kind, aggregate=True)
-    if len(made) == 1 and not made[0].columns:
-        clause = collate_clause(False, made[0].type)
-        return Expression(f"COUNT(DISTINCT {made[0].sql}{clause})", kind, aggregate=True)
-    parts = made[0].columns or tuple(made)
+        return Expression(f"COUNT({arguments[0].sql})", kind, aggregate=True)
+    if len(arguments) == 1 and not arguments[0].columns:
+        clause = collate_clause(False, arguments[0].type)
+        return Expression(f"COUNT(DISTINCT {arguments[0].sql}{clause})", kind, aggregate=True)
+    parts = arguments[0].columns or tuple(arguments)
     keys = ", ".join(
         f"mysql_key({p.sql}, '{p.type.collation}')" if p.type.kind == "string" else p.sql
         for p in parts
@@ -118,18 +118,18 @@ def group_concat(node: exp.GroupConcat, scope: Scope, make: ExpressionCompiler) 
     parts = list(inner.expressions) if distinct else [inner]
     if len(parts) == 1 and isinstance(parts[0], exp.Concat):
         parts = list(parts[0].expressions)
-    made = [as_text(m) for m in _arguments(parts, scope, make)]
+    texts = [as_text(m) for m in _arguments(parts, scope, make)]
     separator = node.args.get("separator")
-    glue = separator.this if separator is not None else ","
-    keys, ways = [], ""
+    separator_text = separator.this if separator is not None else ","
+    keys, directions = [], ""
     for item in order.expressions if order is not None else ():
         (key,) = _arguments([item.this], scope, make)
         fold = key.type.kind == "string" and key.type.collation != "bin"
         keys.append(f"mysql_key({key.sql}, '{key.type.collation}')" if fold else key.sql)
-        ways += "d" if item.args.get("desc") else "a"
-    kind = concatenation_type(*(m.type for m in made))
-    value = " || ".join(m.sql for m in made)
-    fixed = f"{quote_text(glue)}, {int(distinct)}, '{ways}', '{kind.collation}'"
+        directions += "d" if item.args.get("desc") else "a"
+    kind = concatenation_type(*(m.type for m in texts))
+    value = " || ".join(m.sql for m in texts)
+    fixed = f"{quote_text(separator_text)}, {int(distinct)}, '{directions}', '{kind.collation}'"
     sql = f"mysql_group_concat({value}, {fixed}{''.join(', ' + k for k in keys)})"
     return Expression(sql, replace(kind, plain=0, precision=0), aggregate=True)
 
@@ -155,9 +155,9 @@ def window_call(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> Exp
         ):
             raise unsupported(f"{name} of this kind as a window function")
         before = scope.aggregated
-        made = make(call, scope)
+        compiled = make(call, scope)
         scope.aggregated = before
-        sql, kind = made.sql, made.type
+        sql, kind = compiled.sql, compiled.type
         if sql.startswith("ROUND("):
             inner, _, scale = sql[6:-1].rpartition(", ")
             return Expression(
@@ -192,10 +192,10 @@ def _window_function(
 def _over_clause(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> str:
     alias = node.args.get("alias")
     if alias is not None and not node.args.get("partition_by") and not node.args.get("order"):
-        named = scope.windows.get(alias.name.lower())
-        if named is None:
+        definition = scope.windows.get(alias.name.lower())
+        if definition is None:
             raise mysql_error(3579, alias.name)
-        return _over_clause(named, scope, make) if isinstance(named, exp.Window) else ""
+        return _over_clause(definition, scope, make) if isinstance(definition, exp.Window) else ""
     parts = []
     if node.args.get("partition_by"):
         keys = [make(e, scope) for e in node.args["partition_by"]]
@@ -205,8 +205,10 @@ def _over_clause(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> st
     order = node.args.get("order")
     if order is not None:
         pairs = [(make(o.this, scope), bool(o.args.get("desc"))) for o in order.expressions]
-        shown = (k.sql + collate_clause(True, k.type) + " DESC" * down for k, down in pairs)
-        parts.append("ORDER BY " + ", ".join(shown))
+        terms = (
+            k.sql + collate_clause(True, k.type) + " DESC" * descending for k, descending in pairs
+        )
+        parts.append("ORDER BY " + ", ".join(terms))
     spec = node.args.get("spec")
     if spec is not None:
         parts.append(_frame_clause(spec))
@@ -215,8 +217,8 @@ def _over_clause(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> st
 
 def _frame_clause(spec: exp.WindowSpec) -> str:
     def bound(value: object, side: object) -> str:
-        shown = value.name if isinstance(value, exp.Expr) else str(value or "CURRENT ROW")
-        return f"{shown} {side or ''}".strip()
+        text = value.name if isinstance(value, exp.Expr) else str(value or "CURRENT ROW")
+        return f"{text} {side or ''}".strip()
 
     start = bound(spec.args.get("start"), spec.args.get("start_side"))
     end = spec.args.get("end")

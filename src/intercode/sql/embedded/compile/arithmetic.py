@@ -125,16 +125,16 @@ def modulo(a: Expression, b: Expression) -> Expression:
 
 def negate(ex: Expression) -> Expression:
     """Compile the negation of a value."""
-    made = as_number(ex)
-    literal = -made.literal if isinstance(made.literal, (int, float)) else None
-    return Expression(f"(-{made.sql})", replace(made.type, unsigned=False), literal=literal)
+    number = as_number(ex)
+    literal = -number.literal if isinstance(number.literal, (int, float)) else None
+    return Expression(f"(-{number.sql})", replace(number.type, unsigned=False), literal=literal)
 
 
 def concatenate(parts: list[Expression]) -> Expression:
     """Compile the concatenation of strings; NULL if one of them is."""
-    made = [as_text(p) for p in parts]
-    kind = concatenation_type(*(m.type for m in made))
-    return Expression(f"({' || '.join(m.sql for m in made)})", kind)
+    texts = [as_text(p) for p in parts]
+    kind = concatenation_type(*(m.type for m in texts))
+    return Expression(f"({' || '.join(m.sql for m in texts)})", kind)
 
 
 def _interval_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler) -> Expression:

@@ -65,14 +65,14 @@ def simple_call(name: str, args: list[Expression]) -> Expression:
         raise mysql_error(1582, name)
     if any(a.columns for a in args):
         raise mysql_error(1241, 1)
-    made = [_as_argument(a, p) for a, p in zip(args, parameters, strict=True)]
+    arguments = [_as_argument(a, p) for a, p in zip(args, parameters, strict=True)]
     result = function.returns
     if result is ARGUMENT_TEXT:
-        texts = [m.type for m, p in zip(made, parameters, strict=True) if p.kind == "text"]
+        texts = [m.type for m, p in zip(arguments, parameters, strict=True) if p.kind == "text"]
         result = concatenation_type(*texts)
         plain = min(result.plain, function.nocase_level)
         result = replace(result, precision=0, plain=plain)
-    sql = f"{function.sqlite_name}({', '.join(m.sql for m in made)})"
+    sql = f"{function.sqlite_name}({', '.join(m.sql for m in arguments)})"
     aggregate = any(a.aggregate for a in args)
     return Expression(sql, replace(result, nullable=True), aggregate=aggregate)
 

@@ -83,11 +83,11 @@ def _compare_rows(op: str, left: Expression, right: Expression) -> Expression:
     if len(a) != len(b):
         raise mysql_error(1241, len(a))
     pairs = [compare("IS" if op == "IS" else "=", x, y) for x, y in zip(a, b, strict=True)]
-    same = " AND ".join(p.sql for p in pairs)
+    all_equal = " AND ".join(p.sql for p in pairs)
     if op in ("=", "IS"):
-        return Expression(f"({same})", BOOL)
+        return Expression(f"({all_equal})", BOOL)
     if op == "<>":
-        return Expression(f"(NOT ({same}))", BOOL)
+        return Expression(f"(NOT ({all_equal}))", BOOL)
     sql = compare(op, a[-1], b[-1]).sql
     for x, y in list(zip(a, b, strict=True))[-2::-1]:
         strict = compare(op.rstrip("="), x, y).sql

@@ -43,9 +43,9 @@ def text_constant(value: str) -> Expression:
     return Expression(quote_text(value), kind, literal=value)
 
 
-def number_constant(shown: str) -> Expression:
+def number_constant(text: str) -> Expression:
     """Compile a number literal. Raises StatementError for one that SQLite cannot hold."""
-    low = shown.lower()
+    low = text.lower()
     if "e" in low:
         return Expression(repr(float(low)), replace(DOUBLE, nullable=False), literal=float(low))
     if "." in low:
@@ -57,7 +57,7 @@ def number_constant(shown: str) -> Expression:
         return Expression(repr(float(low)), kind, literal=float(low))
     value = int(low)
     if value >= 1 << 63:
-        raise unsupported(f"the whole number {shown}, which needs more than 63 bits")
+        raise unsupported(f"the whole number {text}, which needs more than 63 bits")
     kind = Type("int", len(low.lstrip("0") or "0"), nullable=False)
     return Expression(str(value), kind, literal=value)
 
@@ -69,8 +69,12 @@ def value_constant(value: Any) -> Expression:
     if isinstance(value, bool):
         return number_constant(str(int(value)))
     if isinstance(value, (int, float)):
-        made = number_constant(repr(abs(value)))
-        return made if value >= 0 else Expression(f"(-{made.sql})", made.type, literal=value)
+        constant = number_constant(repr(abs(value)))
+        return (
+            constant
+            if value >= 0
+            else Expression(f"(-{constant.sql})", constant.type, literal=value)
+        )
     if isinstance(value, bytes):
         return Expression(f"X'{value.hex()}'", BYTES)
     return text_constant(str(value))
@@ -132,8 +136,8 @@ def _temporal_constant(value: str, kind: str, target: Type, strict: bool) -> Exp
         if time is not None:
             return Expression(quote_text(time), target)
     elif (moment := parse_datetime_text(value)) is not None:
-        shown = moment[0] if kind == "date" else f"{moment[0]} {moment[1]}"
-        return Expression(quote_text(shown), target)
+        text = moment[0] if kind == "date" else f"{moment[0]} {moment[1]}"
+        return Expression(quote_text(text), target)
     if strict:
         raise mysql_error(1525, kind.upper(), value)
     return Expression("NULL", target)
@@ -173,15 +177,16 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
         )
         return Expression(f"CAST({as_number(ex).sql} AS REAL)", target)
     if name in ("CHAR", "VARCHAR", "NCHAR", "NVARCHAR", "TEXT", "CHARACTER_SET"):
-        made = as_text(ex)
+        converted = as_text(ex)
         if sizes:
-            made = Expression(
-                f"SUBSTR({made.sql}, 1, {sizes[0]})", replace(made.type, precision=sizes[0])
+            converted = Expression(
+                f"SUBSTR({converted.sql}, 1, {sizes[0]})",
+                replace(converted.type, precision=sizes[0]),
             )
-        return made
+        return converted
     if name in ("BINARY", "VARBINARY"):
-        made = as_text(ex)
-        return Expression(made.sql, replace(STRING, collation="bin", strong=True))
+        converted = as_text(ex)
+        return Expression(converted.sql, replace(STRING, collation="bin", strong=True))
     return _cast_to_temporal(ex, name)
 
 

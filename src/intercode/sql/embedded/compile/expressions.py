@@ -56,8 +56,8 @@ def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
 
 def compile_condition(node: exp.Expr, scope: Scope) -> str:
     """Compile an expression whose truth is needed."""
-    made = compile_scalar(node, scope)
-    return truth_sql(made)
+    compiled = compile_scalar(node, scope)
+    return truth_sql(compiled)
 
 
 def truth_sql(ex: Expression) -> str:
@@ -66,10 +66,10 @@ def truth_sql(ex: Expression) -> str:
 
 def compile_scalar(node: exp.Expr, scope: Scope) -> Expression:
     """Compile an expression that must be one value. Raises StatementError 1241 for a row."""
-    made = compile_expression(node, scope)
-    if made.columns:
+    compiled = compile_expression(node, scope)
+    if compiled.columns:
         raise mysql_error(1241, 1)
-    return made
+    return compiled
 
 
 def _comparison(node: exp.Binary, scope: Scope) -> Expression:
@@ -94,10 +94,12 @@ def _logical(node: exp.Connector, scope: Scope) -> Expression:
             todo += [one.expression, one.this]
         else:
             parts.append(one)
-    made = [compile_condition(p, scope) for p in parts]
-    while len(made) > 1:  # a balanced tree, because SQLite limits the depth of an expression
-        made = [f"({f' {word} '.join(made[i : i + 2])})" for i in range(0, len(made), 2)]
-    return Expression(made[0], BOOL)
+    conditions = [compile_condition(p, scope) for p in parts]
+    while len(conditions) > 1:  # a balanced tree, because SQLite limits the depth of an expression
+        conditions = [
+            f"({f' {word} '.join(conditions[i : i + 2])})" for i in range(0, len(conditions), 2)
+        ]
+    return Expression(conditions[0], BOOL)
 
 
 def _xor(node: exp.Xor, scope: Scope) -> Expression:
@@ -168,11 +170,11 @@ def _in(node: exp.In, scope: Scope) -> Expression:
     if left.columns or len(kinds) > 1 or left.type.moment or any(p.type.moment for p in parts):
         return Expression(f"({' OR '.join(compare('=', left, p).sql for p in parts)})", BOOL)
     pairs = [align_types(left, p, False) for p in parts]
-    worst = collate_clause(False, left.type, *(p.type for p in parts))
-    known = worst if any(c for _, _, c in pairs) else ""
+    clause = collate_clause(False, left.type, *(p.type for p in parts))
+    used_clause = clause if any(c for _, _, c in pairs) else ""
     compared_as = next((a for a, b, _ in pairs if b.type.kind != "null"), left)
     return Expression(
-        f"({compared_as.sql}{known} IN ({', '.join(p.sql for _, p, _ in pairs)}))", BOOL
+        f"({compared_as.sql}{used_clause} IN ({', '.join(p.sql for _, p, _ in pairs)}))", BOOL
     )
 
 
@@ -196,8 +198,8 @@ def _case(node: exp.Case, scope: Scope) -> Expression:
     default = node.args.get("default")
     last = compile_scalar(default, scope) if default is not None else NULL_EXPRESSION
     kind = merge_types(*(a.type for _, a in arms), last.type)
-    shown = " ".join(f"WHEN {t} THEN {convert_to(a, kind).sql}" for t, a in arms)
-    sql = f"CASE {shown} ELSE {convert_to(last, kind).sql} END"
+    branches = " ".join(f"WHEN {t} THEN {convert_to(a, kind).sql}" for t, a in arms)
+    sql = f"CASE {branches} ELSE {convert_to(last, kind).sql} END"
     return Expression(f"({sql})", kind, aggregate=any(a.aggregate for _, a in arms))
 
 
@@ -206,12 +208,12 @@ def _negation(node: exp.Neg, scope: Scope) -> Expression:
 
 
 def _collate(node: exp.Collate, scope: Scope) -> Expression:
-    made = as_text(compile_scalar(node.this, scope))
+    text = as_text(compile_scalar(node.this, scope))
     name = node.expression.name.lower()
     order = collation_family(name)
-    plain = 0 if order == "bin" else made.type.plain
-    kind = replace(made.type, collation=order, strong=True, plain=plain)
-    return Expression(made.sql, kind)
+    plain = 0 if order == "bin" else text.type.plain
+    kind = replace(text.type, collation=order, strong=True, plain=plain)
+    return Expression(text.sql, kind)
 
 
 def _concatenation(node: exp.Concat, scope: Scope) -> Expression:

@@ -76,10 +76,10 @@ def _set_operation(node: exp.SetOperation, parent: Scope, ordered: bool) -> Comp
         parts.append(left.expression)
         steps.append(left)
         left = left.this
-    made = compile_query(left, parent, True)
+    query = compile_query(left, parent, True)
     for step, part in zip(reversed(steps), reversed(parts), strict=True):
-        made = _combine_queries(step, made, compile_query(part, parent, True), parent)
-    return _order_and_limit(node, made, parent, ordered)
+        query = _combine_queries(step, query, compile_query(part, parent, True), parent)
+    return _order_and_limit(node, query, parent, ordered)
 
 
 def _combine_queries(
@@ -90,23 +90,23 @@ def _combine_queries(
     kinds = tuple(merge_types(a, b) for a, b in zip(left.types, right.types, strict=True))
     a, b = (_with_types(q, kinds, scope) for q in (left, right))
     distinct = node.args.get("distinct") is not False
-    shown = ", ".join(f"c{i}{collate_clause(False, k)} AS c{i}" for i, k in enumerate(kinds))
+    columns = ", ".join(f"c{i}{collate_clause(False, k)} AS c{i}" for i, k in enumerate(kinds))
     rows = left.rows + right.rows
     if isinstance(node, exp.Union):
         both = f"SELECT * FROM ({a}) UNION ALL SELECT * FROM ({b})"
-        sql = f"SELECT DISTINCT {shown} FROM ({both})" if distinct else both
+        sql = f"SELECT DISTINCT {columns} FROM ({both})" if distinct else both
         return CompiledQuery(sql, left.names, kinds, rows=rows)
     if not distinct:
         raise unsupported("INTERSECT ALL and EXCEPT ALL")
     word = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
     if left.rows * right.rows > MAX_ORDERED_PAIRS:
-        sql = f"SELECT {shown} FROM ({a}) {word} SELECT * FROM ({b})"
+        sql = f"SELECT {columns} FROM ({a}) {word} SELECT * FROM ({b})"
         return CompiledQuery(sql, left.names, kinds, rows=rows)
     x, y = scope.context.new_alias(), scope.context.new_alias()
     tests = (f"{x}.c{i} IS {y}.c{i}{collate_clause(False, k)}" for i, k in enumerate(kinds))
     negate = "" if word == "INTERSECT" else "NOT "
     sql = (
-        f"SELECT DISTINCT {shown} FROM ({a}) AS {x} WHERE {negate}EXISTS "
+        f"SELECT DISTINCT {columns} FROM ({a}) AS {x} WHERE {negate}EXISTS "
         f"(SELECT 1 FROM ({b}) AS {y} WHERE {' AND '.join(tests)})"
     )
     return CompiledQuery(sql, left.names, kinds, rows=rows)
@@ -121,8 +121,8 @@ def _with_types(query: CompiledQuery, kinds: tuple[Type, ...], scope: Scope) -> 
     ]
     if all(c == f"{sql_alias}.c{i}" for i, c in enumerate(columns)):
         return query.sql
-    shown = ", ".join(f"{c} AS c{i}" for i, c in enumerate(columns))
-    return f"SELECT {shown} FROM ({query.sql}) AS {sql_alias}"
+    select_list = ", ".join(f"{c} AS c{i}" for i, c in enumerate(columns))
+    return f"SELECT {select_list} FROM ({query.sql}) AS {sql_alias}"
 
 
 def _order_and_limit(
@@ -142,13 +142,13 @@ def _order_and_limit(
     scope.sources = [Source("", sql_alias, "", columns, "")]
     keys = []
     for item in order.expressions if order is not None else ():
-        made = _column_at_position(item.this, columns) or compile_scalar(item.this, scope)
+        key = _column_at_position(item.this, columns) or compile_scalar(item.this, scope)
         keys.append(
-            made.sql + collate_clause(True, made.type) + " DESC" * bool(item.args.get("desc"))
+            key.sql + collate_clause(True, key.type) + " DESC" * bool(item.args.get("desc"))
         )
     by = f" ORDER BY {', '.join(keys)}" if keys and (ordered or limit) else ""
-    shown = ", ".join(f"{sql_alias}.c{i} AS c{i}" for i in range(len(columns)))
-    sql = f"SELECT {shown} FROM ({query.sql}) AS {sql_alias}{by}{limit}"
+    select_list = ", ".join(f"{sql_alias}.c{i} AS c{i}" for i in range(len(columns)))
+    sql = f"SELECT {select_list} FROM ({query.sql}) AS {sql_alias}{by}{limit}"
     return replace(query, sql=sql, single=query.single or limit == " LIMIT 1")
 
 
@@ -163,9 +163,11 @@ def _column_at_position(node: exp.Expr, columns: list[tuple[str, Type, str]]) ->
 
 # ---------------------------------------------------------------- common tables
 def _common_tables(node: exp.With, scope: Scope) -> str:
-    made = [_common_table(c, scope, bool(node.args.get("recursive"))) for c in node.expressions]
+    definitions = [
+        _common_table(c, scope, bool(node.args.get("recursive"))) for c in node.expressions
+    ]
     word = "WITH RECURSIVE " if node.args.get("recursive") else "WITH "
-    return word + ", ".join(made) + " "
+    return word + ", ".join(definitions) + " "
 
 
 def _common_table(node: exp.CTE, scope: Scope, recursive: bool) -> str:

@@ -80,24 +80,24 @@ _SELECTIVITIES: tuple[tuple[type[exp.Expr], float], ...] = (
 )  # fmt: skip
 
 
-def _add_condition(node: exp.Expr, scope: Scope, found: JoinConditions) -> None:
+def _add_condition(node: exp.Expr, scope: Scope, result: JoinConditions) -> None:
     left = source_column(node.args.get("this"), scope)
     right = source_column(node.args.get("expression"), scope)
     if isinstance(node, exp.EQ) and left and right and left[0] != right[0]:
-        found.equalities.append((left, right))
+        result.equalities.append((left, right))
         return
     one = left or right
     if one is None:
         return
     part = 1.0
     if isinstance(node, exp.EQ):
-        found.constants.add(one)
+        result.constants.add(one)
         part = EQUAL_SELECTIVITY
     elif isinstance(node, exp.In) and node.expressions:
         part = min(0.5, EQUAL_SELECTIVITY * len(node.expressions))
     else:
         part = next((p for kind, p in _SELECTIVITIES if isinstance(node, kind)), 1.0)
-    found.selectivity[one[0]] = found.selectivity.get(one[0], 1.0) * part
+    result.selectivity[one[0]] = result.selectivity.get(one[0], 1.0) * part
 
 
 def join_order(sources: Sequence[Source], known: JoinConditions) -> list[JoinStep]:
@@ -250,8 +250,8 @@ def _covering_index(table: Table, source: Source) -> Index | None:
         return None
     found: list[tuple[int, Index]] = []
     for index in table.indexes:
-        held = {c.lower() for c in (*index.columns, *table.primary)}
-        if not index.primary and source.used_columns <= held and not any(index.prefixes):
+        indexed = {c.lower() for c in (*index.columns, *table.primary)}
+        if not index.primary and source.used_columns <= indexed and not any(index.prefixes):
             found.append((sum(_key_length(table.column(c)) for c in index.columns), index))
     return min(found, key=lambda f: f[0])[1] if found else None
 

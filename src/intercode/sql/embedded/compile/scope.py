@@ -143,35 +143,37 @@ class Scope:
     def column(self, node: exp.Column) -> Expression:
         """Resolve a column's name. Raises StatementError 1052 or 1054."""
         name, table, database = node.name, node.table, node.db
-        shown = ".".join(p for p in (database, table, name) if p)
-        found = self._find_in_block(name, table, database, shown)
+        full_name = ".".join(p for p in (database, table, name) if p)
+        found = self._find_in_block(name, table, database, full_name)
         if found is not None:
             return found
         scope = self.parent
         while scope is not None:
-            found = scope._find_in_sources(name, table, database, shown, scope.sources)
+            found = scope._find_in_sources(name, table, database, full_name, scope.sources)
             if found is not None:
                 return replace(found, outer=True)
             scope = scope.parent
-        raise mysql_error(1054, shown, CLAUSE_NAMES[self.clause])
+        raise mysql_error(1054, full_name, CLAUSE_NAMES[self.clause])
 
-    def _find_in_block(self, name: str, table: str, database: str, shown: str) -> Expression | None:
-        seen = self.visible if self.clause == "on" and self.visible is not None else self.sources
+    def _find_in_block(
+        self, name: str, table: str, database: str, full_name: str
+    ) -> Expression | None:
+        sources = self.visible if self.clause == "on" and self.visible is not None else self.sources
         if self.clause == "having" and not self.inside_aggregate:
-            return self._find_in_having(name, table, database, shown)
-        found = self._find_in_sources(name, table, database, shown, seen)
+            return self._find_in_having(name, table, database, full_name)
+        found = self._find_in_sources(name, table, database, full_name, sources)
         if found is None and not table and self.clause in ("order", "group"):
             return self.aliases.get(name.lower())
         return found
 
     def _find_in_having(
-        self, name: str, table: str, database: str, shown: str
+        self, name: str, table: str, database: str, full_name: str
     ) -> Expression | None:
         """Resolve a name in HAVING, which sees only the select list and the grouping columns."""
         low = name.lower()
         if not table and low in self.aliases:
             return self.aliases[low]
-        found = self._find_in_sources(name, table, database, shown, self.sources)
+        found = self._find_in_sources(name, table, database, full_name, self.sources)
         if found is not None and any(
             found.sql == known.sql for known in (*self.aliases.values(), *self.groups.values())
         ):
@@ -179,23 +181,23 @@ class Scope:
         return None
 
     def _find_in_sources(
-        self, name: str, table: str, database: str, shown: str, seen: Sequence[Source]
+        self, name: str, table: str, database: str, full_name: str, sources: Sequence[Source]
     ) -> Expression | None:
         low = name.lower()
         if not table and low in self.joined_columns:
             return self.joined_columns[low]
-        hits = []
-        for source in seen:
+        matches = []
+        for source in sources:
             if table and source.name.lower() != table.lower():
                 continue
             if database and source.database.lower() != database.lower():
                 continue
             found = source.find(name)
             if found is not None:
-                hits.append(found)
-        if len(hits) > 1:
-            raise mysql_error(1052, shown, CLAUSE_NAMES[self.clause])
-        return hits[0] if hits else None
+                matches.append(found)
+        if len(matches) > 1:
+            raise mysql_error(1052, full_name, CLAUSE_NAMES[self.clause])
+        return matches[0] if matches else None
 
 
 JoinedColumns = list[tuple[str, Expression, str]]

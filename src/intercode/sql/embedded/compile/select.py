@@ -75,11 +75,11 @@ def _select_list(parts: SelectParts) -> None:
             _expand_star(parts, item)
         else:
             inner = item.unalias()
-            made = compile_scalar(inner, scope)
-            parts.columns.append(made)
+            column = compile_scalar(inner, scope)
+            parts.columns.append(column)
             parts.names.append(item.alias or _default_column_name(inner))
-    for item, made in zip(parts.names, parts.columns, strict=True):
-        scope.aliases.setdefault(item.lower(), made)
+    for item, column in zip(parts.names, parts.columns, strict=True):
+        scope.aliases.setdefault(item.lower(), column)
 
 
 def _default_column_name(node: exp.Expr) -> str:
@@ -117,17 +117,17 @@ def _expand_star(parts: SelectParts, item: exp.Column | None) -> None:
             parts.columns.append(made)
             parts.names.append(name)
         return
-    hits = [
+    matches = [
         s
         for s in parts.scope.sources
         if s.name.lower() == item.table.lower()
         and (not item.db or s.database.lower() == item.db.lower())
     ]
-    if not hits:
+    if not matches:
         raise mysql_error(1051, ".".join(p for p in (item.db, item.table) if p))
-    hits[0].used_columns |= {n.lower() for n, _, _ in hits[0].columns}
-    for name, kind, sql in hits[0].columns:
-        parts.columns.append(Expression(sql, kind.as_nullable() if hits[0].nullable else kind))
+    matches[0].used_columns |= {n.lower() for n, _, _ in matches[0].columns}
+    for name, kind, sql in matches[0].columns:
+        parts.columns.append(Expression(sql, kind.as_nullable() if matches[0].nullable else kind))
         parts.names.append(name)
 
 
@@ -140,13 +140,13 @@ def _group_by(parts: SelectParts) -> None:
     scope = parts.scope
     scope.clause = "group"
     for item in group.expressions:
-        made = _resolve_position(item, parts, "group statement")
-        if made is None:
-            made = _group_expression(item, parts)
-        if made.aggregate:
+        expression = _resolve_position(item, parts, "group statement")
+        if expression is None:
+            expression = _group_expression(item, parts)
+        if expression.aggregate:
             raise mysql_error(1056, item.name or mysql_text(item))
-        parts.groups.append(made)
-        scope.groups[made.sql] = made
+        parts.groups.append(expression)
+        scope.groups[expression.sql] = expression
 
 
 def _group_expression(item: exp.Expr, parts: SelectParts) -> Expression:
@@ -180,22 +180,26 @@ def _order_by(parts: SelectParts) -> None:
     scope.clause = "order"
     for item in order.expressions if order is not None else ():
         node = item.this
-        made = _resolve_position(node, parts, "order clause")
-        if made is None and isinstance(node, exp.Column) and not node.table:
-            made = _find_alias(node.name, parts)
-        if made is None:
-            made = compile_scalar(node, scope)
-        parts.order.append((made, bool(item.args.get("desc"))))
+        expression = _resolve_position(node, parts, "order clause")
+        if expression is None and isinstance(node, exp.Column) and not node.table:
+            expression = _find_alias(node.name, parts)
+        if expression is None:
+            expression = compile_scalar(node, scope)
+        parts.order.append((expression, bool(item.args.get("desc"))))
 
 
 def _find_alias(name: str, parts: SelectParts) -> Expression | None:
     low = name.lower()
-    hits = {c.sql: c for n, c in zip(parts.names, parts.columns, strict=True) if n.lower() == low}
-    if len(hits) > 1:
-        given = [i.alias.lower() for i in parts.node.expressions if isinstance(i, exp.Alias)]
-        if low in given or len(hits) > 1:
+    matches = {
+        c.sql: c for n, c in zip(parts.names, parts.columns, strict=True) if n.lower() == low
+    }
+    if len(matches) > 1:
+        explicit_aliases = [
+            i.alias.lower() for i in parts.node.expressions if isinstance(i, exp.Alias)
+        ]
+        if low in explicit_aliases or len(matches) > 1:
             raise mysql_error(1052, name, "order clause")
-    return next(iter(hits.values()), None)
+    return next(iter(matches.values()), None)
 
 
 def limit_clause(node: exp.Expr) -> str:
@@ -279,10 +283,10 @@ def _distinct_select(parts: SelectParts, keep: bool) -> str:
     groups = ", ".join(c.sql + collate_clause(False, c.type) for c in parts.columns if _varies(c))
     if not groups or not keep or " OVER (" in _select_list_sql(parts):
         inner = _plain_select(parts, keep)
-        shown = ", ".join(
+        select_list = ", ".join(
             f"c{i}{collate_clause(False, c.type)} AS c{i}" for i, c in enumerate(parts.columns)
         )
-        return f"SELECT DISTINCT {shown} FROM ({inner})"
+        return f"SELECT DISTINCT {select_list} FROM ({inner})"
     keys = _order_keys(parts) + row_order.distinct_order_keys(parts) if keep else []
     body = _from_where_sql(parts, parts.having)
     order = _order_by_sql(keys)
@@ -294,8 +298,8 @@ def _single_group_select(parts: SelectParts) -> str:
     if not parts.having:
         return sql + (parts.limit if parts.limit != " LIMIT 1" else "")
     inner = f"SELECT {_select_list_sql(parts)}, {parts.having} AS kept{_from_where_sql(parts)}"
-    shown = ", ".join(f"c{i}" for i in range(len(parts.columns)))
-    return f"SELECT {shown} FROM ({inner}) WHERE kept{parts.limit}"
+    select_list = ", ".join(f"c{i}" for i in range(len(parts.columns)))
+    return f"SELECT {select_list} FROM ({inner}) WHERE kept{parts.limit}"
 
 
 def _grouped_select(parts: SelectParts, keep: bool) -> str:
@@ -309,7 +313,7 @@ def _grouped_select(parts: SelectParts, keep: bool) -> str:
     sql = f"SELECT {_select_list_sql(parts)}{_from_where_sql(parts)}{by}{having}{order}{limit}"
     if not parts.distinct:
         return sql
-    shown = ", ".join(
+    select_list = ", ".join(
         f"c{i}{collate_clause(False, c.type)} AS c{i}" for i, c in enumerate(parts.columns)
     )
-    return f"SELECT DISTINCT {shown} FROM ({sql}){parts.limit}"
+    return f"SELECT DISTINCT {select_list} FROM ({sql}){parts.limit}"

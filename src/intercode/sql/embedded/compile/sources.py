@@ -36,23 +36,23 @@ def from_clause(node: exp.Select, scope: Scope, condition: Condition) -> JoinedS
         return None
     entries = [(start.this, None)]
     entries += [(join.this, join) for join in node.args.get("joins") or ()]
-    made: list[tuple[list[Source], exp.Join | None, JoinedSources]] = []
+    groups: list[tuple[list[Source], exp.Join | None, JoinedSources]] = []
     for entry, join in entries:  # all tables are opened before the conditions are compiled
-        made.append(([], join, _from_entry(entry, scope, condition)))
+        groups.append(([], join, _from_entry(entry, scope, condition)))
     _check_unique_names(scope)
-    whole: JoinedSources | None = None
+    joined: JoinedSources | None = None
     group: JoinedSources | None = None
-    for _, join, one in made:
+    for _, join, one in groups:
         if group is None:
             group = one
         elif join is not None and _is_comma_join(join):
-            whole = group if whole is None else _cross_join(whole, group)
+            joined = group if joined is None else _cross_join(joined, group)
             group = one
         else:
             group = _join(group, one, join, scope, condition)
     if group is None:
-        return whole
-    return group if whole is None else _cross_join(whole, group)
+        return joined
+    return group if joined is None else _cross_join(joined, group)
 
 
 def _is_comma_join(join: exp.Join) -> bool:
@@ -100,10 +100,10 @@ def _from_entry(node: exp.Expr, scope: Scope, condition: Condition) -> JoinedSou
 def _nested_joins(
     first: exp.Expr, joins: list[exp.Join], scope: Scope, condition: Condition
 ) -> JoinedSources:
-    whole = _from_entry(first, scope, condition)
+    joined = _from_entry(first, scope, condition)
     for join in joins:
-        whole = _join(whole, _from_entry(join.this, scope, condition), join, scope, condition)
-    return JoinedSources(f"({whole.text})", whole.sources, whole.list_columns, whole.outer)
+        joined = _join(joined, _from_entry(join.this, scope, condition), join, scope, condition)
+    return JoinedSources(f"({joined.text})", joined.sources, joined.list_columns, joined.outer)
 
 
 def _single_source(source: Source) -> JoinedSources:

@@ -84,14 +84,14 @@ def _if(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expres
 
 @special("IFNULL", "COALESCE")
 def _coalesce(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    made = _compile_arguments(
+    arguments = _compile_arguments(
         name, args, scope, make, 2 if name == "IFNULL" else 1, 2 if name == "IFNULL" else 99
     )
-    kind = merge_types(*(m.type for m in made))
-    kind = replace(kind, nullable=all(m.type.nullable for m in made))
-    if len(made) == 1:
-        return made[0]
-    return Expression(f"COALESCE({', '.join(convert_to(m, kind).sql for m in made)})", kind)
+    kind = merge_types(*(m.type for m in arguments))
+    kind = replace(kind, nullable=all(m.type.nullable for m in arguments))
+    if len(arguments) == 1:
+        return arguments[0]
+    return Expression(f"COALESCE({', '.join(convert_to(m, kind).sql for m in arguments)})", kind)
 
 
 @special("NULLIF")
@@ -109,10 +109,10 @@ def _isnull(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Ex
 
 @special("GREATEST", "LEAST")
 def _greatest_least(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    made = _compile_arguments(name, args, scope, make, 2, 99)
-    kind = merge_types(*(m.type for m in made))
+    arguments = _compile_arguments(name, args, scope, make, 2, 99)
+    kind = merge_types(*(m.type for m in arguments))
     word = "MAX" if name == "GREATEST" else "MIN"
-    parts = [convert_to(m, kind).sql for m in made]
+    parts = [convert_to(m, kind).sql for m in arguments]
     clause = collate_clause(True, kind) if kind.kind == "string" else ""
     return Expression(f"{word}({parts[0]}{clause}, {', '.join(parts[1:])})", kind)
 
@@ -124,25 +124,25 @@ def _concat(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Ex
 
 @special("ROUND", "TRUNCATE")
 def _round(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    made = [as_number(m) for m in _compile_arguments(name, args, scope, make, 1, 2)]
-    number = made[0]
-    if name == "TRUNCATE" and len(made) == 1:
+    arguments = [as_number(m) for m in _compile_arguments(name, args, scope, make, 1, 2)]
+    number = arguments[0]
+    if name == "TRUNCATE" and len(arguments) == 1:
         raise mysql_error(1582, name)
-    digits = made[1] if len(made) > 1 else value_constant(0)
+    digits = arguments[1] if len(arguments) > 1 else value_constant(0)
     kind = number.type
     exact = kind.kind in ("int", "decimal", "year")
     sql = f"mysql_{name.lower()}({number.sql}, {digits.sql}, {int(exact)})"
     if kind.kind in ("int", "year"):
         return Expression(f"CAST({sql} AS INTEGER)", replace(INT, nullable=True))
-    known = digits.literal if isinstance(digits.literal, int) else None
+    constant_digits = digits.literal if isinstance(digits.literal, int) else None
     if not exact:
-        fixed = None if known is None else max(0, min(known, 30))
+        fixed = None if constant_digits is None else max(0, min(constant_digits, 30))
         fixed = fixed if kind.scale is not None or fixed == 0 else None
         return Expression(sql, replace(DOUBLE, scale=fixed))
     scale = kind.scale or 0
-    if known is not None:
-        scale = max(0, min(known, scale if name == "TRUNCATE" else max(scale, 0)))
-        scale = min(max(known, 0), max(kind.scale or 0, 0))
+    if constant_digits is not None:
+        scale = max(0, min(constant_digits, scale if name == "TRUNCATE" else max(scale, 0)))
+        scale = min(max(constant_digits, 0), max(kind.scale or 0, 0))
     return Expression(sql, replace(decimal(integer_digits(kind) + 1 + scale, scale), nullable=True))
 
 
@@ -217,11 +217,11 @@ def _timestampdiff(name: str, args: Args, scope: Scope, make: ExpressionCompiler
 
 @special("UNIX_TIMESTAMP")
 def _unix_timestamp(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    made = _compile_arguments(name, args, scope, make, 0, 1)
-    if not made:
+    arguments = _compile_arguments(name, args, scope, make, 0, 1)
+    if not arguments:
         scope.context.volatile = True
         return Expression(f"mysql_unix_timestamp({quote_text(scope.context.now)})", INT)
-    return Expression(f"mysql_unix_timestamp({as_text(made[0]).sql})", INT)
+    return Expression(f"mysql_unix_timestamp({as_text(arguments[0]).sql})", INT)
 
 
 @special("STR_TO_DATE")

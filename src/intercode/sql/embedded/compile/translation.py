@@ -55,12 +55,12 @@ def translate(tree: exp.Expr, context: CompileContext) -> Translation:
     )
 
 
-def _check_tables(found: list[exp.Expr], context: CompileContext) -> None:
+def _check_tables(nodes: list[exp.Expr], context: CompileContext) -> None:
     """Raise StatementError 1046, 1049, 1146 or 1235. MySQL opens all tables, and rejects some
     subqueries, before it resolves names."""
-    common = {n.alias.lower() for n in found if isinstance(n, exp.CTE)}
-    named = [n for n in found if isinstance(n, exp.Table) and isinstance(n.this, exp.Identifier)]
-    for table in sorted(named, key=lambda t: int(t.this.meta.get("start", 0))):
+    common = {n.alias.lower() for n in nodes if isinstance(n, exp.CTE)}
+    tables = [n for n in nodes if isinstance(n, exp.Table) and isinstance(n.this, exp.Identifier)]
+    for table in sorted(tables, key=lambda t: int(t.this.meta.get("start", 0))):
         database = (table.db or context.database).lower()
         low = table.name.lower()
         if (
@@ -75,7 +75,7 @@ def _check_tables(found: list[exp.Expr], context: CompileContext) -> None:
             raise mysql_error(1049, table.db or database)
         if context.catalog.table(database, low) is None:
             raise mysql_error(1146, f"{database}.{low}")
-    for node in found:
+    for node in nodes:
         if not isinstance(node, (exp.In, exp.All, exp.Any)):
             continue
         inner = node.args.get("query") if isinstance(node, exp.In) else node.this
@@ -85,9 +85,9 @@ def _check_tables(found: list[exp.Expr], context: CompileContext) -> None:
             raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
 
 
-def _check_groups(tree: exp.Expr, found: list[exp.Expr], context: CompileContext) -> None:
+def _check_groups(tree: exp.Expr, nodes: list[exp.Expr], context: CompileContext) -> None:
     """Raise the StatementError of ONLY_FULL_GROUP_BY, if any."""
-    if not any(isinstance(node, _GROUPING_NODES) for node in found):
+    if not any(isinstance(node, _GROUPING_NODES) for node in nodes):
         return
     error = group_by_error(tree, _CatalogSchema(context.catalog), context.database)
     if error is not None:

@@ -66,9 +66,9 @@ def _migrate_rows(
 ) -> list[tuple[Any, ...]]:
     """Return the old rows with the new columns."""
     names = [c.name for c in before.columns]
-    shown = ", ".join(quote_identifier(n) for n in names)
+    column_list = ", ".join(quote_identifier(n) for n in names)
     source = f"{quote_identifier(database)}.{quote_identifier(before.name)}"
-    rows = connection.execute(f"SELECT {shown} FROM {source} ORDER BY rowid").fetchall()
+    rows = connection.execute(f"SELECT {column_list} FROM {source} ORDER BY rowid").fetchall()
     out = []
     for row_number, row in enumerate(rows, 1):
         old = dict(zip(names, row, strict=True))
@@ -124,9 +124,9 @@ def rebuild_table(
     raw = schema + quote_identifier("raw " + table.name)
     columns = ", ".join(quote_identifier(c.name) for c in table.columns)
     connection.execute(f"CREATE TABLE {raw} ({columns})")
-    marks = ", ".join("?" * len(table.columns))
+    placeholders = ", ".join("?" * len(table.columns))
     connection.executemany(
-        f"INSERT INTO {raw} VALUES ({marks})",
+        f"INSERT INTO {raw} VALUES ({placeholders})",
         [
             [to_stored(v, c, row_number) for v, c in zip(row, table.columns, strict=True)]
             for row_number, row in enumerate(rows, 1)
@@ -180,8 +180,8 @@ def _drop_columns_or_keys(
     table: Table, origins: dict[str, str | None], action: exp.Drop
 ) -> AlterPlan:
     kind = str(action.args.get("kind") or "COLUMN").upper()
-    named = action.args.get("tables") or [action.this]
-    for node in named:
+    nodes = action.args.get("tables") or [action.this]
+    for node in nodes:
         name = node.name
         if kind == "COLUMN":
             column = table.column(name)

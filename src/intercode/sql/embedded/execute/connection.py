@@ -160,13 +160,13 @@ class EmbeddedConnection:
         """Return a private copy's content as bytes, or as a new file that the caller deletes."""
         path = self.private_copies[name]
         if path is None:
-            held: list[bytes] = []
-            self._with_full_access(lambda: held.append(self.sqlite.serialize(name=name)))
-            return held[0]
-        number, made = tempfile.mkstemp(prefix="intercode-sql-")
-        os.close(number)
-        shutil.copyfile(path, made)
-        return Path(made)
+            content: list[bytes] = []
+            self._with_full_access(lambda: content.append(self.sqlite.serialize(name=name)))
+            return content[0]
+        fd, copy = tempfile.mkstemp(prefix="intercode-sql-")
+        os.close(fd)
+        shutil.copyfile(path, copy)
+        return Path(copy)
 
     def drop_private(self, name: str) -> None:
         """Delete a private copy."""

@@ -77,10 +77,10 @@ class SessionContext:
     def database(self) -> str:
         return self.state.database
 
-    def rows(self, found: Translation) -> list[tuple[Any, ...]]:
+    def rows(self, translation: Translation) -> list[tuple[Any, ...]]:
         """Return all rows of a query as SQLite stores them."""
-        self.connection.attach(found.databases)
-        return self.connection.sqlite.execute(found.sql).fetchall()
+        self.connection.attach(translation.databases)
+        return self.connection.sqlite.execute(translation.sql).fetchall()
 
     def compile_context(self) -> CompileContext:
         """Return what the parts of a statement share when it is compiled."""

@@ -77,13 +77,16 @@ def _create_table(tree: exp.Create, code: str, session: SessionContext) -> None:
     rows: list[tuple[Any, ...]] = []
     query = tree.args.get("expression")
     if query is not None:
-        found = translate(query, session.compile_context())
-        made = [_column_from_query(n, k) for n, k in zip(found.names, found.types, strict=True)]
-        known = {c.name.lower() for c in made}
-        own = [c for c in table.columns if c.name.lower() not in known]
-        table = replace(table, columns=(*own, *made))
-        read = convert_rows(session.rows(found), found.converters)
-        rows = [(*[c.default for c in own], *row) for row in read]
+        translation = translate(query, session.compile_context())
+        query_columns = [
+            _column_from_query(n, k)
+            for n, k in zip(translation.names, translation.types, strict=True)
+        ]
+        query_names = {c.name.lower() for c in query_columns}
+        own_columns = [c for c in table.columns if c.name.lower() not in query_names]
+        table = replace(table, columns=(*own_columns, *query_columns))
+        read = convert_rows(session.rows(translation), translation.converters)
+        rows = [(*[c.default for c in own_columns], *row) for row in read]
     if not table.columns:
         raise mysql_error(1064, "", 1)
     table = replace(table, temporary=temporary)
@@ -94,7 +97,7 @@ def _create_table(tree: exp.Create, code: str, session: SessionContext) -> None:
 
 def _column_from_query(name: str, kind: Type) -> Column:
     """Return the column that MySQL creates for an expression of a query."""
-    shown = {
+    type_names = {
         "int": "bigint" if kind.precision > 10 else "int", "double": "double", "float": "float",
         "date": "date", "datetime": "datetime", "time": "time", "year": "year", "json": "json",
         "bytes": "longblob", "decimal": f"decimal({kind.precision},{kind.scale})",
@@ -108,26 +111,29 @@ def _column_from_query(name: str, kind: Type) -> Column:
         return Column(name, kind.as_nullable(), declared, collation=names[kind.collation])
     if kind.kind == "null":
         kind = Type("bytes", collation="bin")
-    return Column(name, kind.as_nullable(), shown.get(kind.kind, "text"))
+    return Column(name, kind.as_nullable(), type_names.get(kind.kind, "text"))
 
 
 def _create_view(tree: exp.Create, code: str, session: SessionContext) -> None:
     this = tree.this
     name = this.this if isinstance(this, exp.Schema) else this
     database = target_database(name.text("db"), session)
-    there = session.state.catalog.table(database, name.name)
-    if there is not None and not (tree.args.get("replace") and there.query is not None):
+    existing = session.state.catalog.table(database, name.name)
+    if existing is not None and not (tree.args.get("replace") and existing.query is not None):
         raise mysql_error(1050, name.name)
     tokens = sqlglot_tokens(code)
     start = next((t.end + 1 for t in tokens if t.text.upper() == "AS"), None)
     if start is None or tree.expression is None:
         raise syntax_error(code, 0)
-    found = translate(tree.expression, session.compile_context())
-    names = [c.name for c in this.expressions] if isinstance(this, exp.Schema) else found.names
-    if len(names) != len(found.types):
+    translation = translate(tree.expression, session.compile_context())
+    names = (
+        [c.name for c in this.expressions] if isinstance(this, exp.Schema) else translation.names
+    )
+    if len(names) != len(translation.types):
         raise mysql_error(1353)
     columns = tuple(
-        replace(_column_from_query(n, k), name=n) for n, k in zip(names, found.types, strict=True)
+        replace(_column_from_query(n, k), name=n)
+        for n, k in zip(names, translation.types, strict=True)
     )
     query = code[start:].strip().rstrip(";").strip()
     record_table(session, database, Table(name.name.lower(), columns, query=query), "new")
@@ -144,8 +150,8 @@ def _create_index(tree: exp.Create, code: str, session: SessionContext) -> None:
             raise mysql_error(1072, name)
     if any(i.name.lower() == index.name.lower() for i in table.indexes):
         raise mysql_error(1061, index.name)
-    made = Index(index.name, tuple(names), bool(tree.args.get("unique")), (0,) * len(names))
-    changed = replace(table, indexes=(*table.indexes, made))
+    new_index = Index(index.name, tuple(names), bool(tree.args.get("unique")), (0,) * len(names))
+    changed = replace(table, indexes=(*table.indexes, new_index))
     with write_transaction(session, database) as connection:
         changed = rebuild_table(connection, database, changed, None)
     record_table(session, database, changed, "changed")
@@ -167,16 +173,16 @@ def _create_database(tree: exp.Create, code: str, session: SessionContext) -> No
 
 # ---------------------------------------------------------------- DROP, TRUNCATE, RENAME
 def _drop(tree: exp.Drop, kind: str, session: SessionContext) -> None:
-    named = tree.args.get("tables") or ([tree.this] if tree.this is not None else [])
+    nodes = tree.args.get("tables") or ([tree.this] if tree.this is not None else [])
     exists = bool(tree.args.get("exists"))
     if kind in ("TABLE", "VIEW"):
-        targets = [_drop_target(n, exists, session) for n in named]
-        gone = {t.name for found in targets if found is not None for t in [found[1]]}
+        targets = [_drop_target(n, exists, session) for n in nodes]
+        dropped_names = {t.name for found in targets if found is not None for t in [found[1]]}
         for found in targets:
             if found is not None:
-                _drop_table(*found, gone, session)
+                _drop_table(*found, dropped_names, session)
     elif kind in ("DATABASE", "SCHEMA"):
-        _drop_database(named[0].name.lower(), exists, session)
+        _drop_database(nodes[0].name.lower(), exists, session)
     elif kind == "INDEX":
         raise unsupported("DROP INDEX (ALTER TABLE ... DROP INDEX is there)")
     else:

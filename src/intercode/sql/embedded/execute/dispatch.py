@@ -80,11 +80,11 @@ def execute(
     elif isinstance(tree, (exp.Create, exp.Drop, exp.Alter, exp.TruncateTable)):
         ddl.execute(tree, code, session)
     elif word == "REPLACE":
-        inner = re.sub(r"^\s*REPLACE", "INSERT", code, count=1, flags=re.I)
-        made = parse(inner, False, session.database)
-        if not isinstance(made, exp.Insert):
+        insert_text = re.sub(r"^\s*REPLACE", "INSERT", code, count=1, flags=re.I)
+        insert_tree = parse(insert_text, False, session.database)
+        if not isinstance(insert_tree, exp.Insert):
             raise syntax_error(code, 0)
-        dml.insert(made, session, replacing=True)
+        dml.insert(insert_tree, session, replacing=True)
     else:
         raise unsupported(f"the statement {word}")
     return None

@@ -47,9 +47,11 @@ def write_transaction(session: SessionContext, database: str) -> Iterator[sqlite
 def insert(tree: exp.Insert, session: SessionContext, replacing: bool = False) -> None:
     """Execute INSERT or REPLACE. Raises StatementError as MySQL's strict mode does."""
     schema = tree.this
-    named = isinstance(schema, exp.Schema)
-    database, table = target_table(schema.this if named else schema, session)
-    names = [c.name for c in schema.expressions] if named else [c.name for c in table.columns]
+    has_column_list = isinstance(schema, exp.Schema)
+    database, table = target_table(schema.this if has_column_list else schema, session)
+    names = (
+        [c.name for c in schema.expressions] if has_column_list else [c.name for c in table.columns]
+    )
     columns = [_column(table, n) for n in names]
     if len({c.name for c in columns}) < len(columns):
         raise mysql_error(1110, next(n for n in names if names.count(n) > 1))
@@ -58,11 +60,11 @@ def insert(tree: exp.Insert, session: SessionContext, replacing: bool = False) -
     ignore = bool(tree.args.get("ignore"))
     if replacing and any(True for _ in foreign_keys.referencing_tables(table, database, session)):
         raise unsupported("REPLACE in a table that foreign keys point to")
-    made = [_complete_row(r, table, session, n) for n, r in enumerate(rows, 1)]
+    complete_rows = [_complete_row(r, table, session, n) for n, r in enumerate(rows, 1)]
     counter, first = table.auto_increment, None
     written = 0
     with write_transaction(session, database) as connection:
-        for row in made:
+        for row in complete_rows:
             counter, value = _assign_auto_increment(row, table, counter)
             first = value if first is None else first
             foreign_keys.check_child(row, table, database, session, connection)
@@ -72,7 +74,7 @@ def insert(tree: exp.Insert, session: SessionContext, replacing: bool = False) -
         rows_now = table.rows + written
         table = replace(table, auto_increment=counter, rows=rows_now, last=last or 0)
     session.set_session_values(ROW_COUNT=written, LAST_INSERT_ID=first or 0)
-    record_write(session, database, table, made if written else [])
+    record_write(session, database, table, complete_rows if written else [])
 
 
 def _column(table: Table, name: str) -> Column:
@@ -170,12 +172,12 @@ def _insert_row(
     duplicate: exp.Expr | None,
 ) -> int:
     columns = ", ".join(quote_identifier(c) for c in row)
-    marks = ", ".join("?" * len(row))
+    placeholders = ", ".join("?" * len(row))
     word = "INSERT OR REPLACE" if replacing else "INSERT OR IGNORE" if ignore else "INSERT"
     target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
     try:
         done = connection.execute(
-            f"{word} INTO {target} ({columns}) VALUES ({marks})", list(row.values())
+            f"{word} INTO {target} ({columns}) VALUES ({placeholders})", list(row.values())
         )
     except sqlite3.IntegrityError as e:
         if duplicate is not None:
@@ -213,7 +215,7 @@ def update(tree: exp.Update, session: SessionContext) -> None:
     rows = select_target_rows(
         tree, table, database, session, [right for _, right in pairs], columns
     )
-    made: list[Row] = []
+    updated_rows: list[Row] = []
     with write_transaction(session, database) as connection:
         for row_number, (rowid, old, values) in enumerate(rows, 1):
             new = {
@@ -229,9 +231,9 @@ def update(tree: exp.Update, session: SessionContext) -> None:
             foreign_keys.check_child(row, table, database, session, connection, set(changed))
             foreign_keys.check_parent(old, table, database, session, connection, set(changed))
             _update_row(rowid, changed, row, table, database, connection)
-            made.append(row)
-    session.set_session_values(ROW_COUNT=len(made))
-    record_write(session, database, table, made)
+            updated_rows.append(row)
+    session.set_session_values(ROW_COUNT=len(updated_rows))
+    record_write(session, database, table, updated_rows)
 
 
 def _check_assignment_order(columns: Sequence[Column], values: Sequence[exp.Expr]) -> None:

@@ -19,12 +19,12 @@ def _checks_enabled(session: SessionContext) -> bool:
 
 
 def _constraint_text(key: ForeignKey, database: str, child: str) -> str:
-    own = ", ".join(f"`{c}`" for c in key.columns)
+    column_list = ", ".join(f"`{c}`" for c in key.columns)
     other = ", ".join(f"`{c}`" for c in key.parent_columns)
     rule = f" ON DELETE {key.on_delete}" if key.on_delete else ""
     rule += f" ON UPDATE {key.on_update}" if key.on_update else ""
     return (
-        f"`{database}`.`{child}`, CONSTRAINT `{key.name}` FOREIGN KEY ({own}) "
+        f"`{database}`.`{child}`, CONSTRAINT `{key.name}` FOREIGN KEY ({column_list}) "
         f"REFERENCES `{key.parent}` ({other}){rule}"
     )
 
@@ -39,10 +39,10 @@ def _matching_rows(
         for c in columns
         if c is not None
     )
-    shown = ", ".join(quote_identifier(c.name) for c in table.columns)
+    column_list = ", ".join(quote_identifier(c.name) for c in table.columns)
     source = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
     return connection.execute(
-        f"SELECT rowid, {shown} FROM {source} WHERE {tests}", list(values)
+        f"SELECT rowid, {column_list} FROM {source} WHERE {tests}", list(values)
     ).fetchall()
 
 
@@ -117,9 +117,9 @@ def apply_on_delete(
 
     Returns the names of the tables that changed.
     """
-    touched: set[str] = set()
+    changed_tables: set[str] = set()
     if not _checks_enabled(session):
-        return touched
+        return changed_tables
     if depth > 15:
         raise unsupported("foreign keys that cascade more than 15 times")
     low = {k.lower(): v for k, v in old.items()}
@@ -132,12 +132,14 @@ def apply_on_delete(
             if child.name == table.name and inner == dict(old):
                 continue
             if key.on_delete == "CASCADE":
-                touched |= apply_on_delete(inner, child, database, session, connection, depth + 1)
+                changed_tables |= apply_on_delete(
+                    inner, child, database, session, connection, depth + 1
+                )
                 connection.execute(f"DELETE FROM {target} WHERE rowid = ?", [row[0]])
             elif key.on_delete == "SET NULL":
                 sets = ", ".join(f"{quote_identifier(c)} = NULL" for c in key.columns)
                 connection.execute(f"UPDATE {target} SET {sets} WHERE rowid = ?", [row[0]])
             else:
                 raise mysql_error(1451, _constraint_text(key, database, child.name))
-            touched.add(child.name)
-    return touched
+            changed_tables.add(child.name)
+    return changed_tables

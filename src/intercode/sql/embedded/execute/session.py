@@ -77,10 +77,10 @@ class EmbeddedSession(SessionContext):
         state, caches = self.state, self._caches
         pristine = state.catalog.stamp.startswith(self.databases.digest)
         key = (state.catalog.stamp, state.database, self.setting("sql_mode"), code)
-        known = caches.results.find(key, self.limits) if pristine else None
-        if known is not None:
-            self.set_session_values(FOUND_ROWS=len(known.rows or ()), ROW_COUNT=-1)
-            return known
+        cached = caches.results.find(key, self.limits) if pristine else None
+        if cached is not None:
+            self.set_session_values(FOUND_ROWS=len(cached.rows or ()), ROW_COUNT=-1)
+            return cached
         found = caches.translations.find(key, pristine)
         if found is None:
             tree = dispatch.parse_statement(code, self)
@@ -106,15 +106,15 @@ class EmbeddedSession(SessionContext):
             keep(key, found, pristine)
         return found
 
-    def _run_query(self, found: Translation) -> ExecResult:
+    def _run_query(self, translation: Translation) -> ExecResult:
         connection = self.connection
-        connection.attach(found.databases)
-        cursor = connection.sqlite.execute(found.sql)
+        connection.attach(translation.databases)
+        cursor = connection.sqlite.execute(translation.sql)
         try:
             rows, more = fetch_rows(cursor, self.limits)
         finally:
             cursor.close()
-        read = convert_rows(rows, found.converters)
+        read = convert_rows(rows, translation.converters)
         self.set_session_values(FOUND_ROWS=len(read), ROW_COUNT=-1)
         return success_result(read, self.limits, more)
 
@@ -131,12 +131,12 @@ class EmbeddedSession(SessionContext):
         start = self.databases.catalog
         out = [f"setting {name}" for name in state.settings]
         for (database, name), what in state.table_changes.items():
-            shown = name if database == state.database else f"{database}.{name}"
+            label = name if database == state.database else f"{database}.{name}"
             now, then = state.catalog.table(database, name), start.table(database, name)
             if now is None and then is None:
                 continue
             what = "new" if then is None else "gone" if now is None else what
-            out.append(f"table {shown}: {what}")
+            out.append(f"table {label}: {what}")
         return sorted(out)
 
     def state_text(self) -> str:

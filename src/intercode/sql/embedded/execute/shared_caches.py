@@ -51,9 +51,9 @@ class SharedCaches:
         key = (data.digest, name)
         found = self._catalogs.get(key)
         if found is None:
-            whole = data.catalog
+            catalog = data.catalog
             found = replace(
-                whole, databases={name: whole.databases[name]}, stamp=f"{data.digest}/{name}"
+                catalog, databases={name: catalog.databases[name]}, stamp=f"{data.digest}/{name}"
             )
             self._catalogs[key] = found
         return found

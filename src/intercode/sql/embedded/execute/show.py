@@ -103,11 +103,11 @@ def _tables(found: dict[str, Any], session: SessionContext) -> Rows:
     tables = session.state.catalog.databases.get(database)
     if tables is None:
         raise unsupported(f"SHOW TABLES of {database}")
-    shown = sorted(t.name for t in tables.values() if not t.temporary)
+    names = sorted(t.name for t in tables.values() if not t.temporary)
     if found.get("full"):
         kinds = {t.name: "VIEW" if t.query is not None else "BASE TABLE" for t in tables.values()}
-        return _filter_rows([(n, kinds[n]) for n in shown], found)
-    return _filter_rows([(n,) for n in shown], found)
+        return _filter_rows([(n, kinds[n]) for n in names], found)
+    return _filter_rows([(n,) for n in names], found)
 
 
 def _columns(found: dict[str, Any], session: SessionContext) -> Rows:
@@ -151,12 +151,12 @@ def create_statement(table: Table) -> str:
         word = "PRIMARY KEY" if index.primary else "UNIQUE KEY" if index.unique else "KEY"
         lines.append(f"{word} ({parts})" if index.primary else f"{word} `{index.name}` ({parts})")
     for key in table.foreign_keys:
-        own = ", ".join(f"`{c}`" for c in key.columns)
+        column_list = ", ".join(f"`{c}`" for c in key.columns)
         other = ", ".join(f"`{c}`" for c in key.parent_columns)
         rules = f" ON DELETE {key.on_delete}" if key.on_delete else ""
         rules += f" ON UPDATE {key.on_update}" if key.on_update else ""
         lines.append(
-            f"CONSTRAINT `{key.name}` FOREIGN KEY ({own}) "
+            f"CONSTRAINT `{key.name}` FOREIGN KEY ({column_list}) "
             f"REFERENCES `{key.parent}` ({other}){rules}"
         )
     counter = f" AUTO_INCREMENT={table.auto_increment}" if (table.auto_increment or 0) > 1 else ""

@@ -27,14 +27,14 @@ TargetRows = list[tuple[int, dict[str, Any], list[Any]]]
 
 def target_database(name: str, session: SessionContext) -> str:
     """Return the database that a statement writes to. Raises StatementError 1046, 1049 or 1227."""
-    chosen = (name or session.database).lower()
-    if not chosen:
+    database = (name or session.database).lower()
+    if not database:
         raise mysql_error(1046)
-    if chosen in information_schema.SYSTEM_SCHEMAS:
-        raise access_denied(f"writing to {chosen}", "it is the server's own database")
-    if chosen not in session.state.catalog.databases:
-        raise mysql_error(1049, chosen)
-    return chosen
+    if database in information_schema.SYSTEM_SCHEMAS:
+        raise access_denied(f"writing to {database}", "it is the server's own database")
+    if database not in session.state.catalog.databases:
+        raise mysql_error(1049, database)
+    return database
 
 
 def target_table(node: exp.Expr, session: SessionContext) -> tuple[str, Table]:
@@ -64,8 +64,8 @@ def select_target_rows(
     scope.sources.append(source)
     makers: list[tuple[str, Any]] = []
     for node, column in zip(values, columns, strict=True):
-        made = compile_scalar(_resolve_default(node, column), scope)
-        makers.append((made.sql, result_converter(made.type)))
+        compiled = compile_scalar(_resolve_default(node, column), scope)
+        makers.append((compiled.sql, result_converter(compiled.type)))
     scope.clause = "where"
     where = tree.args.get("where")
     tests = f" WHERE {compile_condition(where.this, scope)}" if where is not None else ""
@@ -73,15 +73,19 @@ def select_target_rows(
     order = tree.args.get("order")
     keys = [f"{source.alias}.rowid"]
     for item in reversed(order.expressions if order is not None else ()):
-        made = compile_scalar(item.this, scope)
+        compiled = compile_scalar(item.this, scope)
         keys.insert(
-            0, made.sql + collate_clause(True, made.type) + " DESC" * bool(item.args.get("desc"))
+            0,
+            compiled.sql
+            + collate_clause(True, compiled.type)
+            + " DESC" * bool(item.args.get("desc")),
         )
-    own = [f"{source.alias}.{quote_identifier(c.name)}" for c in table.columns]
-    shown = ", ".join([f"{source.alias}.rowid", *own, *(sql for sql, _ in makers)])
+    own_columns = [f"{source.alias}.{quote_identifier(c.name)}" for c in table.columns]
+    select_list = ", ".join([f"{source.alias}.rowid", *own_columns, *(sql for sql, _ in makers)])
     session.connection.attach(context.databases)
     rows = session.connection.sqlite.execute(
-        f"SELECT {shown} FROM {source.sql()}{tests} ORDER BY {', '.join(keys)}{limit_clause(tree)}"
+        f"SELECT {select_list} FROM {source.sql()}{tests} "
+        f"ORDER BY {', '.join(keys)}{limit_clause(tree)}"
     ).fetchall()
     names = [c.name for c in table.columns]
     size = len(names) + 1
@@ -100,8 +104,8 @@ def select_target_rows(
 
 def _resolve_default(node: exp.Expr, column: Column) -> exp.Expr:
     """Replace the value of ``SET c = DEFAULT``."""
-    named = isinstance(node, (exp.Var, exp.Column)) and node.name.upper() == "DEFAULT"
-    if not named:
+    is_default = isinstance(node, (exp.Var, exp.Column)) and node.name.upper() == "DEFAULT"
+    if not is_default:
         return node
     if column.default is None:
         return exp.Null()

@@ -130,8 +130,8 @@ class _DumpLoader:
             try:
                 self._execute(statement)
             except (StatementError, DataError) as e:
-                shown = " ".join(statement.split())[:100]
-                raise DataError(f"{dump}: {e} (at {shown!r})") from e
+                excerpt = " ".join(statement.split())[:100]
+                raise DataError(f"{dump}: {e} (at {excerpt!r})") from e
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -171,10 +171,10 @@ class _DumpLoader:
         self.collations.setdefault(name, "utf8mb4_0900_ai_ci")
 
     def _database(self, name: str | None) -> str:
-        chosen = (name or self.current or "").lower()
-        if chosen not in self.tables:
-            raise DataError(f"no database is in use (named {chosen!r})")
-        return chosen
+        database_name = (name or self.current or "").lower()
+        if database_name not in self.tables:
+            raise DataError(f"no database is in use (named {database_name!r})")
+        return database_name
 
     def _create(self, statement: str) -> None:
         tree = parse(statement)
@@ -207,11 +207,11 @@ class _DumpLoader:
         table = self.tables[database].get(name.lower())
         if table is None:
             raise DataError(f"rows for the table {name}, which does not exist")
-        chosen = [_require_column(table, n) for n in names] if names else list(table.columns)
-        marks = ", ".join("?" * len(table.columns))
+        columns = [_require_column(table, n) for n in names] if names else list(table.columns)
+        placeholders = ", ".join("?" * len(table.columns))
         self._connections[database].executemany(
-            f"INSERT INTO {quote_identifier('raw ' + table.name)} VALUES ({marks})",
-            (_complete_row(table, chosen, row, n) for n, row in enumerate(rows, 1)),
+            f"INSERT INTO {quote_identifier('raw ' + table.name)} VALUES ({placeholders})",
+            (_complete_row(table, columns, row, n) for n, row in enumerate(rows, 1)),
         )
 
     def finish(self, digest: str) -> Catalog:
@@ -236,16 +236,16 @@ def _require_column(table: Table, name: str) -> Column:
 
 
 def _complete_row(
-    table: Table, chosen: Sequence[Column], row: Sequence[Value], number: int
+    table: Table, columns: Sequence[Column], row: Sequence[Value], number: int
 ) -> list[Any]:
-    if len(row) != len(chosen):
-        raise DataError(f"row {number} has {len(row)} values for {len(chosen)} columns")
-    given = {c.name: to_stored(v, c, number) for c, v in zip(chosen, row, strict=True)}
-    if len(given) == len(table.columns):
-        return [given[c.name] for c in table.columns]
+    if len(row) != len(columns):
+        raise DataError(f"row {number} has {len(row)} values for {len(columns)} columns")
+    values = {c.name: to_stored(v, c, number) for c, v in zip(columns, row, strict=True)}
+    if len(values) == len(table.columns):
+        return [values[c.name] for c in table.columns]
     now = "2000-01-01 00:00:00"
     return [
-        given[c.name] if c.name in given else to_stored(default_value(c, now), c, number)
+        values[c.name] if c.name in values else to_stored(default_value(c, now), c, number)
         for c in table.columns
     ]
 

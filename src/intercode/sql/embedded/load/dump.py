@@ -44,19 +44,19 @@ def read_statements(path: Path) -> Iterator[str]:
     """
     try:
         with path.open(encoding="utf-8", newline="\n") as file:
-            held = text = ""
+            pending = text = ""
             for line in file:
                 text += line
                 if ";" in line and (pieces := _split_lexemes(text)) is not None:
                     *whole, rest = "".join(pieces).split(_STATEMENT_END)
                     for statement in whole:
-                        yield from _expand_conditional_comments(held + statement)
-                        held = ""
-                    held, text = held + rest, ""
+                        yield from _expand_conditional_comments(pending + statement)
+                        pending = ""
+                    pending, text = pending + rest, ""
             pieces = _split_lexemes(text)
             if pieces is None:
                 raise DataError(f"{path}: it ends within a quotation: is the file complete?")
-            yield from _expand_conditional_comments(held + "".join(pieces))
+            yield from _expand_conditional_comments(pending + "".join(pieces))
     except (OSError, UnicodeDecodeError) as e:
         raise DataError(f"{path}: cannot be read as a dump of MySQL's ({e})") from e
 
