@@ -31,9 +31,9 @@ def shell() -> Iterator[InterCodeEnv]:
 
 
 def after(env: InterCodeEnv, action: str) -> dict[str, str]:
-    info = env.step(action)[4]
-    assert "diffs" not in info
-    return env.file_diffs()
+    result = env.execute(action)
+    assert "diffs" not in result.info
+    return dict(result.diffs)
 
 
 def test_every_kind_of_change_over_two_turns(shell: InterCodeEnv) -> None:
@@ -67,7 +67,6 @@ def test_a_layer_has_the_state_before_the_episode(shell: InterCodeEnv) -> None:
     shell.reset(options={"task": "starter/bash/count-csv"})
     readme = "/srv/quaywheel/README.md"
     line = shell.step(f"cp -p {readme} /tmp/kept; head -1 {readme}")[0].rstrip("\n")
-    shell.file_diffs()
     diff = after(shell, f"sed -i '1s/.*/Mine/' {readme}")[readme].split("\n")
     assert diff[0].startswith("@@ -1,4 +1,4 @@") and diff[1:3] == [f"-{line}", "+Mine"]
     back = after(shell, f"cp -p /tmp/kept {readme}")[readme].split("\n")
@@ -126,7 +125,7 @@ def test_setup_and_refused_actions_have_no_diff() -> None:
         assert after(env, "echo secret > /x") == {}
         assert after(env, "echo 2 >> /s") == {"/s": "@@ -1 +1,2 @@\n 1\n+2"}
         env.reset()
-        assert env.file_diffs() == {}
+        assert after(env, "true") == {}
 
 
 def test_files_of_python_episodes() -> None:

@@ -225,7 +225,8 @@ def test_check_caches_stable_golds_and_episodes_use_them(
     with intercode.make("bash", dataset=dataset) as env:
         for name, cached in (("t/steady", True), *((n, False) for n in list(GOLDS)[1:])):
             env.reset(options={"task": name})
-            assert (env._cached_gold_states() is not None) == cached, name
+            golds = env._profile_impl.cached_golds(env._episode)
+            assert (golds is not None) == cached, name
         env.reset(options={"task": "t/steady"})
         env.step(GOLDS["t/steady"])
         assert env.score().success

@@ -11,7 +11,7 @@ from typing import Any
 from intercode.agents.base import Agent, Feedback
 from intercode.core.errors import BudgetError
 from intercode.core.types import AgentOutput, Brief, EndReason, Score, Step, Trajectory
-from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.contract import BranchingEnvironment, Environment
 
 AGENT_OUTPUT_FIELDS = ("message", "thought", "usage", "actor", "messages", "context")
 """The fields of an agent's output that its step records."""
@@ -19,7 +19,7 @@ AGENT_OUTPUT_FIELDS = ("message", "thought", "usage", "actor", "messages", "cont
 
 def rollout(
     agent: Agent,
-    env: InterCodeEnv,
+    env: Environment,
     task: int | str,
     *,
     seed: int | None = None,
@@ -42,7 +42,7 @@ def rollout(
 
 
 def rollout_branches(
-    env: InterCodeEnv,
+    env: BranchingEnvironment,
     parent: Trajectory,
     agents: Iterable[Agent],
     *,
@@ -76,7 +76,7 @@ def brief_with_history(brief: Brief, steps: Sequence[Step]) -> Brief:
 
 def play(
     agent: Agent,
-    env: InterCodeEnv,
+    env: Environment,
     previous_steps: Sequence[Step] = (),
     *,
     max_turns: int | None = None,
@@ -118,7 +118,7 @@ def play(
 
 
 def make_trajectory(
-    env: InterCodeEnv, steps: Sequence[Step], end: EndReason, seconds: float
+    env: Environment, steps: Sequence[Step], end: EndReason, seconds: float
 ) -> Trajectory:
     """Return the record of the episode of ``env`` with these steps, with a new id."""
     return Trajectory(
@@ -129,7 +129,7 @@ def make_trajectory(
 
 
 def take_turn(
-    env: InterCodeEnv, output: AgentOutput, with_score: bool
+    env: Environment, output: AgentOutput, with_score: bool
 ) -> tuple[Step, Score | None, bool]:
     """Take one turn. Return the step, its score if there is one, and whether the episode ended."""
     recorded: dict[str, Any] = {name: getattr(output, name) for name in AGENT_OUTPUT_FIELDS}
@@ -138,28 +138,14 @@ def take_turn(
             "", output.reply, executed=False, valid=False, exit_code=None, reward=0.0, **recorded
         )
         return step, None, False
-    observation, _, done, _, info = env.step(output.action)
-    score = Score(info["score"], info["parts"]) if "score" in info else None
+    result = env.execute(output.action)
+    score = result.score
     if score is None and with_score:
         score = env.score()
-    step = Step(
-        output.action,
-        observation,
-        valid=info["valid"],
-        exit_code=info["exit_code"],
-        timed_out=info["timed_out"],
-        reward=None if score is None else score.value,
-        parts={} if score is None else score.parts,
-        changes=tuple(info["changes"]),
-        hashes=info.get("hashes", {}),
-        refused=info.get("refused", False),
-        diffs={} if done else env.file_diffs(),
-        **recorded,
-    )
-    return step, score, done
+    return Step.from_result(output.action, result, score, **recorded), score, result.terminated
 
 
-def score_final_state(env: InterCodeEnv, steps: list[Step]) -> list[Step]:
+def score_final_state(env: Environment, steps: list[Step]) -> list[Step]:
     """Return the steps with the score of the final state in the last one, or in a new empty one."""
     score = env.score()
     last = steps.pop() if steps else Step("", "", executed=False, valid=None, exit_code=None)

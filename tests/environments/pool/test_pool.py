@@ -43,7 +43,7 @@ def test_episodes_give_the_results_of_the_environment() -> None:
         async with pool.episode(task=i, seed=i) as episode:
             turns = [await episode.step(a) for a in (STARTER.tasks[i].gold or "", "submit")]
             assert episode.done and episode.turns == 2 and episode.reward == turns[-1].reward
-            return [episode.query, *(list(turn) for turn in turns)]
+            return [episode.query, *(list(turn.as_gymnasium()) for turn in turns)]
 
     async def all_of_them() -> list[list[Any]]:
         async with Pool("bash", size=8) as pool:

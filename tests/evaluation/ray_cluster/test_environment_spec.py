@@ -30,12 +30,12 @@ def test_a_host_plays_what_the_driver_would(environment: str) -> None:
     task = env.dataset.tasks[0]
     with intercode.make(environment) as env:
         told = env.reset(seed=3, options={"task": 0})
-        here = [env.step(str(env.task.solution)), env.submit(env.task.gold)]
+        here = [env.execute(str(env.task.solution)), env.finish(env.task.gold)]
     begun = host.reset("one", 3, {"task": 0})
     assert (begun.query, begun.info) == told
     assert (begun.index, begun.task.id, begun.brief.query) == (0, task.id, told[0])
     assert begun.task.gold is None and begun.task.flag is None
-    assert [host.step("one", str(env.task.solution))[0], host.submit("one", env.task.gold)] == here
+    assert [host.execute("one", str(env.task.solution)), host.finish("one", env.task.gold)] == here
     host.close()
 
 

@@ -31,7 +31,7 @@ def test_episodes_are_as_those_of_the_environment(raylets: Raylets) -> None:
     async def play(pool: RayPool, i: int) -> list[Any]:
         async with pool.episode(task=i, seed=i) as episode:
             turns = [await episode.step(a) for a in (STARTER.tasks[i].gold or "", "submit")]
-            return [episode.query, *(list(turn) for turn in turns)]
+            return [episode.query, *(list(turn.as_gymnasium()) for turn in turns)]
 
     async def all_of_them() -> list[list[Any]]:
         async with RayPool("bash", 4, address=raylets.address) as pool:

@@ -14,6 +14,7 @@ from intercode.core.types.execution import (
     Rows,
     Score,
     State,
+    StepResult,
     TestResult,
 )
 from intercode.core.types.records import AgentOutput, EndReason, Step, Trajectory, Usage
@@ -48,6 +49,7 @@ __all__ = [
     "Score",
     "State",
     "Step",
+    "StepResult",
     "Task",
     "TestResult",
     "Trajectory",

@@ -120,3 +120,57 @@ class Score:
     @property
     def success(self) -> bool:
         return self.value >= SUCCESS_THRESHOLD
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """The result of one action of an episode.
+
+    ``task``: the id of the task. ``valid``: whether the action ran and succeeded; ``exit_code``,
+    ``timed_out`` and ``omitted_bytes`` are those of ``ExecResult``. ``changes``: the paths that the
+    episode has changed so far. ``score``: the score of the state after the action, if the reward
+    mode asked for it or the action submitted. ``refused``: the policy refused the action, or the
+    environment refused the answer. ``hashes``: of the observation and the state, if enabled.
+    ``diffs``: how the action changed each path, if recorded.
+    """
+
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    task: str
+    valid: bool
+    exit_code: int | None
+    timed_out: bool = False
+    omitted_bytes: int = 0
+    changes: tuple[str, ...] = ()
+    score: Score | None = None
+    refused: bool = False
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    diffs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def done(self) -> bool:
+        """Whether the action ended the episode."""
+        return self.terminated or self.truncated
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Gymnasium's ``info`` of this step."""
+        info: dict[str, Any] = {
+            "task": self.task,
+            "valid": self.valid,
+            "exit_code": self.exit_code,
+            "timed_out": self.timed_out,
+            "omitted_bytes": self.omitted_bytes,
+            "changes": list(self.changes),
+        }
+        if self.score is not None:
+            info |= {"parts": dict(self.score.parts), "score": self.score.value}
+        if self.refused:
+            info["refused"] = True
+        return info | ({"hashes": dict(self.hashes)} if self.hashes else {})
+
+    def as_gymnasium(self) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Return observation, reward, terminated, truncated and info."""
+        return self.observation, self.reward, self.terminated, self.truncated, self.info

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from intercode.core.types.execution import SUCCESS_THRESHOLD
+from intercode.core.types.execution import SUCCESS_THRESHOLD, Score, StepResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,27 @@ class Step:
     messages: tuple[Mapping[str, Any], ...] = ()
     context: Mapping[str, Any] = field(default_factory=dict)
     diffs: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_result(
+        cls, action: str, result: StepResult, score: Score | None, **agent_fields: Any
+    ) -> Step:
+        """Return the record of an executed action. ``agent_fields``: what the agent's output adds
+        (``message``, ``thought``, ``usage`` …)."""
+        return cls(
+            action,
+            result.observation,
+            valid=result.valid,
+            exit_code=result.exit_code,
+            timed_out=result.timed_out,
+            reward=None if score is None else score.value,
+            parts={} if score is None else score.parts,
+            changes=result.changes,
+            hashes=result.hashes,
+            refused=result.refused,
+            diffs=result.diffs,
+            **agent_fields,
+        )
 
 
 EndReason = Literal[

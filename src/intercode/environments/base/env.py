@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import gymnasium as gym
 
 from intercode.core.errors import EnvironmentStateError, InfrastructureError, UsageError
-from intercode.core.types import Brief, Dataset, ExecResult, Network, Profile, Score, State, Task
+from intercode.core.types import (
+    Brief,
+    Dataset,
+    ExecResult,
+    Network,
+    Profile,
+    Score,
+    State,
+    StepResult,
+    Task,
+)
+from intercode.environments.base.contract import Workspace
+from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.options import (
     check_action,
     check_choices,
@@ -51,7 +64,7 @@ class InterCodeEnv(gym.Env[str, str]):
     docs/policies.md), as a TOML file or its content. A policy guides agents and is no security
     boundary.
 
-    A subclass opens, runs, reads and closes sessions.
+    A subclass opens workspaces and reads the states that are compared: five methods.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
@@ -60,6 +73,7 @@ class InterCodeEnv(gym.Env[str, str]):
     """Increased by every change after which the same episode is scored differently."""
     expects_answer: ClassVar[bool] = False
     """Whether the submitted answer is scored, and not the state of the sandbox."""
+    _workspace: Workspace | None = None
     task_seed: int | None = None
     """The seed from which the current task was instantiated. None: the task never varies."""
 
@@ -115,63 +129,19 @@ class InterCodeEnv(gym.Env[str, str]):
         )
         self._running, self._turns, self._answer, self._last_result = False, 0, None, None
         self._close_episode()
-        self._open_episode(self._task)
+        self._workspace = self._open_workspace(self._task)
         self._running, self._reward_shaper.previous_score = True, 0.0
         self._transcript = [self._task.query]
         info = {"task": self._task.id, "index": self.index}
         return self._task.query[:MAX_OBSERVATION_LENGTH], info
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Execute code, or submit. In the reward mode ``final`` the reward is 0 until ``submit``.
-
-        Raises EnvironmentStateError if no episode is running, and InfrastructureError if the
-        sandbox failed. The episode is then over and unscored, and ``reset`` begins another.
-        """
-        self._require_running("step")
-        check_action(action)
-        words = action.split(None, 1)
-        if words and words[0] == SUBMIT:
-            return self.submit(words[1].strip() if len(words) > 1 else None)
-        refusal = self.policy.refusal(action)
-        try:
-            result = ExecResult(refusal, None) if refusal else self._execute(action)
-            changed = self._changes()
-        except InfrastructureError:
-            self._running = False
-            raise
-        self._last_result = self._last_result if refusal else result
-        info = step_info(self.task, result, changed) | ({"refused": True} if refusal else {})
-        return self._finish_turn(action, result.observation, info, self.score)
-
-    def _finish_turn(
-        self, action: str, output: str, info: dict[str, Any], score: Callable[[], Score]
-    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Finish a turn that does not end the episode, unless it is the last turn allowed."""
-        self._turns += 1
-        truncated = self.max_turns is not None and self._turns >= self.max_turns
-        self._running = not truncated
-        observation = output[:MAX_OBSERVATION_LENGTH]
-        self._transcript += [f"$ {action}", observation]
-        info |= self._hash_info(observation)
-        reward = self._reward_shaper.reward_after_turn(score, info)
-        return observation, reward, False, truncated, info
+        """Execute code, or submit: ``execute``, as Gymnasium returns it."""
+        return self.execute(action).as_gymnasium()
 
     def submit(self, answer: str | None = None) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Submit, with or without an answer: score the state and end the episode.
-
-        An environment may refuse an answer. That costs a turn, the episode continues, and
-        ``info["refused"]`` is true.
-        """
-        self._require_running("submit")
-        self._answer, self._running = answer, False
-        score, action = self.score(), f"{SUBMIT} {answer or ''}".rstrip()
-        info = step_info(self.task, ExecResult("", 0), [], score)
-        if (refusal := self._answer_refusal(score)) is not None:
-            self._answer = None
-            return self._finish_turn(action, refusal, info | {"refused": True}, lambda: score)
-        self._transcript.append(f"$ {action}\nreward {score.value}")
-        info |= self._hash_info(self.last_observation)
-        return self.last_observation, self._reward_shaper.reward_for(score), True, False, info
+        """Submit, with or without an answer: ``finish``, as Gymnasium returns it."""
+        return self.finish(answer).as_gymnasium()
 
     def _answer_refusal(self, score: Score) -> str | None:  # noqa: ARG002
         """Return the observation for an answer that the environment refuses, None to accept it."""
@@ -191,12 +161,77 @@ class InterCodeEnv(gym.Env[str, str]):
         self.end_episode()
 
     def abort(self) -> None:
-        """Interrupt the call that another thread makes, which then raises InfrastructureError.
-
-        Does nothing in environments that cannot be interrupted.
-        """
+        """Interrupt the call that another thread makes, which then raises InfrastructureError."""
+        workspace = self._workspace
+        if workspace is not None:
+            workspace.abort()
 
     # -------------------------------------------------- beyond Gymnasium's API
+    def execute(self, action: str) -> StepResult:
+        """Execute code, or submit. In the reward mode ``final`` the reward is 0 until ``submit``.
+
+        Raises EnvironmentStateError if no episode is running, and InfrastructureError if the
+        sandbox failed. The episode is then over and unscored, and ``reset`` begins another.
+        """
+        self._require_running("step")
+        check_action(action)
+        words = action.split(None, 1)
+        if words and words[0] == SUBMIT:
+            return self.finish(words[1].strip() if len(words) > 1 else None)
+        refusal = self.policy.refusal(action)
+        try:
+            result = ExecResult(refusal, None) if refusal else self._execute(action)
+            changes = self._changes()
+        except InfrastructureError:
+            self._running = False
+            raise
+        if not refusal:
+            self._last_result = result
+        return self._finish_turn(action, result, changes, bool(refusal), self.score)
+
+    def finish(self, answer: str | None = None) -> StepResult:
+        """Submit, with or without an answer: score the state and end the episode.
+
+        An environment may refuse an answer. That costs a turn, the episode continues, and
+        ``refused`` is true.
+        """
+        self._require_running("submit")
+        self._answer, self._running = answer, False
+        score, action = self.score(), f"{SUBMIT} {answer or ''}".rstrip()
+        if (refusal := self._answer_refusal(score)) is not None:
+            self._answer = None
+            result = self._finish_turn(action, ExecResult(refusal, 0), [], True, lambda: score)
+            return replace(result, score=score)
+        self._transcript.append(f"$ {action}\nreward {score.value}")
+        return StepResult(
+            self.last_observation, self._reward_shaper.reward_for(score), True, False,
+            task=self.task.id, valid=True, exit_code=0, score=score,
+            hashes=self._hashes(self.last_observation),
+        )  # fmt: skip
+
+    def _finish_turn(
+        self,
+        action: str,
+        result: ExecResult,
+        changes: Sequence[str],
+        refused: bool,
+        score: Callable[[], Score],
+    ) -> StepResult:
+        """Finish a turn that does not end the episode, unless it is the last turn allowed."""
+        self._turns += 1
+        truncated = self.max_turns is not None and self._turns >= self.max_turns
+        self._running = not truncated
+        observation = result.observation[:MAX_OBSERVATION_LENGTH]
+        self._transcript += [f"$ {action}", observation]
+        hashes = self._hashes(observation)
+        reward, current = self._reward_shaper.reward_after_turn(score)
+        return StepResult(
+            observation, reward, False, truncated, task=self.task.id, valid=result.ok,
+            exit_code=result.exit_code, timed_out=result.timed_out,
+            omitted_bytes=result.omitted_bytes, changes=tuple(changes), score=current,
+            refused=refused, hashes=hashes, diffs=self._turn_diffs(),
+        )  # fmt: skip
+
     @property
     def task(self) -> Task:
         """The current task. Raises EnvironmentStateError before the first reset."""
@@ -216,7 +251,7 @@ class InterCodeEnv(gym.Env[str, str]):
         With several golds, returns the best score. Works after the turn limit, too. Raises
         EnvironmentStateError before ``reset`` and after ``close``.
         """
-        if self._task is None or not self._is_open():
+        if self._task is None or self._workspace is None:
             raise EnvironmentStateError("nothing to score: call reset() first")
         agent = self._agent_state(self._last_result, self._answer)
         scores = [self.reward_function(self.task, agent, g) for g in self._gold_states(self.task)]
@@ -224,12 +259,8 @@ class InterCodeEnv(gym.Env[str, str]):
 
     @property
     def working_directory(self) -> str:
-        """The directory in which the next action runs. Empty for environments without one."""
-        return ""
-
-    def file_diffs(self) -> dict[str, str]:
-        """Return how the last turn changed each path. Empty unless ``record_diffs`` is set."""
-        return {}
+        """The directory, or the database, in which the next action runs. Empty before ``reset``."""
+        return self._workspace.cwd if self._workspace else ""
 
     @property
     def last_observation(self) -> str:
@@ -263,7 +294,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self._transcript = list(snapshot.transcript)
         self._reward_shaper.previous_score = snapshot.previous_score
         self.np_random.bit_generator.state = snapshot.random_state
-        self._restore_captured(snapshot.captured, consume)
+        self._workspace = self._restore_workspace(snapshot.captured, consume)
         self._running = True
 
     def fork(self, n: int = 1) -> list[Self]:
@@ -298,37 +329,8 @@ class InterCodeEnv(gym.Env[str, str]):
         return None
 
     @abstractmethod
-    def _open_episode(self, task: Task) -> None:
-        """Open a new sandbox and session for a task."""
-
-    @abstractmethod
-    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        """Save the episode for a snapshot.
-
-        Returns what ``_restore_captured`` needs, the names of what it cannot hold, and a function
-        that frees it.
-        """
-
-    @abstractmethod
-    def _restore_captured(self, captured: Any, consume: bool) -> None:
-        """Open the episode that ``_capture`` saved, without changing ``captured`` unless
-        ``consume``."""
-
-    @abstractmethod
-    def _close_episode(self) -> None:
-        """Close sandbox and session. Does nothing if they are not open."""
-
-    @abstractmethod
-    def _is_open(self) -> bool:
-        """Return whether there is a state to score."""
-
-    @abstractmethod
-    def _execute(self, action: str) -> ExecResult:
-        """Run one action in the session."""
-
-    @abstractmethod
-    def _changes(self) -> list[str]:
-        """Return the paths that the episode has changed, sorted."""
+    def _open_workspace(self, task: Task) -> Workspace:
+        """Open the workspace in which the actions of a task run."""
 
     @abstractmethod
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
@@ -338,28 +340,50 @@ class InterCodeEnv(gym.Env[str, str]):
     def _gold_states(self, task: Task) -> list[State]:
         """Return the state that each gold reaches, from runs that the agent cannot observe."""
 
-    def _hash_info(self, observation: str) -> dict[str, Any]:  # noqa: ARG002
-        """Return ``hashes`` of the observation and the state for ``info``, if they are enabled."""
+    @abstractmethod
+    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
+        """Save the workspace for a snapshot.
+
+        Returns what ``_restore_workspace`` needs, the names of what it cannot hold, and a function
+        that frees it.
+        """
+
+    @abstractmethod
+    def _restore_workspace(self, captured: Any, consume: bool) -> Workspace:
+        """Open the workspace that ``_capture`` saved. Leave ``captured`` as it is unless
+        ``consume``."""
+
+    def _execute(self, action: str) -> ExecResult:
+        """Run one action."""
+        return self._current_workspace.run(action, self.timeout)
+
+    def _changes(self) -> list[str]:
+        """Return what the episode has changed, sorted."""
+        return self._current_workspace.changed_paths()
+
+    def _turn_diffs(self) -> dict[str, str]:
+        """Return how the last turn changed each path. Empty unless that is recorded."""
         return {}
 
+    def _close_episode(self) -> None:
+        """Close the workspace, if there is one."""
+        workspace, self._workspace = self._workspace, None
+        if workspace is not None:
+            workspace.close()
+
     # ------------------------------------------------------------- internals
+    @property
+    def _current_workspace(self) -> Workspace:
+        assert self._workspace is not None
+        return self._workspace
+
+    def _hashes(self, observation: str) -> dict[str, str]:
+        """Return hashes of the observation and the state, if they are enabled."""
+        if not self.hashes:
+            return {}
+        state = self._current_workspace.state_hash()
+        return {"observation": observation_hash(observation), "state": state}
+
     def _require_running(self, method: str) -> None:
         if not self._running:
             raise EnvironmentStateError(f"{method} without a running episode: call reset() first")
-
-
-def step_info(
-    task: Task, result: ExecResult, changes: list[str], score: Score | None = None
-) -> dict[str, Any]:
-    """Return the ``info`` of a turn."""
-    info: dict[str, Any] = {
-        "task": task.id,
-        "valid": result.ok,
-        "exit_code": result.exit_code,
-        "timed_out": result.timed_out,
-        "omitted_bytes": result.omitted_bytes,
-        "changes": changes,
-    }
-    if score is not None:
-        info |= {"parts": dict(score.parts), "score": score.value}
-    return info

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Callable
 from contextlib import suppress
 
 from intercode.core.errors import GoldError
 from intercode.core.types import FileEntry, Task
+from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sandbox.contract import Sandbox
 
 PROBE_TIMEOUT = 60.0
@@ -28,22 +28,20 @@ _CLEAR_SCRIPT = """while IFS= read -r -d '' path; do
 done"""
 
 
-def run_probe(
-    task: Task, sandbox: Sandbox, open_pristine: Callable[[], Sandbox], gold: bool
-) -> str:
-    """Return what the probe of ``task`` prints for the state of ``sandbox``; empty without a probe.
+def run_probe(episode: EpisodeContext, sandbox: Sandbox, gold: bool) -> str:
+    """Return what the probe of the task prints for the state of ``sandbox``; empty without a probe.
 
-    ``open_pristine`` opens a sandbox with the pristine image and the task's files. The output of a
-    probe that exceeds its time limit is what it printed until then. ``gold``: the state is that of
-    a gold; raises GoldError if the probe then exceeds its time limit or exits with a status other
-    than 0.
+    The output of a probe that exceeds its time limit is what it printed until then. ``gold``: the
+    state is that of a gold; raises GoldError if the probe then exceeds its time limit or exits with
+    a status other than 0.
     """
+    task = episode.task
     if task.probe is None:
         return ""
     with sandbox.clone() as copy:
         if not task.probe_paths:
             return _run_probe_script(task, copy, gold)
-        with open_pristine() as pristine:
+        with episode.open_sandbox() as pristine:
             copy_changes(copy, pristine, task.probe_paths)
             return _run_probe_script(task, pristine, gold)
 

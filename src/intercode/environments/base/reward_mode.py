@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Score
@@ -28,16 +28,15 @@ class RewardShaper:
         self.previous_score = 0.0
         """The score after the last paid turn; 0 at the beginning of an episode."""
 
-    def reward_after_turn(self, score: Callable[[], Score], info: dict[str, Any]) -> float:
-        """Return the reward of a turn that did not end the episode.
+    def reward_after_turn(self, score: Callable[[], Score]) -> tuple[float, Score | None]:
+        """Return the reward of a turn that did not end the episode, and the score of its state.
 
-        Adds the score and its parts to ``info``, except in the mode ``final``.
+        In the mode ``final`` nothing is scored.
         """
         if self.mode == "final":
-            return 0.0
+            return 0.0, None
         current = score()
-        info["score"], info["parts"] = current.value, dict(current.parts)
-        return self.reward_for(current)
+        return self.reward_for(current), current
 
     def reward_for(self, score: Score) -> float:
         """Return the reward of a turn after which the state has this score."""

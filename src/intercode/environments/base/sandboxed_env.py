@@ -6,7 +6,7 @@ import platform
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
 from intercode.environments.base.diffs.file_diffs import FileDiffs
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.hashes import observation_hash, state_hash
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import instantiate_task, pick_task
 from intercode.environments.base.snapshots import storage
@@ -25,7 +24,12 @@ from intercode.environments.base.snapshots.files import (
     should_seal,
 )
 from intercode.environments.base.snapshots.snapshot import Snapshot
-from intercode.environments.base.workspaces import Prewarmer, Workspace, acquire_sandbox
+from intercode.environments.base.workspaces import (
+    EpisodeContext,
+    Prewarmer,
+    SandboxWorkspace,
+    acquire_sandbox,
+)
 from intercode.sandbox import SandboxSpec, tier_of
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.images.build.on_demand import resolve_or_build
@@ -35,10 +39,6 @@ from intercode.sessions.base import Session
 
 if TYPE_CHECKING:
     from intercode.sandbox.determinism import Determinism
-
-_WORKSPACES_PER_EPISODE = 2
-"""Workspaces that one episode uses: the agent's and the gold's. An environment that uses more plays
-several episodes, so it prewarms a workspace whenever it takes one."""
 
 
 class SandboxedEnv(InterCodeEnv):
@@ -61,10 +61,9 @@ class SandboxedEnv(InterCodeEnv):
         self.recycle, self.record_diffs = recycle, record_diffs
         self._settings |= {"recycle": recycle, "record_diffs": record_diffs}
 
-    _file_diffs: tuple[Workspace, FileDiffs] | None = None
-    _workspace: Workspace | None = None
+    _file_diffs: tuple[SandboxWorkspace, FileDiffs] | None = None
+    _workspace: SandboxWorkspace | None = None
     _spec: SandboxSpec
-    _workspaces_opened = 0
 
     @cached_property
     def image(self) -> Image:
@@ -96,10 +95,6 @@ class SandboxedEnv(InterCodeEnv):
         """Whether sandboxes are recycled. Containers always are, unless deterministic."""
         return self.determinism is None if self._tier.startswith("container/") else self.recycle
 
-    @property
-    def working_directory(self) -> str:
-        return self._workspace.session.cwd if self._workspace else ""
-
     def _resolve_determinism(
         self, setting: bool | Mapping[str, Any] | Determinism
     ) -> Determinism | None:
@@ -115,9 +110,17 @@ class SandboxedEnv(InterCodeEnv):
         """Open a session, in the state that ``Session.state`` returned if ``state`` is given."""
 
     # ----------------------------------------------------------- the episode
-    def _open_episode(self, task: Task) -> None:
+    def _open_workspace(self, task: Task) -> SandboxWorkspace:
         self._spec = self._spec_for(task)
-        self._workspace = self._acquire_workspace()
+        return self._acquire_workspace()
+
+    @property
+    def _episode(self) -> EpisodeContext:
+        """The running episode, for the profile."""
+        return EpisodeContext(
+            self.task, self._spec, self.sandbox_kind, self._tier, self._current_workspace,
+            self._acquire_workspace,
+        )  # fmt: skip
 
     def _spec_for(self, task: Task) -> SandboxSpec:
         """Return the specification of every sandbox of an episode of this task."""
@@ -133,21 +136,17 @@ class SandboxedEnv(InterCodeEnv):
         """The key under which this episode finds a prewarmed workspace."""
         return self._spec, self.task.cwd, self.task.setup
 
-    def _acquire_workspace(self) -> Workspace:
-        """Return a pristine workspace, and start to prewarm the next one."""
+    def _acquire_workspace(self) -> SandboxWorkspace:
+        """Return a pristine workspace."""
         spec, task = self._spec, self.task
-        key = self._prewarm_key
-        workspace = self._prewarmer.take(key, lambda: self._create_workspace(spec, task))
-        self._workspaces_opened += 1
-        if self._workspaces_opened % 2 or self._workspaces_opened > _WORKSPACES_PER_EPISODE:
-            self._prewarmer.prepare(key, lambda: self._create_workspace(spec, task))
-        return workspace
+        make = partial(self._create_workspace, spec, task)
+        return self._prewarmer.acquire(self._prewarm_key, make)
 
-    def _create_workspace(self, spec: SandboxSpec, task: Task) -> Workspace:
+    def _create_workspace(self, spec: SandboxSpec, task: Task) -> SandboxWorkspace:
         sandbox = acquire_sandbox(spec, self.sandbox_kind, self.recycle)
         try:
             session = self._open_session(sandbox, self._with_image_cwd(task), None)
-            return Workspace(sandbox, session, self.recycle)
+            return SandboxWorkspace(sandbox, session, self.recycle)
         except BaseException:
             sandbox.close()
             raise
@@ -155,11 +154,6 @@ class SandboxedEnv(InterCodeEnv):
     def _with_image_cwd(self, task: Task) -> Task:
         """Return the task with the working directory of the image, if it names none itself."""
         return replace(task, cwd=self.image.cwd) if task.cwd == "/" else task
-
-    def _close_episode(self) -> None:
-        if self._workspace is not None:
-            self._workspace.close()
-        self._workspace = None
 
     def close(self) -> None:
         super().close()
@@ -175,38 +169,20 @@ class SandboxedEnv(InterCodeEnv):
         self._require_running("sandbox")
         return self._current_workspace.sandbox
 
-    def abort(self) -> None:
-        workspace = self._workspace
-        if workspace is not None:
-            workspace.sandbox.close()
-
-    def _is_open(self) -> bool:
-        return self._workspace is not None
-
     def _execute(self, action: str) -> ExecResult:
         workspace = self._current_workspace
         # the workspace is another one if an episode has begun or was restored
         if self.record_diffs and (self._file_diffs is None or self._file_diffs[0] is not workspace):
             self._file_diffs = workspace, FileDiffs(workspace.sandbox)
-        return workspace.session.run(action, self.timeout)
+        return workspace.run(action, self.timeout)
 
-    def file_diffs(self) -> dict[str, str]:
+    def _turn_diffs(self) -> dict[str, str]:
         if self._file_diffs is None or self._file_diffs[0] is not self._workspace:
             return {}
         return self._file_diffs[1].next_turn()
 
-    def _hash_info(self, observation: str) -> dict[str, Any]:
-        if not self.hashes:
-            return {}
-        sandbox, session = self._current_workspace.sandbox, self._current_workspace.session
-        state = state_hash(sandbox.changes(), session.cwd, session.state_text())
-        return {"hashes": {"observation": observation_hash(observation), "state": state}}
-
-    def _changes(self) -> list[str]:
-        return self._current_workspace.sandbox.changed_paths()
-
     @property
-    def _current_workspace(self) -> Workspace:
+    def _current_workspace(self) -> SandboxWorkspace:
         assert self._workspace is not None
         return self._workspace
 
@@ -226,13 +202,13 @@ class SandboxedEnv(InterCodeEnv):
         files = SealedFiles(workspace.sandbox)
         self._workspace = None
         try:
-            self._restore_captured((self._spec, files, state))
+            self._workspace = self._restore_workspace((self._spec, files, state))
         except BaseException:
             files.close()
             raise
         return (self._spec, files, state), processes, files.close
 
-    def _restore_captured(self, captured: Any, consume: bool = False) -> None:
+    def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
         if isinstance(captured, storage.StoredSnapshot):
             spec = self._spec_for(self.task)
             captured = spec, captured.files(spec, self.sandbox_kind), captured.state
@@ -240,7 +216,7 @@ class SandboxedEnv(InterCodeEnv):
         sandbox: Sandbox = files.open_last() if consume else files.open()
         try:
             session = self._open_session(sandbox, self._with_image_cwd(self.task), state)
-            self._workspace = Workspace(sandbox, session)
+            return SandboxWorkspace(sandbox, session)
         except BaseException:
             sandbox.close()
             raise

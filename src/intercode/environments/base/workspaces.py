@@ -18,6 +18,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from intercode.core.types import ExecResult, Task
+from intercode.environments.base.hashes import state_hash
 from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.supervisor.recycler import Recycler
@@ -25,18 +27,37 @@ from intercode.sessions.base import Session
 
 _WORKERS = 2
 _YIELD_SECONDS = 0.0005
-_MAX_WAITING = 64  # prewarmed workspaces in one process, for all environments together
+_PER_EPISODE = 2
+"""Workspaces that an episode takes: the agent's and the gold's. An environment that has taken more
+plays further episodes, and then prewarms a workspace whenever it takes one."""
+_MAX_WAITING = 64  # prewarmed workspaces in one process, whatever the number of environments
 
 _RecycleKey = tuple[SandboxSpec, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class SandboxWorkspace:
     """A sandbox with a session in it. ``recycle``: closing it recycles the sandbox."""
 
     sandbox: Sandbox
     session: Session
     recycle: bool = False
+
+    @property
+    def cwd(self) -> str:
+        return self.session.cwd
+
+    def run(self, action: str, timeout: float) -> ExecResult:
+        return self.session.run(action, timeout)
+
+    def changed_paths(self) -> list[str]:
+        return self.sandbox.changed_paths()
+
+    def state_hash(self) -> str:
+        return state_hash(self.sandbox.changes(), self.session.cwd, self.session.state_text())
+
+    def abort(self) -> None:
+        self.sandbox.close()
 
     def close(self) -> None:
         """Close the session and close or recycle the sandbox."""
@@ -45,6 +66,27 @@ class Workspace:
         else:
             self.sandbox.close()  # first: it ends every process, which the session then need not do
             self.session.close()
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeContext:
+    """A running episode, as a profile sees it.
+
+    ``spec``: the specification of each of its sandboxes, of the kind ``sandbox_kind`` and on the
+    isolation tier ``tier``. ``workspace``: the agent's. ``open_workspace``: opens another one, in
+    the state in which the episode began, and the caller closes it.
+    """
+
+    task: Task
+    spec: SandboxSpec
+    sandbox_kind: str
+    tier: str
+    workspace: SandboxWorkspace
+    open_workspace: Callable[[], SandboxWorkspace]
+
+    def open_sandbox(self) -> Sandbox:
+        """Open a sandbox in the state in which the episode began."""
+        return acquire_sandbox(self.spec, self.sandbox_kind, recycle=False)
 
 
 # -------------------------------------------------------------------- recycling
@@ -95,7 +137,7 @@ class _PrewarmPool:
         self._foreground = 0  # calls of ``create_now`` in progress
         self._no_foreground = threading.Condition()
 
-    def create_now(self, make: Callable[[], Workspace]) -> Workspace:
+    def create_now(self, make: Callable[[], SandboxWorkspace]) -> SandboxWorkspace:
         """Create a workspace that the caller waits for."""
         with self._no_foreground:
             self._foreground += 1
@@ -106,7 +148,7 @@ class _PrewarmPool:
                 self._foreground -= 1
                 self._no_foreground.notify_all()
 
-    def create_when_idle(self, make: Callable[[], Workspace]) -> Workspace:
+    def create_when_idle(self, make: Callable[[], SandboxWorkspace]) -> SandboxWorkspace:
         """Create a workspace when no caller waits for one.
 
         Yields first, as the interpreter lock would otherwise delay the thread that prepared this.
@@ -132,10 +174,19 @@ class Prewarmer:
     """
 
     def __init__(self) -> None:
+        self._taken = 0
         self._key: Any = None
-        self._prewarmed: Future[Workspace] | None = None
+        self._prewarmed: Future[SandboxWorkspace] | None = None
 
-    def take(self, key: Any, make: Callable[[], Workspace]) -> Workspace:
+    def acquire(self, key: Any, make: Callable[[], SandboxWorkspace]) -> SandboxWorkspace:
+        """Take a workspace, and prewarm the next one if it is likely to be needed."""
+        workspace = self.take(key, make)
+        self._taken += 1
+        if self._taken % _PER_EPISODE or self._taken > _PER_EPISODE:
+            self.prepare(key, make)
+        return workspace
+
+    def take(self, key: Any, make: Callable[[], SandboxWorkspace]) -> SandboxWorkspace:
         """Return the prewarmed workspace if it was made for an equal ``key``, else a new one."""
         prewarmed, pool = self._release(), _process_pool()
         if prewarmed is None or prewarmed.cancel():  # absent, or not begun
@@ -152,7 +203,7 @@ class Prewarmer:
         workspace.close()
         return pool.create_now(make)
 
-    def prepare(self, key: Any, make: Callable[[], Workspace]) -> None:
+    def prepare(self, key: Any, make: Callable[[], SandboxWorkspace]) -> None:
         """Start to prewarm a workspace, unless there is one."""
         pool, evicted = _process_pool(), None
         with pool.lock:
@@ -173,7 +224,7 @@ class Prewarmer:
         if prewarmed is not None:
             _discard(prewarmed)
 
-    def _release(self) -> Future[Workspace] | None:
+    def _release(self) -> Future[SandboxWorkspace] | None:
         pool = _process_pool()
         with pool.lock:
             prewarmed, self._prewarmed = self._prewarmed, None
@@ -181,8 +232,8 @@ class Prewarmer:
         return prewarmed
 
 
-def _discard(prewarmed: Future[Workspace]) -> None:
-    def close(done: Future[Workspace]) -> None:
+def _discard(prewarmed: Future[SandboxWorkspace]) -> None:
+    def close(done: Future[SandboxWorkspace]) -> None:
         if not done.cancelled() and done.exception() is None:
             done.result().close()
 

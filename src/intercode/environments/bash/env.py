@@ -11,9 +11,7 @@ from intercode.core.errors import GoldError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, ExecResult, Layer, State, Task
 from intercode.environments.base import gold_cache
-from intercode.environments.base.probe import run_probe
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.base.workspaces import acquire_sandbox
 from intercode.environments.bash.profiles import (
     SHELL_KINDS,
     BashProfile,
@@ -71,13 +69,7 @@ class BashEnv(SandboxedEnv):
     def _profile_impl(self) -> BashProfile:
         if self.profile == "original":
             return OriginalBashProfile()
-        return StandardBashProfile(self.session, self.separate_stderr, self._run_probe)
-
-    def _run_probe(self, sandbox: Sandbox, gold: bool) -> str:
-        def fresh() -> Sandbox:
-            return acquire_sandbox(self._spec, self.sandbox_kind, False)
-
-        return run_probe(self.task, sandbox, fresh, gold)
+        return StandardBashProfile(self.session, self.separate_stderr, self._uses_gold_cache)
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return self._profile_impl.sandbox_spec(self.image, layers, self.network)
@@ -90,18 +82,13 @@ class BashEnv(SandboxedEnv):
         super()._close_episode()
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        here = self._current_workspace
-        state = self._profile_impl.agent_state(here.sandbox, here.session, last, self.task)
-        return replace(state, answer=answer)
+        return replace(self._profile_impl.agent_state(self._episode, last), answer=answer)
 
     def _gold_states(self, task: Task) -> list[State]:
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
-        return self._profile_impl.gold_states(
-            task, self._acquire_workspace, self._cached_gold_states
-        )
+        return self._profile_impl.gold_states(self._episode)
 
-    # ------------------------------------------------------------- gold cache
     def result_metadata(self) -> dict[str, Any]:
         golds = "cached" if self._uses_gold_cache else "run"
         default = self.session == "persistent" and not self.separate_stderr
@@ -111,24 +98,12 @@ class BashEnv(SandboxedEnv):
         return {**super().result_metadata(), "env_options": options, "golds": golds}
 
     @property
-    def _shell_key(self) -> str:
-        """The kind of shell and sandbox, as a part of the gold cache's key."""
-        shell = f"{self.session}, separate stderr" if self.separate_stderr else self.session
-        return f"{shell}, {tier}" if (tier := self._tier).startswith("container/") else shell
-
-    @property
     def _uses_gold_cache(self) -> bool:
         return self.use_gold_cache and self.profile == "standard" and gold_cache.is_enabled()
 
-    def _cached_gold_states(self) -> list[State] | None:
-        if not self._uses_gold_cache or self.task.probe is not None:  # no probe output is cached
-            return None
-        return gold_cache.load_golds(self.task, self._spec, self._shell_key)
-
     def cache_golds(self, states: Sequence[State], current_dates_only: bool) -> bool:
         """Save the golds' states; see ``gold_cache.CachesGolds``."""
-        if self.profile != "standard" or self.task.probe is not None:
+        profile = self._profile_impl
+        if not isinstance(profile, StandardBashProfile):
             return False
-        return gold_cache.save_golds(
-            self.task, self._spec, self._shell_key, states, current_dates_only
-        )
+        return profile.cache_golds(self._episode, states, current_dates_only)

@@ -3,13 +3,15 @@ authors' code does it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Image, Layer, Network, State, Task
+from intercode.environments.base import gold_cache
 from intercode.environments.base.layers import git_layer
-from intercode.environments.base.workspaces import Workspace
+from intercode.environments.base.probe import run_probe
+from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.base import Session, SessionState
@@ -19,7 +21,6 @@ from intercode.sessions.bash.original import OriginalBashSession
 from intercode.sessions.bash.persistent import BashSession
 
 GOLD_SECONDS = 120.0
-OpenWorkspace = Callable[[], Workspace]
 ShellKind = Literal["persistent", "fresh", "fresh-carried"]
 SHELL_KINDS = ("persistent", "fresh", "fresh-carried")
 
@@ -37,17 +38,12 @@ class BashProfile(Protocol):
         """Open the session in which the agent's actions run, from a state if one is given."""
         ...
 
-    def agent_state(
-        self, sandbox: Sandbox, session: Session, last: ExecResult | None, task: Task
-    ) -> State:
+    def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
         """Read the state that the agent has left, without changing it."""
         ...
 
-    def gold_states(
-        self, task: Task, open_workspace: OpenWorkspace, cached: Callable[[], list[State] | None]
-    ) -> list[State]:
-        """Return the state that each gold leaves. ``cached`` returns the cached states, if there
-        are any."""
+    def gold_states(self, episode: EpisodeContext) -> list[State]:
+        """Return the state that each gold leaves."""
         ...
 
     def close(self) -> None:
@@ -63,11 +59,10 @@ class StandardBashProfile:
         self,
         shell: ShellKind = "persistent",
         separate_stderr: bool = False,
-        probe: Callable[[Sandbox, bool], str] = lambda _sandbox, _gold: "",
+        use_gold_cache: bool = False,
     ) -> None:
-        """``probe`` runs the task's probe in a sandbox in its end state. Its second argument
-        says whether that is the end state of a gold."""
-        self._shell, self._separate_stderr, self._probe = shell, separate_stderr, probe
+        self._shell, self._separate_stderr = shell, separate_stderr
+        self._use_gold_cache = use_gold_cache
         self._golds: list[State] | None = None
 
     def sandbox_spec(
@@ -97,37 +92,55 @@ class StandardBashProfile:
                 raise GoldError(f"the setup of {task.id} failed with exit status {failure}")
         return session
 
-    def agent_state(
-        self,
-        sandbox: Sandbox,
-        session: Session,
-        last: ExecResult | None,
-        task: Task,  # noqa: ARG002
-    ) -> State:
-        changes = sandbox.changes(pause=True)
+    def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
+        here = episode.workspace
+        changes = here.sandbox.changes(pause=True)
         output = last.output if last else ""
-        return State(output, changes, cwd=session.cwd, probe_output=self._probe(sandbox, False))
+        probe_output = run_probe(episode, here.sandbox, gold=False)
+        return State(output, changes, cwd=here.cwd, probe_output=probe_output)
 
-    def gold_states(
-        self, task: Task, open_workspace: OpenWorkspace, cached: Callable[[], list[State] | None]
-    ) -> list[State]:
+    def gold_states(self, episode: EpisodeContext) -> list[State]:
         if self._golds is None:
-            self._golds = cached()
+            self._golds = self.cached_golds(episode)
         if self._golds is None:
-            self._golds = [self._run_gold(task, gold, open_workspace()) for gold in task.golds]
+            self._golds = [self._run_gold(episode, gold) for gold in episode.task.golds]
         return self._golds
 
-    def _run_gold(self, task: Task, gold: str, workspace: Workspace) -> State:
+    def _run_gold(self, episode: EpisodeContext, gold: str) -> State:
+        task, workspace = episode.task, episode.open_workspace()
         try:
-            result = workspace.session.run(gold, GOLD_SECONDS)
+            result = workspace.run(gold, GOLD_SECONDS)
             if result.timed_out:
                 raise GoldError(f"the gold of {task.id} did not end within {GOLD_SECONDS:g} s")
             return State(
-                result.output, workspace.sandbox.changes(), cwd=workspace.session.cwd,
-                exit_code=result.exit_code, probe_output=self._probe(workspace.sandbox, True),
+                result.output, workspace.sandbox.changes(), cwd=workspace.cwd,
+                exit_code=result.exit_code,
+                probe_output=run_probe(episode, workspace.sandbox, gold=True),
             )  # fmt: skip
         finally:
             workspace.close()
+
+    # ------------------------------------------------------------- gold cache
+    def cached_golds(self, episode: EpisodeContext) -> list[State] | None:
+        """Return the states of the golds from the cache, or None if they have to run."""
+        if not self._use_gold_cache or episode.task.probe is not None:  # no probe output is cached
+            return None
+        return gold_cache.load_golds(episode.task, episode.spec, self._shell_key(episode))
+
+    def cache_golds(
+        self, episode: EpisodeContext, states: Sequence[State], current_dates_only: bool
+    ) -> bool:
+        """Save the golds' states; see ``gold_cache.CachesGolds``."""
+        if episode.task.probe is not None:
+            return False
+        key = self._shell_key(episode)
+        return gold_cache.save_golds(episode.task, episode.spec, key, states, current_dates_only)
+
+    def _shell_key(self, episode: EpisodeContext) -> str:
+        """Return the kind of shell and sandbox, as a part of the gold cache's key."""
+        shell = f"{self._shell}, separate stderr" if self._separate_stderr else self._shell
+        tier = episode.tier
+        return f"{shell}, {tier}" if tier.startswith("container/") else shell
 
     def close(self) -> None:
         self._golds = None
@@ -157,32 +170,20 @@ class OriginalBashProfile:
     ) -> Session:
         return OriginalBashSession(sandbox, state.cwd if state else "/")
 
-    def agent_state(
-        self,
-        sandbox: Sandbox,
-        session: Session,  # noqa: ARG002
-        last: ExecResult | None,
-        task: Task,
-    ) -> State:
-        output = (
-            last.output if last else task.query
-        )  # in the authors' code the output starts as the query
-        with sandbox.clone() as copy:
+    def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
+        # in the authors' code the output starts as the query
+        output = last.output if last else episode.task.query
+        with episode.workspace.sandbox.clone() as copy:
             return _git_state(copy, output)
 
-    def gold_states(
-        self,
-        task: Task,
-        open_workspace: OpenWorkspace,
-        cached: Callable[[], list[State] | None],  # noqa: ARG002
-    ) -> list[State]:
+    def gold_states(self, episode: EpisodeContext) -> list[State]:
         if self._gold_sandbox is None:
-            self._gold_sandbox = open_workspace().sandbox
-            if self._gold_sandbox.tier.startswith("container/"):
+            self._gold_sandbox = episode.open_workspace().sandbox
+            if episode.tier.startswith("container/"):
                 git_status.refresh(OriginalBashSession(self._gold_sandbox))
         session = OriginalBashSession(self._gold_sandbox)
         session.execute(git_status.RESET, "/", GOLD_SECONDS)
-        result = session.execute(task.golds[0], "/", GOLD_SECONDS)
+        result = session.execute(episode.task.golds[0], "/", GOLD_SECONDS)
         malformed = result.exit_code is None and not result.timed_out
         return [_git_state(self._gold_sandbox, None if malformed else result.output)]
 

@@ -12,7 +12,7 @@ from intercode.core.types import Brief, Dataset, ExecResult, Layer, State, Task,
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.snapshots.files import CopiedFiles
 from intercode.environments.base.snapshots.storage import StoredSnapshot
-from intercode.environments.base.workspaces import Workspace
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.environments.code.grading import grade_code
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import Sandbox
@@ -123,7 +123,7 @@ class CodeEnv(SandboxedEnv):
             limits = self.test_timeout, _RERUN_TIMEOUT_FACTOR * self.timeout
             self._test_results = (
                 key,
-                grade_code(self.task, code, self._acquire_workspace, *limits),
+                grade_code(self._episode, code, *limits),
             )
         output = last.output if last else ""
         return State(output, cwd=session.cwd, answer=answer, tests=self._test_results[1])
@@ -150,9 +150,9 @@ class CodeEnv(SandboxedEnv):
         )
         return (self._spec, files, workspace.session.state()), omitted, files.close
 
-    def _restore_captured(self, captured: Any, consume: bool = False) -> None:
+    def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
         if not _tests_call_function(self.task):
-            return super()._restore_captured(captured, consume)
+            return super()._restore_workspace(captured, consume)
         if isinstance(captured, StoredSnapshot):
             spec = self._spec_for(self.task)
             captured = spec, captured.files(spec, self.sandbox_kind), captured.state
@@ -166,10 +166,9 @@ class CodeEnv(SandboxedEnv):
         except BaseException:
             workspace.close()
             raise
-        self._workspace = workspace
-        return None
+        return workspace
 
-    def _rerun_actions(self, workspace: Workspace, state: SessionState) -> None:
+    def _rerun_actions(self, workspace: SandboxWorkspace, state: SessionState) -> None:
         assert isinstance(workspace.session, ReplSession)
         workspace.session.rerun(state, _RERUN_TIMEOUT_FACTOR * self.timeout)
 

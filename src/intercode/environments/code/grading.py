@@ -8,18 +8,17 @@ printed or returned is compared outside the sandbox.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intercode.core.errors import GoldError, SandboxError, SandboxLostError
 from intercode.core.types import Task, TestResult
-from intercode.environments.base.workspaces import Workspace
+from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
 from intercode.environments.code.reward import outputs_equal, values_equal
 from intercode.sandbox.output import Collector, decode
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplEndedError, ReplSession
 
-OpenWorkspace = Callable[[], Workspace]
 _COMPILE_SECONDS = 60.0
 _MAX_ERROR = 500  # characters of an error in a test's result
 _NO_CODE, _WRONG_ANSWER, _INTERPRETER_ENDED = (
@@ -43,22 +42,19 @@ def hidden_tests(task: Task) -> Sequence[Mapping[str, Any]]:
 
 
 def grade_code(
-    task: Task,
-    code: Sequence[str],
-    open_workspace: OpenWorkspace,
-    test_timeout: float,
-    rerun_timeout: float,
+    episode: EpisodeContext, code: Sequence[str], test_timeout: float, rerun_timeout: float
 ) -> tuple[TestResult, ...]:
     """Return the result of each test on the agent's code: a program, or an interpreter's actions.
 
-    ``open_workspace`` opens a fresh sandbox with its session. ``test_timeout`` is in seconds for
-    each test, ``rerun_timeout`` for each action that is run again. Raises GoldError,
-    SandboxLostError, and SandboxError if the image lacks the language.
+    They run in a new workspace. ``test_timeout`` is in seconds for each test, ``rerun_timeout`` for
+    each action that is run again. Raises GoldError, SandboxLostError, and SandboxError if the image
+    lacks the language.
     """
+    task = episode.task
     tests = hidden_tests(task)
     if not code:
         return _fail_all(tests, _NO_CODE)
-    workspace = open_workspace()
+    workspace = episode.open_workspace()
     try:
         if isinstance(workspace.session, ReplSession):
             return _grade_calls(task, workspace.session, code, test_timeout, rerun_timeout)
@@ -78,7 +74,7 @@ def _test_text(test: Mapping[str, Any]) -> str:
 
 # -------------------------------------------------------------------- programs
 def _grade_program(
-    tests: Sequence[Mapping[str, Any]], workspace: Workspace, program: str, timeout: float
+    tests: Sequence[Mapping[str, Any]], workspace: SandboxWorkspace, program: str, timeout: float
 ) -> tuple[TestResult, ...]:
     session = workspace.session
     assert isinstance(session, ProgramSession)
@@ -93,7 +89,7 @@ def _grade_program(
 
 
 def _run_program_test(
-    workspace: Workspace, session: ProgramSession, test: Mapping[str, Any], timeout: float
+    workspace: SandboxWorkspace, session: ProgramSession, test: Mapping[str, Any], timeout: float
 ) -> TestResult:
     collector = Collector(workspace.sandbox.spec.limits.output)
     try:

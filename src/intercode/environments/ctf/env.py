@@ -10,6 +10,7 @@ from intercode.core.types import Brief, ExecResult, Layer, Score, State, Task
 from intercode.environments.base.layers import git_layer, setup_layer
 from intercode.environments.base.options import initial_file_entries
 from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.base import Session, SessionState
@@ -66,12 +67,17 @@ class CTFEnv(SandboxedEnv):
             return OriginalBashSession(sandbox, state.cwd if state else task.cwd, wrap_ctf_action)
         return BashSession(sandbox, cwd=task.cwd, state=state)
 
-    def _open_episode(self, task: Task) -> None:
+    def _open_workspace(self, task: Task) -> SandboxWorkspace:
         if absent := [spec.path for spec in task.files if not spec.path.exists()]:
             raise DataError(f"the files of {task.id} are missing: there is no {absent[0]}")
-        super()._open_episode(task)
-        for path, (content, mode) in task.initial_files.items():
-            self._current_workspace.sandbox.write_file(path, content, mode)
+        workspace = super()._open_workspace(task)
+        try:
+            for path, (content, mode) in task.initial_files.items():
+                workspace.sandbox.write_file(path, content, mode)
+        except BaseException:
+            workspace.close()
+            raise
+        return workspace
 
     def _changes(self) -> list[str]:
         """Return the changed paths. Initial files of the task count only if they were changed."""

@@ -32,8 +32,9 @@ class CtfReplayRules(ReplayRules):
     """Executes every step as recorded. A submitted answer is compared with the task's flag."""
 
     def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
-        observation, _, _, _, info = env.step(step.action)
-        return observation, None if step.reward is None else info.get("score", 0.0)
+        result = env.execute(step.action)
+        reward = None if result.score is None else result.score.value
+        return result.observation, None if step.reward is None else reward or 0.0
 
     def stable(self, trajectory: Trajectory, turn: int) -> bool:
         """Return whether neither the step nor one before it used the network.

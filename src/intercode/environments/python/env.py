@@ -49,11 +49,9 @@ class PythonEnv(LiveInterpreterEnv):
     @cached_property
     def _profile_impl(self) -> PythonProfile:
         if self.profile == "original":
-            return OriginalPythonProfile(self.interpreter, self._acquire_workspace)
+            return OriginalPythonProfile(self.interpreter)
         rerun_timeout = _RERUN_TIMEOUT_FACTOR * self.timeout
-        return StandardPythonProfile(
-            self.interpreter, self._acquire_workspace, self.test_timeout, rerun_timeout
-        )
+        return StandardPythonProfile(self.interpreter, self.test_timeout, rerun_timeout)
 
     def result_metadata(self) -> dict[str, Any]:
         options = {"interpreter": self.interpreter, "test_timeout": self.test_timeout}
@@ -70,10 +68,10 @@ class PythonEnv(LiveInterpreterEnv):
         super()._close_episode()
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        return self._profile_impl.agent_state(self._current_workspace, last, self.task, answer)
+        return self._profile_impl.agent_state(self._episode, last, answer)
 
-    def _gold_states(self, task: Task) -> list[State]:
-        return self._profile_impl.gold_states(task)
+    def _gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
+        return self._profile_impl.gold_states(self._episode)
 
     def score_and_load_gold(self) -> Score:
         """Score as the authors' runner does after an action that begins with ``def``.
@@ -84,5 +82,5 @@ class PythonEnv(LiveInterpreterEnv):
         if not isinstance(self._profile_impl, OriginalPythonProfile):
             raise UsageError("score_and_load_gold needs the original profile: use score")
         score = self.score()
-        self._profile_impl.load_gold(self._current_workspace, self.task)
+        self._profile_impl.load_gold(self._episode)
         return score

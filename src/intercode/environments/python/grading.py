@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from intercode.core.errors import GoldError, SandboxError
-from intercode.core.types import Task, TestResult
-from intercode.environments.base.workspaces import Workspace
+from intercode.core.types import TestResult
+from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
 from intercode.environments.python.assertions import SplitAssertion, split_assertion
 from intercode.environments.python.output_comparison import (
     same_output,
@@ -41,20 +41,15 @@ class _TimeLimitError(Exception):
 
 
 class Grader:
-    """Grades code for one task.
+    """Grades the code of an episode.
 
-    ``open_workspace`` opens a fresh sandbox with its session. ``test_timeout`` is in seconds for
-    each test, ``rerun_timeout`` for each action that is run again.
+    ``test_timeout`` is in seconds for each test, ``rerun_timeout`` for each action that is run
+    again.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        open_workspace: Callable[[], Workspace],
-        test_timeout: float,
-        rerun_timeout: float,
-    ) -> None:
-        self.task, self._open_workspace = task, open_workspace
+    def __init__(self, episode: EpisodeContext, test_timeout: float, rerun_timeout: float) -> None:
+        self.task = task = episode.task
+        self._open_workspace = episode.open_workspace
         self.test_timeout, self.rerun_timeout = test_timeout, rerun_timeout
         self.tests: Sequence[Any] = task.data.get("tests", ())
         if not self.tests:
@@ -148,7 +143,7 @@ class _TestRunner:
     A fork that did not answer in time, or ended, is replaced by another one.
     """
 
-    def __init__(self, session: PythonSession, workspace: Workspace, timeout: float) -> None:
+    def __init__(self, session: PythonSession, workspace: SandboxWorkspace, timeout: float) -> None:
         self._session, self._sandbox, self._seconds = session, workspace.sandbox, timeout
         self._fork: Interpreter | None = None
 

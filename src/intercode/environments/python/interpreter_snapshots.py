@@ -18,7 +18,7 @@ from intercode.core.errors import EnvironmentStateError, SandboxError
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.snapshots.files import CopiedFiles, SnapshotFiles
 from intercode.environments.base.snapshots.storage import StoredSnapshot
-from intercode.environments.base.workspaces import Workspace
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
@@ -40,7 +40,7 @@ class SharedSandbox:
     It is closed when the last user has left.
     """
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: SandboxWorkspace) -> None:
         self.workspace = workspace
         self._in_use = True
         self._forks: dict[Interpreter, None] = {}
@@ -141,7 +141,7 @@ def resume_in_same_sandbox(snapshot: InterpreterSnapshot, program: str) -> Share
         interpreter = snapshot.fork.fork("any", _FORK_SECONDS)
         session = PythonSession(sandbox, "/", program, snapshot.state, interpreter)
         session.protected_pids = shared.fork_pids
-        workspace = Workspace(sandbox, session)
+        workspace = SandboxWorkspace(sandbox, session)
     except (SandboxError, InterpreterEndedError, RefusedError):
         if interpreter is not None:
             interpreter.close()
@@ -152,8 +152,8 @@ def resume_in_same_sandbox(snapshot: InterpreterSnapshot, program: str) -> Share
 
 
 def resume_in_new_sandbox(
-    workspace: Workspace, snapshot: InterpreterSnapshot, program: str, timeout: float
-) -> Workspace:
+    workspace: SandboxWorkspace, snapshot: InterpreterSnapshot, program: str, timeout: float
+) -> SandboxWorkspace:
     """Restore a snapshot in another workspace and return that.
 
     Actions that have to run again get ``timeout`` seconds each. Raises EnvironmentStateError with
@@ -170,11 +170,13 @@ def resume_in_new_sandbox(
     except RefusedError as e:
         raise EnvironmentStateError(f"the interpreter cannot be moved: {e}") from e
     session.close()
-    return Workspace(sandbox, PythonSession(sandbox, "/", program, snapshot.state, interpreter))
+    return SandboxWorkspace(
+        sandbox, PythonSession(sandbox, "/", program, snapshot.state, interpreter)
+    )
 
 
 def rerun_actions(
-    workspace: Workspace, state: PythonState, files: FileSource, timeout: float
+    workspace: SandboxWorkspace, state: PythonState, files: FileSource, timeout: float
 ) -> None:
     """Restore a state in a fresh workspace: run its actions again, each for at most ``timeout``
     seconds, and replace the files they leave by ``files``."""
@@ -193,9 +195,9 @@ class LiveInterpreterEnv(SandboxedEnv):
 
     interpreter: str
     _shared_sandbox: SharedSandbox | None = None  # set once a snapshot was taken or restored
-    _unused: tuple[Any, Workspace] | None = None
+    _unused: tuple[Any, SandboxWorkspace] | None = None
 
-    def _acquire_workspace(self) -> Workspace:
+    def _acquire_workspace(self) -> SandboxWorkspace:
         unused, self._unused = self._unused, None
         if unused is not None:
             key, workspace = unused
@@ -204,9 +206,10 @@ class LiveInterpreterEnv(SandboxedEnv):
             workspace.close()
         return super()._acquire_workspace()
 
-    def _open_episode(self, task: Any) -> None:
-        super()._open_episode(task)
+    def _open_workspace(self, task: Any) -> SandboxWorkspace:
+        workspace = super()._open_workspace(task)
         self._episode_key = self._prewarm_key
+        return workspace
 
     def _close_episode(self) -> None:
         workspace, shared = self._workspace, self._shared_sandbox
@@ -233,7 +236,7 @@ class LiveInterpreterEnv(SandboxedEnv):
     def _captured_parts(self, captured: Any) -> tuple[SnapshotFiles, Any]:
         return captured.files, captured.state
 
-    def _restore_captured(self, captured: Any, consume: bool = False) -> None:  # noqa: ARG002
+    def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:  # noqa: ARG002
         if isinstance(captured, StoredSnapshot):
             self._spec = self._spec_for(self.task)
             workspace = self._acquire_workspace()
@@ -241,25 +244,21 @@ class LiveInterpreterEnv(SandboxedEnv):
                 assert isinstance(captured.state, PythonState)
                 files = captured.files(self._spec, self.sandbox_kind)
                 rerun_actions(workspace, captured.state, files, self.timeout)
-                self._workspace = workspace
             except BaseException:
                 workspace.close()
                 raise
-            return
+            return workspace
         self._spec = captured.spec
         self._shared_sandbox = resume_in_same_sandbox(captured, self.interpreter)
         if self._shared_sandbox is not None:
-            self._workspace = self._shared_sandbox.workspace
-            return
+            return self._shared_sandbox.workspace
         workspace = self._acquire_workspace()
         try:
-            self._workspace = resume_in_new_sandbox(
-                workspace, captured, self.interpreter, self.timeout
-            )
+            return resume_in_new_sandbox(workspace, captured, self.interpreter, self.timeout)
         except BaseException:
             workspace.close()
             raise
 
 
-def _is_unused(workspace: Workspace) -> bool:
+def _is_unused(workspace: SandboxWorkspace) -> bool:
     return isinstance(workspace.session, PythonSession) and workspace.session.is_unused

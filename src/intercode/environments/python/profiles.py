@@ -4,12 +4,12 @@ which does what the authors' code does."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, State, Task, TestResult
-from intercode.environments.base.workspaces import Workspace
+from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.python.grading import Grader
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.python.interpreter import InterpreterEndedError
@@ -19,7 +19,6 @@ from intercode.sessions.python.session import PythonSession, PythonState
 GOLD_SECONDS = 120.0
 _FORK_SECONDS = 30.0
 _FUNCTION_DEFINITION = re.compile(r"def (\w+)\(")
-OpenWorkspace = Callable[[], Workspace]
 
 
 class PythonProfile(Protocol):
@@ -32,12 +31,12 @@ class PythonProfile(Protocol):
         ...
 
     def agent_state(
-        self, workspace: Workspace, last: ExecResult | None, task: Task, answer: str | None
+        self, episode: EpisodeContext, last: ExecResult | None, answer: str | None
     ) -> State:
         """Run the tests on a copy of the agent's state, and return the state with their results."""
         ...
 
-    def gold_states(self, task: Task) -> list[State]:
+    def gold_states(self, episode: EpisodeContext) -> list[State]:
         """Return the states of the gold, with which the reward compares the agent's state."""
         ...
 
@@ -54,11 +53,8 @@ class StandardPythonProfile:
     actions, which run again in the fresh sandbox before the tests.
     """
 
-    def __init__(
-        self, program: str, open_workspace: OpenWorkspace, test_timeout: float, rerun_timeout: float
-    ) -> None:
-        self._program, self._open_workspace = program, open_workspace
-        self._limits = test_timeout, rerun_timeout
+    def __init__(self, program: str, test_timeout: float, rerun_timeout: float) -> None:
+        self._program, self._limits = program, (test_timeout, rerun_timeout)
         self._test_results: tuple[tuple[object, ...], tuple[TestResult, ...]] | None = None
 
     def open_session(
@@ -67,18 +63,18 @@ class StandardPythonProfile:
         return PythonSession(sandbox, task.cwd, self._program, state)
 
     def agent_state(
-        self, workspace: Workspace, last: ExecResult | None, task: Task, answer: str | None
+        self, episode: EpisodeContext, last: ExecResult | None, answer: str | None
     ) -> State:
-        session = workspace.session
+        task, session = episode.task, episode.workspace.session
         assert isinstance(session, PythonSession)
         key = (task.id, session.actions, answer)
         if self._test_results is None or self._test_results[0] != key:
-            grader = Grader(task, self._open_workspace, *self._limits)
+            grader = Grader(episode, *self._limits)
             self._test_results = (key, grader.grade(session.actions, answer))
         output = last.output if last else ""
         return State(output, cwd=session.cwd, answer=answer, tests=self._test_results[1])
 
-    def gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
+    def gold_states(self, episode: EpisodeContext) -> list[State]:  # noqa: ARG002
         return [State()]
 
     def close(self) -> None:
@@ -92,8 +88,8 @@ class OriginalPythonProfile:
     interpreter, tests of the gold in a fresh sandbox.
     """
 
-    def __init__(self, program: str, open_workspace: OpenWorkspace) -> None:
-        self._program, self._open_workspace = program, open_workspace
+    def __init__(self, program: str) -> None:
+        self._program = program
         self._gold: list[State] | None = None
 
     def open_session(
@@ -102,9 +98,9 @@ class OriginalPythonProfile:
         return ServiceSession(sandbox, task.cwd, self._program, state)
 
     def agent_state(
-        self, workspace: Workspace, last: ExecResult | None, task: Task, answer: str | None
+        self, episode: EpisodeContext, last: ExecResult | None, answer: str | None
     ) -> State:
-        session = workspace.session
+        task, session = episode.task, episode.workspace.session
         assert isinstance(session, PythonSession)
         name, codes = answer.split()[0] if answer else _submitted_function_name(session), []
         if name is not None:
@@ -112,9 +108,9 @@ class OriginalPythonProfile:
         tests = run_tests_in_service(session, [*codes, *_setup_codes(task)], task)
         return State(last.output if last else "", answer=answer, tests=tests)
 
-    def gold_states(self, task: Task) -> list[State]:
+    def gold_states(self, episode: EpisodeContext) -> list[State]:
         if self._gold is None:
-            workspace = self._open_workspace()
+            task, workspace = episode.task, episode.open_workspace()
             try:
                 assert isinstance(workspace.session, PythonSession)
                 codes = [*_setup_codes(task), str(task.gold)]
@@ -123,13 +119,14 @@ class OriginalPythonProfile:
                 workspace.close()
         return self._gold
 
-    def load_gold(self, workspace: Workspace, task: Task) -> None:
+    def load_gold(self, episode: EpisodeContext) -> None:
         """Replace the agent's namespace by that of the set-up and the gold.
 
         The authors' code does so when it grades an episode.
         """
-        assert isinstance(workspace.session, PythonSession)
-        live = workspace.session.use_interpreter()
+        task, session = episode.task, episode.workspace.session
+        assert isinstance(session, PythonSession)
+        live = session.use_interpreter()
         run_in_service(live, [*_setup_codes(task), str(task.gold)], GOLD_SECONDS, reset=True)
 
     def close(self) -> None:

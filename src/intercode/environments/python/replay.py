@@ -27,7 +27,7 @@ class PythonReplayRules(ReplayRules):
 
     def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
         assert isinstance(env, PythonEnv)
-        observation, *_ = env.step(step.action)
+        observation = env.execute(step.action).observation
         if step.reward is None:
             return observation, None
         if not step.action.startswith(_SUBMISSION_PREFIX):

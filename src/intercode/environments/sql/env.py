@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, GoldError, UsageError
 from intercode.core.types import DatabaseSpec, Dataset, ExecResult, State, Task
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.hashes import observation_hash
-from intercode.environments.sql.profiles import OriginalSqlProfile, SqlProfile, StandardSqlProfile
+from intercode.environments.sql.profiles import (
+    OriginalSqlProfile,
+    SqlProfile,
+    SqlWorkspace,
+    StandardSqlProfile,
+)
 from intercode.sql import EngineKind, SqlLimits, SqlSession, open_engine
 
 _SANDBOX_SETTINGS = {"image": None, "sandbox": "auto", "network": "none", "deterministic": False}
@@ -65,9 +69,7 @@ class SqlEnv(InterCodeEnv):
         self.limits = limits or SqlLimits()
         self._settings |= {"engine": engine, "dsn": dsn, "limits": limits}
 
-    _session: SqlSession | None = None
-    _gold_session: SqlSession | None = None
-    _aborted = False
+    _workspace: SqlWorkspace | None = None
 
     def result_metadata(self) -> dict[str, Any]:
         engine = {
@@ -87,53 +89,23 @@ class SqlEnv(InterCodeEnv):
     def _engine_version(self) -> str:
         return self._engine.version
 
-    @property
-    def working_directory(self) -> str:
-        return self._session.database if self._session else ""
-
     def close(self) -> None:
         super().close()
         self._engine.close()
 
-    def abort(self) -> None:
-        self._aborted = True
-        for session in (self._session, self._gold_session):
-            if session is not None:
-                session.abort()
-
     # ------------------------------------------------------------- the episode
-    def _open_episode(self, task: Task) -> None:
-        self._session = self._open_session(task)
+    def _open_workspace(self, task: Task) -> SqlWorkspace:
+        return self._workspace_around(self._open_session(task), task)
 
     def _open_session(self, task: Task) -> SqlSession:
         return self._engine.open(_database(task), self.limits)
 
-    def _open_gold_session(self, task: Task) -> SqlSession:
-        self._gold_session = self._open_session(task)
-        if self._aborted:
-            self._gold_session.abort()
-        return self._gold_session
+    def _workspace_around(self, session: SqlSession, task: Task) -> SqlWorkspace:
+        return SqlWorkspace(session, partial(self._open_session, task), self._profile_impl)
 
     def _close_episode(self) -> None:
         self._profile_impl.close()
-        session, self._session = self._session, None
-        self._gold_session, self._aborted = None, False
-        if session is not None:
-            session.close()
-
-    def _is_open(self) -> bool:
-        return self._session is not None
-
-    @property
-    def _current_session(self) -> SqlSession:
-        assert self._session is not None
-        return self._session
-
-    def _execute(self, action: str) -> ExecResult:
-        return self._profile_impl.run(self._current_session, action, self.timeout)
-
-    def _changes(self) -> list[str]:
-        return self._current_session.changes()
+        super()._close_episode()
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
         return self._profile_impl.agent_state(last, self.task)
@@ -141,20 +113,15 @@ class SqlEnv(InterCodeEnv):
     def _gold_states(self, task: Task) -> list[State]:
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
-        return self._profile_impl.gold_states(
-            task, self._current_session, lambda: self._open_gold_session(task)
-        )
-
-    def _hash_info(self, observation: str) -> dict[str, Any]:
-        if not self.hashes:
-            return {}
-        texts = {"observation": observation, "state": self._current_session.state_text()}
-        return {"hashes": {name: observation_hash(text) for name, text in texts.items()}}
+        assert self._workspace is not None
+        return self._profile_impl.gold_states(task, self._workspace)
 
     # --------------------------------------------------------------- snapshots
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        snapshot = self._current_session.snapshot()
+        assert self._workspace is not None
+        snapshot = self._workspace.session.snapshot()
         return snapshot, snapshot.omitted_tables, snapshot.close
 
-    def _restore_captured(self, captured: Any, consume: bool) -> None:
-        self._session = captured.open_last() if consume else captured.open()
+    def _restore_workspace(self, captured: Any, consume: bool) -> SqlWorkspace:
+        session = captured.open_last() if consume else captured.open()
+        return self._workspace_around(session, self.task)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Rows, State, Task
+from intercode.environments.base.hashes import observation_hash
 from intercode.environments.sql.row_order import rank_rows
 from intercode.sql import SqlSession
 from intercode.sql.base import ERROR_PREFIX, error_result
@@ -20,7 +21,49 @@ _MISSING_FUNCTION = (
     "FUNCTION {}.{} does not exist. Check the 'Function Name Parsing and Resolution' section in "
     "the Reference Manual"
 )
-OpenSqlSession = Callable[[], SqlSession]
+
+
+class SqlWorkspace:
+    """The session of an episode, in which a profile runs the actions.
+
+    ``open_pristine`` opens a session on the initial data. ``abort`` also ends those.
+    """
+
+    def __init__(
+        self, session: SqlSession, open_pristine: Callable[[], SqlSession], profile: SqlProfile
+    ) -> None:
+        self.session, self._open_pristine, self._profile = session, open_pristine, profile
+        self._gold_session: SqlSession | None = None
+        self._aborted = False
+
+    @property
+    def cwd(self) -> str:
+        return self.session.database
+
+    def run(self, action: str, timeout: float) -> ExecResult:
+        return self._profile.run(self.session, action, timeout)
+
+    def changed_paths(self) -> list[str]:
+        return self.session.changes()
+
+    def state_hash(self) -> str:
+        return observation_hash(self.session.state_text())
+
+    def open_pristine(self) -> SqlSession:
+        """Open a session on the initial data. The caller closes it."""
+        self._gold_session = self._open_pristine()
+        if self._aborted:
+            self._gold_session.abort()
+        return self._gold_session
+
+    def abort(self) -> None:
+        self._aborted = True
+        for session in (self.session, self._gold_session):
+            if session is not None:
+                session.abort()
+
+    def close(self) -> None:
+        self.session.close()
 
 
 class SqlProfile(Protocol):
@@ -34,11 +77,8 @@ class SqlProfile(Protocol):
         """Return the agent's last result."""
         ...
 
-    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSqlSession) -> list[State]:
-        """Return the result of each gold.
-
-        ``agent`` is the episode's own session. ``pristine`` opens a session on the initial data.
-        """
+    def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
+        """Return the result of each gold. ``workspace`` is that of the episode."""
         ...
 
     def close(self) -> None:
@@ -59,9 +99,9 @@ class StandardSqlProfile:
     def agent_state(self, last: ExecResult | None, task: Task) -> State:  # noqa: ARG002
         return State(last.output, rows=last.rows) if last else State()
 
-    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSqlSession) -> list[State]:  # noqa: ARG002
+    def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
         if self._golds is None:
-            session = pristine()
+            session = workspace.open_pristine()
             try:
                 self._golds = [_gold_state(task, gold, session) for gold in task.golds]
             finally:
@@ -114,8 +154,8 @@ class OriginalSqlProfile:
     def agent_state(self, last: ExecResult | None, task: Task) -> State:
         return State(last.output, rows=last.rows) if last else State(task.query)
 
-    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSqlSession) -> list[State]:  # noqa: ARG002
-        result = self.run(agent, task.golds[0], GOLD_SECONDS)
+    def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
+        result = workspace.run(task.golds[0], GOLD_SECONDS)
         return [State(result.output, rows=result.rows if result.ok else (), failed=not result.ok)]
 
     def close(self) -> None:

@@ -72,7 +72,7 @@ class SqlReplayRules(ReplayRules):
         if step.action.split(None, 1)[:1] == [SUBMIT]:
             observation = env.last_observation
         else:
-            observation, *_ = env.step(step.action)
+            observation = env.execute(step.action).observation
         return observation, None if step.reward is None else env.score()
 
     def logged_observation(self, trajectory: Trajectory, step: Step, observation: str) -> str:

@@ -227,4 +227,4 @@ def _interpreter_state(env: SandboxedEnv) -> bytes:
     """Return the state of the session's interpreter as it prints it, or an empty string."""
     if env.name not in _STATE_CODE:
         return b""
-    return env.step(_STATE_CODE[env.name])[0].encode(errors="replace")
+    return env.execute(_STATE_CODE[env.name]).observation.encode(errors="replace")

@@ -150,15 +150,17 @@ class TaskRunner:
         """
         self.reset(index)
         started = time.time()
-        output, _, done, _, info = self.env.step(code)
-        if info["timed_out"]:
-            return TaskRun(started, output, info["exit_code"], True)
-        if self.env.expects_answer and not done:
-            self.env.submit(output.strip())
+        result = self.env.execute(code)
+        if result.timed_out:
+            return TaskRun(started, result.observation, result.exit_code, True)
+        if self.env.expects_answer and not result.terminated:
+            self.env.finish(result.observation.strip())
         self._golds.clear()
         score = self.env.score()
         golds = tuple(self._golds)
-        return TaskRun(started, output, info["exit_code"], False, self._agent_state, score, golds)
+        return TaskRun(
+            started, result.observation, result.exit_code, False, self._agent_state, score, golds
+        )
 
     def cache_golds(self, index: int, golds: Sequence[State], dated: bool, hour: int) -> bool:
         """Store the results of a task's golds in the gold cache; see ``CachesGolds``.

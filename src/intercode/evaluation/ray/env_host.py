@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from intercode.core.errors import InfrastructureError, InterCodeError, SandboxLostError
-from intercode.core.types import Brief, Score, Task
+from intercode.core.types import Brief, Score, StepResult, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.evaluation.evaluate.open_files import max_parallel
 from intercode.evaluation.ray.environment_spec import EnvironmentSpec
 from intercode.evaluation.ray.transfer import ArtifactReceiver
-
-StepResult = tuple[str, float, bool, bool, dict[str, Any]]
 
 
 class HostInfo(NamedTuple):
@@ -88,18 +86,17 @@ class EnvHost:
             query, info = env.reset(seed=seed, options=options)
         return _episode_start(env, query, info)
 
-    def step(self, episode: str, action: str) -> tuple[StepResult, dict[str, str]]:
-        """Run an action. Returns also how it changed each path, if that is recorded."""
+    def execute(self, episode: str, action: str) -> StepResult:
+        """Run an action."""
         env = self._running_env(episode)
         with self._discard_on_failure(episode):
-            answer = env.step(action)
-            return answer, {} if answer[2] else env.file_diffs()
+            return env.execute(action)
 
-    def submit(self, episode: str, answer: str | None) -> StepResult:
+    def finish(self, episode: str, answer: str | None) -> StepResult:
         """Submit."""
         env = self._running_env(episode)
         with self._discard_on_failure(episode):
-            return env.submit(answer)
+            return env.finish(answer)
 
     def score(self, episode: str) -> Score:
         """Return the score of the current state."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import cast
 
-from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.contract import BranchingEnvironment
 from intercode.evaluation.evaluate.plan import Plan, env_settings
 from intercode.evaluation.ray.cluster import connect
 from intercode.evaluation.ray.environment_spec import make_environment_spec
@@ -16,7 +15,7 @@ from intercode.evaluation.ray.remote_env import RemoteEnv
 
 
 @contextmanager
-def ray_environments(plan: Plan) -> Iterator[Callable[[], InterCodeEnv]]:
+def ray_environments(plan: Plan) -> Iterator[Callable[[], BranchingEnvironment]]:
     """Yield a function that makes the environments of a run on the nodes of a cluster.
 
     Raises ConfigError if Ray is not installed, UsageError if no cluster answers.
@@ -27,8 +26,7 @@ def ray_environments(plan: Plan) -> Iterator[Callable[[], InterCodeEnv]]:
         with plan.make_env() as env:
             spec = make_environment_spec(env, dataset.environment, settings, plan.task_indices)
         with HostManager(spec, ray, config.parallel, _log) as hosts:
-            # it has everything that a rollout uses of an environment
-            yield lambda: cast(InterCodeEnv, RemoteEnv(spec.dataset, manager=hosts))
+            yield lambda: RemoteEnv(spec.dataset, manager=hosts)
 
 
 def _log(text: str) -> None:

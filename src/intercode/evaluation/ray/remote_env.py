@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import gymnasium as gym
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError
-from intercode.core.types import Brief, Dataset, Score, Task
+from intercode.core.types import Brief, Dataset, Score, StepResult, Task
 from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH
 from intercode.environments.base.spaces import FreeText
-from intercode.evaluation.ray.env_host import EpisodeStart, StepResult
+from intercode.evaluation.ray.env_host import EpisodeStart
 from intercode.evaluation.ray.host_manager import HostHandle, HostManager
 
 
@@ -56,7 +56,6 @@ class RemoteEnv(gym.Env[str, str]):
         self._start: EpisodeStart | None = None
         self._host: HostHandle | None = None
         self._episode_id = uuid.uuid4().hex
-        self._diffs: dict[str, str] = {}
 
     # ------------------------------------------------------------- the episode
     def reset(
@@ -73,25 +72,24 @@ class RemoteEnv(gym.Env[str, str]):
         self._host = host
         return self._adopt(host.call("reset", self._episode_id, seed, options))
 
-    def step(self, action: str) -> StepResult:
-        """Run an action; see ``InterCodeEnv.step``."""
-        answer: StepResult
-        answer, self._diffs = self._call("step", action)
-        return answer
-
-    def submit(self, answer: str | None = None) -> StepResult:
-        """Submit; see ``InterCodeEnv.submit``."""
-        result: StepResult = self._call("submit", answer)
+    def execute(self, action: str) -> StepResult:
+        """Run an action; see ``InterCodeEnv.execute``."""
+        result: StepResult = self._call("execute", action)
         return result
+
+    def finish(self, answer: str | None = None) -> StepResult:
+        """Submit; see ``InterCodeEnv.finish``."""
+        result: StepResult = self._call("finish", answer)
+        return result
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Run an action; see ``InterCodeEnv.step``."""
+        return self.execute(action).as_gymnasium()
 
     def score(self) -> Score:
         """Return the score of the current state; see ``InterCodeEnv.score``."""
         found: Score = self._call("score")
         return found
-
-    def file_diffs(self) -> dict[str, str]:
-        """Return how the last turn changed each path, if that is recorded."""
-        return self._diffs
 
     def snapshot(self) -> RemoteSnapshot:
         """Take a snapshot; see ``InterCodeEnv.snapshot``."""
@@ -142,7 +140,7 @@ class RemoteEnv(gym.Env[str, str]):
         return self._start
 
     def _adopt(self, start: EpisodeStart) -> tuple[str, dict[str, Any]]:
-        self._start, self._diffs = start, {}
+        self._start = start
         self.index, self.task_seed = start.index, start.task_seed
         return start.query, start.info
 

@@ -134,13 +134,8 @@ def repeat_step(env: InterCodeEnv, step: Step, action: str | None = None) -> Ste
     if not step.executed and action is None:
         return replace(step, reward=None if step.reward is None else env.score().value)
     action = step.action if action is None else action
-    observation, _, _, _, info = env.step(action)
-    score, parts = info.get("score"), info.get("parts", {})
+    result = env.execute(action)
+    score = result.score
     if score is None and step.reward is not None:
-        current = env.score()
-        score, parts = current.value, current.parts
-    return Step(
-        action, observation, valid=info["valid"], exit_code=info["exit_code"],
-        timed_out=info["timed_out"], reward=score, parts=parts, changes=tuple(info["changes"]),
-        hashes=info.get("hashes", {}),
-    )  # fmt: skip
+        score = env.score()
+    return Step.from_result(action, result, score)

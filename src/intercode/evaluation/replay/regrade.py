@@ -230,18 +230,16 @@ def _regrade_step(
     if not is_native(old) and env.profile == "original":
         observation, score = rules.play_and_score(env, step)
         return _with_score(replace(step, observation=observation), score), False
-    observation, _, done, _, info = env.step(step.action)
-    score = None
-    if "score" in info:
-        score = Score(info["score"], info["parts"])
-    elif scored:
+    result = env.execute(step.action)
+    score = result.score
+    if score is None and scored:
         score = Score(0.0) if env.expects_answer and not is_native(old) else env.score()
     new = replace(
-        step, observation=observation, valid=info["valid"], exit_code=info["exit_code"],
-        timed_out=info["timed_out"], changes=tuple(info["changes"]),
-        hashes=info.get("hashes", {}), refused=info.get("refused", False),
+        step, observation=result.observation, valid=result.valid, exit_code=result.exit_code,
+        timed_out=result.timed_out, changes=result.changes, hashes=result.hashes,
+        refused=result.refused,
     )  # fmt: skip
-    return _with_score(new, score), done
+    return _with_score(new, score), result.terminated
 
 
 def _with_score(step: Step, score: Score | None) -> Step:

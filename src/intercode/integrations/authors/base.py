@@ -216,9 +216,9 @@ class IntercodeEnv(ABC):
 
     def exec_action(self, action: str) -> None:
         """Execute code: sets ``observation`` and ``info["action_executed"]``."""
-        output, *_, info = self.env.step(action)
-        self.observation = self._convert_observation(output, self.env.last_result)
-        self.info[ACTION_EXEC] = self._execution_flag(bool(info["valid"]))
+        result = self.env.execute(action)
+        self.observation = self._convert_observation(result.observation, self.env.last_result)
+        self.info[ACTION_EXEC] = self._execution_flag(result.valid)
 
     def get_reward(self) -> tuple[float, dict[str, Any]]:
         """Return the reward of the present state and its components."""

@@ -15,6 +15,7 @@ from inspect_ai.util import SandboxEnvironmentSpec, sandbox
 from intercode import datasets
 from intercode.agents import accepts_parameter, open_agent
 from intercode.core.errors import UsageError
+from intercode.core.types import Score as EpisodeScore
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import play
@@ -152,15 +153,12 @@ def reward() -> Scorer:
             return _to_score(best, {"end": episode["end"], "turns": len(episode["steps"])})
         env, answer = _sample_env(), state.output.completion
 
-        def work() -> tuple[float, dict[str, float]]:
-            if env.expects_answer:
-                *_, info = env.submit(answer)
-                return info["score"], dict(info["parts"])
-            result = env.score()
-            return result.value, dict(result.parts)
+        def work() -> EpisodeScore:
+            submitted = env.finish(answer).score if env.expects_answer else None
+            return submitted or env.score()
 
-        value, parts = await anyio.to_thread.run_sync(work)
-        return _to_score(value, parts, answer)
+        final = await anyio.to_thread.run_sync(work)
+        return _to_score(final.value, dict(final.parts), answer)
 
     return score
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
-from intercode.core.types import Brief, Score, Task
+from intercode.core.types import Brief, Score, StepResult, Task
 from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH, SUBMIT
 from intercode.environments.base.spaces import FreeText
 from intercode.integrations.openenv.imports import without_gradio
@@ -57,16 +57,30 @@ class RemoteEnv(gym.Env[str, str]):
         )  # fmt: skip
         return query, {"task": self._task.id, "index": self.index}
 
+    def execute(self, action: str) -> StepResult:
+        """Run an action; see ``InterCodeEnv.execute``."""
+        answer = self._request_step({"code": action}, timeout_s=self.timeout)
+        info = answer.observation["info"]
+        score = Score(info["score"], info["parts"]) if "score" in info else None
+        return StepResult(
+            answer.observation["text"], float(answer.reward or 0.0), info["terminated"],
+            info["truncated"], task=self.task.id, valid=info["valid"], exit_code=info["exit_code"],
+            timed_out=info["timed_out"], omitted_bytes=info["omitted_bytes"],
+            changes=tuple(info["changes"]), score=score, refused=info.get("refused", False),
+            hashes=info.get("hashes", {}),
+        )  # fmt: skip
+
+    def finish(self, answer: str | None = None) -> StepResult:
+        """Submit; see ``InterCodeEnv.finish``."""
+        return self.execute(f"{SUBMIT} {answer or ''}".rstrip())
+
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Run an action; see ``InterCodeEnv.step``."""
-        answer = self._request_step({"code": action}, timeout_s=self.timeout)
-        info = {"task": self.task.id, **answer.observation["info"]}
-        terminated, truncated = info.pop("terminated"), info.pop("truncated")
-        return answer.observation["text"], float(answer.reward or 0.0), terminated, truncated, info
+        return self.execute(action).as_gymnasium()
 
     def submit(self, answer: str | None = None) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """End the episode; see ``InterCodeEnv.submit``."""
-        return self.step(f"{SUBMIT} {answer or ''}".rstrip())
+        """Submit; see ``InterCodeEnv.submit``."""
+        return self.finish(answer).as_gymnasium()
 
     def score(self) -> Score:
         """Return the reward of the present state; see ``InterCodeEnv.score``."""
@@ -89,10 +103,6 @@ class RemoteEnv(gym.Env[str, str]):
         if self._brief is None:
             raise EnvironmentStateError("no task yet: call reset() first")
         return self._brief
-
-    def file_diffs(self) -> dict[str, str]:
-        """Return no diffs: a server does not send them."""
-        return {}
 
     def close(self) -> None:
         """End the session and its sandbox. May be called again."""

@@ -117,13 +117,13 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             info = {"score": score.value, "parts": dict(score.parts)}
             return CodeObservation(reward=score.value, done=not self._state.live, info=info)
         self._env.timeout = min(self._max_timeout, timeout_s or self._max_timeout)
-        text, reward, terminated, truncated, info = self._env.step(action.code)
+        result = self._env.execute(action.code)
         self._state.step_count += 1
-        self._state.live = not (terminated or truncated)
-        info = {**info, "terminated": terminated, "truncated": truncated}
+        self._state.live = not result.done
+        info = result.info | {"terminated": result.terminated, "truncated": result.truncated}
         del info["task"]
         return CodeObservation(
-            text=text, reward=reward, done=terminated or truncated, info=to_jsonable(info)
+            text=result.observation, reward=result.reward, done=result.done, info=to_jsonable(info)
         )
 
     @property

@@ -24,7 +24,7 @@ from intercode.agents.languages import language_of
 from intercode.agents.observation import format_observation
 from intercode.agents.parsing import parse_answer
 from intercode.core.errors import InfrastructureError, UsageError
-from intercode.core.types import EMPTY_MAPPING, Score
+from intercode.core.types import EMPTY_MAPPING
 from intercode.environments.base.env import InterCodeEnv
 
 _OBSERVATION_LIMIT = 4000  # characters of an observation that a model is sent
@@ -78,17 +78,17 @@ class InterCodeTextEnv(BaseTextEnv):
             self._done = self.turns >= self.max_turns
             return self._step_result(_NO_CODE, 0.0, {"valid": False})
         try:
-            output, reward, terminated, truncated, info = self._env.step(code)
+            result = self._env.execute(code)
         except InfrastructureError as e:
             self._done = True
             return self._step_result("", 0.0, {"error": f"{type(e).__name__}: {e}"})
-        self._done = terminated or truncated or self.turns >= self.max_turns
-        if self._done and "score" not in info:  # at the turn limit the present state is scored
-            final: Score = self._env.score()
-            reward, info = final.value, {**info, "score": final.value}
+        self._done = result.done or self.turns >= self.max_turns
+        reward, info = result.reward, result.info
+        if self._done and result.score is None:  # at the turn limit the present state is scored
+            reward = info["score"] = self._env.score().value
         self._score = float(info.get("score", reward))
         text, _ = format_observation(
-            Feedback(output, info["valid"], info["timed_out"]), _OBSERVATION_LIMIT
+            Feedback(result.observation, result.valid, result.timed_out), _OBSERVATION_LIMIT
         )
         return self._step_result(text, reward, info)
 

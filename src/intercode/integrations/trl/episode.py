@@ -135,18 +135,20 @@ class TrlEnvironment:
             if self._end_reason:
                 raise EnvironmentStateError(f"this episode is over: {self._end_reason}")
             try:
-                output, reward, terminated, truncated, info = self._env.step(action)
+                result = self._env.execute(action)
             except InfrastructureError as e:
                 self._end_reason, self._reward = f"its sandbox failed ({e})", (None,)
                 self._env.end_episode()
                 raise
             finally:
                 self._last_used = time.monotonic()
-            self._reward_sum += reward
-            self._submitted = terminated
-            if terminated or truncated:
-                self._end_reason = "you have handed in" if terminated else "all turns are used"
-            feedback = Feedback(output, bool(info["valid"]), bool(info["timed_out"]))
+            self._reward_sum += result.reward
+            self._submitted = result.terminated
+            if result.done:
+                self._end_reason = (
+                    "you have handed in" if result.terminated else "all turns are used"
+                )
+            feedback = Feedback(result.observation, result.valid, result.timed_out)
             return format_observation(feedback, self._observation_limit)[0]
 
     def _final_reward(self) -> float | None:

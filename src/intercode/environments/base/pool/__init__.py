@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from intercode.environments.base.pool.episode import Episode, StepResult
+from intercode.core.types import StepResult
+from intercode.environments.base.pool.episode import Episode
 from intercode.environments.base.pool.pool import Pool
 
 __all__ = ["Episode", "Pool", "StepResult"]

@@ -5,40 +5,35 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from intercode.core.errors import EnvironmentStateError, InfrastructureError
-from intercode.core.types import Score
-from intercode.environments.base.env import InterCodeEnv
+from intercode.core.types import Score, StepResult
+from intercode.environments.base.contract import BranchingEnvironment
+from intercode.environments.base.env import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 
 T = TypeVar("T")
-
-
-class StepResult(NamedTuple):
-    """The result of a step; see ``InterCodeEnv.step``."""
-
-    observation: str
-    reward: float
-    terminated: bool
-    truncated: bool
-    info: dict[str, Any]
 
 
 class Episode:
     """An episode that occupies a slot of its pool until it is closed.
 
     ``query``: the task's query. ``observation``: the last observation, at first the query.
-    ``info``: that of the last turn. ``reward``: the sum of the rewards. ``turns``: the number of
-    actions. ``done``: terminated, truncated or closed. One call at a time is allowed; other
-    episodes can run at the same time.
+    ``last``: the result of the last turn, if there was one. ``reward``: the sum of the rewards.
+    ``turns``: the number of actions. ``done``: terminated, truncated or closed. One call at a time
+    is allowed; other episodes can run at the same time.
     """
 
     def __init__(
-        self, env: InterCodeEnv, workers: WorkerThreads, give_back: Callable[[Episode], None]
+        self,
+        env: BranchingEnvironment,
+        workers: WorkerThreads,
+        give_back: Callable[[Episode], None],
     ) -> None:
         self.env = env
-        self.query, self.observation, self.info = "", "", dict[str, Any]()
+        self.query, self.observation = "", ""
+        self.last: StepResult | None = None
         self.reward, self.turns, self.done = 0.0, 0, False
         self.last_used = time.monotonic()
         self._workers, self._release = workers, give_back
@@ -68,11 +63,11 @@ class Episode:
         same way. Raises EnvironmentStateError after the end, and InfrastructureError if the sandbox
         failed.
         """
-        return await self._turn(lambda: self.env.step(action), timeout)
+        return await self._turn(lambda: self.env.execute(action), timeout)
 
     async def submit(self, answer: str | None = None, timeout: float | None = None) -> StepResult:
-        """Submit. See ``InterCodeEnv.submit`` and ``step``."""
-        return await self._turn(lambda: self.env.submit(answer), timeout)
+        """Submit. See ``InterCodeEnv.finish`` and ``step``."""
+        return await self._turn(lambda: self.env.finish(answer), timeout)
 
     async def score(self) -> Score:
         """Return the score of the present state. See ``InterCodeEnv.score``."""
@@ -95,27 +90,23 @@ class Episode:
         await self.close()
 
     # ------------------------------------------------------------- internals
-    async def start(self, work: Callable[[], tuple[str, dict[str, Any]]]) -> None:
+    async def start(self, work: Callable[[], object]) -> None:
         """Bring the environment into the first state of the episode. Called by the pool."""
-        self.query, self.info = await self.run(work)
-        self.observation = self.query
+        await self.run(work)
+        self.query = self.observation = self.env.task.query[:MAX_OBSERVATION_LENGTH]
 
-    async def _turn(
-        self,
-        work: Callable[[], tuple[str, float, bool, bool, dict[str, Any]]],
-        timeout: float | None,
-    ) -> StepResult:
+    async def _turn(self, work: Callable[[], StepResult], timeout: float | None) -> StepResult:
         if self.done and not self._close_reason:
             raise EnvironmentStateError("the episode is over: close it and begin another")
         try:
-            turn = StepResult(*await self.run(work, timeout))
+            turn = await self.run(work, timeout)
         except InfrastructureError:
             self.done = True
             raise
-        self.observation, self.info = turn.observation, turn.info
+        self.observation, self.last = turn.observation, turn
         self.reward += turn.reward
         self.turns += 1
-        self.done = turn.terminated or turn.truncated
+        self.done = turn.done
         return turn
 
     async def run(self, work: Callable[[], T], timeout: float | None = None) -> T:

@@ -6,16 +6,16 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import Dataset
 from intercode.environments import ENVIRONMENTS
-from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.options import pick_dataset
 from intercode.environments.base.pool.episode import Episode
 from intercode.environments.base.pool.worker_threads import WorkerThreads
-from intercode.environments.base.snapshots.snapshot import Snapshot
 
 _CHECKS_PER_TIMEOUT = 4  # how often idle episodes are looked for within their time-out
 
@@ -47,13 +47,13 @@ class Pool:
             raise UsageError(
                 f"idle_timeout is {idle_timeout} s; it must be greater than 0, or None for never"
             )
-        make: Callable[..., InterCodeEnv] = ENVIRONMENTS.load(environment)
+        make: Callable[..., BranchingEnvironment] = ENVIRONMENTS.load(environment)
         first = make(dataset, **settings)
         self.dataset = pick_dataset(dataset, first.name)
         self.size, self.idle_timeout = size, idle_timeout
         self.idle_closed = 0
         """The number of episodes that were closed after ``idle_timeout``."""
-        self._make_env: Callable[[], InterCodeEnv] = lambda: make(self.dataset, **settings)
+        self._make_env: Callable[[], BranchingEnvironment] = lambda: make(self.dataset, **settings)
         self._idle_envs = [first]
         self._live_episodes: set[Episode] = set()
         self._ending_episodes: set[asyncio.Future[None]] = set()
@@ -153,7 +153,7 @@ class Pool:
     # ------------------------------------------------------------- internals
     async def _acquire(self, n: int) -> list[Episode]:
         """Wait for ``n`` free slots and occupy them."""
-        acquired, envs = 0, list[InterCodeEnv]()
+        acquired, envs = 0, list[BranchingEnvironment]()
         try:
             async with self._acquire_lock:  # without it, two groups could wait for each other
                 while acquired < n:
@@ -178,7 +178,7 @@ class Pool:
         """Bring the followers into the state of the leader."""
         with await leader.run(leader.env.snapshot) as snapshot:
             for follower in followers:
-                await follower.start(_restore_call(follower.env, snapshot))
+                await follower.start(partial(follower.env.restore, snapshot))
                 follower.observation, follower.turns = leader.observation, leader.turns
                 follower.reward = leader.reward
 
@@ -208,19 +208,9 @@ class Pool:
 
 
 def _reset_call(
-    env: InterCodeEnv, task: int | str | None, seed: int | None
-) -> Callable[[], tuple[str, dict[str, Any]]]:
+    env: BranchingEnvironment, task: int | str | None, seed: int | None
+) -> Callable[[], object]:
     return lambda: env.reset(seed=seed, options={"task": task})
-
-
-def _restore_call(
-    env: InterCodeEnv, snapshot: Snapshot
-) -> Callable[[], tuple[str, dict[str, Any]]]:
-    def work() -> tuple[str, dict[str, Any]]:
-        env.restore(snapshot)
-        return env.task.query, {"task": env.task.id, "index": env.index}
-
-    return work
 
 
 async def _close_all(episodes: Sequence[Episode]) -> None:

@@ -67,7 +67,7 @@ class ReplayRules:
         if step.action.split(None, 1)[:1] == [SUBMIT]:
             observation = env.last_observation
         else:
-            observation, *_ = env.step(step.action)
+            observation = env.execute(step.action).observation
         return observation, None if step.reward is None else env.score().value
 
     def play_and_score(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
