@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from intercode.environments.base import workspaces
-from intercode.environments.base.workspaces import Prewarmer, Workspace
+from intercode.environments.base.workspaces import Prewarmer, SandboxWorkspace
 from intercode.sessions.bash.persistent import BashSession
 from support.sandboxes import open_test_sandbox
 
@@ -20,12 +20,12 @@ class WorkspaceFactory:
     """Creates real workspaces and remembers them."""
 
     def __init__(self) -> None:
-        self.made: list[Workspace] = []
+        self.made: list[SandboxWorkspace] = []
         self._lock = threading.Lock()
 
-    def make(self) -> Workspace:
+    def make(self) -> SandboxWorkspace:
         sandbox = open_test_sandbox()
-        workspace = Workspace(sandbox, BashSession(sandbox))
+        workspace = SandboxWorkspace(sandbox, BashSession(sandbox))
         with self._lock:
             self.made.append(workspace)
         return workspace

@@ -8,6 +8,11 @@ import pytest
 
 import intercode
 from intercode.agents.base import Feedback
+from intercode.agents.observation import (
+    TESTS_FAILED_MESSAGE,
+    ObservationLimits,
+    format_observation_original,
+)
 from intercode.core.types import AgentOutput, Brief, Dataset, Task, Usage
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import rollout
@@ -123,3 +128,17 @@ def test_an_agent_sees_no_score_that_it_does_not_want() -> None:
         t = rollout(agent, env, 0)
     assert [s.reward for s in t.steps] == [pytest.approx(t.steps[0].reward), 1.0, 1.0]
     assert all(feedback is None or feedback.score is None for feedback in agent.feedbacks)
+
+
+@pytest.mark.parametrize("reward_mode", ["final", "per-turn", "delta"])
+def test_the_details_of_a_score_reach_the_agent_in_every_reward_mode(reward_mode: str) -> None:
+    agent = Script(["def wrong():\n    return 1"], wants_score=True)
+    with intercode.make("python", profile="original", reward_mode=reward_mode) as env:
+        rollout(agent, env, 0)
+    feedback = agent.feedbacks[1]
+    assert feedback is not None and feedback.score is not None
+    assert feedback.score.details["raised"]
+    text, _ = format_observation_original(
+        feedback, "python", ObservationLimits(1000, 50), "def wrong():"
+    )
+    assert text == TESTS_FAILED_MESSAGE
