@@ -16,7 +16,7 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import Trajectory, Usage, to_jsonable
-from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.contract import BranchingEnvironment
 from intercode.evaluation.evaluate.budgets import EpisodeBudget, RunBudget
 from intercode.evaluation.evaluate.plan import Plan, with_metadata
 from intercode.evaluation.evaluate.run_state import Sample
@@ -38,12 +38,12 @@ class EpisodeRunner:
         plan: Plan,
         budget: RunBudget,
         pause: Callable[[float], bool],
-        make_env: Callable[[], InterCodeEnv] | None = None,
+        make_env: Callable[[], BranchingEnvironment] | None = None,
     ) -> None:
         self.plan, self._make_env = plan, make_env or plan.make_env
         self._budget = budget
         self._pause = pause
-        self._env: InterCodeEnv | None = None
+        self._env: BranchingEnvironment | None = None
         self._agents: dict[int, Agent] = {}
 
     def run(self, sample: Sample) -> Trajectory | None:

@@ -15,7 +15,7 @@ from intercode.core.config import EvalConfig, max_failed_episodes
 from intercode.core.errors import BudgetError, TooManyErrorsError, UsageError
 from intercode.core.registry import Registry
 from intercode.core.types import Trajectory
-from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.contract import BranchingEnvironment
 from intercode.evaluation.evaluate.budgets import RunBudget
 from intercode.evaluation.evaluate.episode_runner import EpisodeRunner
 from intercode.evaluation.evaluate.history import RunHistory
@@ -134,7 +134,7 @@ class _Workers:
         plan: Plan,
         budget: RunBudget,
         pending: Sequence[Sample],
-        make_env: Callable[[], InterCodeEnv],
+        make_env: Callable[[], BranchingEnvironment],
     ) -> None:
         self._plan, self._budget, self._make_env = plan, budget, make_env
         self._stopped, self._draining = threading.Event(), threading.Event()
@@ -212,15 +212,15 @@ def _lock(file: Any, out: Path) -> None:
         raise UsageError(f"another process is working in {out}: wait, or give another --out") from e
 
 
-def open_runner(plan: Plan) -> AbstractContextManager[Callable[[], InterCodeEnv]]:
+def open_runner(plan: Plan) -> AbstractContextManager[Callable[[], BranchingEnvironment]]:
     """Return the context in which a plan's environments can be made. Raises UnknownNameError."""
-    environments: AbstractContextManager[Callable[[], InterCodeEnv]] = RUNNERS.load(
+    environments: AbstractContextManager[Callable[[], BranchingEnvironment]] = RUNNERS.load(
         plan.config.runner
     )(plan)
     return environments
 
 
 @contextmanager
-def local_environments(plan: Plan) -> Iterator[Callable[[], InterCodeEnv]]:
+def local_environments(plan: Plan) -> Iterator[Callable[[], BranchingEnvironment]]:
     """Yield a function that makes environments in this process."""
     yield plan.make_env
