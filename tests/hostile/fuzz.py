@@ -173,7 +173,7 @@ class Fuzz:
     def _copy(self, subject: Subject) -> Subject:
         """Continue in a copy of the sandbox, with a new shell."""
         self.counts["copies"] += 1
-        copy = subject.sandbox.clone()
+        copy = subject.sandbox.fork()
         subject.close()
         return self._fresh(copy, subject.marks)
 

@@ -46,7 +46,7 @@ class Planted:
         self.victim = subprocess.Popen(["sleep", "9999"], stdin=subprocess.DEVNULL)
         self.beside = open_new()
         self.mark = f"mark{uuid.uuid4().hex}"
-        self.beside.write_file("/tmp/beside", self.mark.encode())
+        self.beside.write("/tmp/beside", self.mark.encode())
         self.beside.spawn(["python3", "-c", _SERVE, self.mark])
         self.pulse = Pulse(self.beside)
         self.spaces: set[Space] = set()  # the process namespaces of closed sandboxes
@@ -110,9 +110,7 @@ class Planted:
             with suppress(BlockingIOError):
                 got = server.recv(9) if server.type == socket.SOCK_DGRAM else server.accept()
                 raise AssertionError(f"a server of the host was reached: {got!r}")
-        assert self.beside.read_file("/tmp/beside").decode() == self.mark, (
-            "the other sandbox changed"
-        )
+        assert self.beside.read("/tmp/beside").decode() == self.mark, "the other sandbox changed"
 
     def close(self) -> None:
         """Remove everything. Raises AssertionError if processes of closed sandboxes remain."""

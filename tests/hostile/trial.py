@@ -145,12 +145,12 @@ class Trial:
         """Do one operation on the sandbox's files from outside."""
         what, path = probe[0], self.planted.fill(probe[1])
         works: dict[str, Callable[[], object]] = {
-            "read": lambda: sandbox.read_file(path, 8 << 20),
-            "refused": lambda: sandbox.read_file(path, 8 << 20),
-            "write": lambda: sandbox.write_file(path, b"written"),
-            "denied": lambda: sandbox.write_file(path, b"written"),
+            "read": lambda: sandbox.read(path, 8 << 20),
+            "refused": lambda: sandbox.read(path, 8 << 20),
+            "write": lambda: sandbox.write(path, b"written"),
+            "denied": lambda: sandbox.write(path, b"written"),
             "changes": sandbox.changes,
-            "clone": lambda: _use(sandbox.clone()),
+            "clone": lambda: _use(sandbox.fork()),
         }
         limit = (10.0 if LONG else 4.0) if what in ("changes", "clone") else 1.0
         label = f"{what} {path[:60]!r}"

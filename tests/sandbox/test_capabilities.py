@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from intercode.core.errors import SandboxError
-from intercode.sandbox import Sandbox
-from intercode.sandbox.contract import Capability
+from intercode.core.errors import MissingCapabilityError, SandboxError
+from intercode.sandbox import Capability, Sandbox
+from intercode.sandbox.contract import CopiedFiles
 from support import back_end
 from support.sandboxes import open_test_sandbox
 
@@ -17,30 +17,41 @@ pytestmark = pytest.mark.sandbox
 
 
 def test_a_back_end_lists_its_capabilities(sandbox: Sandbox) -> None:
-    assert {"recycle", "replace_files", "save_files"} <= sandbox.capabilities
+    assert {"processes", "fork", "restore", "recycle", "save"} <= sandbox.capabilities
     assert sandbox.capabilities <= set(get_args(Capability))
     assert ("seal" in sandbox.capabilities) != back_end.is_container()
     assert not sandbox.is_lost
 
 
 def test_a_missing_capability_is_refused_by_name(sandbox: Sandbox, tmp_path: Path) -> None:
-    for name, call in {
-        "recycle": lambda: Sandbox.recycle(sandbox),
-        "replace_files": lambda: Sandbox.replace_files(sandbox, tmp_path),
-        "save_files": lambda: Sandbox.write_upper(sandbox, tmp_path),
-        "seal": lambda: Sandbox.seal(sandbox),
-        "checkpoint": lambda: Sandbox.checkpoint(sandbox, 1, ()),
-    }.items():
-        with pytest.raises(SandboxError, match=f"{sandbox.tier} cannot do this: {name}"):
+    for name, purpose, call in [
+        ("processes", "end the processes", lambda: Sandbox.kill_since(sandbox, 0)),
+        ("processes", "list the processes", lambda: Sandbox.processes(sandbox)),
+        ("processes", "find the processes", lambda: Sandbox.descendants(sandbox, 2)),
+        ("processes", "interrupt a process", lambda: Sandbox.signal(sandbox, 2, 9)),
+        ("fork", "copy its files", lambda: Sandbox.fork(sandbox)),
+        ("restore", "replace its files", lambda: Sandbox.restore(sandbox, CopiedFiles(sandbox))),
+        ("recycle", "reset it", lambda: Sandbox.recycle(sandbox)),
+        ("save", "write its files", lambda: Sandbox.save(sandbox, tmp_path)),
+        ("seal", "keep its files without a copy", lambda: Sandbox.seal(sandbox)),
+        ("checkpoint", "move a live process", lambda: Sandbox.checkpoint(sandbox, 1, ())),
+    ]:
+        lacks = f"tier {sandbox.tier} lacks the capability '{name}', which is needed to {purpose}"
+        with pytest.raises(MissingCapabilityError, match=lacks):
             call()
 
 
 @pytest.mark.namespace_only("only namespace sandboxes are sealed")
-def test_a_sealed_layer_opens_sandboxes_until_it_is_released() -> None:
+def test_a_sealed_layer_opens_sandboxes_until_it_is_closed() -> None:
     sandbox = open_test_sandbox()
-    sandbox.write_file("/tmp/f", b"1")
+    sandbox.write("/tmp/f", b"1")
     layer = sandbox.seal()
-    with layer.open() as first, layer.open() as second:
-        assert first.read_file("/tmp/f") == second.read_file("/tmp/f") == b"1"
-        layer.release()
-        assert first.read_file("/tmp/f") == b"1"
+    with layer.open() as first, layer.open_last() as second:
+        assert first.read("/tmp/f") == second.read("/tmp/f") == b"1"
+        with pytest.raises(SandboxError, match="only be opened in a new sandbox"):
+            first.restore(layer)
+        layer.close()
+        layer.close()
+        assert first.read("/tmp/f") == b"1"
+    with pytest.raises(ValueError, match="freed already"):
+        layer.open()

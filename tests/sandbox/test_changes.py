@@ -146,7 +146,7 @@ def test_a_clone_is_independent_and_equal(treed: Sandbox) -> None:
         "mkdir closed; echo k > closed/k; chmod 0 closed/k closed; touch -d @7 dir/s"
     )
     before = after(treed, code)
-    with treed.clone() as copy:
+    with treed.fork() as copy:
         assert copy.changes() == before
         assert copy.run(["stat", "-c", "%Y", "/data/dir/s"]).output == "7\n"
         copy.run(["rm", "-rf", "/data/dir"])
@@ -159,10 +159,10 @@ def test_background_jobs_survive_a_clone(sandbox: Sandbox) -> None:
     job = sandbox.spawn(
         ["bash", "-c", "until test -e /tmp/go; do sleep 0.02; done; touch /tmp/went"]
     )
-    with sandbox.clone() as copy:
+    with sandbox.fork() as copy:
         assert "sleep" not in copy.run(["bash", "-c", "cat /proc/[0-9]*/comm"]).output
     assert job.wait(0) is None
-    sandbox.write_file("/tmp/go", b"")
+    sandbox.write("/tmp/go", b"")
     assert job.wait(20) == 0
     assert "/tmp/went" in sandbox.changes()
 
@@ -171,7 +171,7 @@ def test_a_new_sandbox_can_be_cloned_at_once() -> None:
     """The launcher is in a sandbox's group until it has forked it, and must not be frozen with
     it."""
     for _ in range(10):
-        with shell(back_end.tiers()[0]) as (sandbox, _), sandbox.clone() as copy:
+        with shell(back_end.tiers()[0]) as (sandbox, _), sandbox.fork() as copy:
             assert copy.run(["echo", "on"]).output == "on\n"
 
 
@@ -181,7 +181,7 @@ def test_a_clone_is_taken_while_processes_are_paused() -> None:
         session.run(f"({count}) > /dev/null 2>&1 &", 5)
         eventually(lambda: sandbox.run(["cat", "/tmp/b"]).ok, "it counts")
         for _ in range(5):
-            with sandbox.clone() as copy:
+            with sandbox.fork() as copy:
                 first, second = (copy.run(["cat", f"/tmp/{n}"]).output.strip() for n in "ab")
                 assert int(first or second) - int(second or first) in (0, 1)
         before = sandbox.run(["cat", "/tmp/b"]).output
@@ -191,13 +191,13 @@ def test_a_clone_is_taken_while_processes_are_paused() -> None:
 def test_a_very_deep_tree_can_be_cloned(sandbox: Sandbox) -> None:
     code = "import os\nos.chdir('/tmp')\nfor i in range(3000):\n os.mkdir('d'); os.chdir('d')"
     assert sandbox.run(["python3", "-c", code], timeout=30).ok
-    with sandbox.clone() as copy:
+    with sandbox.fork() as copy:
         assert copy.changes() == sandbox.changes()
 
 
 def test_sparse_files_can_be_cloned(sandbox: Sandbox) -> None:
     assert sandbox.run(["bash", "-c", "for i in {1..6}; do truncate -s 200M /tmp/$i; done"]).ok
-    with sandbox.clone() as copy:
+    with sandbox.fork() as copy:
         assert copy.run(["stat", "-c", "%s", "/tmp/6"]).output == f"{200 << 20}\n"
 
 
@@ -219,7 +219,7 @@ while True:
 
 def test_a_path_that_keeps_changing_its_kind_does_not_fail_changes() -> None:
     with open_test_sandbox() as sandbox:
-        sandbox.write_file("/tmp/swaps.py", SWAPS.encode())
+        sandbox.write("/tmp/swaps.py", SWAPS.encode())
         start = "mkdir /tmp/s; cd /tmp/s; python3 /tmp/swaps.py >/dev/null 2>&1 &"
         assert sandbox.run(["bash", "-c", start], timeout=10).ok
         seen: set[str] = set()

@@ -104,9 +104,9 @@ def test_a_root_directory_without_permissions_can_be_scored(
     """Otherwise an episode could prevent its own scoring."""
     with open_one(container_engine) as sandbox:
         sandbox.run(["/bin/sh", "-c", "echo x > /root/f; chmod 000 /"])
-        assert "/root/f" in sandbox.changes() and sandbox.read_file("/root/f") == b"x\n"
+        assert "/root/f" in sandbox.changes() and sandbox.read("/root/f") == b"x\n"
         assert sandbox.size()[1] > 0
-        with sandbox.clone() as copy:
+        with sandbox.fork() as copy:
             assert copy.run(["/bin/sh", "-c", "cat /root/f"]).output == "x\n"
         sandbox.recycle()
         assert sandbox.run(["/bin/sh", "-c", "stat -c %a /"]).output == "755\n"
@@ -125,7 +125,7 @@ def test_a_recycled_container_is_clean_and_faster_than_a_new_one(
         sandbox.run(["true"])
     with open_one(container_engine) as again:
         assert again.supervisor_pid == first and not again.changes() and not again.processes()
-        assert again.read_file("/etc/passwd").startswith(b"root:")
+        assert again.read("/etc/passwd").startswith(b"root:")
 
 
 def test_containers_over_a_limit_or_deterministic_are_not_recycled(
@@ -171,7 +171,7 @@ def test_files_can_be_saved_as_an_upper_layer(
             ["/bin/sh", "-c", "cd /data; rm -r dir; mkdir dir; echo new > dir/n; chmod 700 file"]
         )
         before = sandbox.changes()
-        sandbox.write_upper(upper)
+        sandbox.save(upper)
         spec = sandbox.spec
     assert stat.S_ISCHR(os.lstat(upper / "data" / "dir" / "a").st_mode)
     for kind in (container_engine.name, "namespace"):
@@ -291,7 +291,7 @@ def test_concurrent_requests_import_an_image_once(
     # someone prunes images: it is imported again, although this process has seen it
     container_engine.run("rmi", name)
     with ContainerSandbox(spec, container_engine) as sandbox:
-        assert sandbox.read_file("/mark") and not sandbox.changes()
+        assert sandbox.read("/mark") and not sandbox.changes()
     container_pool.close_idle()
     eventually(lambda: _removed(container_engine, name), "the image can be removed", 30)
 

@@ -32,7 +32,7 @@ time.sleep(60)
 '''
 spec = SandboxSpec(images.resolve("host"), limits=Limits(open_files=4096))
 with open_sandbox(spec) as bad:
-    bad.write_file("/tmp/fill", FILL.encode())
+    bad.write("/tmp/fill", FILL.encode())
     bad.run(["sh", "-c", "python3 /tmp/fill > /tmp/said & sleep 2"], timeout=10)
     print(bad.run(["cat", "/tmp/said"]).output.strip())
     for _ in range(4):  # more than wait to be asked

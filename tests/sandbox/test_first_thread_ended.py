@@ -37,7 +37,7 @@ _COUNTS = _CODE.format(
 
 def _count(sandbox: Sandbox) -> int:
     try:
-        return int(sandbox.read_file("/tmp/count"))
+        return int(sandbox.read("/tmp/count"))
     except FileNotFoundError:
         return 0
 

@@ -100,7 +100,7 @@ def test_a_server_of_the_machine_is_out_of_reach(sandbox: Sandbox) -> None:
 
 def test_two_sandboxes_do_not_see_each_other(sandbox: Sandbox) -> None:
     with open_test_sandbox() as other:
-        other.write_file("/tmp/mine", b"x")
+        other.write("/tmp/mine", b"x")
         other.spawn(["sleep", "611"])
         seen = sandbox.run(
             ["bash", "-c", "ls /tmp; cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]
@@ -124,7 +124,7 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
             seen = sandbox.run(["bash", "-c", listing], timeout=30).output.replace("\0", "\n")
             for path in planted:
                 with pytest.raises(FileNotFoundError):
-                    sandbox.read_file(str(path))
+                    sandbox.read(str(path))
     finally:
         planted[1].unlink(missing_ok=True)
     assert secret not in seen and "INTERCODE" not in seen
@@ -212,7 +212,7 @@ def test_limits_hold_and_the_sandbox_stays_usable(code: str) -> None:
         sandbox.run(["bash", "-c", code], timeout=1.0)
         assert sandbox.run(["echo", "on"]).output == "on\n"
         assert sandbox.run(["bash", "-c", "rm -rf /tmp/* /dev/shm/*; echo x > /tmp/x"]).ok
-        assert sandbox.read_file("/tmp/x") == b"x\n"
+        assert sandbox.read("/tmp/x") == b"x\n"
 
 
 STORM = "import os\nwhile True:\n    try: os.kill(-1, {signal})\n    except OSError: pass\n"

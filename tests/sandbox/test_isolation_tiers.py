@@ -42,7 +42,7 @@ def test_auto_takes_the_strongest_tier_and_a_sandbox_names_it() -> None:
 @pytest.mark.sandbox
 @pytest.mark.namespace_only("the names of its tiers")
 def test_a_clone_has_the_second_tier_too() -> None:
-    with open_sandbox(spec(), "namespace/2") as sandbox, sandbox.clone() as copy:
+    with open_sandbox(spec(), "namespace/2") as sandbox, sandbox.fork() as copy:
         assert sandbox.tier == copy.tier == tier_of("namespace/2") == "namespace/2"
         assert copy.run(["echo", "hi"]).output == "hi\n"
 

@@ -94,7 +94,7 @@ def test_a_sandbox_on_a_sealed_layer_is_not_recycled(sandbox: Sandbox) -> None:
         pytest.raises(SandboxError, match="plain"),
     ):
         upper.recycle()
-    layer.release()
+    layer.close()
 
 
 @pytest.mark.parametrize("deterministic", [False, True])

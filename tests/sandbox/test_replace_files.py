@@ -17,10 +17,10 @@ def test_waiting_processes_see_the_replaced_files() -> None:
     read, write = os.pipe()
     out, message = os.pipe()
     with open_test_sandbox() as sandbox, open_test_sandbox() as then:
-        then.write_file("/tmp/f", b"then")
-        then.write_file("/etc/of-then", b"")
-        sandbox.write_file("/tmp/f", b"now")
-        sandbox.write_file("/tmp/of-now", b"")
+        then.write("/tmp/f", b"then")
+        then.write("/etc/of-then", b"")
+        sandbox.write("/tmp/f", b"now")
+        sandbox.write("/tmp/of-now", b"")
         waits = sandbox.spawn(
             ["/bin/sh", "-c", "read x; cat /tmp/f; ls /tmp /etc/of-then; echo new > /tmp/new"],
             fds={0: read, 1: message},
@@ -30,7 +30,7 @@ def test_waiting_processes_see_the_replaced_files() -> None:
         assert waits.wait(20) == 0
         assert os.read(out, 1000) == b"then/etc/of-then\n\n/tmp:\nf\n"
         assert sandbox.changed_paths() == ["/etc/of-then", "/tmp/f", "/tmp/new"]
-        assert sandbox.read_file("/tmp/new") == b"new\n"
+        assert sandbox.read("/tmp/new") == b"new\n"
         assert then.changed_paths() == ["/etc/of-then", "/tmp/f"]
     for fd in (read, write, out, message):
         os.close(fd)
@@ -38,9 +38,9 @@ def test_waiting_processes_see_the_replaced_files() -> None:
 
 def test_files_can_be_replaced_repeatedly() -> None:
     with open_test_sandbox() as sandbox, open_test_sandbox() as then:
-        then.write_file("/tmp/f", b"then")
+        then.write("/tmp/f", b"then")
         for n in range(5):
-            sandbox.write_file(f"/tmp/{n}", b"x")
+            sandbox.write(f"/tmp/{n}", b"x")
             sandbox.replace_files(then)
             assert sandbox.changed_paths() == ["/tmp/f"]
 

@@ -98,7 +98,7 @@ def test_background_processes_do_not_block_the_owner(sandbox: Sandbox) -> None:
 def test_many_sandboxes_in_threads() -> None:
     def one(i: int) -> str:
         with open_test_sandbox() as sandbox:
-            sandbox.write_file("/tmp/mine", str(i).encode())
+            sandbox.write("/tmp/mine", str(i).encode())
             return sandbox.run(["cat", "/tmp/mine"], timeout=60).output
 
     count = back_end.some(50)
@@ -118,8 +118,8 @@ def test_no_descriptor_is_leaked() -> None:
         sandbox = open_test_sandbox()
         if i % 10 == 0:
             sandbox.run(["true"])
-            sandbox.read_file("/etc/passwd")
-            sandbox.clone().close()
+            sandbox.read("/etc/passwd")
+            sandbox.fork().close()
         sandbox.close()
         sandbox.close()
     eventually(lambda: count() <= before, f"{before} descriptors before, now {count()}")

@@ -19,38 +19,38 @@ def sh(sandbox: Sandbox, code: str) -> None:
 
 def test_a_file_reads_as_it_was_written(sandbox: Sandbox) -> None:
     data = bytes(range(256)) * 5000
-    sandbox.write_file("/made/on the/way/f", data, mode=0o751)
-    assert sandbox.read_file("/made/on the/way/f") == data
+    sandbox.write("/made/on the/way/f", data, mode=0o751)
+    assert sandbox.read("/made/on the/way/f") == data
     assert sandbox.changes()["/made/on the/way/f"].mode == 0o751
-    sandbox.write_file("/made/on the/way/f", b"")
-    assert sandbox.read_file("/made/on the/way/f") == b""
+    sandbox.write("/made/on the/way/f", b"")
+    assert sandbox.read("/made/on the/way/f") == b""
 
 
 def test_names_of_any_bytes(sandbox: Sandbox) -> None:
     sh(sandbox, r"echo hi > $'/tmp/\xff\n'")
-    assert sandbox.read_file("/tmp/\udcff\n") == b"hi\n"
+    assert sandbox.read("/tmp/\udcff\n") == b"hi\n"
 
 
 def test_other_kinds_of_files_are_refused(sandbox: Sandbox) -> None:
     sh(sandbox, "mkfifo /tmp/p; ln -s loop /tmp/loop; mkdir /tmp/d; ln -s /proc/self/fd/0 /tmp/m")
     with pytest.raises(FileNotFoundError):
-        sandbox.read_file("/tmp/none")
+        sandbox.read("/tmp/none")
     with pytest.raises(IsADirectoryError):
-        sandbox.read_file("/tmp/d")
+        sandbox.read("/tmp/d")
     for path in ("/tmp/p", "/tmp/loop", "/dev/zero", "/dev/tty", "/tmp/p/x", "/tmp/m"):
         with pytest.raises(OSError):
-            sandbox.read_file(path)
+            sandbox.read(path)
         with pytest.raises(OSError):
-            sandbox.write_file(path, b"x")
+            sandbox.write(path, b"x")
     assert sandbox.run(["echo", "on"]).output == "on\n"
 
 
 def test_reading_is_limited(sandbox: Sandbox) -> None:
     sh(sandbox, "truncate -s 200M /tmp/big")
     with pytest.raises(OSError, match="larger than 1000 bytes"):
-        sandbox.read_file("/tmp/big", limit=1000)
+        sandbox.read("/tmp/big", limit=1000)
     with pytest.raises(OSError, match="larger"):
-        sandbox.read_file("/tmp/big")
+        sandbox.read("/tmp/big")
 
 
 @pytest.mark.parametrize("target", ["{there}", "../../../../../..{there}"])
@@ -61,10 +61,10 @@ def test_links_stay_inside(sandbox: Sandbox, tmp_path: Path, target: str) -> Non
     sh(sandbox, f"ln -s {target.format(there=there)} /tmp/link; ln -s {there.parent} /tmp/dir")
     for path in ("/tmp/link", f"/tmp/dir/{there.name}", f"/../../..{there}"):
         with pytest.raises(FileNotFoundError):
-            sandbox.read_file(path)
+            sandbox.read(path)
     sh(sandbox, f"mkdir -p {there.parent}")
-    sandbox.write_file("/tmp/link", b"the sandbox's")
-    assert sandbox.read_file(str(there)) == b"the sandbox's"
+    sandbox.write("/tmp/link", b"the sandbox's")
+    assert sandbox.read(str(there)) == b"the sandbox's"
     assert there.read_text() == "the machine's"
 
 
@@ -75,8 +75,8 @@ def test_a_link_swapped_during_reads_and_writes(sandbox: Sandbox, tmp_path: Path
     sandbox.spawn(["bash", "-c", swap])
     for _ in range(300):
         for attempt in (
-            lambda: sandbox.read_file("/tmp/d/outside"),
-            lambda: sandbox.write_file("/tmp/d/outside", b"x"),
+            lambda: sandbox.read("/tmp/d/outside"),
+            lambda: sandbox.write("/tmp/d/outside", b"x"),
         ):
             try:
                 assert attempt() in (None, b"", b"x")
@@ -90,27 +90,27 @@ def test_files_with_forbidding_modes_are_read_and_written(sandbox: Sandbox) -> N
         sandbox,
         "mkdir -p /tmp/a/b; cd /tmp/a/b; echo x > f; ln -s ../b/f l; chmod 0 f /tmp/a/b /tmp/a",
     )
-    assert sandbox.read_file("/tmp/a/b/f") == sandbox.read_file("/tmp/a/b/l") == b"x\n"
+    assert sandbox.read("/tmp/a/b/f") == sandbox.read("/tmp/a/b/l") == b"x\n"
     assert {sandbox.changes()[path].mode for path in ("/tmp/a", "/tmp/a/b", "/tmp/a/b/f")} == {0}
-    sandbox.write_file("/tmp/a/b/f", b"y", mode=0o400)
-    sandbox.write_file("/tmp/a/b/c/d", b"z")
-    sandbox.write_file("/tmp/a/b/f", b"yy", mode=0o200)
+    sandbox.write("/tmp/a/b/f", b"y", mode=0o400)
+    sandbox.write("/tmp/a/b/c/d", b"z")
+    sandbox.write("/tmp/a/b/f", b"yy", mode=0o200)
     rows = sandbox.changes()
     modes = {path: rows[f"/tmp/a{path}"].mode for path in ("", "/b", "/b/f", "/b/c", "/b/c/d")}
     assert modes == {"": 0, "/b": 0, "/b/f": 0o200, "/b/c": 0o755, "/b/c/d": 0o644}
-    assert [sandbox.read_file(f"/tmp/a/b/{path}") for path in ("l", "c/d")] == [b"yy", b"z"]
+    assert [sandbox.read(f"/tmp/a/b/{path}") for path in ("l", "c/d")] == [b"yy", b"z"]
 
 
 def test_a_nul_byte_in_a_path_is_refused(sandbox: Sandbox) -> None:
     with pytest.raises((OSError, ValueError)):
-        sandbox.write_file("/tmp/a\0b", b"x")
+        sandbox.write("/tmp/a\0b", b"x")
     assert sandbox.changes() == {}
 
 
 def test_a_very_deep_path_does_not_end_the_sandbox(sandbox: Sandbox) -> None:
     path = "/tmp/" + "d/" * 1500 + "f"
     try:
-        sandbox.write_file(path, b"x")
+        sandbox.write(path, b"x")
     except OSError:
         pass  # a refusal is possible as well
     assert sandbox.run(["echo", "on"]).output == "on\n"

@@ -36,7 +36,7 @@ def on(sandbox: NamespaceSandbox) -> NamespaceSandbox:
     try:
         return NamespaceSandbox(sandbox.spec, (), (layer, *layer.lower_layers))
     finally:
-        layer.release()
+        layer.close()
 
 
 def test_a_sandbox_on_a_sealed_layer_has_its_files(sandbox: NamespaceSandbox) -> None:
@@ -54,12 +54,12 @@ def test_changes_are_relative_to_the_image_and_not_the_sealed_layer(
     sandbox: NamespaceSandbox,
 ) -> None:
     do(sandbox, _EVERYTHING)
-    with sandbox.clone() as plain, on(sandbox) as upper:
+    with sandbox.fork() as plain, on(sandbox) as upper:
         for each in (plain, upper):
             do(each, _CHANGED_AGAIN)
         assert upper.changes() == plain.changes()
         assert "/d/two" not in upper.changes() and upper.changes()["/link"].kind == "dir"
-        with upper.clone() as copy:
+        with upper.fork() as copy:
             assert copy.changes() == upper.changes()
 
 
@@ -67,7 +67,7 @@ def test_sandboxes_on_one_layer_are_independent(sandbox: NamespaceSandbox) -> No
     do(sandbox, "echo shared > /f")
     layer = sandbox.seal()
     sandboxes = [NamespaceSandbox(sandbox.spec, (), (layer,)) for _ in range(3)]
-    layer.release()
+    layer.close()
     for i, each in enumerate(sandboxes):
         do(each, f"echo {i} >> /f")
     assert [do(each, "cat /f") for each in sandboxes] == [f"shared\n{i}\n" for i in range(3)]
@@ -85,7 +85,7 @@ def test_too_many_layers_are_copied_into_one(sandbox: NamespaceSandbox) -> None:
         do(current, f"echo {i} > /n{i}; rm -f /n{i - 3}; rm -rf /d; mkdir /d; touch /d/{i}")
         seen = current.changes()
         if len(current.sealed_layers) == MAX_SEALED_LAYERS:
-            flat = current.clone()
+            flat = current.fork()
             assert flat.sealed_layers == () and flat.changes() == seen
             current.close()
             current = flat
@@ -105,7 +105,7 @@ def test_sealing_ends_all_processes(sandbox: NamespaceSandbox) -> None:
     eventually(lambda: "/now" in sandbox.changes(), "it writes")
     layer = sandbox.seal()
     assert sandbox.processes() == ()
-    layer.release()
+    layer.close()
 
 
 def test_the_sealed_files_cannot_be_reached(sandbox: NamespaceSandbox) -> None:

@@ -17,7 +17,7 @@ from intercode.core.languages import (
 )
 from intercode.evaluation.conformance import check_session
 from intercode.sandbox.contract import Sandbox
-from intercode.sandbox.output import Collector
+from intercode.sandbox.streams import Collector
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplSession
 from support.languages import ABSENT, C_SUM, JAVA_SUM, PERL, needs

@@ -203,7 +203,7 @@ def test_a_directory_carries_over_even_when_it_goes(session: PythonSession) -> N
 
 
 def test_modules_beside_the_standard_library_are_found(sandbox: Sandbox) -> None:
-    sandbox.write_file("/tmp/lib/mine.py", b"answer = 42\n")
+    sandbox.write("/tmp/lib/mine.py", b"answer = 42\n")
     session = PythonSession(sandbox, cwd="/tmp/lib")
     assert session.run("import mine; mine.answer", 5).output == "42\n"
     assert "No module named 'nothing_like_it'" in session.run("import nothing_like_it", 5).output

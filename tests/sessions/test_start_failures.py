@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from intercode.sandbox import Limits
-from intercode.sandbox.contract import Process, Sandbox
+from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.streams import Process
 from intercode.sessions.base import Session
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
@@ -75,7 +76,7 @@ _OPENS: list[tuple[bytes, Callable[[Sandbox], Session], str]] = [
 def test_a_program_broken_by_the_agent_is_an_observation(
     sandbox: Sandbox, real: bytes, opens: Callable[[Sandbox], Session], breaks: str
 ) -> None:
-    sandbox.write_file("/root/program", _WRAPPER % real, 0o755)
+    sandbox.write("/root/program", _WRAPPER % real, 0o755)
     session = opens(sandbox)
     session.run(breaks, 5)
     result = session.run("pass", 5)
@@ -91,7 +92,7 @@ def test_a_failure_of_the_machine_is_raised(
     breaks: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sandbox.write_file("/root/program", _WRAPPER % real, 0o755)
+    sandbox.write("/root/program", _WRAPPER % real, 0o755)
     session = opens(sandbox)
 
     def spawn(*_: object, **__: object) -> Process:

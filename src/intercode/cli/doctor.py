@@ -13,10 +13,8 @@ from pathlib import Path
 
 import intercode
 from intercode.core.errors import InterCodeError
-from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.diagnostics import diagnose
 from intercode.sandbox.isolation_tiers import Finding
-from intercode.sandbox.supervisor import clock, programs
 
 CONFLICTING_PACKAGES = ("intercode", "intercode-bench")
 """Other distributions that install a package named intercode as well."""
@@ -42,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run all probes and print their results."""
-    findings = [_python(), *_packages(), *diagnose(), _supervisor(), _fixed_clock(), _sql_server()]
+    findings = [_python(), *_packages(), *diagnose(), _sql_server()]
     if args.dataset:
         findings += [*_programs(args.dataset, args.image), _dataset(args.dataset, args.image)]
     if args.json:
@@ -76,22 +74,6 @@ def _packages() -> list[Finding]:
         out.append(Finding(f"package {name}", False, f"{version} is installed too", fix, True))
     here = Path(intercode.__file__).parent
     return out or [Finding("package", True, f"intercode-gym at {here}")]
-
-
-def _fixed_clock() -> Finding:
-    """Test whether deterministic episodes can have a fixed clock."""
-    name = "fixed clock"
-    try:
-        clock.clock_library(Determinism())
-    except InterCodeError as e:
-        return Finding(name, False, str(e), "deterministic runs have the real time instead")
-    return Finding(name, True, "for --deterministic and --clock")
-
-
-def _supervisor() -> Finding:
-    """Test whether the supervisor of sandboxes is the C program or a Python process."""
-    path, why = programs.supervisor_program()
-    return Finding("sandbox supervisor", path is not None, why, programs.INSTALL_HINT)
 
 
 def _sql_server() -> Finding:

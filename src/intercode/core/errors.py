@@ -80,6 +80,10 @@ class SandboxUnavailableError(SandboxError):
     """This machine cannot provide the requested sandbox."""
 
 
+class MissingCapabilityError(SandboxError):
+    """The sandbox's back end cannot do what was asked of it. See ``Sandbox.capabilities``."""
+
+
 class SandboxLostError(SandboxError):
     """A running sandbox was lost."""
 

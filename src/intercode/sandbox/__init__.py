@@ -1,4 +1,12 @@
-"""Sandboxes: isolated machines in which code runs. ``open_sandbox`` chooses the back end."""
+"""Sandboxes: isolated machines in which code runs.
+
+``Sandbox.open`` opens one on an image, and ``open_sandbox`` one with a full specification::
+
+    from intercode.sandbox import Sandbox
+
+    with Sandbox.open("host") as sandbox:
+        print(sandbox.run("echo hi").output)
+"""
 
 from __future__ import annotations
 
@@ -6,15 +14,49 @@ import functools
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from intercode.core.errors import SandboxUnavailableError
+from intercode.core.lazy import lazy_imports
 from intercode.core.registry import (
     Registry,
     load_object,
     portable_reference,
     unknown_name_error,
 )
-from intercode.sandbox.contract import Limits, Sandbox, SandboxSpec
+from intercode.sandbox.contract import (
+    Capability,
+    Limits,
+    Sandbox,
+    SandboxSnapshot,
+    SandboxSpec,
+)
+from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.streams import Process
+
+if TYPE_CHECKING:
+    from intercode.sandbox.conformance import check_sandbox
+    from intercode.sandbox.supervisor.clock import resolve_determinism
+
+__all__ = [
+    "SANDBOXES",
+    "Capability",
+    "Determinism",
+    "Limits",
+    "Process",
+    "Sandbox",
+    "SandboxSnapshot",
+    "SandboxSpec",
+    "check_sandbox",
+    "open_sandbox",
+    "resolve_determinism",
+    "strongest_kind",
+    "tier_of",
+]
+
+__getattr__ = lazy_imports(
+    __name__, {"check_sandbox": ".conformance", "resolve_determinism": ".supervisor.clock"}
+)
 
 SANDBOXES = Registry(
     "sandbox",
@@ -30,6 +72,7 @@ SANDBOXES = Registry(
     },
     group="intercode.sandboxes",
 )
+"""Functions that open a sandbox, by the name of the back end."""
 
 
 ENVIRONMENT_VARIABLE = "INTERCODE_SANDBOX"
@@ -46,7 +89,7 @@ def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = Non
     ``kind``: a back end such as ``namespace``, a back end with its isolation tier such as
     ``namespace/1``, a reference such as ``file.py:function`` to a back end of your own, or
     ``auto``: the back end that the environment variable INTERCODE_SANDBOX names, else the strongest
-    one available. ``files``: a directory in the format of ``Sandbox.write_upper``; the sandbox
+    one available. ``files``: a directory in the format of ``Sandbox.save``; the sandbox
     starts with a copy of these files. Raises UnknownNameError for an unknown kind, SandboxError if
     the sandbox cannot be created.
     """
@@ -88,14 +131,3 @@ def strongest_kind() -> str:
             load_object(_STRONGEST_TIER["container"])()
             return "container"
     return "namespace"
-
-
-__all__ = [
-    "SANDBOXES",
-    "Limits",
-    "Sandbox",
-    "SandboxSpec",
-    "open_sandbox",
-    "strongest_kind",
-    "tier_of",
-]

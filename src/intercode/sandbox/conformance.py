@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 from intercode.core.checks import expect_error, require
-from intercode.core.errors import InfrastructureError
-from intercode.sandbox.contract import Sandbox
+from intercode.core.errors import InfrastructureError, MissingCapabilityError
+from intercode.sandbox.contract import SCRIPT_FD, Capability, CopiedFiles, Sandbox
 
 _TIMEOUT = 60.0  # seconds; the commands take milliseconds on an idle machine
 
@@ -14,17 +18,21 @@ _TIMEOUT = 60.0  # seconds; the commands take milliseconds on an idle machine
 def check_sandbox(open_sandbox: Callable[[], Sandbox]) -> None:
     """Check a back end against ``contract.Sandbox``. Raises AssertionError.
 
-    ``open_sandbox`` opens a sandbox that has ``/bin/sh`` and the usual small tools.
+    ``open_sandbox`` opens a sandbox that has ``/bin/sh`` and the usual small tools. Capabilities
+    that the back end lists are checked too; the methods of others must name what is missing.
     """
     with open_sandbox() as sandbox:
         _check_programs(sandbox)
+        _check_script(sandbox)
         _check_files(sandbox)
-        _check_clone(sandbox)
+        checks = {"fork": _check_fork, "restore": _check_restore, "processes": _check_processes}
+        for capability, check in checks.items():
+            if capability in sandbox.capabilities:
+                check(sandbox)
+        _check_missing_capabilities(sandbox)
     with open_sandbox() as sandbox, open_sandbox() as other:
-        sandbox.write_file("/tmp/mine", b"1")
-        expect_error(
-            FileNotFoundError, lambda: other.read_file("/tmp/mine"), "reading another sandbox"
-        )
+        sandbox.write("/tmp/mine", b"1")
+        expect_error(FileNotFoundError, lambda: other.read("/tmp/mine"), "reading another sandbox")
     sandbox.close()
     expect_error(
         InfrastructureError, lambda: sandbox.run(["true"]), "a command in a closed sandbox"
@@ -33,17 +41,17 @@ def check_sandbox(open_sandbox: Callable[[], Sandbox]) -> None:
 
 def _check_programs(sandbox: Sandbox) -> None:
     code = "cat; echo out; echo err >&2; exit 3"
-    result = sandbox.run(["/bin/sh", "-c", code], stdin=b"in\n", timeout=_TIMEOUT)
+    result = sandbox.run(code, stdin=b"in\n", timeout=_TIMEOUT)
     require(result.output == "in\nout\nerr\n", f"output comes out of order: {result.output!r}")
     require(result.exit_code == 3, f"`exit 3` gives the status {result.exit_code}")
     require(not result.timed_out, "a command that ends is reported as timed out")
-    result = sandbox.run(["/bin/sh", "-c", r"printf '\377'"], timeout=_TIMEOUT)
+    result = sandbox.run(r"printf '\377'", timeout=_TIMEOUT)
     require(result.ok and result.output != "", "output that is not UTF-8 is lost")
-    result = sandbox.run(["/bin/sh", "-c", "echo a; sleep 600 & sleep 600"], timeout=1.0)
+    result = sandbox.run("echo a; sleep 600 & sleep 600", timeout=1.0)
     require(result.timed_out and result.exit_code is None, f"a command is not timed out: {result}")
     require(result.output == "a\n", f"output before the time-out is lost: {result.output!r}")
     expect_error(OSError, lambda: sandbox.run(["/no/such/program"]), "a program that is not there")
-    result = sandbox.run(["/bin/sh", "-c", "while :; do echo 0123456789; done"], timeout=1.0)
+    result = sandbox.run("while :; do echo 0123456789; done", timeout=1.0)
     longest = sandbox.spec.limits.output + 200
     require(len(result.output) <= longest, f"{len(result.output)} characters exceed the limit")
     require(
@@ -52,36 +60,97 @@ def _check_programs(sandbox: Sandbox) -> None:
     )
 
 
+def _check_script(sandbox: Sandbox) -> None:
+    """Check that a shell can read its script from a descriptor, as the sessions' shells do."""
+    script, script_end = os.pipe()
+    output, output_end = os.pipe()
+    try:
+        argv = ["/bin/sh", sandbox.script_path]
+        process = sandbox.spawn(argv, fds={1: output_end, SCRIPT_FD: script})
+        os.write(script_end, b"echo read\nexit 4\n")
+        require(process.wait(_TIMEOUT) == 4, f"no shell reads a script from {sandbox.script_path}")
+        require(os.read(output, 100) == b"read\n", "the output of a spawned shell is lost")
+    finally:
+        for fd in (script, script_end, output, output_end):
+            os.close(fd)
+
+
 def _check_files(sandbox: Sandbox) -> None:
     require(not sandbox.changes(), f"a new sandbox has changes: {sorted(sandbox.changes())}")
-    sandbox.write_file("/tmp/a b/c", b"\0\xff", mode=0o640)
-    require(sandbox.read_file("/tmp/a b/c") == b"\0\xff", "a file does not read as it was written")
+    sandbox.write("/tmp/a b/c", b"\0\xff", mode=0o640)
+    require(sandbox.read("/tmp/a b/c") == b"\0\xff", "a file does not read as it was written")
     changes = sandbox.changes()
     require({"/tmp/a b", "/tmp/a b/c"} <= changes.keys(), f"changes() omits a file: {changes}")
+    require(list(changes) == sandbox.changed_paths(), "changed_paths() differs from changes()")
     entry = changes["/tmp/a b/c"]
     require((entry.kind, entry.mode, entry.size) == ("file", 0o640, 2), f"wrong entry: {entry}")
-    sandbox.run(
-        ["/bin/sh", "-c", "ln -s /no /tmp/l; mkfifo /tmp/p; mkdir /tmp/d"], timeout=_TIMEOUT
-    )
-    expect_error(FileNotFoundError, lambda: sandbox.read_file("/tmp/l"), "reading a dangling link")
-    expect_error(IsADirectoryError, lambda: sandbox.read_file("/tmp/d"), "reading a directory")
-    expect_error(OSError, lambda: sandbox.read_file("/tmp/p"), "reading a FIFO")
+    sandbox.run("ln -s /no l; mkfifo p; mkdir d", cwd="/tmp", timeout=_TIMEOUT)
+    expect_error(FileNotFoundError, lambda: sandbox.read("/tmp/l"), "reading a dangling link")
+    expect_error(IsADirectoryError, lambda: sandbox.read("/tmp/d"), "reading a directory")
+    expect_error(OSError, lambda: sandbox.read("/tmp/p"), "reading a FIFO")
     kinds = {path: entry.kind for path, entry in sandbox.changes().items()}
     found = [kinds.get(f"/tmp/{name}") for name in "lpd"]
     require(found == ["link", "fifo", "dir"], f"wrong kinds of changes: {found}")
-    sandbox.run(["/bin/sh", "-c", "rm -r /tmp/*"], timeout=_TIMEOUT)
+    sandbox.run("rm -r 'a b' l p d", cwd="/tmp", timeout=_TIMEOUT)
     require(
         not sandbox.changes(), f"created and removed files are listed: {sorted(sandbox.changes())}"
     )
 
 
-def _check_clone(sandbox: Sandbox) -> None:
-    sandbox.write_file("/tmp/before", b"1")
-    with sandbox.clone() as copy:
-        require(copy.changes() == sandbox.changes(), "a clone differs from its parent")
-        copy.write_file("/tmp/before", b"2")
-        sandbox.write_file("/tmp/after", b"3")
-        require(sandbox.read_file("/tmp/before") == b"1", "a clone writes into its parent")
+def _check_fork(sandbox: Sandbox) -> None:
+    sandbox.write("/tmp/before", b"1")
+    with sandbox.fork() as copy:
+        require(copy.changes() == sandbox.changes(), "a fork differs from its parent")
+        copy.write("/tmp/before", b"2")
+        sandbox.write("/tmp/after", b"3")
+        require(sandbox.read("/tmp/before") == b"1", "a fork writes into its parent")
         expect_error(
-            FileNotFoundError, lambda: copy.read_file("/tmp/after"), "a clone's parent's file"
+            FileNotFoundError, lambda: copy.read("/tmp/after"), "a fork reading its parent's file"
         )
+    snapshot = sandbox.snapshot()
+    sandbox.write("/tmp/before", b"4")
+    with snapshot.open() as first, snapshot.open_last() as second:
+        for opened in (first, second):
+            require(opened.read("/tmp/before") == b"1", "a snapshot changes with its sandbox")
+    snapshot.close()
+    expect_error(ValueError, snapshot.open, "opening a closed snapshot")
+
+
+def _check_restore(sandbox: Sandbox) -> None:
+    sandbox.write("/tmp/before", b"1")
+    snapshot, changes = sandbox.snapshot(), sandbox.changes()
+    sandbox.write("/tmp/before", b"2")
+    sandbox.write("/tmp/later", b"3")
+    sandbox.restore(snapshot)
+    snapshot.close()
+    require(sandbox.changes() == changes, "restore() leaves other files than the snapshot's")
+
+
+def _check_processes(sandbox: Sandbox) -> None:
+    mark, before = sandbox.mark(), sandbox.processes()
+    sandbox.run("sleep 600 > /dev/null 2>&1 &", timeout=_TIMEOUT)
+    require(len(sandbox.processes()) > len(before), "a background process ends with its action")
+    kept = sandbox.spawn(["sleep", "600"])
+    sandbox.kill_since(mark, keep=[kept.pid])
+    deadline = time.monotonic() + _TIMEOUT
+    while sandbox.processes() != before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    require(sandbox.processes() == before, f"kill_since() leaves {sandbox.processes()}")
+    require(kept.wait(0) is None, "kill_since() ends a process that it should keep")
+    sandbox.signal(kept.pid, signal.SIGTERM)
+    require(kept.wait(_TIMEOUT) == -signal.SIGTERM, "signal() does not reach a process")
+
+
+def _check_missing_capabilities(sandbox: Sandbox) -> None:
+    calls: dict[Capability, Callable[[], object]] = {
+        "processes": lambda: sandbox.kill_since(0),
+        "fork": sandbox.snapshot,
+        "restore": lambda: sandbox.restore(CopiedFiles(sandbox)),
+        "recycle": sandbox.recycle,
+        "seal": sandbox.seal,
+        "save": lambda: sandbox.save(Path("/nonexistent")),
+        "checkpoint": lambda: sandbox.checkpoint(1, ()),
+    }
+    for capability, call in calls.items():
+        if capability not in sandbox.capabilities:
+            expect_error(MissingCapabilityError, call, f"the missing capability {capability!r}")

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
-from intercode.core.errors import SandboxError
+from intercode.core.errors import MissingCapabilityError
 from intercode.core.types import ExecResult, FileEntry, Image, Layer, Network
 from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.streams import Collector, Process, communicate, decode, memory_file
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-SCRIPT_LINK = "bash"
-"""Link in a sandbox's /dev to descriptor 62. A shell that reads its script from there has this
-name."""
-
+SCRIPT_FD = 62
+"""Descriptor from which a shell or interpreter in a sandbox reads its script."""
 
 LimitExceeded = Literal["", "memory", "cpu", "processes", "background", "disk", "inodes"]
 """A limit because of which a process was killed or could not be started. ``background``: background
@@ -75,61 +76,79 @@ class SandboxSpec:
         return (*self.image.layers, *self.layers)
 
 
-class Process(Protocol):
-    """A process inside a sandbox. ``pid`` is its number in the sandbox."""
-
-    pid: int
-
-    def fileno(self) -> int:
-        """Return a descriptor that becomes readable when the process ends."""
-        ...
-
-    def wait(self, timeout: float | None = None) -> int | None:
-        """Return the exit status (negative: the number of the signal that ended it), or None if the
-        timeout in seconds expires first."""
-        ...
-
-    def kill(self, number: int = 9) -> None:
-        """Send a signal, unless the process has ended."""
-        ...
-
-
-Capability = Literal["recycle", "replace_files", "save_files", "seal", "checkpoint"]
+Capability = Literal["processes", "fork", "restore", "recycle", "seal", "save", "checkpoint"]
 """A feature that only some back ends have; see ``Sandbox.capabilities``."""
 
 
-class SealedLayer(Protocol):
-    """The files of a sealed sandbox, as a layer of new sandboxes."""
+class SandboxSnapshot(Protocol):
+    """The files of a sandbox at one time, for new sandboxes and for ``Sandbox.restore``."""
 
-    def open(self) -> Sandbox:
-        """Open a new sandbox that starts with these files."""
+    @property
+    def source(self) -> Sandbox | Path | None:
+        """The sandbox or directory that holds the files, for ``Sandbox.restore``. None: they can
+        only be opened in a new sandbox."""
         ...
 
-    def release(self) -> None:
-        """Free the files once the sandboxes that use them are closed."""
+    def open(self) -> Sandbox:
+        """Open a new sandbox with these files. Raises ValueError after ``close``."""
+        ...
+
+    def open_last(self) -> Sandbox:
+        """Open a new sandbox as ``open`` does, for the last time."""
+        ...
+
+    def close(self) -> None:
+        """Free the files. Sandboxes that were opened keep them. May be called again."""
         ...
 
 
 class Sandbox(ABC):
     """An isolated machine in which code runs.
 
-    ``env`` holds the environment variables of commands; ``base_trees`` are the directories of this
-    machine with the initial files, the topmost first, if there are any. Every method raises
-    SandboxLostError once the sandbox is gone. A method that needs a missing capability raises
-    SandboxError.
+    A back end sets ``spec``, ``tier`` and ``env``, and implements ``spawn``, ``read``, ``write``,
+    ``changes`` and ``close``. ``run`` is built on them. The other methods belong to a capability,
+    and raise MissingCapabilityError in a back end without it. Every method raises SandboxLostError
+    once the sandbox is gone.
+
+    ``tier`` names the isolation, and ``env`` holds the environment variables of commands.
+    ``base_trees`` are the directories of this machine with the initial files, the topmost first,
+    if there are any. A program in the sandbox opens its descriptor SCRIPT_FD at ``script_path``; a
+    shell names itself in messages after the last part of that path.
     """
 
     spec: SandboxSpec
     tier: str
     env: Mapping[str, str]
     base_trees: Sequence[str] = ()
+    script_path: str = f"/dev/fd/{SCRIPT_FD}"
+
+    @classmethod
+    def open(cls, image: str = "host", kind: str = "auto", **settings: Any) -> Sandbox:
+        """Open a sandbox on an image, such as ``host``, ``recipe:nl2bash`` or ``docker:debian:12``.
+
+        ``kind`` names the back end as in ``intercode.sandbox.open_sandbox``; ``settings`` are
+        fields of SandboxSpec: ``network``, ``limits``, ``env`` and so on. Raises UsageError for an
+        image that does not exist, SandboxError if the sandbox cannot be created.
+        """
+        # by name, because both modules import this one
+        resolve = import_module("intercode.sandbox.images.build.on_demand").resolve_or_build
+        open_sandbox = import_module("intercode.sandbox").open_sandbox
+        sandbox: Sandbox = open_sandbox(SandboxSpec(resolve(image), **settings), kind)
+        return sandbox
 
     @property
     def capabilities(self) -> frozenset[Capability]:
         """The optional features of this sandbox.
 
-        ``recycle``, ``replace_files`` and ``seal`` allow the methods of these names,
-        ``save_files`` allows ``write_upper``, and ``checkpoint`` also ``spawn_checkpoint``.
+        ======================  =======================================================
+        ``processes``           ``processes``, ``descendants``, ``signal``, ``kill_since``
+        ``fork``                ``fork``, ``snapshot``
+        ``restore``             ``restore``
+        ``recycle``             ``recycle``
+        ``seal``                ``seal``
+        ``save``                ``save``
+        ``checkpoint``          ``checkpoint``, ``spawn_checkpoint``
+        ======================  =======================================================
         """
         return frozenset()
 
@@ -137,6 +156,64 @@ class Sandbox(ABC):
     def is_lost(self) -> bool:
         """Whether the sandbox is known to be gone."""
         return False
+
+    # ------------------------------------------------------------------ programs
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout: float = 10.0,
+    ) -> ExecResult:
+        """Run a program like ``run_bytes`` and decode its output."""
+        data, code, omitted = self.run_bytes(
+            command, cwd=cwd, env=env, stdin=stdin, timeout=timeout
+        )
+        return ExecResult(decode(data), code, timed_out=code is None, omitted_bytes=omitted)
+
+    def run_bytes(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout: float = 10.0,
+        until_eof: bool = False,
+    ) -> tuple[bytes, int | None, int]:
+        """Run a program to its end, with stdout and stderr in one stream.
+
+        ``command``: an argument vector, or a text that ``/bin/sh -c`` runs. Returns the output, the
+        exit status (None at the timeout), and the number of omitted bytes. At the timeout in
+        seconds, the program and every process that it started are killed (only the program without
+        the capability ``processes``), and the output so far is returned. ``until_eof``: wait until
+        nothing holds the output open any more.
+        """
+        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+        mark, collector = self.mark(), Collector(self.spec.limits.output)
+        read, write = os.pipe()
+        try:
+            fds = {1: write, 2: write}
+            with memory_file(stdin) as source:
+                if stdin:
+                    fds[0] = source.fileno()
+                process = self.spawn(argv, cwd=cwd, env=env, fds=fds)
+            os.close(write)
+            write = -1
+            if communicate(process, {read: collector}, timeout, until_eof):
+                return collector.bytes(), process.wait(), collector.dropped
+            if "processes" in self.capabilities:
+                self.kill_since(mark)
+            else:
+                process.kill()
+            communicate(process, {read: collector}, 1.0)
+            return collector.bytes(), None, collector.dropped
+        finally:
+            for fd in (read, write):
+                if fd >= 0:
+                    os.close(fd)
 
     @abstractmethod
     def spawn(
@@ -150,55 +227,13 @@ class Sandbox(ABC):
         """Start a program.
 
         ``fds`` maps descriptor numbers in the sandbox to descriptors of this process; 0, 1 and 2
-        are /dev/null by default. ``env``: None uses the sandbox's own environment.
+        are /dev/null by default. ``env``: None uses the sandbox's own environment. Raises OSError
+        if the program or ``cwd`` cannot be used.
         """
 
+    # --------------------------------------------------------------------- files
     @abstractmethod
-    def run_bytes(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        stdin: bytes = b"",
-        timeout: float = 10.0,
-        until_eof: bool = False,
-    ) -> tuple[bytes, int | None, int]:
-        """Run a program to its end, with stdout and stderr in one stream.
-
-        Returns the output, the exit status (None at the timeout), and the number of omitted bytes.
-        At the timeout in seconds, the program and every process that it started are killed, and the
-        output so far is returned. ``until_eof``: wait until nothing holds the output open any more.
-        """
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        stdin: bytes = b"",
-        timeout: float = 10.0,
-    ) -> ExecResult:
-        """Run a program like ``run_bytes`` and decode its output."""
-        data, code, omitted = self.run_bytes(argv, cwd=cwd, env=env, stdin=stdin, timeout=timeout)
-        text = data.decode("utf-8", "backslashreplace")
-        return ExecResult(text, code, timed_out=code is None, omitted_bytes=omitted)
-
-    @abstractmethod
-    def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
-        """Return every path that differs from the image and its layers, sorted.
-
-        ``digests``: False leaves the digests of new files empty, without reading the files.
-        ``pause``: stop background processes during the call.
-        """
-
-    @abstractmethod
-    def changed_paths(self) -> list[str]:
-        """Return the paths of ``changes``, sorted."""
-
-    @abstractmethod
-    def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
+    def read(self, path: str, limit: int = 64 << 20) -> bytes:
         """Return the content of a regular file. Links are resolved inside the sandbox only.
 
         Raises FileNotFoundError, IsADirectoryError, or OSError for any other kind of file and for
@@ -206,77 +241,102 @@ class Sandbox(ABC):
         """
 
     @abstractmethod
-    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
         """Write a regular file and make its parent directories."""
 
     @abstractmethod
-    def clone(self) -> Self:
-        """Create a new sandbox with a copy of this one's files, without its processes."""
+    def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
+        """Return every path that differs from the image and its layers, sorted.
 
-    @abstractmethod
-    def processes(self) -> tuple[str, ...]:
-        """List the live processes as ``name (pid)``, except PID 1 and those started with
-        ``spawn``."""
-
-    @abstractmethod
-    def descendants(self, pid: int) -> list[int]:
-        """Return the descendants of a process, all by their numbers in the sandbox."""
-
-    @abstractmethod
-    def signal(self, pid: int, number: int) -> None:
-        """Send a signal to a process by its number in the sandbox. PID 1 and unknown numbers are
-        ignored."""
-
-    @abstractmethod
-    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
-        """Kill every process that was started since ``mark``, except those in ``keep``."""
-
-    @abstractmethod
-    def mark(self) -> int:
-        """Return the current time of the sandbox, for ``kill_since``."""
-
-    def limit_exceeded(self) -> LimitExceeded:
-        """Return the limit that was exceeded since the last call.
-
-        A process that could not be started is reported only if the machine counts such failures.
+        ``digests``: False leaves the digests of new files empty, without reading the files.
+        ``pause``: stop background processes meanwhile.
         """
-        return ""
+
+    def changed_paths(self) -> list[str]:
+        """Return the paths of ``changes``, sorted."""
+        return list(self.changes(digests=False))
 
     def storage_exhausted(self) -> Literal["", "disk", "inodes"]:
         """Return which storage limit the sandbox's files have reached: bytes or number of files."""
         return ""
 
-    def size(self) -> tuple[int, int]:
-        """Return the bytes and the number of the sandbox's own files and directories."""
-        raise self._missing_capability("save_files")
+    # ----------------------------------------------------------------- snapshots
+    def fork(self) -> Sandbox:
+        """Create a new sandbox with a copy of this one's files, without its processes."""
+        raise self._missing_capability("fork", "copy its files to a new sandbox")
 
-    def write_upper(self, directory: Path) -> None:
+    def snapshot(self) -> SandboxSnapshot:
+        """Keep a copy of the files. The sandbox continues, with its processes."""
+        return CopiedFiles(self.fork())
+
+    def seal(self) -> SandboxSnapshot:
+        """End everything in the sandbox and keep its files without a copy.
+
+        The snapshot then owns the sandbox: close the snapshot instead. Raises SandboxError if a
+        process does not end; the sandbox then remains usable.
+        """
+        raise self._missing_capability("seal", "keep its files without a copy")
+
+    def should_seal(self) -> bool:
+        """Return whether ``seal`` is possible and costs less than ``snapshot``, because the files
+        are many or large."""
+        return False
+
+    def restore(self, snapshot: SandboxSnapshot) -> None:
+        """Replace the files by those of a snapshot, in place. Processes are paused meanwhile.
+
+        Raises SandboxError if that is not possible: the snapshot is sealed, or of a sandbox of
+        another back end.
+        """
+        raise self._missing_capability("restore", "replace its files while programs run in it")
+
+    def save(self, directory: Path) -> None:
         """Fill an empty directory with the sandbox's own files in the format of an overlay's upper
         layer: whiteouts mark deleted paths."""
-        raise self._missing_capability("save_files")
-
-    def replace_files(self, other: Sandbox | Path) -> None:
-        """Replace the files by those of another sandbox of the same back end, or of a directory in
-        the format of ``write_upper``.
-
-        Pauses all processes during the call. Raises SandboxError if that is not possible.
-        """
-        raise self._missing_capability("replace_files")
+        raise self._missing_capability("save", "write its files to a directory")
 
     def recycle(self) -> None:
         """End everything in the sandbox and reset it to the image, like a new one.
 
         Raises SandboxError if it cannot be reset completely; then close it.
         """
-        raise self._missing_capability("recycle")
+        raise self._missing_capability("recycle", "reset it for the next episode")
 
-    def seal(self) -> SealedLayer:
-        """End everything in the sandbox and turn its files into a layer of new sandboxes.
+    # ----------------------------------------------------------------- processes
+    def mark(self) -> int:
+        """Begin an action: return the current time of the sandbox, for ``kill_since``."""
+        return time.monotonic_ns()
 
-        The layer then owns the sandbox: release it instead of closing the sandbox. Raises
-        SandboxError if a process does not end; the sandbox then remains usable.
+    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
+        """Kill every process that was started since ``mark``, except those in ``keep``."""
+        raise self._missing_capability(
+            "processes", "end the processes that an action leaves behind"
+        )
+
+    def processes(self) -> tuple[str, ...]:
+        """List the live processes as ``name (pid)``, except PID 1 and those started with
+        ``spawn``."""
+        raise self._missing_capability(
+            "processes", "list the processes that an action leaves behind"
+        )
+
+    def descendants(self, pid: int) -> list[int]:
+        """Return the descendants of a process, all by their numbers in the sandbox."""
+        raise self._missing_capability("processes", "find the processes that a program has started")
+
+    def signal(self, pid: int, number: int) -> None:
+        """Send a signal to a process by its number in the sandbox. PID 1 and unknown numbers are
+        ignored."""
+        raise self._missing_capability(
+            "processes", "interrupt a process that it did not start itself"
+        )
+
+    def limit_exceeded(self) -> LimitExceeded:
+        """Return the limit that was exceeded since the last call.
+
+        A process that could not be started is reported only where the machine counts such failures.
         """
-        raise self._missing_capability("seal")
+        return ""
 
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> int:
         """Write a checkpoint of a process and return its descriptor.
@@ -284,7 +344,7 @@ class Sandbox(ABC):
         ``given_fds``: numbers of descriptors that the restored process will receive. Raises
         OSError.
         """
-        raise self._missing_capability("checkpoint")
+        raise self._missing_capability("checkpoint", "move a live process to another sandbox")
 
     def spawn_checkpoint(
         self,
@@ -295,15 +355,19 @@ class Sandbox(ABC):
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
     ) -> Process:
-        """Start a program as ``spawn`` does, and replace it by the process of a checkpoint.
+        """Start a program as ``spawn`` does, and restore a checkpoint in its place.
 
         The process has the given descriptors and the files that it had open.
         """
-        raise self._missing_capability("checkpoint")
+        raise self._missing_capability("checkpoint", "continue a process of another sandbox")
 
-    def _missing_capability(self, capability: Capability) -> SandboxError:
-        return SandboxError(f"a sandbox of the tier {self.tier} cannot do this: {capability}")
+    def _missing_capability(self, capability: Capability, purpose: str) -> MissingCapabilityError:
+        return MissingCapabilityError(
+            f"a sandbox of the tier {self.tier} lacks the capability {capability!r}, which is "
+            f"needed to {purpose}: use another back end, or implement it in this one"
+        )
 
+    # ----------------------------------------------------------------------- end
     @abstractmethod
     def close(self, wait: bool = False) -> None:
         """End every process in the sandbox and free it. May be called again.
@@ -321,3 +385,29 @@ class Sandbox(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class CopiedFiles:
+    """A snapshot that is a sandbox with a copy of the files, in which nothing runs."""
+
+    def __init__(self, copy: Sandbox) -> None:
+        self._copy: Sandbox | None = copy
+
+    @property
+    def source(self) -> Sandbox:
+        """The sandbox with the copy. Raises ValueError after ``close`` or ``open_last``."""
+        if self._copy is None:
+            raise ValueError("these files were used up or freed already")
+        return self._copy
+
+    def open(self) -> Sandbox:
+        return self.source.fork()
+
+    def open_last(self) -> Sandbox:
+        copy, self._copy = self.source, None
+        return copy
+
+    def close(self) -> None:
+        if self._copy is not None:
+            self._copy.close()
+        self._copy = None

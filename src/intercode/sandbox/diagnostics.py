@@ -12,12 +12,13 @@ import sys
 import time
 from pathlib import Path
 
-from intercode.core.errors import SandboxError
+from intercode.core.errors import InterCodeError, SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, isolation_tiers, open_sandbox
+from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.isolation_tiers import Finding
-from intercode.sandbox.supervisor import runtime
+from intercode.sandbox.supervisor import clock, programs, runtime
 
 _BOOTSTRAP = "import sys;sys.path.insert(0,sys.argv[1]);from runtime.kernel_check import main;" \
     "main(int(sys.argv[2]),sys.argv[3])"  # fmt: skip
@@ -33,7 +34,10 @@ def diagnose() -> list[Finding]:
     errors = _try_kernel_features()
     sandbox = _check_sandbox()
     tiers = isolation_tiers.check_tiers(errors, sandbox.ok)
-    return [*_check_kernel(errors), *_check_cache(), *_check_programs(), *tiers, sandbox]
+    return [
+        *_check_kernel(errors), *_check_cache(), *_check_programs(), *tiers, sandbox,
+        _check_supervisor(), _check_clock(),
+    ]  # fmt: skip
 
 
 _KERNEL_FEATURES = {
@@ -202,3 +206,19 @@ def container_options_hint(confined: list[str]) -> str:
     if "systempaths" in confined:
         pod += " with hostUsers: false"
     return f"start the container with the additional options: {options} (Kubernetes: {pod})"
+
+
+def _check_supervisor() -> Finding:
+    """Test whether the supervisor of sandboxes is the C program or a Python process."""
+    path, why = programs.supervisor_program()
+    return Finding("sandbox supervisor", path is not None, why, programs.INSTALL_HINT)
+
+
+def _check_clock() -> Finding:
+    """Test whether deterministic episodes can have a fixed clock."""
+    name = "fixed clock"
+    try:
+        clock.clock_library(Determinism())
+    except InterCodeError as e:
+        return Finding(name, False, str(e), "deterministic runs have the real time instead")
+    return Finding(name, True, "for --deterministic and --clock")

@@ -5,16 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from intercode.cli.image import build_image, inventory
 from intercode.cli.output import log
-from intercode.core.errors import SandboxUnavailableError
-
-if TYPE_CHECKING:
-    from intercode.sandbox.container.engine import Engine
 
 EXAMPLE = """\
 examples:
@@ -138,18 +131,9 @@ def _remove(args: argparse.Namespace) -> int:
     return 0
 
 
-def _engines() -> Iterator[Engine]:
-    """Yield Docker and Podman, if they answer."""
-    from intercode.sandbox.container import engine
-
-    for name in engine.ENGINE_NAMES:
-        with suppress(SandboxUnavailableError):
-            yield engine.get_engine(name)
-
-
 def _prune(args: argparse.Namespace) -> int:
     from intercode.core.paths import cache_root
-    from intercode.sandbox.container.image_prune import prune_images as pruned
+    from intercode.sandbox.images.build.container_engines import prune_engine_images
     from intercode.sandbox.images.cache import prune as pruning
 
     cache = cache_root()
@@ -161,8 +145,7 @@ def _prune(args: argparse.Namespace) -> int:
     done = pruning.prune(cache, inventory.paths_in_use(), everything=args.all)
     for name in done.images:
         print(f"removed {name}")
-    for engine in _engines():
-        if engine_images := pruned(engine, cache, args.all):
-            print(f"{len(engine_images)} images removed from {engine.name}")
+    for engine, engine_images in prune_engine_images(cache, args.all).items():
+        print(f"{len(engine_images)} images removed from {engine}")
     print(f"{done.trees} trees and files removed, {inventory.format_size(done.bytes)} freed")
     return 0

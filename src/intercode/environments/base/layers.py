@@ -55,7 +55,7 @@ def _script_layer(path: Path, image: Image) -> Layer:
         raise DataError(f"the set-up script {path} cannot be read: {e.strerror}") from e
 
     def work(sandbox: Sandbox) -> None:
-        sandbox.write_file("/dev/shm/setup", script, 0o755)
+        sandbox.write("/dev/shm/setup", script, 0o755)
         result = sandbox.run(["/bin/bash", "/dev/shm/setup"], timeout=_SCRIPT_SECONDS)
         if not result.ok:
             raise DataError(
@@ -92,7 +92,7 @@ def git_layer(image: Image, layers: tuple[Layer, ...]) -> Layer:
     once."""
 
     def work(sandbox: Sandbox) -> None:
-        sandbox.write_file("/.gitignore", git_status.IGNORE_FILE.encode())
+        sandbox.write("/.gitignore", git_status.IGNORE_FILE.encode())
         git_status.prepare(OriginalBashSession(sandbox))
 
     key = layer_key("git", image.digest, *(layer.digest for layer in layers))

@@ -38,7 +38,7 @@ def run_probe(episode: EpisodeContext, sandbox: Sandbox, gold: bool) -> str:
     task = episode.task
     if task.probe is None:
         return ""
-    with sandbox.clone() as copy:
+    with sandbox.fork() as copy:
         if not task.probe_paths:
             return _run_probe_script(task, copy, gold)
         with episode.open_sandbox() as pristine:
@@ -88,7 +88,7 @@ def _tar_changes(sandbox: Sandbox, changes: dict[str, FileEntry]) -> bytes:
             info.mode, info.linkname = entry.mode & 0o777, entry.target
             if entry.kind == "file":
                 with suppress(OSError):  # larger than the limit
-                    data = sandbox.read_file(path, limit=max(0, MAX_COPIED_BYTES - archive.tell()))
+                    data = sandbox.read(path, limit=max(0, MAX_COPIED_BYTES - archive.tell()))
                     info.size = len(data)
                     tar.addfile(info, io.BytesIO(data))
             elif entry.kind in kinds:

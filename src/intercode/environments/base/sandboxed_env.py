@@ -17,12 +17,6 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import instantiate_task, pick_task
 from intercode.environments.base.snapshots import storage
-from intercode.environments.base.snapshots.files import (
-    CopiedFiles,
-    SealedFiles,
-    SnapshotFiles,
-    should_seal,
-)
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.base.workspaces import (
     EpisodeContext,
@@ -30,11 +24,9 @@ from intercode.environments.base.workspaces import (
     SandboxWorkspace,
     acquire_sandbox,
 )
-from intercode.sandbox import SandboxSpec, tier_of
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox import Sandbox, SandboxSnapshot, SandboxSpec, resolve_determinism, tier_of
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 from intercode.sandbox.images.recipes.packaged import is_pinned
-from intercode.sandbox.supervisor.clock import resolve_determinism
 from intercode.sessions.base import Session
 
 if TYPE_CHECKING:
@@ -195,11 +187,11 @@ class SandboxedEnv(InterCodeEnv):
         """
         workspace = self._current_workspace
         state, processes = workspace.session.state(), workspace.sandbox.processes()
-        if processes or self.determinism is not None or not should_seal(workspace.sandbox):
-            files: SnapshotFiles = CopiedFiles(workspace.sandbox)
+        if processes or self.determinism is not None or not workspace.sandbox.should_seal():
+            files = workspace.sandbox.snapshot()
             return (self._spec, files, state), processes, files.close
         workspace.session.close()
-        files = SealedFiles(workspace.sandbox)
+        files = workspace.sandbox.seal()
         self._workspace = None
         try:
             self._workspace = self._restore_workspace((self._spec, files, state))
@@ -236,7 +228,7 @@ class SandboxedEnv(InterCodeEnv):
             metadata = self.result_metadata()
             storage.write_snapshot(Path(directory), snapshot, metadata, sandbox, state)
 
-    def _captured_parts(self, captured: Any) -> tuple[SnapshotFiles, Any]:
+    def _captured_parts(self, captured: Any) -> tuple[SandboxSnapshot, Any]:
         """Return the files and the session state of what ``_capture`` returned."""
         return captured[1], captured[2]
 

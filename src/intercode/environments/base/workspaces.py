@@ -22,7 +22,7 @@ from intercode.core.types import ExecResult, Task
 from intercode.environments.base.hashes import state_hash
 from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
 from intercode.sandbox.contract import Sandbox
-from intercode.sandbox.supervisor.recycler import Recycler
+from intercode.sandbox.recycler import Recycler
 from intercode.sessions.base import Session
 
 _WORKERS = 2

@@ -173,7 +173,7 @@ class OriginalBashProfile:
     def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
         # in the authors' code the output starts as the query
         output = last.output if last else episode.task.query
-        with episode.workspace.sandbox.clone() as copy:
+        with episode.workspace.sandbox.fork() as copy:
             return _git_state(copy, output)
 
     def gold_states(self, episode: EpisodeContext) -> list[State]:

@@ -10,7 +10,6 @@ from intercode.core.errors import GoldError, UsageError
 from intercode.core.languages import PROGRAM_DIRECTORY, Language, load_language
 from intercode.core.types import Brief, Dataset, ExecResult, Layer, State, Task, TestResult
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.base.snapshots.files import CopiedFiles
 from intercode.environments.base.snapshots.storage import StoredSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.environments.code.grading import grade_code
@@ -146,7 +145,7 @@ class CodeEnv(SandboxedEnv):
             return super()._capture()
         omitted, files = (
             workspace.session.other_processes(workspace.sandbox.processes()),
-            CopiedFiles(workspace.sandbox),
+            workspace.sandbox.snapshot(),
         )
         return (self._spec, files, workspace.session.state()), omitted, files.close
 
@@ -160,7 +159,7 @@ class CodeEnv(SandboxedEnv):
         workspace = self._acquire_workspace()
         try:
             self._rerun_actions(workspace, state)
-            files.apply_to(workspace.sandbox)
+            workspace.sandbox.restore(files)
             assert isinstance(workspace.session, ReplSession)
             workspace.session.change_directory(state.cwd)
         except BaseException:

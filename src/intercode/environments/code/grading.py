@@ -15,7 +15,7 @@ from intercode.core.errors import GoldError, SandboxError, SandboxLostError
 from intercode.core.types import Task, TestResult
 from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
 from intercode.environments.code.reward import outputs_equal, values_equal
-from intercode.sandbox.output import Collector, decode
+from intercode.sandbox.streams import Collector, decode
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplEndedError, ReplSession
 

@@ -73,7 +73,7 @@ class CTFEnv(SandboxedEnv):
         workspace = super()._open_workspace(task)
         try:
             for path, (content, mode) in task.initial_files.items():
-                workspace.sandbox.write_file(path, content, mode)
+                workspace.sandbox.write(path, content, mode)
         except BaseException:
             workspace.close()
             raise

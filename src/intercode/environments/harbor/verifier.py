@@ -37,9 +37,9 @@ def run_verifier(
         if not _clear_agent_paths(sandbox, files):
             output = f"what the agent left in {TESTS} or {LOGS} cannot be removed"
             return State(output, files, failed=True)
-        sandbox.write_file(_STDOUT_FILE, b"")
+        sandbox.write(_STDOUT_FILE, b"")
         for name, (content, mode) in tests.items():
-            sandbox.write_file(f"{TESTS}/{name}", content, mode)
+            sandbox.write(f"{TESTS}/{name}", content, mode)
         command = ["/bin/sh", "-c", f"{TESTS}/test.sh"]
         result = sandbox.run(command, cwd=cwd, env={**sandbox.env, **env}, timeout=timeout)
     except SandboxLostError:
@@ -109,6 +109,6 @@ def _agent_paths(files: Mapping[str, FileEntry]) -> list[str]:
 
 def _read_file(sandbox: Sandbox, path: str) -> bytes | None:
     try:
-        return sandbox.read_file(path, _MAX_REWARD_FILE)
+        return sandbox.read(path, _MAX_REWARD_FILE)
     except OSError:
         return None

@@ -21,7 +21,7 @@ from intercode.environments.python.output_comparison import (
     same_value,
     with_integer_keys,
 )
-from intercode.sandbox.output import Collector, decode, drain
+from intercode.sandbox.streams import Collector, decode, drain
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
 from intercode.sessions.python.session import Action, PythonSession
 from intercode.sessions.python.values import ExceptionInfo, decode_value, decode_values

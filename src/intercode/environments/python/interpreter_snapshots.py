@@ -12,26 +12,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from intercode.core.errors import EnvironmentStateError, SandboxError
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.base.snapshots.files import CopiedFiles, SnapshotFiles
 from intercode.environments.base.snapshots.storage import StoredSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace
-from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox import SandboxSnapshot, SandboxSpec
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
 from intercode.sessions.python.migration import MigrationError, migrate_fork
 from intercode.sessions.python.session import PythonSession, PythonState
 
 _FORK_SECONDS = 30.0  # for an interpreter to fork
-
-
-class FileSource(Protocol):
-    """Files that can replace those of a sandbox."""
-
-    def apply_to(self, sandbox: Sandbox) -> None: ...
 
 
 class SharedSandbox:
@@ -86,7 +78,7 @@ class InterpreterSnapshot:
     """The content of a snapshot: files, actions, the fork, and the sandbox in which it waits."""
 
     spec: SandboxSpec
-    files: CopiedFiles
+    files: SandboxSnapshot
     state: PythonState
     shared: SharedSandbox
     fork: Interpreter
@@ -118,9 +110,7 @@ def take_snapshot(
     shared.add_fork(fork)
     session.protected_pids = shared.fork_pids
     try:
-        return InterpreterSnapshot(
-            spec, CopiedFiles(sandbox), session.state(), shared, fork
-        ), omitted
+        return InterpreterSnapshot(spec, sandbox.snapshot(), session.state(), shared, fork), omitted
     except BaseException:
         shared.remove_fork(fork)
         raise
@@ -137,7 +127,7 @@ def resume_in_same_sandbox(snapshot: InterpreterSnapshot, program: str) -> Share
     sandbox, interpreter = shared.workspace.sandbox, None
     try:
         sandbox.kill_since(0, keep=shared.fork_pids)
-        snapshot.files.apply_to(sandbox)
+        sandbox.restore(snapshot.files)
         interpreter = snapshot.fork.fork("any", _FORK_SECONDS)
         session = PythonSession(sandbox, "/", program, snapshot.state, interpreter)
         session.protected_pids = shared.fork_pids
@@ -162,7 +152,7 @@ def resume_in_new_sandbox(
     session, sandbox = workspace.session, workspace.sandbox
     assert isinstance(session, PythonSession)
     try:
-        snapshot.files.apply_to(sandbox)
+        sandbox.restore(snapshot.files)
         interpreter = migrate_fork(snapshot.fork, sandbox, program)
     except MigrationError:
         rerun_actions(workspace, snapshot.state, snapshot.files, timeout)
@@ -176,13 +166,13 @@ def resume_in_new_sandbox(
 
 
 def rerun_actions(
-    workspace: SandboxWorkspace, state: PythonState, files: FileSource, timeout: float
+    workspace: SandboxWorkspace, state: PythonState, files: SandboxSnapshot, timeout: float
 ) -> None:
     """Restore a state in a fresh workspace: run its actions again, each for at most ``timeout``
     seconds, and replace the files they leave by ``files``."""
     assert isinstance(workspace.session, PythonSession)
     workspace.session.rerun(state, timeout)
-    files.apply_to(workspace.sandbox)
+    workspace.sandbox.restore(files)
     workspace.session.change_directory(state.cwd)
 
 
@@ -233,7 +223,7 @@ class LiveInterpreterEnv(SandboxedEnv):
         snapshot, omitted = take_snapshot(self._spec, self._shared_sandbox)
         return snapshot, omitted, snapshot.release
 
-    def _captured_parts(self, captured: Any) -> tuple[SnapshotFiles, Any]:
+    def _captured_parts(self, captured: Any) -> tuple[SandboxSnapshot, Any]:
         return captured.files, captured.state
 
     def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:  # noqa: ARG002

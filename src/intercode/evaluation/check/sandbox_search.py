@@ -219,7 +219,7 @@ def _grep(sandbox: Sandbox, words: list[str], lines: bytes) -> list[str]:
 
 def _read_content(sandbox: Sandbox, path: str) -> bytes:
     with suppress(OSError):
-        return sandbox.read_file(path, limit=1 << 28)
+        return sandbox.read(path, limit=1 << 28)
     return sandbox.run_bytes(["/bin/cat", "--", path])[0]
 
 

@@ -15,11 +15,10 @@ from typing import Any
 from intercode.core.errors import DataError, SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.evaluation.ray.environment_spec import Artifact
-from intercode.sandbox.container.image_import import write_layer
 from intercode.sandbox.images.archives import layered_writer, tar
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 from intercode.sandbox.images.cache.trees import cached_tree
-from intercode.sandbox.supervisor.runtime.overlay import OPAQUE_ATTRIBUTE
+from intercode.sandbox.layers import OPAQUE_ATTRIBUTE, write_layer
 
 CHUNK_SIZE = 4 << 20
 """Bytes of a chunk, which the object store of a node has to hold."""

@@ -31,12 +31,9 @@ from intercode.core.errors import InfrastructureError
 from intercode.core.types import ExecResult as Shown
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.sandbox import Limits, SandboxSpec, open_sandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox import Limits, Sandbox, SandboxSpec, open_sandbox
 from intercode.sandbox.images.build import on_demand
-from intercode.sandbox.output import Collector, communicate, decode
-from intercode.sandbox.supervisor.connection import memory_file
-from intercode.sandbox.supervisor.runtime import protocol
+from intercode.sandbox.streams import Collector, communicate, decode, memory_file
 
 _DRAIN_SECONDS = 1.0  # seconds to read what was written before the time-out
 
@@ -75,7 +72,8 @@ def run_process(
         with memory_file(stdin) as source:
             fds = {0: source.fileno(), 1: out_w, 2: err_w}
             process = sandbox.spawn(argv, cwd=cwd, env={**sandbox.env, **env}, fds=fds)
-        protocol.close_all([out_w, err_w])
+        os.close(out_w)
+        os.close(err_w)
         out_w = err_w = -1
         ended = communicate(process, streams, timeout)
         if not ended:
@@ -84,7 +82,9 @@ def run_process(
         code = process.wait() if ended else None
         stdout, stderr = (streams[fd] for fd in (out, err))
     finally:
-        protocol.close_all([fd for fd in (out, out_w, err, err_w) if fd >= 0])
+        for fd in (out, out_w, err, err_w):
+            if fd >= 0:
+                os.close(fd)
     if code is not None and code < 0:
         code = 128 - code
     return ProcessResult(
@@ -253,7 +253,7 @@ class InterCodeSandbox(SandboxEnvironment):
             if self._test("-e", path) and not self._test("-w", path):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
             with _error_filename(file):
-                self.sandbox.write_file(path, data)
+                self.sandbox.write(path, data)
 
         await anyio.to_thread.run_sync(work)
 
@@ -269,7 +269,7 @@ class InterCodeSandbox(SandboxEnvironment):
 
         def work() -> bytes:
             with _error_filename(file):
-                data = self.sandbox.read_file(path, limit)
+                data = self.sandbox.read(path, limit)
             if not self._test("-r", path):  # the supervisor can read more than the user
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
             return data

@@ -20,9 +20,9 @@ from intercode.sandbox.container.container_spec import ContainerSpec
 from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.container.limit_counters import LimitCounters
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.recycler import Recycler
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode.sandbox.supervisor.process_table import unblock_supervisor
-from intercode.sandbox.supervisor.recycler import Recycler
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class ContainerSandbox(SupervisedSandbox):
         limit: LimitExceeded = answer["limit"]
         return limit
 
-    def clone(self) -> Self:
+    def fork(self) -> Self:
         copy = type(self)(replace(self.spec, upper=None), self._engine)
         try:
             copy.replace_files(self)
@@ -87,7 +87,7 @@ class ContainerSandbox(SupervisedSandbox):
             except OSError as e:
                 raise refusal_error(e, "given other files") from e
 
-    def write_upper(self, directory: Path) -> None:
+    def save(self, directory: Path) -> None:
         target = os.open(directory, _DIRECTORY)
         try:
             with _open_files(self, self.base_trees) as (root, paths):

@@ -67,18 +67,22 @@ def setup_request(spec: SandboxSpec) -> dict[str, Any]:
 
 MAX_SEALED_LAYERS = 8
 """Limit on stacked sealed layers. A sandbox that would have more starts with a copy of them."""
+_MAX_COPIED_FILES, _MAX_COPIED_BYTES = 100, 1 << 20
+"""Up to so many files and bytes, a copy costs no more than moving an episode to a new sandbox."""
 
 
 class NamespaceLayer:
-    """The upper layer of a sandbox in which nothing runs any more, used as a layer of other
-    sandboxes.
+    """A sealed snapshot: the upper layer of a sandbox in which nothing runs any more, as a layer of
+    other sandboxes.
 
     Users are counted. When the last one releases the layer, the sandbox is closed.
     """
 
+    source: None = None
+
     def __init__(self, sandbox: NamespaceSandbox) -> None:
         self._sandbox = sandbox
-        self._users = 1
+        self._users, self._closed = 1, False
         self._lock = threading.Lock()
 
     @property
@@ -102,7 +106,17 @@ class NamespaceLayer:
             self._sandbox.close()
 
     def open(self) -> NamespaceSandbox:
+        if self._closed:
+            raise ValueError("these files were freed already")
         return NamespaceSandbox(self._sandbox.spec, (), (self, *self.lower_layers))
+
+    def open_last(self) -> NamespaceSandbox:
+        return self.open()
+
+    def close(self) -> None:
+        closed, self._closed = self._closed, True
+        if not closed:
+            self.release()
 
     def open_mount(self) -> int:
         """Return a descriptor of a new mount of the layer, for one other sandbox."""
@@ -181,7 +195,7 @@ class NamespaceSandbox(SupervisedSandbox):
             more.add("checkpoint")
         return super().capabilities | more
 
-    def clone(self) -> Self:
+    def fork(self) -> Self:
         spec = replace(self.spec, upper=None)
         flatten = len(self.sealed_layers) >= MAX_SEALED_LAYERS
         copies: list[int] = []
@@ -193,6 +207,12 @@ class NamespaceSandbox(SupervisedSandbox):
                 return type(self)(spec, copies, () if flatten else self.sealed_layers)
         finally:
             protocol.close_all(copies)
+
+    def should_seal(self) -> bool:
+        if "seal" not in self.capabilities:
+            return False
+        size, files = self.size()
+        return files > _MAX_COPIED_FILES or size > _MAX_COPIED_BYTES
 
     def seal(self) -> NamespaceLayer:
         try:
@@ -225,7 +245,7 @@ class NamespaceSandbox(SupervisedSandbox):
             except OSError as e:
                 raise refusal_error(e, "given other files") from e
 
-    def write_upper(self, directory: Path) -> None:
+    def save(self, directory: Path) -> None:
         uppers: list[int] = []
         target = os.open(directory, _DIRECTORY)
         try:

@@ -12,24 +12,31 @@ import select
 import signal
 import struct
 import time
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import FileEntry
-from intercode.sandbox.contract import Capability, LimitExceeded, Sandbox, SandboxSpec
-from intercode.sandbox.output import Collector, communicate
-from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection, memory_file
+from intercode.sandbox.contract import (
+    Capability,
+    LimitExceeded,
+    Sandbox,
+    SandboxSnapshot,
+    SandboxSpec,
+)
+from intercode.sandbox.streams import memory_file
+from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode.sandbox.supervisor.process_table import (
     HostProcess,
     list_descendants,
     unblock_supervisor,
 )
-from intercode.sandbox.supervisor.runtime import protocol
 from intercode.sandbox.supervisor.watchdog import Watch, Watchdog
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -88,6 +95,7 @@ class SupervisedSandbox(Sandbox):
 
     connection: SupervisorConnection
     supervisor_pid: int
+    script_path = "/dev/bash"
     _watch: Watch | None = None
     _background_killed = False  # reset by ``limit_exceeded``
 
@@ -98,7 +106,7 @@ class SupervisedSandbox(Sandbox):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return frozenset({"recycle", "replace_files", "save_files"})
+        return frozenset({"processes", "fork", "restore", "recycle", "save"})
 
     @property
     def is_lost(self) -> bool:
@@ -217,35 +225,6 @@ class SupervisedSandbox(Sandbox):
         executed its program. The supervisor waits for that."""
         unblock_supervisor(self.supervisor_pid)
 
-    def run_bytes(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        stdin: bytes = b"",
-        timeout: float = 10.0,
-        until_eof: bool = False,
-    ) -> tuple[bytes, int | None, int]:
-        mark = self.mark()
-        read, write = os.pipe()
-        collector = Collector(self.spec.limits.output)
-        try:
-            fds = {1: write, 2: write}
-            with memory_file(stdin) as source:
-                if stdin:
-                    fds[0] = source.fileno()
-                process = self.spawn(argv, cwd=cwd, env=env, fds=fds)
-            os.close(write)
-            write = -1
-            if not communicate(process, {read: collector}, timeout, until_eof):
-                self.kill_since(mark)
-                communicate(process, {read: collector}, 1.0)
-                return collector.bytes(), None, collector.dropped
-            return collector.bytes(), process.wait(), collector.dropped
-        finally:
-            protocol.close_all([fd for fd in (read, write) if fd >= 0])
-
     def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
         answer, _ = self.connection.request(
             "changes", seconds=READ_SECONDS, digests=digests, pause=pause
@@ -256,7 +235,7 @@ class SupervisedSandbox(Sandbox):
         answer, _ = self.connection.request("changed_paths", seconds=READ_SECONDS)
         return list(answer["paths"])
 
-    def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
+    def read(self, path: str, limit: int = 64 << 20) -> bytes:
         fd = self.connection.request_fd("open", path=path)
         with open(fd, "rb") as f:
             data = f.read(limit + 1)
@@ -264,15 +243,28 @@ class SupervisedSandbox(Sandbox):
             raise OSError(27, f"{path} is larger than {limit} bytes")
         return data
 
-    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
         with memory_file(data) as source:
             self.connection.request("write", [source.fileno()], path=path, mode=mode)
 
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> int:
+        if "checkpoint" not in self.capabilities:
+            return super().checkpoint(pid, given_fds)
         child = next((m.pid for m in self._list_processes() if m.inner_pid == pid), -1)
         return self.connection.request_fd("checkpoint", child=child, given_fds=list(given_fds))
 
+    @abstractmethod
+    def replace_files(self, other: Sandbox | Path) -> None:
+        """Replace the files by those of another sandbox of the same back end, or of a directory in
+        the format of ``save``. Raises SandboxError if that is not possible."""
+
+    def restore(self, snapshot: SandboxSnapshot) -> None:
+        if snapshot.source is None:
+            raise SandboxError("a sealed snapshot can only be opened in a new sandbox")
+        self.replace_files(snapshot.source)
+
     def size(self) -> tuple[int, int]:
+        """Return the bytes and the number of the sandbox's own files and directories."""
         answer, _ = self.connection.request("size")
         return answer["bytes"], answer["files"]
 

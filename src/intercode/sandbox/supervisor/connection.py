@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import select
 import socket
 import struct
@@ -150,11 +149,3 @@ def _readable(connection: socket.socket, seconds: float) -> bool:
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     return bool(poll.poll(seconds * 1000))
-
-
-def memory_file(data: bytes) -> Any:
-    """Return an open file in memory with the given content, positioned at its start."""
-    f = open(os.memfd_create("intercode"), "w+b")  # noqa: SIM115
-    f.write(data)
-    f.seek(0)
-    return f

@@ -17,7 +17,7 @@ from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.limit_messages import with_limit_note
-from intercode.sandbox.output import Collector, decode, drain
+from intercode.sandbox.streams import Collector, decode, drain
 from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.bash.shell import (
     Shell,

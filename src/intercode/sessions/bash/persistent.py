@@ -20,7 +20,7 @@ from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.limit_messages import with_limit_note
-from intercode.sandbox.output import Collector, decode
+from intercode.sandbox.streams import Collector, decode
 from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.bash.shell import (
     START_SECONDS,

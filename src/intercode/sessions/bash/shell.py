@@ -20,8 +20,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import SCRIPT_LINK, Process, Sandbox
-from intercode.sandbox.output import Collector, decode, drain, drain_once
+from intercode.sandbox.contract import SCRIPT_FD, Sandbox
+from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once
 from intercode.sessions.base import SessionState
 
 DUMP_SCRIPT = (
@@ -52,7 +52,7 @@ def may_end_shell(code: str) -> bool:
 
 
 START_SECONDS = 10.0
-_SCRIPT_FD, _REPORT_FD = 62, 63  # descriptor numbers in the shell
+_REPORT_FD = 63  # descriptor number in the shell
 _MAX_RECORD = 16 << 20
 _MAX_HEREDOC = 1000  # characters: bash writes longer here-documents to a file in the sandbox
 _INIT_SCRIPT = "exec {script}<&-; trap {stop} RTMAX; cd {cwd} 2>/dev/null || cd /; unset OLDPWD\n"
@@ -69,7 +69,7 @@ _STATUS_FORM = re.compile("[0-9]{1,3}")
 _SET_STATUS = "(exit {status}) && builtin :\n"
 _REPORT_SCRIPT = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
 _ACCEPTANCE_SCRIPT = (
-    "{{ builtin . /dev/{name} {script}<<'{word}'\nbuiltin :\n{word}\n"
+    "{{ builtin . {path} {script}<<'{word}'\nbuiltin :\n{word}\n"
     'builtin printf "%s %s\\0" {word} "$?" >&{report}; }} 2>&-\n'
 )
 _SILENT_SCRIPT = "exec 60>&1 61>&2 >/dev/null 2>&1\n{text}\nexec >&60 2>&61 60>&- 61>&-\n"
@@ -90,11 +90,13 @@ class Shell:
         self.stderr_collector, self._output_collector = Collector(1 << 12), Collector(0)
         self.report, remote = socket.socketpair()
         self._token, self._trace_line, self._status = "", b"", 0
+        directory, _, name = sandbox.script_path.rpartition("/")
+        self._script_path = shlex.quote(sandbox.script_path)
         try:
             self.process: Process = sandbox.spawn(
-                [program, "--norc", "--noprofile", SCRIPT_LINK],
-                cwd="/dev",
-                fds={1: out_w, 2: err_w, _SCRIPT_FD: script_r, _REPORT_FD: remote.fileno()},
+                [program, "--norc", "--noprofile", name],
+                cwd=directory,
+                fds={1: out_w, 2: err_w, SCRIPT_FD: script_r, _REPORT_FD: remote.fileno()},
             )
         except BaseException:
             self.close()
@@ -113,7 +115,7 @@ class Shell:
     def initialize(self, cwd: str, timeout: float) -> tuple[int, str] | None:
         """Send the first script: it sets the directory and the trap that stops an action."""
         stop = shlex.quote(_STOP_TRAP.format(report=_REPORT_FD))
-        script = _INIT_SCRIPT.format(script=_SCRIPT_FD, cwd=shlex.quote(cwd), stop=stop)
+        script = _INIT_SCRIPT.format(script=SCRIPT_FD, cwd=shlex.quote(cwd), stop=stop)
         return self.run_script(script, None, timeout)
 
     def execute(self, code: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
@@ -122,8 +124,8 @@ class Shell:
         The code is sourced, so that line numbers in messages start at 1 each time. Code longer than
         bash passes in memory is run with ``eval`` instead.
         """
-        command = f"builtin . /dev/{SCRIPT_LINK}"
-        text = f"{command} {_SCRIPT_FD}<<'{(word := secrets.token_hex(8))}'\n{code}\n{word}\n"
+        command = f"builtin . {self._script_path}"
+        text = f"{command} {SCRIPT_FD}<<'{(word := secrets.token_hex(8))}'\n{code}\n{word}\n"
         if len(code) > _MAX_HEREDOC:
             command = f"builtin eval {shlex.quote(code)}"
             text = f"{command}\n"
@@ -197,7 +199,7 @@ class Shell:
         """
         word = secrets.token_hex(8)
         text = _ACCEPTANCE_SCRIPT.format(
-            script=_SCRIPT_FD, name=SCRIPT_LINK, word=word, report=_REPORT_FD
+            script=SCRIPT_FD, path=self._script_path, word=word, report=_REPORT_FD
         )
         record = self._exchange(text, Collector(1 << 12), timeout)
         return record == f"{word} 0\0".encode()

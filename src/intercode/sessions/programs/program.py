@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from intercode.core.errors import SandboxError
 from intercode.core.languages import PROGRAM_DIRECTORY, Language, expand_arguments
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import Process, Sandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.limit_messages import with_limit_note
-from intercode.sandbox.output import Collector, communicate, decode
-from intercode.sandbox.supervisor.connection import memory_file
+from intercode.sandbox.streams import Collector, Process, communicate, decode, memory_file
 from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.programs.repl import missing_language_message
 
@@ -88,7 +87,7 @@ class ProgramSession:
         """
         if self.language.compile and self._has_run:  # otherwise the old program would run
             self._sandbox.run_bytes(["rm", "-rf", "--", PROGRAM_DIRECTORY], timeout=timeout)
-        self._sandbox.write_file(f"{PROGRAM_DIRECTORY}/{self.language.source}", _encode(code))
+        self._sandbox.write(f"{PROGRAM_DIRECTORY}/{self.language.source}", _encode(code))
         if not self.language.compile:
             return ExecResult("", 0)
         # the next build removes the temporary files of a compiler that was killed

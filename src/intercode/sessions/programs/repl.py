@@ -26,9 +26,9 @@ from typing import Any
 from intercode.core.errors import SandboxError
 from intercode.core.languages import Language, Repl
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import Process, Sandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.limit_messages import with_limit_note
-from intercode.sandbox.output import Collector, decode, drain, drain_once
+from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once
 from intercode.sessions.base import SessionState, is_infrastructure_failure
 
 _LINK_FD = 3

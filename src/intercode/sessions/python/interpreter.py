@@ -24,16 +24,15 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxError
-from intercode.sandbox.contract import SCRIPT_LINK, Process, Sandbox
-from intercode.sandbox.output import Collector, drain, drain_once
+from intercode.sandbox.contract import SCRIPT_FD, Sandbox
+from intercode.sandbox.streams import Collector, Process, drain, drain_once
 
-_SCRIPT_FD, _CONTROL_FD = 62, 63  # descriptor numbers in the interpreter
+_CONTROL_FD = 63  # descriptor number in the interpreter
 _MAX_ANSWER = 8 << 20
 _MAX_PID_DIGITS = 9  # digits of a process number
 _REQUEST_SECONDS = 30.0  # timeout of requests that take a millisecond in a healthy interpreter
 _BOOTSTRAP = (
-    f"import posix,marshal,builtins as b\nwith open('/dev/{SCRIPT_LINK}','rb',0) as f:s=f.read()\n"
-    f"posix.close({_SCRIPT_FD})\n"
+    f"import marshal,builtins as b\nwith open({SCRIPT_FD},'rb',0) as f:s=f.read()\n"
     "import _frozen_importlib_external as e\nm,c,s=marshal.loads(s)\n"
     "g={'__builtins__':vars(b).copy(),'__name__':'<intercode>'}\n"
     "exec(marshal.loads(c) if m==e.MAGIC_NUMBER else compile(s,'<intercode>','exec',0,True),g)\n"
@@ -99,7 +98,7 @@ class Interpreter:
             process = sandbox.spawn(
                 [program, "-S", "-c", _BOOTSTRAP],
                 cwd=cwd,
-                fds={1: output_end, 2: output_end, _SCRIPT_FD: code, _CONTROL_FD: remote.fileno()},
+                fds={1: output_end, 2: output_end, SCRIPT_FD: code, _CONTROL_FD: remote.fileno()},
             )
         except BaseException:
             local.close()

@@ -12,7 +12,7 @@ import errno
 import os
 import socket
 
-from intercode.core.errors import SandboxError
+from intercode.core.errors import MissingCapabilityError, SandboxError
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.python.interpreter import (
     Interpreter,
@@ -45,6 +45,8 @@ def migrate_fork(fork: Interpreter, sandbox: Sandbox, program: str) -> Interpret
             template = _restore_process(checkpoint, sandbox, program)
         finally:
             os.close(checkpoint)
+    except MissingCapabilityError as e:
+        raise MigrationError(str(e)) from e
     except OSError as e:
         if e.errno == errno.EBUSY:
             raise RefusedError(e.strerror or str(e)) from e

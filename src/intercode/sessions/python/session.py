@@ -21,7 +21,7 @@ from intercode.core.python_syntax import parse_python
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.limit_messages import with_limit_note
-from intercode.sandbox.output import Collector, decode, drain
+from intercode.sandbox.streams import Collector, decode, drain
 from intercode.sessions.base import is_infrastructure_failure
 from intercode.sessions.python.interpreter import (
     Interpreter,

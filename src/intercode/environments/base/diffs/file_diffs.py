@@ -78,7 +78,7 @@ class FileDiffs:
             if entry.size > min(MAX_FILE_BYTES, self._cache_bytes_left):
                 continue
             try:
-                data = self._sandbox.read_file(path, MAX_FILE_BYTES)
+                data = self._sandbox.read(path, MAX_FILE_BYTES)
             except OSError:  # a background process has changed it since
                 continue
             self._contents[path] = data

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from intercode.core.types import FileEntry
-from intercode.sandbox.supervisor.runtime.overlay import is_opaque
+from intercode.sandbox.layers import is_opaque
 
 MAX_FILE_BYTES = 64 << 10
 """The content of larger files is not read."""

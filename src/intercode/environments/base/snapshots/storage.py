@@ -20,8 +20,7 @@ from intercode.core.migration import SCHEMA_VERSION, migrate_snapshot
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import ExecResult, to_jsonable
 from intercode.environments.base.snapshots.snapshot import Snapshot
-from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox import Sandbox, SandboxSpec, open_sandbox
 from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import Action, PythonState
 
@@ -32,7 +31,7 @@ MATCHING_KEYS = ("environment", "dataset_hash", "profile", "image_digest")
 
 @dataclass(frozen=True)
 class StoredFiles:
-    """The files of a stored snapshot. See ``SnapshotFiles``."""
+    """The files of a stored snapshot. See ``SandboxSnapshot``."""
 
     spec: SandboxSpec
     kind: str
@@ -41,12 +40,13 @@ class StoredFiles:
     def open(self) -> Sandbox:
         return open_sandbox(self.spec, self.kind, self.path)
 
+    @property
+    def source(self) -> Path:
+        """The directory with the files."""
+        return self.path
+
     def open_last(self) -> Sandbox:
         return self.open()
-
-    def apply_to(self, sandbox: Sandbox) -> None:
-        """Replace the files of a sandbox by these."""
-        sandbox.replace_files(self.path)
 
     def close(self) -> None:
         """Do nothing: the directory belongs to the caller."""
@@ -102,7 +102,7 @@ def write_snapshot(
 def _write_files(target: Path, sandbox: Sandbox) -> None:
     """Write the upper layer of a sandbox, with its whiteouts, as a directory tree."""
     target.mkdir(mode=0o755)
-    sandbox.write_upper(target)
+    sandbox.save(target)
     if os.geteuid() == 0:  # the supervisor runs as this user, and has to read every file
         for parent, directories, files in os.walk(target):
             for name in (*directories, *files, "."):

@@ -44,7 +44,7 @@ def capture_changes(stage: Path, spec: SandboxSpec, work: Callable[[Sandbox], No
     if strongest_kind() == "container":
         with open_sandbox(spec, "container") as sandbox:
             work(sandbox)
-            sandbox.write_upper(stage / "upper")
+            sandbox.save(stage / "upper")
         return
     sandbox = NamespaceSandbox(replace(spec, upper=stage))
     try:

@@ -89,7 +89,7 @@ def _run_in_sandbox(
 
     def work(sandbox: Sandbox) -> None:
         for name, text in command.files.items():
-            sandbox.write_file(f"/dev/shm/{name}", text.encode("utf-8", "surrogateescape"), 0o755)
+            sandbox.write(f"/dev/shm/{name}", text.encode("utf-8", "surrogateescape"), 0o755)
         env = build_environment(command.env)
         found.append(sandbox.run(command.argv, cwd=command.cwd, env=env, timeout=command.timeout))
 

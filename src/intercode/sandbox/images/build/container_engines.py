@@ -1,4 +1,5 @@
-"""Builds images with Docker or Podman, and exports their images to archives in the cache."""
+"""Builds images with Docker or Podman, exports their images to archives in the cache, and removes
+the images of sandboxes from them."""
 
 from __future__ import annotations
 
@@ -7,12 +8,14 @@ import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from intercode.core.errors import DataError, SandboxError, SandboxUnavailableError, UsageError
 from intercode.core.paths import cache_root
 from intercode.sandbox.container import engine as engines
 from intercode.sandbox.container.engine import Engine, EngineName
+from intercode.sandbox.container.image_prune import prune_images
 from intercode.sandbox.images.cache.trees import file_lock, mark_in_use
 
 Progress = Callable[[str], None]
@@ -154,3 +157,17 @@ def _run_build(
     if isinstance(known_error, SandboxUnavailableError):
         raise known_error
     raise DataError(f"{dockerfile} does not build with {engine.name} (status {status}):\n{output}")
+
+
+def prune_engine_images(cache: Path, everything: bool = False) -> dict[str, list[str]]:
+    """Remove images of sandboxes from Docker and Podman. Return their names by engine.
+
+    An image is removed if a tree in ``cache`` of which it was made is missing. ``everything``: all
+    images of trees in ``cache`` are removed, except those that a container uses.
+    """
+    removed: dict[str, list[str]] = {}
+    for name in engines.ENGINE_NAMES:
+        with suppress(SandboxUnavailableError):
+            if gone := prune_images(engines.get_engine(name), cache, everything):
+                removed[name] = gone
+    return removed

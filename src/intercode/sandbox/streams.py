@@ -1,0 +1,138 @@
+"""Connects programs in a sandbox: processes, their input, and their output within a limit."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+_CHUNK = 1 << 16
+
+
+class Process(Protocol):
+    """A process inside a sandbox. ``pid`` is its number in the sandbox."""
+
+    pid: int
+
+    def fileno(self) -> int:
+        """Return a descriptor that becomes readable when the process ends."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Return the exit status (negative: the number of the signal that ended it), or None if the
+        timeout in seconds expires first."""
+        ...
+
+    def kill(self, number: int = 9) -> None:
+        """Send a signal, unless the process has ended."""
+        ...
+
+
+class Collector:
+    """Keeps at most ``limit`` bytes of output, half from the beginning and half from the end."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._head_room = limit - limit // 2
+        self._tail_room = limit // 2
+        self._head: list[bytes] = []
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self.dropped = 0
+
+    def add(self, data: bytes) -> None:
+        """Append output."""
+        if self._head_room:
+            self._head.append(data[: self._head_room])
+            data = data[self._head_room :]
+            self._head_room -= len(self._head[-1])
+        if not data:
+            return
+        self._tail.append(data)
+        self._tail_size += len(data)
+        while self._tail_size > self._tail_room:
+            surplus = self._tail_size - self._tail_room
+            first = self._tail.popleft()
+            if len(first) > surplus:
+                self._tail.appendleft(first[surplus:])
+            dropped = min(surplus, len(first))
+            self._tail_size -= dropped
+            self.dropped += dropped
+
+    def bytes(self) -> bytes:
+        """Return the kept output, with a line for the omitted part."""
+        note = f"\n[... {self.dropped} bytes left out ...]\n".encode() if self.dropped else b""
+        return b"".join(self._head) + note + b"".join(self._tail)
+
+
+def decode(data: bytes) -> str:
+    """Decode bytes as UTF-8. Invalid bytes are shown as ``\\xNN``."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+def drain(fd: int, into: Collector) -> bool:
+    """Read everything that a non-blocking descriptor has now. Return False at the end of the
+    stream."""
+    while True:
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        if not data:
+            return False
+        into.add(data)
+
+
+def communicate(
+    process: Process,
+    streams: Mapping[int, Collector],
+    timeout: float | None,
+    until_eof: bool = False,
+) -> bool:
+    """Read the output of a program until it ends. Return False if ``timeout`` seconds pass first
+    (None: no limit).
+
+    ``until_eof``: wait also for background processes that hold the output open.
+    """
+    poll = select.poll()
+    for fd in streams:
+        os.set_blocking(fd, False)
+        poll.register(fd, select.POLLIN)
+    poll.register(process.fileno(), select.POLLIN)
+    unread = set(streams)
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    while (left := deadline - time.monotonic()) > 0:
+        ready = {fd for fd, _ in poll.poll(None if timeout is None else left * 1000)}
+        for fd in [fd for fd in unread & ready if not drain_once(fd, streams[fd])]:
+            unread.discard(fd)
+            poll.unregister(fd)
+        if until_eof and not unread:
+            return process.wait(None if timeout is None else left) is not None
+        if process.fileno() in ready:
+            unread = {fd for fd in unread if drain(fd, streams[fd])}
+            if not unread or not until_eof:
+                return True
+            poll.unregister(process.fileno())
+    return False
+
+
+def drain_once(fd: int, into: Collector) -> bool:
+    """Read one chunk. Return False at the end of the stream."""
+    try:
+        data = os.read(fd, _CHUNK)
+    except BlockingIOError:
+        return True
+    into.add(data)
+    return bool(data)
+
+
+def memory_file(data: bytes) -> Any:
+    """Return an open file in memory with the given content, positioned at its start."""
+    f = open(os.memfd_create("intercode"), "w+b")  # noqa: SIM115
+    f.write(data)
+    f.seek(0)
+    return f
