@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intercode.agents.languages import language_of
-from intercode.agents.parsing import parse_answer, split_thought
+from intercode.agents.parsing import language_of, parse_answer, split_thought
 from support.recorded_endpoint import fence
 
 BASH, SQL, PYTHON = (language_of(n) for n in ("bash", "sql", "python"))

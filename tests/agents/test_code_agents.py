@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from intercode.agents import open_agent
-from intercode.agents.languages import language_of
+from intercode.agents.parsing import language_of
 from intercode.agents.tool_calling import tool_set_of
 from intercode.core.languages import load_language
 from intercode.environments.code.env import CodeEnv

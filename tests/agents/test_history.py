@@ -9,11 +9,10 @@ import pytest
 
 from intercode.agents import open_agent
 from intercode.agents.base import Feedback
-from intercode.agents.conversation import Conversation
-from intercode.agents.history import History, is_context_overflow, split_turns
+from intercode.agents.conversation import Conversation, History, is_context_overflow, split_turns
 from intercode.core.errors import BudgetError, ConfigError, ModelRefusedError
 from intercode.core.types import Brief, Usage
-from intercode.models.base import Completion, Message, Tool
+from intercode.models.base import Completion, Message, Model, Tool
 
 LS = "```bash\nls\n```"
 
@@ -143,7 +142,7 @@ def test_messages_of_endpoints_that_refuse_long_conversations(message: str, is_s
     assert is_context_overflow(ModelRefusedError(message)) is is_so
 
 
-class SmallContextModel:
+class SmallContextModel(Model):
     """A model whose context holds a number of words."""
 
     name = "narrow"
@@ -151,8 +150,8 @@ class SmallContextModel:
     def __init__(self, most: int) -> None:
         self.most, self.sizes = most, list[int]()
 
-    def count_tokens(self, messages: Sequence[Message]) -> int:
-        return words(messages)
+    def count_tokens(self, content: Any) -> int:
+        return words(content)
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
         self.sizes.append(words(messages))

@@ -15,13 +15,13 @@ from intercode.agents.tool_calling import sanitize_calls, tool_set_of
 from intercode.core.errors import ConfigError, UnknownNameError
 from intercode.core.types import AgentOutput, Brief, Score, Usage
 from intercode.models import ScriptedModel
-from intercode.models.base import Completion, Message, Tool
+from intercode.models.base import Completion, Message, Model, Tool
 
 BRIEF = Brief("t/1", "Count the files.", "bash")
 LS = "```bash\nls\n```"
 
 
-class Answers:
+class Answers(Model):
     """A model that returns completions one after another."""
 
     name = "answers"

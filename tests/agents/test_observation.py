@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intercode.agents.base import Feedback
-from intercode.agents.observation import (
+from intercode.agents.prompt import (
     TESTS_FAILED_MESSAGE,
     ObservationLimits,
     format_observation,

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intercode.agents.languages import language_of
-from intercode.agents.parsing import parse_answer, split_sections
+from intercode.agents.parsing import language_of, parse_answer, split_sections
 from intercode.agents.plan_solve import parse_plan, parse_plan_original
 from intercode.agents.react import (
     NO_ACTION_REASON,
@@ -124,7 +123,9 @@ def test_invented_observations_are_removed() -> None:
 
 def test_labels_inside_a_block_are_ignored() -> None:
     text = "Thought 2: a\n```\nAction 1: b\n```\nAction 2: c"
-    assert [(s.label, s.number) for s in split_sections(text)] == [("thought", 2), ("action", 2)]
+    assert [(s.label, s.text) for s in split_sections(text)] == [
+        ("thought", "a\n```\nAction 1: b\n```"), ("action", "c"),
+    ]  # fmt: skip
     assert [s.label for s in split_sections("x\n- *Thought* : a\n> action: b")] == [
         "", "thought", "action",
     ]  # fmt: skip

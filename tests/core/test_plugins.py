@@ -17,7 +17,7 @@ from support.wheels import venv_with, wheel
 
 MODULE = '''\
 """A plugin."""
-from intercode.agents.baselines.noop import NoopAgent
+from intercode.agents.baselines import NoopAgent
 from intercode.environments.bash.env import BashEnv
 from intercode.core.languages import Language
 from intercode.core.types import Dataset, Score, Task

@@ -11,7 +11,7 @@ import gymnasium as gym
 import pytest
 
 from intercode import datasets
-from intercode.agents.languages import language_of
+from intercode.agents.parsing import language_of
 from intercode.core.errors import GoldError, SandboxError, UsageError
 from intercode.core.languages import LANGUAGES, PROGRAM_DIRECTORY, Language
 from intercode.core.types import Dataset, Score, Task

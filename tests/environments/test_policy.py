@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import intercode
-from intercode.agents.baselines.gold import GoldAgent
+from intercode.agents.baselines import GoldAgent
 from intercode.core.errors import ConfigError, UnknownNameError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.policy import Policy, PolicyGuard, make_rule, read_policy

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode.agents.base import Feedback
+from intercode.agents.base import Agent, Feedback
 from intercode.core import trajectories
 from intercode.core.trajectories import build_episode_trees
 from intercode.core.types import AgentOutput, Brief, Dataset, Step, Task, Trajectory
@@ -18,11 +18,8 @@ from intercode.evaluation.rollout import brief_with_history, rollout, rollout_br
 TASKS = Dataset("t", "bash", (Task("t/five", "Print five.", gold="echo five"),))
 
 
-class Say:
+class Say(Agent):
     """An agent that plays given actions and remembers its brief."""
-
-    name = "say"
-    max_turns = None
 
     def __init__(self, actions: Sequence[str], wants_score: bool = False) -> None:
         self.actions, self.wants_score = actions, wants_score
@@ -89,7 +86,7 @@ def test_a_tree_of_depth_five_and_width_three_has_243_independent_leaves(tmp_pat
         def grow(node: Trajectory) -> Iterator[Trajectory]:
             level = node.turns
             if level == depth:
-                contents[node.id] = env._current_workspace.sandbox.read_file("/tmp/path").decode()
+                contents[node.id] = env._current_workspace.sandbox.read("/tmp/path").decode()
                 yield node.replace(run=metadata)
                 return
             agents = [

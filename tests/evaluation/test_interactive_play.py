@@ -148,7 +148,7 @@ def test_a_human_replaces_an_action_and_the_agent_is_informed_of_it(env: InterCo
     assert "echo two" in replaced.message and replaced.usage.requests == 1
     assert "spent" not in t.run  # each answer belongs to a step
     said = [m for s in t.steps for m in s.messages]
-    assert said == list(agent.messages)  # type: ignore[attr-defined]
+    assert said == list(agent.messages)
     told = str(said[-2]["content"])
     assert said[-2]["role"] == "user" and "echo mine" in told and "mine" in told
     assert t.end == "solved"
@@ -219,8 +219,8 @@ def test_an_undo_brings_back_the_agent_and_what_it_proposed(env: InterCodeEnv) -
         ("agent", "echo one"), ("human", "echo mine"), ("agent", "echo five"),
     ]  # fmt: skip
     assert len(calls) == 5  # the undone proposal is offered again without another request
-    assert [m for s in t.steps for m in s.messages] == list(agent.messages)  # type: ignore[attr-defined]
-    assert "echo mine" in str(agent.messages)  # type: ignore[attr-defined]
+    assert [m for s in t.steps for m in s.messages] == list(agent.messages)
+    assert "echo mine" in str(agent.messages)
     assert t.end == "solved" and len(t.run["undone"]) == 2
     assert t.usage.requests == 3 and t.run["spent"]["requests"] == 5
 
@@ -248,16 +248,16 @@ def test_an_agents_memory_is_a_copy_that_serves_again(env: InterCodeEnv) -> None
     agent.start(Brief("t", "Do it.", "bash"))
     memory = snapshot_agent(agent)
     assert memory is not None
-    before = list(agent.messages)  # type: ignore[attr-defined]
+    before = list(agent.messages)
     for _ in range(2):
         move = agent.act(None)
         assert move is not None and move.action == "echo one"
         assert move.usage == Usage(requests=1)
         memory.restore(agent)
-        assert list(agent.messages) == before  # type: ignore[attr-defined]
+        assert list(agent.messages) == before
 
 
 def test_an_agent_that_cannot_be_copied_has_no_memory() -> None:
     agent = UnawareAgent()
-    agent.lock = __import__("threading").Lock()  # type: ignore[attr-defined]
+    agent.lock = __import__("threading").Lock()
     assert snapshot_agent(agent) is None

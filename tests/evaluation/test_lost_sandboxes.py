@@ -24,7 +24,7 @@ pytestmark = pytest.mark.sandbox
 _NUMBER, _PARALLEL = 12, 6
 _WAITING = """
 import threading
-from intercode.agents.baselines.gold import GoldAgent
+from intercode.agents.baselines import GoldAgent
 
 go, live = threading.Event(), threading.Semaphore(0)
 

@@ -30,7 +30,7 @@ def dataset(tmp_path: Path) -> str:
 
 SLOW = """
 import time
-from intercode.agents.baselines.gold import GoldAgent
+from intercode.agents.baselines import GoldAgent
 
 class Slow(GoldAgent):
     def act(self, feedback):

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 import intercode
-from intercode.agents.base import Feedback
-from intercode.agents.observation import (
+from intercode.agents.base import Agent, Feedback
+from intercode.agents.prompt import (
     TESTS_FAILED_MESSAGE,
     ObservationLimits,
     format_observation_original,
@@ -25,10 +25,8 @@ TASKS = (
 )
 
 
-class Script:
+class Script(Agent):
     """An agent that plays given outputs and remembers its feedback."""
-
-    name = "script"
 
     def __init__(
         self,

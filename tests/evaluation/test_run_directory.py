@@ -82,7 +82,7 @@ def test_the_commit_of_a_user_s_own_code_is_named(
     code = tmp_path / "mine"
     code.mkdir()
     file = code / "own_agent_of_test.py"
-    file.write_text("from intercode.agents.baselines.gold import GoldAgent as Mine\n")
+    file.write_text("from intercode.agents.baselines import GoldAgent as Mine\n")
     git = ["git", "-C", str(code), "-c", "user.name=t", "-c", "user.email=t@t"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"]):
         subprocess.run([*git, *words], check=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from intercode.agents.baselines.gold import GoldAgent
+from intercode.agents.baselines import GoldAgent
 from intercode.core.config import EvalConfig, max_failed_episodes
 from intercode.core.errors import (
     BudgetError,

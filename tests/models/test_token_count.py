@@ -8,7 +8,9 @@ import pytest
 
 from intercode.models import (
     Budget,
+    Completion,
     Message,
+    Model,
     OpenAIModel,
     SpendingLimits,
     Tool,
@@ -36,7 +38,7 @@ def test_the_estimate() -> None:
 
 
 def test_the_models_own_counter_goes_first_and_may_fail() -> None:
-    class Own:
+    class Own(Model):
         name = "own"
 
         def __init__(self, count: Any) -> None:
@@ -45,12 +47,15 @@ def test_the_models_own_counter_goes_first_and_may_fail() -> None:
         def count_tokens(self, content: Any) -> Any:
             return self._count(content)
 
+        def complete(self, messages: Any, *, tools: Any = ()) -> Completion:
+            raise AssertionError("nothing is requested")
+
     assert count_tokens(Own(len), "abc") == 3
     within: Any = limit_model(Own(len), Budget(SpendingLimits(tokens=9)))
     assert count_tokens(within, "abc") == 3
     assert count_tokens(Own(lambda _: 1 / 0), "x" * 35) == 10
     assert count_tokens(Own(lambda _: "many"), "x" * 35) == 10
-    assert count_tokens(object(), "x" * 35) == 10
+    assert count_tokens(Own(lambda _: None), "x" * 35) == 10
 
 
 def test_the_endpoints_counts_correct_the_estimate_for_one_episode_only() -> None:

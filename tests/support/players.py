@@ -46,12 +46,8 @@ class ScriptedPlayer(Player):
         self.interrupts += 1
 
 
-class UnawareAgent:
-    """An agent without ``record_intervention``: plays its actions from the first at each start."""
-
-    name = "deaf"
-    wants_score = False
-    max_turns: int | None = None
+class UnawareAgent(Agent):
+    """Plays its actions from the first at each start, and records no intervention."""
 
     def __init__(self, *actions: str) -> None:
         self.actions = actions
@@ -70,7 +66,7 @@ def fenced(*actions: str) -> list[str]:
 
 
 def single_turn_talk(agent: Agent) -> list[tuple[str, str]]:
-    return [(m["role"], m["content"]) for m in agent.messages]  # type: ignore[attr-defined]
+    return [(m["role"], m["content"]) for m in agent.messages]
 
 
 def react(*actions: str, max_turns: int = 10) -> Agent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from intercode.agents.base import Agent, Feedback
 from intercode.core.errors import ConfigError
@@ -16,12 +16,12 @@ __all__ = ["AGENTS", "Agent", "Feedback", "accepts_parameter", "open_agent"]
 AGENTS = Registry(
     "agent",
     {
-        "gold": "intercode.agents.baselines.gold:GoldAgent",
-        "human": "intercode.agents.baselines.human:HumanAgent",
-        "noop": "intercode.agents.baselines.noop:NoopAgent",
+        "gold": "intercode.agents.baselines:GoldAgent",
+        "human": "intercode.agents.baselines:HumanAgent",
+        "noop": "intercode.agents.baselines:NoopAgent",
         "plan-solve": "intercode.agents.plan_solve:PlanSolveAgent",
         "react": "intercode.agents.react:ReactAgent",
-        "replay": "intercode.agents.baselines.replay:ReplayAgent",
+        "replay": "intercode.agents.baselines:ReplayAgent",
         "single-turn": "intercode.agents.single_turn:SingleTurnAgent",
         "tool-calling": "intercode.agents.tool_calling:ToolCallingAgent",
         "try-again": "intercode.agents.try_again:TryAgainAgent",
@@ -35,10 +35,6 @@ _PARAMETER_HINTS = {
     "golds": "it plays solutions, so the dataset must have them",
     "actions": "it plays recorded actions: give a log",
 }
-
-
-_REQUIRED_ATTRIBUTES = ("name", "wants_score", "max_turns", "start", "act")
-"""The attributes of every agent."""
 
 
 def accepts_parameter(name: str, parameter: str) -> bool:
@@ -70,12 +66,12 @@ def open_agent(name: str, options: Mapping[str, Any] = EMPTY_MAPPING, **offers: 
             hint = _PARAMETER_HINTS.get(key, f"give it as an option: {key}=VALUE")
             raise ConfigError(f"the agent {name!r} needs {key}: {hint}")
     agent = factory(**keywords)
-    missing = [attribute for attribute in _REQUIRED_ATTRIBUTES if not hasattr(agent, attribute)]
-    if missing:
+    if not isinstance(agent, Agent):
         raise ConfigError(
-            f"{name!r} is not an agent: it lacks {', '.join(missing)} (see docs/agents.md)"
+            f"{name!r} is not an agent: {type(agent).__name__} does not inherit from "
+            "intercode.agents.Agent (see docs/agents.md)"
         )
-    return cast(Agent, agent)
+    return agent
 
 
 def _parameters(factory: Any) -> dict[str, inspect.Parameter]:

@@ -3,14 +3,88 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
+from intercode.core.errors import ConfigError
 from intercode.core.types import AgentOutput, Brief, Score
+
+if TYPE_CHECKING:  # the package of models takes a fifth of a second to import
+    from intercode.models.base import Message, Tool
 
 _SHARED_ATTRIBUTES = ("model", "golds", "actions")
 """Attributes that an agent only reads or that cannot be copied: snapshots share them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """The information that an agent gets about a turn.
+
+    ``score`` is set only for agents with ``wants_score``.
+    """
+
+    observation: str
+    valid: bool | None = True
+    timed_out: bool = False
+    score: Score | None = None
+
+
+class Agent(ABC):
+    """A strategy. An instance plays one episode at a time and may be reused for others.
+
+    A class of your own implements ``act``; everything else has a default. Strategies with a
+    language model inherit from ``ModelAgent``, which implements the rest for them.
+    """
+
+    wants_score: bool = False
+    """Whether the state is scored after every turn and the agent receives the score."""
+    max_turns: int | None = None
+    """A limit on the turns of an episode, if it is lower than that of the environment."""
+    observation_limit: int | None = None
+    """The characters of an observation that a model is sent, if the agent sets a limit."""
+    requests_per_turn: int = 1
+    """How many requests a turn takes at most, for estimates of a run."""
+    extra_requests: int = 0
+    """How many requests an episode takes beside those of its turns, for estimates of a run."""
+
+    @property
+    def ends_when_solved(self) -> bool:
+        """Whether the episode ends at a reward of 1. Applies to agents with ``wants_score``."""
+        return True
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation with a model in this episode so far."""
+        return ()
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools that a model may call in this episode."""
+        return ()
+
+    def start(self, brief: Brief) -> None:
+        """Begin an episode and discard the state of the last one."""
+
+    @abstractmethod
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+        """Return the next action, or None to stop. ``feedback`` is None at the first turn."""
+
+    def record_intervention(
+        self, action: str, feedback: Feedback, before: Feedback | None = None
+    ) -> bool:
+        """Record a turn that a human took in this agent's place; return whether it was recorded.
+
+        The next ``act`` continues from there, whatever feedback it is given. ``before`` is the
+        feedback on the agent's own last turn, if it has not received it yet. An agent that returns
+        False is started again with the turns so far in its brief.
+        """
+        return False
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what a run records of this agent, as JSON types."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -42,36 +116,16 @@ def _copy_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return copy.deepcopy(dict(attributes), shared)
 
 
-@dataclass(frozen=True, slots=True)
-class Feedback:
-    """The information that an agent gets about a turn.
-
-    ``score`` is set only for agents with ``wants_score``.
-    """
-
-    observation: str
-    valid: bool | None = True
-    timed_out: bool = False
-    score: Score | None = None
+def check_integer(name: str, value: object, minimum: int = 1) -> None:
+    """Raise ConfigError unless an option is None or an integer of at least ``minimum``."""
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        raise ConfigError(f"{name} is {value!r}; it must be an integer of at least {minimum}")
 
 
-class Agent(Protocol):
-    """A strategy. An instance plays one episode at a time and may be reused for others.
-
-    ``wants_score``: the state is scored after every turn, the agent receives the score, and the
-    episode ends at reward 1 (Try Again, the paper's section 4). ``max_turns`` bounds the episode
-    below what the environment allows, or is None. An agent with ``ends_when_solved`` False is
-    scored after every turn and continues at reward 1.
-    """
-
-    name: ClassVar[str]
-    wants_score: bool
-    max_turns: int | None
-
-    def start(self, brief: Brief) -> None:
-        """Begin an episode and discard the state of the last one."""
-        ...
-
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
-        """Return the next action, or None to stop. ``feedback`` is None at the first turn."""
-        ...
+def check_bool(name: str, value: object) -> None:
+    """Raise ConfigError unless an option is true or false: a text such as ``no`` would count as
+    true."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} is {value!r}; it must be true or false")

@@ -8,19 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from intercode.agents.base import Feedback
-from intercode.agents.conversation import Conversation
-from intercode.agents.history import History, HistoryFunction, is_context_overflow
-from intercode.agents.languages import Language, language_of
-from intercode.agents.observation import (
+from intercode.agents.base import Agent, Feedback, check_integer
+from intercode.agents.conversation import (
+    Conversation,
+    History,
+    HistoryFunction,
+    is_context_overflow,
+)
+from intercode.agents.parsing import EMPTY_BLOCK_REASON, ParsedAnswer, language_of, parse_answer
+from intercode.agents.prompt import (
     FEEDBACK_STYLES,
     ObservationLimits,
     format_observation,
     format_observation_original,
+    load_prompt,
 )
-from intercode.agents.options import check_integer
-from intercode.agents.parsing import EMPTY_BLOCK_REASON, ParsedAnswer, parse_answer
-from intercode.agents.prompt import load_prompt
 from intercode.core.errors import BudgetError, ModelError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import AgentOutput, Brief
@@ -33,31 +35,22 @@ _LENGTH_FINISH_REASONS = ("length", "max_tokens", "max_output_tokens")
 TRUNCATED_ANSWER = "the answer reached its limit of tokens and was cut off"
 
 
-class ModelAgent:
+class ModelAgent(Agent):
     """A conversation with a model in which code is run and its output is sent back.
 
     ``prompt`` is a file to use instead of the packaged prompt. ``feedback`` is ``standard``, or
     ``original`` for the observations and the parsing of the authors' runners. ``observation_limit``
     is the number of characters of an observation that the model is sent (None: 4000, head and tail;
     with ``original`` as many as the strategy's runner sent, the beginning). ``history`` and
-    ``history_tokens`` select the part of a long conversation that is sent (see History); the record
-    holds all of it.
+    ``history_tokens`` select what is sent of a long conversation (see History); the record always
+    holds the whole of it.
 
-    A strategy sets ``name`` and ``prompt_file`` and overrides what differs: ``tools_for`` and
-    ``request_move`` (the request), ``parse`` (the answer), ``add_feedback`` and ``format_feedback``
-    (the feedback).
+    A strategy sets ``prompt_file`` and overrides what differs: ``request_action`` (the requests of
+    a turn), ``tools_for``, ``parse`` (the answer), ``add_feedback`` and ``format_feedback``.
     """
 
-    name: ClassVar[str]
     prompt_file: ClassVar[str]
     required_sections: ClassVar[tuple[str, ...]] = ("system", "task", "observation", "retry")
-    wants_score: bool = False
-    ends_when_solved: bool = True
-    original_limits: ObservationLimits = ObservationLimits(1000, 50)
-    """How much of an observation the authors' runner of this strategy sent."""
-    _intervened: bool
-    _finished: bool
-    _budget_error: BudgetError | None
 
     def __init__(
         self,
@@ -78,13 +71,42 @@ class ModelAgent:
         self.prompt = load_prompt(prompt, self.prompt_file, self.required_sections)
         self.observation_limit = observation_limit
         self.history = History(history, history_tokens)
-        self.conversation = Conversation(model, self.history)
-        self._reset(Brief("", "", "bash"))
+        self._begin(Brief("", "", "bash"))
+
+    def _begin(self, brief: Brief) -> None:
+        """Set the state of an episode that has no turn yet."""
+        self.brief = brief
+        self.language = language_of(brief.environment)
+        self.conversation = Conversation(self.model, self.history)
+        limits = [n for n in (brief.max_turns, self.max_turns) if n is not None]
+        self._values: dict[str, object] = {
+            "environment": brief.environment, "language": self.language.title,
+            "fence": self.language.tags[0], "judged": self.language.scoring_note,
+            "turns": min(limits) if limits else "any number of",
+            "query": brief.query, "notes": brief.notes,
+        }  # fmt: skip
+        example = f"example_{brief.environment}"
+        if example in self.prompt.sections:
+            self._values["example"] = self.prompt.fill(example, self._values)
+        self._turns = 0
+        self._code: str | None = ""  # of the last turn; None if it had none
+        self._intervened = self._finished = False
+        self._budget_error: BudgetError | None = None
+
+    @property
+    def original_limits(self) -> ObservationLimits:
+        """How much of an observation the authors' runner of this strategy sent."""
+        return ObservationLimits(1000, 50)
 
     @property
     def messages(self) -> Sequence[Message]:
         """The conversation of this episode so far."""
         return tuple(self.conversation.messages)
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools that the model may call in this episode."""
+        return self.conversation.tools
 
     def metadata(self) -> dict[str, Any]:
         """Return what a run records of its agent: the whole prompt and every option."""
@@ -97,9 +119,10 @@ class ModelAgent:
             "history_tokens": self.history.tokens,
         }
 
+    # ------------------------------------------------------ the loop
     def start(self, brief: Brief) -> None:
         """Begin an episode with the system and task messages."""
-        self._reset(brief)
+        self._begin(brief)
         self.conversation = Conversation(self.model, self.history, self.tools_for(brief))
         self.conversation.add_system(self.fill_prompt("system"))
         self.conversation.add_user(self.fill_prompt("task"))
@@ -120,7 +143,7 @@ class ModelAgent:
         self._intervened = False
         self._turns += 1
         try:
-            return self.request_move()
+            return self.request_action()
         except BudgetError as e:
             if e.run_limit or not self.conversation.turn_usage.requests:
                 raise
@@ -136,20 +159,17 @@ class ModelAgent:
 
     def record_intervention(
         self, action: str, feedback: Feedback, before: Feedback | None = None
-    ) -> None:
-        """Record a turn that a human took in this agent's place.
-
-        The next ``act`` continues from there and ignores its feedback. ``before`` is the
-        feedback on the agent's own last turn, if the model has not been sent it yet.
-        """
+    ) -> bool:
+        """Tell the model of a turn that a human took in its place; see Agent."""
         if before is not None and not self._intervened:
             self.add_feedback(before)
-        self._had_code, self._code, self._intervened = True, action, True
+        self._code, self._intervened = action, True
         self.conversation.add_user(
             self.fill_prompt(
                 "watched", action=action, observation=self.visible_observation(feedback)
             )
         )
+        return True
 
     # ------------------------------------------------------ a strategy may override these
     def tools_for(self, brief: Brief) -> Sequence[Tool]:  # noqa: ARG002
@@ -158,18 +178,16 @@ class ModelAgent:
 
     def add_feedback(self, feedback: Feedback) -> None:
         """Add the feedback on the last turn to the conversation."""
-        self.conversation.add_user(
-            self.format_feedback(feedback) if self._had_code else feedback.observation
-        )
+        self.conversation.add_user(self.feedback_message(feedback))
 
     def format_feedback(self, feedback: Feedback) -> str:
         """Return the message to the model after a turn with code."""
         return self.fill_prompt("observation", observation=self.visible_observation(feedback))
 
-    def request_move(self) -> AgentOutput | None:
+    def request_action(self) -> AgentOutput | None:
         """Request an answer and return it as an action; None to stop."""
         completion = self.conversation.request_answer()
-        return self.make_move(completion, self.parse(completion))
+        return self.make_output(completion, self.parse(completion))
 
     def parse(self, completion: Completion) -> ParsedAnswer:
         """Parse an answer. The authors' runners execute an empty block as well."""
@@ -188,19 +206,24 @@ class ModelAgent:
         self.conversation.add_answer({**completion.message(), "content": text or empty})
 
     # ------------------------------------------------------ for strategies
+    def feedback_message(self, feedback: Feedback) -> str:
+        """Return the message to the model after the last turn, whether that had code or not."""
+        return feedback.observation if self._code is None else self.format_feedback(feedback)
+
     def fill_prompt(self, section: str, **values: object) -> str:
         """Return a section of the prompt with its placeholders filled in."""
-        return self.prompt.fill(section, self._values | values)
+        turn = self._turns or ""
+        return self.prompt.fill(section, {**self._values, "turn": turn, **values})
 
     def visible_observation(self, feedback: Feedback) -> str:
         """Return the part of an observation that the model is sent. The turn's context records a
         cut."""
         if self.feedback == "original":
-            limits = ObservationLimits(
-                self.observation_limit or self.original_limits.characters, self.original_limits.rows
-            )
+            limits = self.original_limits
+            if self.observation_limit is not None:
+                limits = replace(limits, characters=self.observation_limit)
             visible, omitted = format_observation_original(
-                feedback, self.environment, limits, self._code
+                feedback, self.brief.environment, limits, self._code or ""
             )
         else:
             visible, omitted = format_observation(
@@ -209,17 +232,20 @@ class ModelAgent:
         self.conversation.add_context("observation", omitted)
         return visible
 
-    def make_move(
+    def make_output(
         self, completion: Completion, parsed: ParsedAnswer, message: str = ""
     ) -> AgentOutput:
-        """Add an answer to the conversation and return it as an action."""
+        """Add an answer to the conversation and return its action, which ends the turn.
+
+        ``message`` is the text of an earlier answer in the same turn, for the record.
+        """
         parsed = self._without_truncated_code(completion, parsed)
         self.add_answer(completion, parsed.text)
         for name, value in parsed.context.items():
             self.conversation.add_context(name, value)
-        self._had_code, self._code = parsed.code is not None, parsed.code or ""
+        self._code = parsed.code
         thought = "\n\n".join(t for t in (completion.reasoning, parsed.thought) if t)
-        reply = "" if self._had_code else self.fill_prompt("retry", why=parsed.reason)
+        reply = self.fill_prompt("retry", why=parsed.reason) if parsed.code is None else ""
         text = f"{message}\n{completion.text}" if message else completion.text
         return AgentOutput(parsed.code, text, thought, reply, **self.conversation.finish_turn())
 
@@ -230,20 +256,3 @@ class ModelAgent:
         if completion.finish_reason.lower() in _LENGTH_FINISH_REASONS:
             return replace(parsed, code=None, reason=TRUNCATED_ANSWER)
         return parsed
-
-    def _reset(self, brief: Brief) -> None:
-        self.environment = brief.environment
-        self.language: Language = language_of(brief.environment)
-        limits = [n for n in (brief.max_turns, self.max_turns) if n is not None]
-        self._values: dict[str, object] = {
-            "environment": brief.environment, "language": self.language.title,
-            "fence": self.language.tags[0], "judged": self.language.scoring_note,
-            "turns": min(limits) if limits else "any number of",
-            "query": brief.query, "notes": brief.notes,
-        }  # fmt: skip
-        example = f"example_{brief.environment}"
-        if example in self.prompt.sections:
-            self._values["example"] = self.prompt.fill(example, self._values)
-        self._turns, self._code, self._had_code = 0, "", True
-        self._intervened = self._finished = False
-        self._budget_error = None

@@ -1,106 +1,17 @@
-"""Extracts the code from a model's answer without changing a character of it."""
+"""Extracts the code from a model's answer without changing a character of it: in fences by the
+languages' tags, and without fences by what code of a language looks like."""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from intercode.agents.languages import Language
+from intercode.core import languages
+from intercode.core.python_syntax import parse_python
 
-_LABEL = re.compile(
-    r"[ \t>#*_-]*(?P<label>thought|action input|action|observation)[ \t]*+#?(?P<number>\d{1,9})?"
-    r"[ \t*_]*+:[*_]*[ \t]*",
-    re.IGNORECASE,
-)
-_FENCE = re.compile(r"`{3,}|~{3,}")
-_IMAGINED_OBSERVATION = re.compile(r"\sObservation(?: \d+)?:\s")
-_NEXT_ACTION = re.compile(r"\sAction(?: \d+)?:\s")
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A labelled part of an answer, such as ``Thought 2: ...``.
-
-    ``label`` is in lower case, and empty for the text before the first label; ``number`` is None if
-    there is none. ``start`` is the offset of its label, ``end`` that of the next one, in characters
-    of the whole text.
-    """
-
-    label: str
-    number: int | None
-    text: str
-    start: int
-    end: int
-
-
-def split_sections(text: str) -> list[Section]:
-    """Return the parts of an answer in order; an answer without labels is one part.
-
-    Labels count at the beginning of a line, with or without Markdown, and not inside a closed
-    fenced block.
-    """
-    labels = _find_labels(text, fences=True)
-    bounds = [start for start, _, _, _ in labels] + [len(text)]
-    first = [Section("", None, text[: bounds[0]].strip(), 0, bounds[0])]
-    rest = [
-        Section(label, number, text[text_start:end].strip(), start, end)
-        for (start, text_start, label, number), end in zip(labels, bounds[1:], strict=True)
-    ]
-    return [s for s in first if s.text or not rest] + rest
-
-
-def _find_labels(text: str, fences: bool) -> list[tuple[int, int, str, int | None]]:
-    """Return (offset of the label, offset of its text, label, number) for each label."""
-    labels = []
-    offset, in_block = 0, False
-    for line in text.splitlines(keepends=True):
-        match = None if in_block else _LABEL.match(line)
-        if match is not None:
-            number = None if match["number"] is None else int(match["number"])
-            labels.append((offset, offset + match.end(), match["label"].lower(), number))
-        if fences and len(_FENCE.findall(line)) % 2:
-            in_block = not in_block
-        offset += len(line)
-    return _find_labels(text, fences=False) if in_block else labels
-
-
-def unfenced_action(text: str) -> str:
-    """Return the action in an answer without fences.
-
-    That is the text before an imagined observation, else the text of the first non-empty
-    ``Action:``, else the text before the first label.
-    """
-    parts = split_sections(text)
-    actions = [s.text for s in parts if s.label.startswith("action") and s.text]
-    first = parts[0].text if not parts[0].label else ""
-    imagined_next = len(parts) > 1 and parts[1].label == "observation"
-    action = first if not actions or (first and imagined_next) else actions[0]
-    imagined = _IMAGINED_OBSERVATION.search(action)
-    if imagined is not None and _NEXT_ACTION.search(action, imagined.end()):
-        return action[: imagined.start()].strip()
-    return action
-
-
-_THOUGHT = re.compile(
-    r"^[ \t]*<(think|thinking|thought|reasoning)>(.*?)(?:</\1>|\Z)",
-    re.DOTALL | re.MULTILINE | re.IGNORECASE,
-)
-_UNOPENED_THOUGHT = re.compile(r"\A(.*)</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.I)
-_OPENING = re.compile(
-    r"(?P<lead>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)"
-)
-_LATE_OPENING = re.compile(r"(?P<lead>[^`]+)(?P<fence>`{3,})(?P<info>[\w.#+-]*)\s*")
-_INLINE = re.compile(r"(?P<fence>`{3,})(?P<code>(?:(?!`{3}).)+?)(?P=fence)(?!`)")
-_CODE_LABEL = re.compile(r"\A(?:command|code|bash|shell|sql|python)[ \t]*:[ \t]*(?=\S)", re.I)
-_BACKTICKED = re.compile(r"`([^`]+)`")
-_SUBMIT = re.compile(r"submit(?:[ \t]+\S+)?")
-_SHELL_PROMPT = re.compile(r"^[ \t]*\$[ \t]+", re.MULTILINE)
-_SENTENCES = re.compile(r"[A-Z].*[.?!:)]", re.DOTALL)
-
-EMPTY_ANSWER_REASON = "the answer was empty"
-ONLY_THOUGHTS_REASON = "the answer held thoughts and nothing else"
 EMPTY_BLOCK_REASON = "the block of code in the answer is empty"
 NO_BLOCK_REASON = "there is no block of code in the answer"
 
@@ -118,6 +29,19 @@ class ParsedAnswer:
     context: Mapping[str, Any] = field(default_factory=dict)
 
 
+def empty_answer(thought: str) -> ParsedAnswer:
+    """Return the content of an answer that holds at most thoughts."""
+    reason = "the answer held thoughts and nothing else" if thought else "the answer was empty"
+    return ParsedAnswer(None, thought, "", reason)
+
+
+_CODE_LABEL = re.compile(r"\A(?:command|code|bash|shell|sql|python)[ \t]*:[ \t]*(?=\S)", re.I)
+_BACKTICKED = re.compile(r"`([^`]+)`")
+_SUBMIT = re.compile(r"submit(?:[ \t]+\S+)?")
+_SHELL_PROMPT = re.compile(r"^[ \t]*\$[ \t]+", re.MULTILINE)
+_SENTENCES = re.compile(r"[A-Z].*[.?!:)]", re.DOTALL)
+
+
 def parse_answer(text: str, language: Language) -> ParsedAnswer:
     """Find the one action in an answer.
 
@@ -128,9 +52,7 @@ def parse_answer(text: str, language: Language) -> ParsedAnswer:
     """
     rest, thought = split_thought(text)
     if not rest:
-        return ParsedAnswer(
-            None, thought, rest, ONLY_THOUGHTS_REASON if thought else EMPTY_ANSWER_REASON
-        )
+        return empty_answer(thought)
     blocks = list(fenced_blocks(rest, language))
     for candidates in _candidate_blocks(rest, blocks, language):
         for accepted in (language.tags, ("",)):
@@ -181,6 +103,22 @@ def _candidate_blocks(
     yield blocks
 
 
+def _trim_code(code: str) -> str:
+    """Return the code without surrounding blank lines, and without a shell's ``$ `` if the first
+    line has one."""
+    lines = code.split("\n")
+    written = [number for number, line in enumerate(lines) if line.strip(" \t")]
+    trimmed = "\n".join(lines[written[0] : written[-1] + 1]) if written else ""
+    return _SHELL_PROMPT.sub("", trimmed) if _SHELL_PROMPT.match(trimmed) else trimmed
+
+
+_THOUGHT = re.compile(
+    r"^[ \t]*<(think|thinking|thought|reasoning)>(.*?)(?:</\1>|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+_UNOPENED_THOUGHT = re.compile(r"\A(.*)</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.I)
+
+
 def split_thought(text: str) -> tuple[str, str]:
     """Return (the answer, the thoughts) of a text with thinking tags.
 
@@ -199,6 +137,13 @@ def split_thought(text: str) -> tuple[str, str]:
         thoughts.append(match[1].strip())
         rest = rest[match.end() :]
     return rest.strip(), "\n\n".join(t for t in thoughts if t)
+
+
+_OPENING = re.compile(
+    r"(?P<lead>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)"
+)
+_LATE_OPENING = re.compile(r"(?P<lead>[^`]+)(?P<fence>`{3,})(?P<info>[\w.#+-]*)\s*")
+_INLINE = re.compile(r"(?P<fence>`{3,})(?P<code>(?:(?!`{3}).)+?)(?P=fence)(?!`)")
 
 
 def fenced_blocks(text: str, language: Language) -> Iterator[tuple[str, str]]:
@@ -269,10 +214,196 @@ def _parse_inline_block(code: str, language: Language) -> tuple[str, str]:
     return "", code.strip()
 
 
-def _trim_code(code: str) -> str:
-    """Return the code without surrounding blank lines, and without a shell's ``$ `` if the first
-    line has one."""
-    lines = code.split("\n")
-    written = [number for number, line in enumerate(lines) if line.strip(" \t")]
-    trimmed = "\n".join(lines[written[0] : written[-1] + 1]) if written else ""
-    return _SHELL_PROMPT.sub("", trimmed) if _SHELL_PROMPT.match(trimmed) else trimmed
+_LABEL = re.compile(
+    r"[ \t>#*_-]*(thought|action input|action|observation)[ \t]*+#?\d{0,9}"
+    r"[ \t*_]*+:[*_]*[ \t]*",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"`{3,}|~{3,}")
+_IMAGINED_OBSERVATION = re.compile(r"\sObservation(?: \d+)?:\s")
+_NEXT_ACTION = re.compile(r"\sAction(?: \d+)?:\s")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A labelled part of an answer, such as ``Thought 2: ...``.
+
+    ``label`` is in lower case, and empty for the text before the first label. ``start`` is the
+    offset of its label, ``end`` that of the next one, in characters of the whole text.
+    """
+
+    label: str
+    text: str
+    start: int
+    end: int
+
+
+def split_sections(text: str) -> list[Section]:
+    """Return the parts of an answer in order; an answer without labels is one part.
+
+    Labels count at the beginning of a line, with or without Markdown, and not inside a closed
+    fenced block.
+    """
+    labels = _find_labels(text, fences=True)
+    bounds = [match.start() for match in labels] + [len(text)]
+    first = [Section("", text[: bounds[0]].strip(), 0, bounds[0])]
+    rest = [
+        Section(match[1].lower(), text[match.end() : end].strip(), match.start(), end)
+        for match, end in zip(labels, bounds[1:], strict=True)
+    ]
+    return [s for s in first if s.text or not rest] + rest
+
+
+def _find_labels(text: str, fences: bool) -> list[re.Match[str]]:
+    """Return the labels outside closed fenced blocks, or all labels if ``fences`` is False."""
+    labels = []
+    offset, in_block = 0, False
+    for line in text.splitlines(keepends=True):
+        match = None if in_block else _LABEL.match(text, offset, offset + len(line))
+        if match is not None:
+            labels.append(match)
+        if fences and len(_FENCE.findall(line)) % 2:
+            in_block = not in_block
+        offset += len(line)
+    return _find_labels(text, fences=False) if in_block else labels
+
+
+def unfenced_action(text: str) -> str:
+    """Return the action in an answer without fences.
+
+    That is the text before an imagined observation, else the text of the first non-empty
+    ``Action:``, else the text before the first label.
+    """
+    parts = split_sections(text)
+    actions = [s.text for s in parts if s.label.startswith("action") and s.text]
+    first = parts[0].text if not parts[0].label else ""
+    imagined_next = len(parts) > 1 and parts[1].label == "observation"
+    action = first if not actions or (first and imagined_next) else actions[0]
+    imagined = _IMAGINED_OBSERVATION.search(action)
+    if imagined is not None and _NEXT_ACTION.search(action, imagined.end()):
+        return action[: imagined.start()].strip()
+    return action
+
+
+_ASSIGNMENT = re.compile(r"\w+=")
+_COMMAND = re.compile(r"[\[({!]|[a-z_0-9.~/$\"'-][^\s,:;!?]*(?=[\s;]|$)")
+_PLAIN_WORDS = re.compile(r"[A-Za-z'’,]+(?:\s+[A-Za-z'’,]+){2,}[.!?:]?")
+_FUNCTION_WORD = re.compile(
+    r"\b(?:an?|and|are|can|cannot|i|is|it|of|please|that|the|this|to|you)\b", re.IGNORECASE
+)
+_PYTHON_START = re.compile(
+    r"(?:async[ ]+)?def[ ]+\w+[ ]*\(|class[ ]+\w+[ ]*[(:]|@\w"
+    r"|(?:import[ ]+[\w.]+|from[ ]+[\w.]+[ ]+import[ ]+[\w*.]+)(?:[ ]+as[ ]+\w+)?"
+    r"(?=\s*(?:[,;\n]|\s\s|$))"
+)
+_SQL_WORD = re.compile(
+    r"(select|with|show|desc|describe|explain|insert|update|delete|create|drop|alter|use)\b\s*\S",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How code of a language appears in a model's text.
+
+    ``tags`` are the lower-case fence tags of the language; the first is the one that prompts ask
+    for. ``is_code`` decides whether text without a fence is code. ``scoring_note`` tells the model,
+    in whole sentences, what is scored.
+    """
+
+    title: str
+    tags: tuple[str, ...]
+    is_code: Callable[[str], bool]
+    scoring_note: str = "The state that you reach is judged."
+
+
+def is_shell(text: str) -> bool:
+    """Return whether every line of an unfenced text could be a command and none reads as a
+    sentence."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return bool(lines) and all(_is_shell_line(line) for line in lines)
+
+
+def _is_shell_line(line: str) -> bool:
+    if line.startswith("#"):
+        return True
+    if _ASSIGNMENT.match(line):
+        return True
+    return _COMMAND.match(line) is not None and not _is_sentence(line)
+
+
+def _is_sentence(line: str) -> bool:
+    """Return whether a line is three or more plain words that end like a sentence or hold a
+    function word."""
+    if _PLAIN_WORDS.fullmatch(line) is None or line.startswith(("echo ", "printf ")):
+        return False
+    return line[-1] in ".!?:" or _FUNCTION_WORD.search(line) is not None
+
+
+def is_sql(text: str) -> bool:
+    """Return whether an unfenced text begins like a statement and does not end like a sentence."""
+    return _SQL_WORD.match(text) is not None and not text.rstrip().endswith((".", "?", "!", ":"))
+
+
+def is_python(text: str) -> bool:
+    """Return whether an unfenced text is Python: it parses and is more than a single word, or
+    begins with a definition or an import, valid or not."""
+    if _PYTHON_START.match(text):
+        return True
+    try:
+        body = parse_python(text).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last two: too deep
+        return False
+    is_bare_name = (
+        len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name)
+    )
+    return bool(body) and not is_bare_name
+
+
+_SHELL_TAGS = (
+    "bash", "sh", "shell", "zsh", "ksh", "dash", "console", "terminal", "shell-session",
+    "shellsession", "shellscript", "shell-script", "bash-session", "command", "cmd",
+)  # fmt: skip
+_BASH = Language(
+    "Bash",
+    _SHELL_TAGS,
+    is_shell,
+    "Both the lasting changes and the output of your latest block are judged. Print what the task "
+    "asks for and nothing else.",
+)
+_HIDDEN_TESTS_NOTE = "Your code is judged by tests that you do not see."
+_LANGUAGES = {
+    "bash": _BASH,
+    "ctf": replace(
+        _BASH,
+        scoring_note="The flag is judged, once you hand it in. A wrong flag costs a turn.",
+    ),
+    "harbor": replace(_BASH, scoring_note="The state that you leave is judged, by a test."),
+    "sql": Language(
+        "SQL",
+        ("sql", "mysql", "sqlite", "sqlite3"),
+        is_sql,
+        "The rows that your latest statement gives are judged, and their order where the task asks "
+        "for one. Write one statement, with the columns that are asked for and no others.",
+    ),
+    "python": Language(
+        "Python",
+        ("python", "py", "python3"),
+        is_python,
+        "What you have defined is judged, by tests that you do not see; what you print is not.",
+    ),
+}
+
+
+def language_of(environment: str) -> Language:
+    """Return the language of a registered environment.
+
+    ``code:NAME`` is a language of the table in core/languages.py, or one that was loaded before. An
+    unknown environment is its own language, read from fences only.
+    """
+    name = environment.lower()
+    kind, _, language = environment.partition(":")
+    if kind == "code" and (entry := languages.loaded_language(language)):
+        tags = entry.tags or (entry.title.lower(),)
+        return Language(entry.title, tags, lambda _: False, _HIDDEN_TESTS_NOTE)
+    return _LANGUAGES.get(name) or Language(environment, (name,), lambda _: False)

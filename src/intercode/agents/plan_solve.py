@@ -9,12 +9,92 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from intercode.agents.base import Feedback
+from intercode.agents.base import Feedback, check_integer
 from intercode.agents.model_agent import ModelAgent
-from intercode.agents.observation import ObservationLimits
-from intercode.agents.options import check_integer
 from intercode.agents.parsing import split_thought
+from intercode.agents.prompt import ObservationLimits
 from intercode.core.types import AgentOutput, Brief
+
+
+class PlanSolveAgent(ModelAgent):
+    """Requests a plan, then code for each of its steps. All steps are carried out.
+
+    Every turn is scored, but the model is not sent the score. If the reward after the last
+    step is below 1, up to ``refine`` further turns follow, until the reward is 1 (the paper uses 3
+    and reports them separately). The text of a step is recorded as the thought of its turn.
+    """
+
+    prompt_file = "plan_solve.txt"
+    required_sections = (*ModelAgent.required_sections, "step")
+    wants_score = True
+    extra_requests = 1  # the plan is not a turn
+
+    def __init__(self, *, refine: int = 0, max_turns: int | None = 30, **settings: Any) -> None:
+        super().__init__(max_turns=max_turns, **settings)
+        check_integer("refine", refine, 0)
+        self.refine = refine or 0
+        self._steps: list[str] = []
+
+    def metadata(self) -> dict[str, Any]:
+        return {**super().metadata(), "refine": self.refine}
+
+    @property
+    def ends_when_solved(self) -> bool:
+        """Whether a reward of 1 ends the episode: only after the last step of the plan."""
+        return not self._steps
+
+    @property
+    def original_limits(self) -> ObservationLimits:
+        """How much of an observation the authors' runner sends to the model.
+
+        While steps of the plan remain, it sends 1000 characters or 25 rows. Afterwards it sends 250
+        characters or 25 rows.
+        """
+        return ObservationLimits(1000, 25) if self._steps else ObservationLimits(250, 25)
+
+    def start(self, brief: Brief) -> None:
+        """Begin an episode."""
+        self._steps = []
+        self._planned = self._solved = False
+        self._refined = 0
+        super().start(brief)
+
+    def add_feedback(self, feedback: Feedback) -> None:
+        """Add the feedback on the last turn to the conversation."""
+        self._solved = feedback.score is not None and feedback.score.success
+        super().add_feedback(feedback)
+
+    def request_action(self) -> AgentOutput | None:
+        """Return the code of the next step or further turn.
+
+        Returns None if no turn is left, or if the reward was 1 when the plan was carried out.
+        """
+        if not self._planned:
+            self._request_plan()
+        if self._steps:
+            step = self._steps.pop(0)
+            self.conversation.add_user(self.fill_prompt("step", step=step))
+        elif self._solved or self._refined == self.refine:
+            return None
+        else:
+            step = ""
+            self._refined += 1
+            self.conversation.add_user(self.fill_prompt("refine"))
+        output = super().request_action()
+        return replace(output, thought=output.thought or step) if output is not None else None
+
+    def _request_plan(self) -> None:
+        """Request the plan, and pin it so that it is never dropped from the conversation."""
+        completion = self.conversation.request_answer()
+        text, _ = split_thought(completion.text)
+        self.add_answer(completion, text)
+        self.conversation.pin()
+        self._planned = True
+        if self.feedback == "original":
+            self._steps = parse_plan_original(text)
+        else:
+            self._steps = parse_plan(text) or [self.fill_prompt("task")]
+
 
 _STEP_MARKER = re.compile(
     r"(?P<indent>[ \t]*+)[>#]*+[ \t]*+(?:\*\*|__)?(?:"
@@ -115,86 +195,3 @@ def parse_plan_original(text: str) -> list[str]:
         offset = len(text) if end is None else end.start()
         steps.append(text[start.end() : offset])
     return steps
-
-
-class PlanSolveAgent(ModelAgent):
-    """Requests a plan, then code for each of its steps. All steps are carried out.
-
-    Every turn is scored, but the model is not sent the score. If the reward after the last
-    step is below 1, up to ``refine`` further turns follow, until the reward is 1 (the paper uses 3
-    and reports them separately). The text of a step is recorded as the thought of its turn.
-    """
-
-    name = "plan-solve"
-    prompt_file = "plan_solve.txt"
-    required_sections = (*ModelAgent.required_sections, "step")
-    wants_score = True
-    extra_requests = 1  # the plan is not a turn
-
-    def __init__(self, *, refine: int = 0, max_turns: int | None = 30, **settings: Any) -> None:
-        super().__init__(max_turns=max_turns, **settings)
-        check_integer("refine", refine, 0)
-        self.refine = refine or 0
-        self._steps: list[str] = []
-
-    def metadata(self) -> dict[str, Any]:
-        return {**super().metadata(), "refine": self.refine}
-
-    @property
-    def ends_when_solved(self) -> bool:  # type: ignore[override]
-        """Whether a reward of 1 ends the episode: only after the last step of the plan."""
-        return not self._steps
-
-    @property
-    def original_limits(self) -> ObservationLimits:  # type: ignore[override]
-        """How much of an observation the authors' runner sends to the model.
-
-        While steps of the plan remain, it sends 1000 characters or 25 rows. Afterwards it sends 250
-        characters or 25 rows.
-        """
-        return ObservationLimits(1000, 25) if self._steps else ObservationLimits(250, 25)
-
-    def start(self, brief: Brief) -> None:
-        """Begin an episode."""
-        self._steps = []
-        self._planned = self._solved = False
-        self._refined = 0
-        super().start(brief)
-
-    def add_feedback(self, feedback: Feedback) -> None:
-        """Add the feedback on the last turn to the conversation."""
-        self._solved = feedback.score is not None and feedback.score.success
-        super().add_feedback(feedback)
-
-    def request_move(self) -> AgentOutput | None:
-        """Return the code of the next step or further turn.
-
-        Returns None if no turn is left, or if the reward was 1 when the plan was carried out.
-        """
-        if not self._planned:
-            self._request_plan()
-        if self._steps:
-            step = self._steps.pop(0)
-            self.conversation.add_user(self.fill_prompt("step", step=step))
-        elif self._solved or self._refined == self.refine:
-            return None
-        else:
-            step = ""
-            self._refined += 1
-            self.conversation.add_user(self.fill_prompt("refine"))
-        move = super().request_move()
-        return replace(move, thought=move.thought or step) if move is not None else None
-
-    def _request_plan(self) -> None:
-        """Request the plan, and pin it so that it is never dropped from the conversation."""
-        completion = self.conversation.request_answer()
-        text, _ = split_thought(completion.text)
-        self.add_answer(completion, text)
-        self.conversation.pin()
-        self._planned = True
-        original = self.feedback == "original"
-        self._steps = (
-            parse_plan_original(text)
-            if original
-            else parse_plan(text) or [self.fill_prompt("task")]
-        )

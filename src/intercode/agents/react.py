@@ -1,29 +1,31 @@
 """The ReAct strategy of the paper (section 4).
 
-The model alternates between thoughts and actions until it submits.
+The model alternates between thoughts and actions until it submits. A turn: ``ModelAgent.act`` adds
+the feedback on the last action to the conversation and calls ``request_action``. That requests an
+answer, from which ``parse`` takes the thought and the action; ``make_output`` adds the answer to
+the conversation and returns the action with what the turn records. The prompt is
+``prompts/react.txt``. Parsing is below the class.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from intercode.agents.base import Feedback
-from intercode.agents.languages import Language
 from intercode.agents.model_agent import ModelAgent
-from intercode.agents.observation import ObservationLimits
 from intercode.agents.parsing import (
-    EMPTY_ANSWER_REASON,
-    ONLY_THOUGHTS_REASON,
+    Language,
     ParsedAnswer,
     Section,
+    empty_answer,
     fenced_blocks,
     parse_answer,
     split_sections,
     split_thought,
     unfenced_code,
 )
-from intercode.core.types import AgentOutput, Brief
+from intercode.agents.prompt import ObservationLimits
+from intercode.core.types import AgentOutput
 from intercode.models.base import Completion
 
 UNCLOSED_REASON = "the bracket of execute[...] is never closed"
@@ -37,6 +39,94 @@ _SUBMIT = re.compile(
 _SUBMIT_FORM = re.compile(r"\bsubmit[ \t]*\[(?P<inside>[^\n\[\]]*)\][ \t]*+$", re.I | re.M)
 _NEXT_ACTION = re.compile(r"\b(?:execute|submit)[ \t]*\[", re.IGNORECASE)
 _QUOTES = {"'": "'", '"': '"', "`": "`"}
+
+
+class ReactAgent(ModelAgent):
+    """Requests a thought and an action in every turn, until the model submits.
+
+    The action ``execute[...]`` runs code; ``submit`` ends the episode, which is then scored. If an
+    answer has a thought and no action, the action is requested in the same turn, as in the authors'
+    runner.
+    """
+
+    prompt_file = "react.txt"
+    required_sections = (*ModelAgent.required_sections, "action")
+    original_limits = ObservationLimits(350, 25)
+    requests_per_turn = 2  # maximum: one, and another if its answer has no action
+
+    def request_action(self) -> AgentOutput:
+        """Return the next thought and action."""
+        completion = self.conversation.request_answer()
+        parsed = self.parse(completion)
+        if parsed.reason != NO_ACTION_REASON:
+            return self.make_output(completion, parsed)
+        self.add_answer(completion, parsed.text)
+        self.conversation.add_user(self.fill_prompt("action"))
+        action = self.conversation.request_answer()
+        second = self.parse_action(action)
+        thought = "\n\n".join(t for t in (completion.reasoning, parsed.thought) if t)
+        return self.make_output(action, replace(second, thought=thought), completion.text)
+
+    def parse(self, completion: Completion) -> ParsedAnswer:
+        """Return the thought and the action of an answer."""
+        if self.feedback == "original":
+            return self._parse_original(completion.text)
+        return parse_react(completion.text, self.language, self.brief.expects_answer)
+
+    def parse_action(self, completion: Completion) -> ParsedAnswer:
+        """Return the action in an answer to the second request, which asks for the action only."""
+        text = completion.text.strip()
+        label = f"Action {self._turns}:"
+        if not text.lower().startswith("action"):
+            text = f"{label} {text}"
+        if self.feedback == "original":
+            return self._parse_original_action(
+                "", text.removeprefix(label).partition("\n")[0].strip(), text
+            )
+        return parse_react(text, self.language, self.brief.expects_answer)
+
+    def _parse_original(self, text: str) -> ParsedAnswer:
+        """Split an answer as the authors' runner does.
+
+        Its prompt ends with ``Thought N:`` and its stop sequence is ``Observation N:``. Either may
+        be in the answer of a chat model, and is removed first.
+        """
+        answer = text.partition(f"\nObservation {self._turns}:")[0].strip()
+        body = re.sub(rf"\AThought {self._turns}:[ ]?", "", answer)
+        parts = body.split(f"\nAction {self._turns}: ")
+        if len(parts) != 2:
+            thought = body.partition("\n")[0]
+            return ParsedAnswer(None, thought, thought, NO_ACTION_REASON)
+        return self._parse_original_action(parts[0].strip(), parts[1], answer)
+
+    def _parse_original_action(self, thought: str, action: str, text: str) -> ParsedAnswer:
+        code, omitted = parse_action_original(action, self.brief.environment)
+        context = {"action": {"characters_left_out": omitted}} if omitted else {}
+        reason = "" if code is not None else "the action holds no execute[...]"
+        return ParsedAnswer(code, thought, text, reason, context)
+
+
+def parse_react(text: str, language: Language, answers: bool) -> ParsedAnswer:
+    """Return the thought and the action of an answer.
+
+    An action is ``execute[CODE]``, ``submit``, ``submit[ANSWER]`` (the answer is dropped unless
+    ``answers`` is true), or code as ``parse_answer`` recognises it. If no action is labelled, a
+    complete ``execute[...]`` anywhere in the text counts. If there is no action, the result's
+    ``reason`` is NO_ACTION_REASON.
+    """
+    rest, tagged_thought = split_thought(text)
+    if not rest:
+        return empty_answer(tagged_thought)
+    answer = split_answer(rest)
+    text = rest[: answer.length].rstrip()
+    thought = "\n\n".join(t for t in (tagged_thought, answer.thought) if t)
+    code, reason = None, NO_ACTION_REASON
+    if answer.action is not None and not answer.action.lower().startswith("observation"):
+        code, reason = parse_action(answer.action, language, answers)
+    if code is None and reason != UNCLOSED_REASON:  # the model may have left out the label "Action"
+        thought_code = _unlabelled_action(answer.thought or text, language, answers)
+        code, reason = (thought_code, "") if thought_code else (None, reason)
+    return ParsedAnswer(code, thought, text, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,34 +167,6 @@ def split_answer(text: str) -> ReactAnswer:
 
 def _is_input(section: Section | None) -> bool:
     return section is not None and section.label == "action input" and bool(section.text)
-
-
-def parse_react(text: str, language: Language, answers: bool) -> ParsedAnswer:
-    """Return the thought and the action of an answer.
-
-    An action is ``execute[CODE]``, ``submit``, ``submit[ANSWER]`` (the answer is dropped unless
-    ``answers`` is true), or code as ``parse_answer`` recognises it. If no action is labelled, a
-    complete ``execute[...]`` anywhere in the text counts. If there is no action, the result's
-    ``reason`` is NO_ACTION_REASON.
-    """
-    rest, tagged_thought = split_thought(text)
-    if not rest:
-        return ParsedAnswer(
-            None,
-            tagged_thought,
-            rest,
-            ONLY_THOUGHTS_REASON if tagged_thought else EMPTY_ANSWER_REASON,
-        )
-    answer = split_answer(rest)
-    text = rest[: answer.length].rstrip()
-    thought = "\n\n".join(t for t in (tagged_thought, answer.thought) if t)
-    code, reason = None, NO_ACTION_REASON
-    if answer.action is not None and not answer.action.lower().startswith("observation"):
-        code, reason = parse_action(answer.action, language, answers)
-    if code is None and reason != UNCLOSED_REASON:  # the model may have left out the label "Action"
-        thought_code = _unlabelled_action(answer.thought or text, language, answers)
-        code, reason = (thought_code, "") if thought_code else (None, reason)
-    return ParsedAnswer(code, thought, text, reason)
 
 
 def parse_action(action: str, language: Language, answers: bool) -> tuple[str | None, str]:
@@ -211,81 +273,3 @@ def parse_action_original(action: str, environment: str) -> tuple[str | None, in
     code = action[begin + len("execute[") : end]
     executed = code.partition(";")[0] if environment == "sql" else code
     return executed, len(code) - len(executed)
-
-
-class ReactAgent(ModelAgent):
-    """Requests a thought and an action in every turn, until the model submits.
-
-    The action ``execute[...]`` runs code; ``submit`` ends the episode, which is then scored. If an
-    answer has a thought and no action, the action is requested in the same turn, as in the authors'
-    runner.
-    """
-
-    name = "react"
-    prompt_file = "react.txt"
-    required_sections = (*ModelAgent.required_sections, "action")
-    original_limits = ObservationLimits(350, 25)
-    requests_per_turn = 2  # maximum: one, and another if its answer has no action
-
-    def start(self, brief: Brief) -> None:
-        """Begin an episode."""
-        self._expects_answer = brief.expects_answer
-        super().start(brief)
-
-    def format_feedback(self, feedback: Feedback) -> str:
-        """Return the message to the model after a turn with code."""
-        return self.fill_prompt(
-            "observation", observation=self.visible_observation(feedback), turn=self._turns
-        )
-
-    def request_move(self) -> AgentOutput:
-        """Return the next thought and action."""
-        completion = self.conversation.request_answer()
-        parsed = self.parse(completion)
-        if parsed.reason != NO_ACTION_REASON:
-            return self.make_move(completion, parsed)
-        self.add_answer(completion, parsed.text)
-        self.conversation.add_user(self.fill_prompt("action", turn=self._turns))
-        action = self.conversation.request_answer()
-        second = self.parse_action(action)
-        thought = "\n\n".join(t for t in (completion.reasoning, parsed.thought) if t)
-        combined = ParsedAnswer(second.code, thought, second.text, second.reason, second.context)
-        return self.make_move(action, combined, message=completion.text)
-
-    def parse(self, completion: Completion) -> ParsedAnswer:
-        """Return the thought and the action of an answer."""
-        if self.feedback == "original":
-            return self._parse_original(completion.text)
-        return parse_react(completion.text, self.language, self._expects_answer)
-
-    def parse_action(self, completion: Completion) -> ParsedAnswer:
-        """Return the action in an answer to the second request, which asks for the action only."""
-        text = completion.text.strip()
-        label = f"Action {self._turns}:"
-        if not text.lower().startswith("action"):
-            text = f"{label} {text}"
-        if self.feedback == "original":
-            return self._parse_original_action(
-                "", text.removeprefix(label).partition("\n")[0].strip(), text
-            )
-        return parse_react(text, self.language, self._expects_answer)
-
-    def _parse_original(self, text: str) -> ParsedAnswer:
-        """Split an answer as the authors' runner does.
-
-        Its prompt ends with ``Thought N:`` and its stop sequence is ``Observation N:``. Either may
-        be in the answer of a chat model, and is removed first.
-        """
-        answer = text.partition(f"\nObservation {self._turns}:")[0].strip()
-        body = re.sub(rf"\AThought {self._turns}:[ ]?", "", answer)
-        parts = body.split(f"\nAction {self._turns}: ")
-        if len(parts) != 2:
-            thought = body.partition("\n")[0]
-            return ParsedAnswer(None, thought, thought, NO_ACTION_REASON)
-        return self._parse_original_action(parts[0].strip(), parts[1], answer)
-
-    def _parse_original_action(self, thought: str, action: str, text: str) -> ParsedAnswer:
-        code, omitted = parse_action_original(action, self.environment)
-        context = {"action": {"characters_left_out": omitted}} if omitted else {}
-        reason = "" if code is not None else "the action holds no execute[...]"
-        return ParsedAnswer(code, thought, text, reason, context)

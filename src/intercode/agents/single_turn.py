@@ -12,7 +12,6 @@ from intercode.core.types import AgentOutput
 class SingleTurnAgent(ModelAgent):
     """Requests one answer. The state after its one turn is scored; ``max_turns`` is always 1."""
 
-    name = "single-turn"
     prompt_file = "single_turn.txt"
     required_sections = ("system", "task", "retry")
     wants_score = True

@@ -9,14 +9,74 @@ from typing import Any, cast
 
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
-from intercode.agents.parsing import (
-    EMPTY_ANSWER_REASON,
-    ONLY_THOUGHTS_REASON,
-    ParsedAnswer,
-    split_thought,
-)
+from intercode.agents.parsing import ParsedAnswer, empty_answer, split_thought
 from intercode.core.types import Brief
 from intercode.models.base import Completion, Tool, ToolCall
+
+NO_CALL_REASON = "the answer calls no tool"
+ONE_CALL_PER_TURN = (
+    "Not run: one call counts a turn, and the first one was taken. Call again if need be."
+)
+INTERVENTION_RESULT = "This was not run: somebody else took a turn in your place."
+
+
+class ToolCallingAgent(ModelAgent):
+    """Native function calls: one tool, which depends on the environment, runs code, and ``submit``
+    ends the episode and is scored. Only the first call of an answer is run; the results of the
+    others say so. Code in the text of an answer does not count."""
+
+    prompt_file = "tool_calling.txt"
+    required_sections = (*ModelAgent.required_sections, "run", "submit")
+
+    def tools_for(self, brief: Brief) -> Sequence[Tool]:
+        """Return the environment's tools, described by the prompt's sections ``run`` and
+        ``submit``."""
+        self._tool_set = tool_set_of(brief.environment)
+        self._calls: list[ToolCall] = []
+        return self._tool_set.tools(self.fill_prompt("run"), self.fill_prompt("submit"))
+
+    def add_feedback(self, feedback: Feedback) -> None:
+        """Add the results of the last calls to the conversation."""
+        result = self.feedback_message(feedback)
+        if not self._calls:
+            self.conversation.add_user(result)
+        self._add_results(result)
+
+    def record_intervention(
+        self, action: str, feedback: Feedback, before: Feedback | None = None
+    ) -> bool:
+        """Tell the model of a turn that a human took in its place; see Agent."""
+        if before is not None and not self._intervened:
+            self.add_feedback(before)
+        self._add_results(INTERVENTION_RESULT)
+        return super().record_intervention(action, feedback)
+
+    def parse(self, completion: Completion) -> ParsedAnswer:
+        """Return the first call of an answer."""
+        text, thought = split_thought(completion.text)
+        self._calls = sanitize_calls(completion.calls, self._turns)
+        if not self._calls:
+            return (
+                ParsedAnswer(None, thought, text, NO_CALL_REASON) if text else empty_answer(thought)
+            )
+        code, reason = self._tool_set.parse_call(completion.calls[0])
+        replaced = sum(
+            a["function"] != b["function"]
+            for a, b in zip(self._calls, completion.calls, strict=True)
+        )
+        context = {"arguments_replaced": replaced} if replaced else {}
+        return ParsedAnswer(code, thought, text, reason, context)
+
+    def add_answer(self, completion: Completion, text: str) -> None:
+        """Add the answer to the conversation with its calls in a form that endpoints accept
+        later."""
+        super().add_answer(replace(completion, calls=tuple(self._calls)), text)
+
+    def _add_results(self, result: str) -> None:
+        """Give each open call its result."""
+        for number, call in enumerate(self._calls):
+            self.conversation.add_tool_result(call["id"], ONE_CALL_PER_TURN if number else result)
+        self._calls = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,77 +186,3 @@ def _object_schema(properties: Mapping[str, Any], required: Sequence[str]) -> di
         "required": list(required),
         "additionalProperties": False,
     }
-
-
-NO_CALL_REASON = "the answer calls no tool"
-ONE_CALL_PER_TURN = (
-    "Not run: one call counts a turn, and the first one was taken. Call again if need be."
-)
-INTERVENTION_RESULT = "This was not run: somebody else took a turn in your place."
-
-
-class ToolCallingAgent(ModelAgent):
-    """Native function calls: one tool, which depends on the environment, runs code, and ``submit``
-    ends the episode and is scored. Only the first call of an answer is run; the results of the
-    others say so. Code in the text of an answer does not count."""
-
-    name = "tool-calling"
-    prompt_file = "tool_calling.txt"
-    required_sections = (*ModelAgent.required_sections, "run", "submit")
-
-    def tools_for(self, brief: Brief) -> Sequence[Tool]:
-        """Return the environment's tools, described by the prompt's sections ``run`` and
-        ``submit``."""
-        self._tool_set = tool_set_of(brief.environment)
-        self._calls: list[ToolCall] = []
-        return self._tool_set.tools(self.fill_prompt("run"), self.fill_prompt("submit"))
-
-    def add_feedback(self, feedback: Feedback) -> None:
-        """Add the results of the last calls to the conversation."""
-        result = self.format_feedback(feedback) if self._had_code else feedback.observation
-        if not self._calls:
-            self.conversation.add_user(result)
-        self._add_results(result)
-
-    def record_intervention(
-        self, action: str, feedback: Feedback, before: Feedback | None = None
-    ) -> None:
-        """Record a turn that a human took in this agent's place; see ModelAgent."""
-        if before is not None and not self._intervened:
-            self.add_feedback(before)
-        self._add_results(INTERVENTION_RESULT)
-        super().record_intervention(action, feedback)
-
-    def parse(self, completion: Completion) -> ParsedAnswer:
-        """Return the first call of an answer."""
-        text, thought = split_thought(completion.text)
-        self._calls = sanitize_calls(completion.calls, self._turns)
-        if not self._calls:
-            return ParsedAnswer(
-                None,
-                thought,
-                text,
-                NO_CALL_REASON
-                if text
-                else ONLY_THOUGHTS_REASON
-                if thought
-                else EMPTY_ANSWER_REASON,
-            )
-        code, reason = self._tool_set.parse_call(completion.calls[0])
-        replaced = sum(
-            a["function"] != b["function"]
-            for a, b in zip(self._calls, completion.calls, strict=True)
-        )
-        context = {"arguments_replaced": replaced} if replaced else {}
-        return ParsedAnswer(code, thought, text, reason, context)
-
-    def add_answer(self, completion: Completion, text: str) -> None:
-        """Add the answer to the conversation with its calls in a form that endpoints accept
-        later."""
-        super().add_answer(replace(completion, calls=tuple(self._calls)), text)
-
-    def _add_results(self, result: str) -> None:
-        """Give each open call its result."""
-        for number, call in enumerate(self._calls):
-            self.conversation.add_tool_result(call["id"], ONE_CALL_PER_TURN if number else result)
-        self._calls = []

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from intercode.agents.base import Feedback
+from intercode.agents.base import Feedback, check_bool
 from intercode.agents.model_agent import ModelAgent
-from intercode.agents.options import check_bool
 from intercode.core.types import AgentOutput
 
 
@@ -20,7 +19,6 @@ class TryAgainAgent(ModelAgent):
     reward 1.
     """
 
-    name = "try-again"
     prompt_file = "try_again.txt"
     required_sections = (*ModelAgent.required_sections, "reward")
     wants_score = True

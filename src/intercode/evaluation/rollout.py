@@ -106,7 +106,7 @@ def play(
             break
         step, score, done = take_turn(env, output, agent.wants_score)
         steps.append(step)
-        ends = agent.wants_score and getattr(agent, "ends_when_solved", True)
+        ends = agent.wants_score and agent.ends_when_solved
         if done or (ends and score is not None and score.success):
             end = "submitted" if done else "solved"
             break

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from intercode.models.base import Completion, Message, Model, Tool, ToolCall
 from intercode.models.budget import Budget, SpendingLimits
-from intercode.models.limited_model import limit_model, model_metadata
+from intercode.models.limited_model import limit_model
 from intercode.models.prices import Price, find_price
 from intercode.models.providers.openai import OpenAIModel
 from intercode.models.providers.scripted import ScriptedModel, read_script
@@ -30,7 +30,6 @@ __all__ = [
     "count_tokens",
     "find_price",
     "limit_model",
-    "model_metadata",
     "open_model",
     "read_script",
     "redact",

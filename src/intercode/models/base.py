@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NotRequired, Protocol, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from intercode.core.types import Usage
+from intercode.models.prices import Price
 
 
 class ToolCall(TypedDict):
@@ -82,15 +84,47 @@ class Completion:
         return message
 
 
-class Model(Protocol):
-    """Continues conversations. Several threads may call it at once."""
+class Model(ABC):
+    """Continues conversations. Several threads may call it at once.
+
+    A class of your own sets ``name`` and implements ``complete``; everything else has a default.
+    """
 
     name: str
+    endpoint: str | None = None
+    """The address that requests go to, without secrets; None if there is none."""
+    price: Price | None = None
+    """The prices of tokens; None if they are not known, and limits on cost are then refused."""
 
+    @abstractmethod
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
         """Return the next message of the conversation; it may call one or more of ``tools``.
 
         Raises ModelRefusedError if a retry cannot help, ModelUnavailableError if all attempts
         failed, and BudgetError if the request would exceed a spending limit.
         """
-        ...
+
+    @property
+    def max_answer_tokens(self) -> int | None:
+        """The limit on the tokens of an answer; None if requests set none."""
+        return None
+
+    @property
+    def token_ratio(self) -> float:
+        """The factor that corrects estimates of tokens, from the endpoint's own counts."""
+        return 1.0
+
+    def count_tokens(self, content: str | Sequence[Message] | Mapping[str, Any]) -> int | None:
+        """Return the number of tokens of a text or of messages; None to have it estimated."""
+        return None
+
+    def for_sample(self, sample: int) -> Model:
+        """Return a view of this model for another sample of the same tasks, where that differs."""
+        return self
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what a run records of its model: what can change an answer, and no secret."""
+        return {}
+
+    def close(self) -> None:
+        """Close the connections. May be called again."""

@@ -6,14 +6,14 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
 from intercode.core.errors import ModelRefusedError, ModelUnavailableError
-from intercode.models.base import Completion, Message, Tool
+from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.cache import CompletionCache, cache_key
 from intercode.models.options import GenerationOptions, RequestOptions, shallow_asdict
 from intercode.models.prices import find_price
@@ -203,12 +203,14 @@ class _SharedState:
         self.cache = CompletionCache(options.cache, options.cache_mode) if options.cache else None
 
 
-class Endpoint(ABC):
+class Endpoint(Model):
     """A model that is called over a network. One instance serves many threads and event loops.
 
     A subclass implements a protocol by ``connect``, ``request`` and ``attempt``. ``secrets`` never
     appear in messages, reprs or metadata.
     """
+
+    endpoint: str
 
     def __init__(
         self,
@@ -232,6 +234,16 @@ class Endpoint(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.endpoint!r})"
+
+    @property
+    def max_answer_tokens(self) -> int | None:
+        """The limit on the tokens of an answer; None if requests set none."""
+        return self.generation.max_answer_tokens
+
+    @property
+    def token_ratio(self) -> float:
+        """The factor that corrects estimates of tokens, from the endpoint's own counts."""
+        return self.calibration.ratio if self.calibration else 1.0
 
     @property
     def address(self) -> str:

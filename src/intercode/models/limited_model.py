@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,6 @@ from intercode.models.endpoint import (
     DeadlineExceededError,
     Endpoint,
 )
-from intercode.models.prices import Price
 from intercode.models.token_count import Calibration, estimate_tokens
 
 INITIAL_MARGIN, CALIBRATED_MARGIN = 1.2, 1.05
@@ -62,17 +61,15 @@ class _Reservations:
             budget.check_retry()
 
 
-class LimitedModel:
+class LimitedModel(Model):
     """A model within budgets; see ``limit_model``."""
 
     def __init__(self, model: Model, budgets: Sequence[Budget]) -> None:
         self.name = model.name
         self.model = model
         self.budgets = tuple(budgets)
-        self.price: Price | None = getattr(model, "price", None)
+        self.endpoint, self.price = model.endpoint, model.price
         self.calibration = Calibration()
-        if callable(own := getattr(model, "count_tokens", None)):
-            self.count_tokens = own
         if self.price is None and any(b.limits.cost is not None for b in budgets):
             raise ConfigError(
                 f"no price is known for {model.name!r}, so a limit on cost cannot be enforced: "
@@ -83,14 +80,31 @@ class LimitedModel:
     def __repr__(self) -> str:
         return f"LimitedModel({self.model!r})"
 
+    @property
+    def max_answer_tokens(self) -> int | None:
+        """The limit that the model itself has on the tokens of an answer."""
+        return self.model.max_answer_tokens
+
+    @property
+    def token_ratio(self) -> float:
+        """The factor that corrects estimates of tokens, from the endpoint's own counts."""
+        return self.calibration.ratio
+
+    def count_tokens(self, content: str | Sequence[Message] | Mapping[str, Any]) -> int | None:
+        """Return the model's own count."""
+        return self.model.count_tokens(content)
+
     def metadata(self) -> dict[str, Any]:
         """Return the model's own metadata; the limits belong to the run."""
-        return model_metadata(self.model)
+        return self.model.metadata()
+
+    def close(self) -> None:
+        """Close the connections of the model."""
+        self.model.close()
 
     def for_sample(self, sample: int) -> LimitedModel:
         """Return a view of this model for another sample of a task, with the same budgets."""
-        inner = self.model.for_sample(sample) if isinstance(self.model, Endpoint) else self.model
-        return LimitedModel(inner, self.budgets)
+        return LimitedModel(self.model.for_sample(sample), self.budgets)
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
         """Request an answer; see ``Model``. Raises BudgetError instead of exceeding a limit."""
@@ -151,10 +165,7 @@ class LimitedModel:
             * self.calibration.ratio
             * (CALIBRATED_MARGIN if calibrated else INITIAL_MARGIN)
         )
-        generation = getattr(self.model, "generation", None)
-        completion = (
-            generation.max_answer_tokens if generation is not None else None
-        ) or DEFAULT_RESERVED_TOKENS
+        completion = self.max_answer_tokens or DEFAULT_RESERVED_TOKENS
         reserved = _Reservations([], estimated)
         for budget in self.budgets:
             try:
@@ -232,12 +243,3 @@ def limit_model(model: Model, *budgets: Budget) -> LimitedModel:
     for a limit on cost if the price is unknown.
     """
     return LimitedModel(model, budgets)
-
-
-def model_metadata(model: Any) -> dict[str, Any]:
-    """Return what is recorded of a model: its own ``metadata()``, or its name if it has none."""
-    metadata = getattr(model, "metadata", None)
-    recorded = metadata() if callable(metadata) else None
-    if isinstance(recorded, dict):
-        return recorded
-    return {"name": str(getattr(model, "name", model))}

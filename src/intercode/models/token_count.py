@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from intercode.models.base import Message, Tool
+from intercode.models.base import Message, Model, Tool
 
 BYTES_PER_TOKEN = 3.5
 TOKENS_PER_MESSAGE = 4
@@ -39,23 +39,21 @@ class Calibration:
             self.ratio = counted / estimated
 
 
-def count_tokens(model: Any, content: str | Sequence[Message] | Mapping[str, Any]) -> int:
+def count_tokens(model: Model | None, content: str | Sequence[Message] | Mapping[str, Any]) -> int:
     """Return the number of tokens of a text or of messages for ``model``; never raises.
 
-    Uses the model's own ``count_tokens`` if it has one, else tiktoken for OpenAI's models if it is
+    Uses the model's own ``count_tokens`` if that knows, else tiktoken for OpenAI's models if it is
     installed and its table is on this machine (nothing is downloaded), else an estimate: bytes /
     3.5 plus 4 per message, scaled by the endpoint's own counts in this episode.
     """
-    own = getattr(model, "count_tokens", None)
-    if callable(own):
-        try:
-            return int(own(content))
-        except Exception:  # a faulty counter of the user must not end an episode
-            pass
-    calibration = getattr(model, "calibration", None)
-    ratio = calibration.ratio if isinstance(calibration, Calibration) else 1.0
-    name = str(getattr(model, "name", "") or "")
-    return math.ceil(estimate_tokens(content, name) * ratio)
+    if model is None:
+        return math.ceil(estimate_tokens(content))
+    try:
+        if (counted := model.count_tokens(content)) is not None:
+            return int(counted)
+    except Exception:  # a faulty counter of the user must not end an episode
+        pass
+    return math.ceil(estimate_tokens(content, model.name) * model.token_ratio)
 
 
 def estimate_tokens(

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from intercode.agents.base import Feedback
-from intercode.agents.languages import language_of
+from intercode.agents.parsing import language_of
 from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.core.errors import InterCodeError

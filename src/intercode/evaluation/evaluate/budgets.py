@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from intercode.agents.base import Agent, Feedback
 from intercode.core.config import EvalConfig
 from intercode.core.errors import BudgetError, UsageError
-from intercode.core.types import AgentOutput, Usage
+from intercode.core.types import AgentOutput, Brief, Usage
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.budget import Budget, SpendingLimits
-from intercode.models.limited_model import limit_model
+from intercode.models.limited_model import LimitedModel
 
 MAX_REFUSALS = 3
 """If the endpoint refuses this many episodes before its first answer, the run fails."""
@@ -92,14 +91,12 @@ class EpisodeBudget:
         )
         self.model: Model | None = None
         if model is not None:
-            bounded = limit_model(model, self._budget, run.budget)
-            sampled = bounded.for_sample(epoch) if epoch else bounded
-            self.model = MeteredModel(sampled, run.check, self._add)
+            sampled = model.for_sample(epoch) if epoch else model
+            self.model = MeteredModel(sampled, (self._budget, run.budget), run.check, self._add)
 
     def limit_agent(self, agent: Agent) -> Agent:
         """Wrap an agent without a model, so that the time limits are checked before each action."""
-        limited: Any = TimeLimitedAgent(agent, self._check)
-        return limited  # type: ignore[no-any-return]
+        return TimeLimitedAgent(agent, self._check)
 
     def _add(self, usage: Usage) -> None:
         self.usage += usage
@@ -110,37 +107,43 @@ class EpisodeBudget:
         self._budget.check()
 
 
-class MeteredModel:
-    """Wraps a model: calls ``check`` before each request and ``record`` with the usage of each
-    answer. All other attributes are those of the wrapped model."""
+class MeteredModel(LimitedModel):
+    """A model within budgets that calls ``check`` before each request and ``record`` with the usage
+    of each answer."""
 
     def __init__(
-        self, inner: Model, check: Callable[[], None], record: Callable[[Usage], None]
+        self,
+        model: Model,
+        budgets: Sequence[Budget],
+        check: Callable[[], None],
+        record: Callable[[Usage], None],
     ) -> None:
-        self.inner, self._check, self._record, self.name = inner, check, record, inner.name
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+        super().__init__(model, budgets)
+        self._check, self._record = check, record
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
         """Send a request; see ``Model.complete``."""
         self._check()
-        completion = self.inner.complete(messages, tools=tools)
+        completion = super().complete(messages, tools=tools)
         self._record(completion.usage)
         return completion
 
 
-class TimeLimitedAgent:
-    """Wraps an agent: calls ``check`` before each action. All other attributes are those of the
-    wrapped agent."""
-
-    name = "timed"
+class TimeLimitedAgent(Agent):
+    """Plays as another agent and calls ``check`` before each action."""
 
     def __init__(self, agent: Agent, check: Callable[[], None]) -> None:
         self._agent, self._check = agent, check
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._agent, name)
+    @property
+    def ends_when_solved(self) -> bool:
+        """That of the agent."""
+        return self._agent.ends_when_solved
+
+    def start(self, brief: Brief) -> None:
+        """Start the agent."""
+        self._agent.start(brief)
+        self.wants_score, self.max_turns = self._agent.wants_score, self._agent.max_turns
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """Return the next action of the agent, or raise BudgetError."""

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from intercode.agents.base import Agent
 from intercode.core.types import Brief, Task
@@ -63,8 +62,8 @@ def estimate(plan: Plan) -> Estimate:
         note = "the turns of an episode have no limit: give --max-turns"
         return Estimate(*counts, None, minimum, None, None, None, (note,))
     notes: list[str] = []
-    turns += int(getattr(agent, "extra_requests", 0))
-    times = int(getattr(agent, "requests_per_turn", 1))
+    turns += agent.extra_requests
+    times = agent.requests_per_turn
     answer = _answer_tokens(plan.model, notes)
     growth = times * answer + _observation_tokens(agent)  # prompt tokens per turn
     within_turn = (times - 1) * answer  # prompt tokens by earlier requests of a turn
@@ -84,10 +83,8 @@ def _first_prompts(plan: Plan, model: Model, pending: Sequence[Sample]) -> tuple
     counts = []
     for sample in pending[::step]:
         agent.start(_brief(plan, plan.dataset.tasks[sample.index]))
-        messages: Any = getattr(agent, "messages", ())
-        tools = getattr(getattr(agent, "conversation", None), "tools", ())
-        described = "".join(json.dumps(asdict(tool)) for tool in tools)
-        counts.append(count_tokens(model, list(messages)) + count_tokens(model, described))
+        described = "".join(json.dumps(asdict(tool)) for tool in agent.tools)
+        counts.append(count_tokens(model, agent.messages) + count_tokens(model, described))
     return counts, agent
 
 
@@ -100,19 +97,17 @@ def _brief(plan: Plan, task: Task) -> Brief:
 
 
 def _answer_tokens(model: Model, notes: list[str]) -> int:
-    generation = getattr(model, "generation", None)
-    longest = getattr(generation, "max_answer_tokens", None)
-    if longest is None:
+    if model.max_answer_tokens is None:
         notes.append(
             f"answers of {ASSUMED_ANSWER_TOKENS} tokens are assumed, because the model has no "
             "max_tokens; longer answers, thoughts included, need more"
         )
         return ASSUMED_ANSWER_TOKENS
-    return int(longest)
+    return model.max_answer_tokens
 
 
 def _observation_tokens(agent: Agent) -> int:
-    limit = getattr(agent, "observation_limit", None) or ASSUMED_OBSERVATION_CHARACTERS
+    limit = agent.observation_limit or ASSUMED_OBSERVATION_CHARACTERS
     return math.ceil(limit / 3.5)  # bytes for each token, as in models/token_count.py
 
 
@@ -120,15 +115,14 @@ def _max_cost(
     model: Model, prompts: int, answers: int, longest: int, notes: list[str]
 ) -> float | None:
     """Price every token as in the ``longest`` prompt, for which some models charge more."""
-    price = getattr(model, "price", None)
-    if price is None:
+    if (price := model.price) is None:
         notes.append(
             f"no price is known for {model.name!r}, so the cost is unknown: set one with "
             '--model-option price=\'{"input": 0.15, "output": 0.6}\' (dollars per million tokens)'
         )
         return None
-    prompt: float = price.max_cost(longest, 0)
-    answer: float = price.max_cost(longest, 1) - prompt
+    prompt = price.max_cost(longest, 0)
+    answer = price.max_cost(longest, 1) - prompt
     if price.date:
         notes.append(f"prices as of {price.date}, without reductions for cached prompts")
     return prompts * prompt / longest + answers * answer

@@ -77,9 +77,8 @@ class Plan:
 
         Call it at the end of the run: a request in progress would be sent again.
         """
-        close = getattr(self.model, "close", None)
-        if self.owns_model and callable(close):
-            close()
+        if self.owns_model and self.model is not None:
+            self.model.close()
 
     def make_env(self) -> InterCodeEnv:
         """Make an environment."""

@@ -49,7 +49,8 @@ def run_metadata(
 
     It consists of JSON types and contains no secrets; see ``remove_secrets``.
     """
-    agent_metadata, model_metadata = _own_metadata(agent), _own_metadata(model)
+    agent_metadata = agent.metadata()
+    model_metadata = {} if model is None else model.metadata()
     bounds = [n for n in (config.max_turns, agent.max_turns) if n is not None]
     values = {
         **environment,
@@ -68,8 +69,8 @@ def run_metadata(
         "code": source_versions(config),
         "config": {k: v for k, v in to_jsonable(config).items() if k not in ("out", "parallel")},
     }
-    if endpoint := getattr(model, "endpoint", None):
-        values["endpoint"] = endpoint
+    if model is not None and model.endpoint:
+        values["endpoint"] = model.endpoint
     cleaned: dict[str, Any] = remove_secrets(to_jsonable(values))
     return cleaned
 
@@ -112,12 +113,6 @@ def remove_secrets(value: Any, secret: Callable[[str], bool] = _is_secret) -> An
     if isinstance(value, list | tuple):
         return [remove_secrets(v) for v in value]
     return _LOGIN.sub("", value) if isinstance(value, str) else value
-
-
-def _own_metadata(source: Any) -> dict[str, Any]:
-    """Return the metadata of an agent or a model. A user's own class need not have any."""
-    method = getattr(source, "metadata", None)
-    return dict(method()) if callable(method) else {}
 
 
 def _prompt_digests(value: Any) -> Iterator[str]:

@@ -94,8 +94,8 @@ def play_task(
     resume: its steps are executed again first. Up to ``undo_levels`` turns can be taken back. The
     returned ``Trajectory.run`` holds the notes of ``InteractiveEpisode.finish``.
 
-    After turns that were not its own, an agent with a ``record_intervention`` method receives them.
-    Any other agent is started again with these turns in its brief.
+    An agent that implements ``record_intervention`` receives the turns that were not its own. Any
+    other agent is started again with these turns in its brief.
     """
     env.reset(seed=unfinished.seed if unfinished else seed, options={"task": task})
     with InteractiveEpisode(env, undo_levels, player.interruptible) as episode:
@@ -235,7 +235,7 @@ class _InteractivePlay:
             self.player.observe(self.episode, feedback)
         if done:
             return "submitted"
-        ends = self.scores_turns and getattr(self.agent, "ends_when_solved", True)
+        ends = self.agent is not None and self.agent.wants_score and self.agent.ends_when_solved
         if ends and score is not None and score.success:
             return "solved"
         self._inform_agent(output, feedback, by_human)
@@ -249,15 +249,18 @@ class _InteractivePlay:
 
     def _inform_agent(self, output: AgentOutput, feedback: Feedback, by_human: bool) -> None:
         """Pass a turn to the agent: its own with its next ``act``, the human's at once."""
-        record = getattr(self.agent, "record_intervention", None)
         if not by_human:
             self.unseen_feedback = feedback
-        elif record is None or self.agent_outdated:
-            self.agent_outdated = True
-        else:
-            before = {} if self.unseen_feedback is None else {"before": self.unseen_feedback}
-            record(output.action, feedback, **before)
+        elif self._record_intervention(output.action or "", feedback):
             self.unseen_feedback = None
+        else:
+            self.agent_outdated = True
+
+    def _record_intervention(self, action: str, feedback: Feedback) -> bool:
+        """Pass the human's turn to the agent. Returns whether the agent continues from there."""
+        if self.agent is None or self.agent_outdated:
+            return False
+        return self.agent.record_intervention(action, feedback, self.unseen_feedback)
 
     def _undo(self, count: int) -> None:
         for _ in range(count):

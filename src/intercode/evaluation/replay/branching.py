@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from intercode.agents import open_agent
 from intercode.agents.base import Agent, Feedback
@@ -174,11 +174,9 @@ def _continuing_agent(
     return ScriptedAgent(outputs, agent.wants_score, agent) if outputs else agent
 
 
-class ScriptedAgent:
+class ScriptedAgent(Agent):
     """Plays given actions regardless of their observations, then lets another agent continue, if
     any."""
-
-    name: ClassVar[str] = "script"
 
     def __init__(
         self,

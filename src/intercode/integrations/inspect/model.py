@@ -24,10 +24,10 @@ from inspect_ai.util import LimitExceededError
 
 from intercode.core.errors import BudgetError
 from intercode.core.types import Usage
-from intercode.models.base import Completion, Message, Tool, ToolCall
+from intercode.models.base import Completion, Message, Model, Tool, ToolCall
 
 
-class InspectModel:
+class InspectModel(Model):
     """Implements ``Model`` with the model of the running Inspect task.
 
     Inspect counts tokens, caches answers, retries requests and enforces its limits. ``limit`` is

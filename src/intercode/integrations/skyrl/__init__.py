@@ -20,9 +20,8 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv
 
 import intercode
 from intercode.agents.base import Feedback
-from intercode.agents.languages import language_of
-from intercode.agents.observation import format_observation
-from intercode.agents.parsing import parse_answer
+from intercode.agents.parsing import language_of, parse_answer
+from intercode.agents.prompt import format_observation
 from intercode.core.errors import InfrastructureError, UsageError
 from intercode.core.types import EMPTY_MAPPING
 from intercode.environments.base.env import InterCodeEnv

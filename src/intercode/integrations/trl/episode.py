@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary, finalize
 
 from intercode.agents.base import Feedback
-from intercode.agents.observation import format_observation
+from intercode.agents.prompt import format_observation
 from intercode.core.errors import (
     EnvironmentStateError,
     InfrastructureError,

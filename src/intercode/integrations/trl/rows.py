@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from intercode.agents.languages import language_of
+from intercode.agents.parsing import language_of
 from intercode.core.types import Brief, Dataset
 from intercode.environments.base.options import pick_dataset
 

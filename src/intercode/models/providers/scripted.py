@@ -9,21 +9,19 @@ from typing import Any
 
 from intercode.core.errors import DataError, ModelRefusedError
 from intercode.core.types import Usage
-from intercode.models.base import Completion, Message, Tool, ToolCall
+from intercode.models.base import Completion, Message, Model, Tool, ToolCall
 
 Reply = str | Mapping[str, Any]
 """A text, or a dictionary of ``text``, ``reasoning`` and ``calls``; each call is a dictionary of
 ``name`` and ``arguments``."""
 
 
-class ScriptedModel:
+class ScriptedModel(Model):
     """Answers with given texts or tool calls.
 
     ``replies`` is a list, of which a conversation with k answers receives number k, so that every
     episode plays the whole script regardless of other episodes; or a function of the messages.
     """
-
-    price = None
 
     def __init__(
         self, replies: Sequence[Reply] | Callable[[list[Message]], Reply], name: str = "scripted"

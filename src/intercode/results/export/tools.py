@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from intercode.agents.languages import language_of
+from intercode.agents.parsing import language_of
 from intercode.agents.prompt import Prompt
 from intercode.agents.tool_calling import tool_set_of
 from intercode.core.types import Trajectory
