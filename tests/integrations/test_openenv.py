@@ -188,3 +188,20 @@ def test_the_client_and_the_server_do_without_gradio() -> None:
     code = "import sys, intercode.integrations.openenv.client; print('gradio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "False\n", done.stderr
+
+
+@pytest.mark.parametrize("option", [(), ("--score-requests",)], ids=["default", "score requests"])
+def test_asking_for_the_score_pays_nothing(option: tuple[str, ...]) -> None:
+    with (
+        serving("-m", "intercode", "serve", "bash", "--max-turns", "3", *option) as url,
+        GenericEnvClient(base_url=url).sync() as client,
+    ):
+        client.reset(seed=1, task=0)
+        asked = [client.step({"code": "", "metadata": {"request": "score"}}) for _ in range(20)]
+        assert [answer.reward for answer in asked] == [0.0] * 20
+        assert all("score" in answer.observation["info"] for answer in asked)
+        assert [answer.done for answer in asked] == [not option] * 20
+        assert client.state()["step_count"] == 0
+        if not option:
+            with pytest.raises(RuntimeError, match="reset begins another"):
+                client.step({"code": "ls"})

@@ -53,6 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-turns", type=positive_int, metavar="N", help="actions an episode may take"
     )
     parser.add_argument(
+        "--score-requests", action="store_true",
+        help="clients may ask for the score during an episode; without this, asking ends it",
+    )  # fmt: skip
+    parser.add_argument(
         "--package", type=path, metavar="DIR", help="write an OpenEnv package and serve nothing"
     )
     add_key_value_option(parser, "env")
@@ -95,7 +99,7 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
         env.reset(options={"task": 0})  # fail now rather than at the first client
     served = build_app(
         lambda: intercode.make(args.environment, dataset, **given), args.environment,
-        args.sessions, args.idle_timeout,
+        args.sessions, args.idle_timeout, args.score_requests,
     )  # fmt: skip
     with listen(args.host, args.port) as listener:
         host, port = listener.getsockname()[:2]

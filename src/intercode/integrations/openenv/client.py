@@ -83,7 +83,10 @@ class RemoteEnv(gym.Env[str, str]):
         return self.finish(answer).as_gymnasium()
 
     def score(self) -> Score:
-        """Return the reward of the present state; see ``InterCodeEnv.score``."""
+        """Return the score of the present state; see ``InterCodeEnv.score``.
+
+        This ends the episode, unless the server was started with ``--score-requests``.
+        """
         info = self._request_step({"code": "", "metadata": {REQUEST_KEY: "score"}}).observation[
             "info"
         ]

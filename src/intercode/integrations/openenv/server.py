@@ -27,8 +27,10 @@ with without_gradio():
     )
 
 REQUEST_KEY = "request"
-"""A key in an action's metadata. With the value ``score``, the server returns the reward of the
-current state; it does not run the action's code, and no turn is counted."""
+"""A key in an action's metadata. With the value ``score``, the server returns the score of the
+current state in ``info``; it does not run the action's code, counts no turn and pays nothing. This
+ends the episode, unless the server was started with ``score_requests``: a trainer may give the
+model control of the whole action, and a model that reads scores can search for the highest."""
 
 
 class CodeAction(Action):
@@ -78,9 +80,10 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, make: Callable[[], InterCodeEnv]) -> None:
+    def __init__(self, make: Callable[[], InterCodeEnv], score_requests: bool = False) -> None:
         super().__init__()
         self._env = make()
+        self._score_requests = score_requests
         self._max_timeout = self._env.timeout
         self._state = CodeState()
 
@@ -114,8 +117,11 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             )
         if action.metadata.get(REQUEST_KEY) == "score":
             score = self._env.score()
+            self._state.live = self._state.live and self._score_requests
             info = {"score": score.value, "parts": dict(score.parts)}
-            return CodeObservation(reward=score.value, done=not self._state.live, info=info)
+            return CodeObservation(reward=0.0, done=not self._state.live, info=info)
+        if not self._state.live:
+            raise EnvironmentStateError("step without a running episode: reset begins another")
         self._env.timeout = min(self._max_timeout, timeout_s or self._max_timeout)
         result = self._env.execute(action.code)
         self._state.step_count += 1
@@ -172,15 +178,17 @@ def build_app(
     name: str,
     sessions: int = 64,
     idle_timeout: float | None = 600.0,
+    score_requests: bool = False,
 ) -> FastAPI:
     """Return the ASGI application.
 
     At most ``sessions`` sessions are open at once. A session without a request for ``idle_timeout``
-    seconds is closed (None: never).
+    seconds is closed (None: never). ``score_requests``: a request for the score does not end the
+    episode, see ``REQUEST_KEY``.
     """
     concurrency = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
     application: FastAPI = create_app(
-        lambda: ServedEnv(make), CodeAction, CodeObservation, env_name=name,
+        lambda: ServedEnv(make, score_requests), CodeAction, CodeObservation, env_name=name,
         concurrency_config=concurrency, state_cls=CodeState,
     )  # fmt: skip
     return application
