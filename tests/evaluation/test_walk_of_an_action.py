@@ -1,0 +1,64 @@
+"""The walk of an action from the agent to the reward, as docs/design.md lists it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode.agents.react import ReactAgent
+from intercode.evaluation.rollout import take_turn
+from intercode.models.providers.scripted import ScriptedModel
+
+pytestmark = pytest.mark.sandbox
+DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
+PACKAGE = str(Path(intercode.__file__).parent)
+
+
+def documented_walk() -> list[str]:
+    return re.findall(r"^\d+\. `(\S+?\.py:\S+?)`", DESIGN.read_text(), re.MULTILINE)
+
+
+def calls_during(work: Callable[[], object]) -> list[str]:
+    """Return the functions of the package that ``work`` calls in this thread, in order."""
+    calls: list[str] = []
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(PACKAGE):
+            calls.append(f"{path[len(PACKAGE) + 1 :]}:{frame.f_code.co_qualname}")
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_an_action_takes_the_documented_walk_once() -> None:
+    walk = documented_walk()
+    assert 0 < len(walk) <= 12
+    modules = [step.split(":")[0] for step in walk]
+    assert len(set(modules)) == len(modules)
+    model = ScriptedModel(["Thought 1: look\nAction 1: execute[ls]"])
+    agent = ReactAgent(model=model)
+    with intercode.make("bash", reward_mode="per-turn") as env:
+        env.reset(options={"task": 0})
+        env.score()  # runs the gold, which has a sandbox and a shell of its own
+        agent.start(env.brief)
+
+        def turn() -> None:
+            output = agent.act(None)
+            assert output is not None and output.action == "ls"
+            step, score, done = take_turn(env, output, with_score=False)
+            assert step.reward is not None and score is not None and not done
+
+        calls = calls_during(turn)
+    assert [call for call in calls if call in walk] == walk
