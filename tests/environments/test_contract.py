@@ -1,0 +1,33 @@
+"""The contract of environments: what a new one implements, and who fulfils it."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from intercode.environments.base.contract import BranchingEnvironment
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.evaluation.ray.remote_env import RemoteEnv
+
+
+@pytest.mark.parametrize("base", [InterCodeEnv, SandboxedEnv])
+def test_a_new_environment_implements_at_most_five_methods(base: type) -> None:
+    methods = {n for n, m in inspect.getmembers(base) if getattr(m, "__isabstractmethod__", False)}
+    assert 0 < len(methods) <= 5, methods
+
+
+@pytest.mark.parametrize("environment", [InterCodeEnv, RemoteEnv])
+def test_local_and_remote_environments_have_every_method(environment: type) -> None:
+    methods = {
+        name
+        for protocol in BranchingEnvironment.__mro__
+        for name, value in vars(protocol).items()
+        if callable(value) and not name.startswith("_")
+    }
+    assert {"execute", "finish", "snapshot", "score"} <= methods
+    for name in methods:
+        expected = inspect.signature(getattr(BranchingEnvironment, name)).parameters
+        given = inspect.signature(getattr(environment, name)).parameters
+        assert list(given)[: len(expected)] == list(expected), name
