@@ -166,8 +166,8 @@ import gymnasium
 before = set(sys.modules)
 import intercode
 new = set(sys.modules) - before
-heavy = ("httpx", "sklearn", "scipy", "ray", "torch", "docker", "rich", "pandas", "matplotlib",
-         "asyncio", "multiprocessing.pool", "concurrent.futures")
+heavy = ("aiohttp", "yarl", "sklearn", "scipy", "ray", "torch", "docker", "rich", "pandas",
+         "matplotlib", "asyncio", "multiprocessing.pool", "concurrent.futures")
 print([name for name in heavy if name in new])
 lazy = ("intercode.sandbox", "intercode.sql", "intercode.agents", "intercode.models",
         "intercode.cli", "intercode.evaluation", "intercode.results", "intercode.integrations")

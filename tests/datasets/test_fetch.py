@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import httpx
 import pytest
 
 from intercode.core.errors import DataError, InfrastructureError, UnknownNameError, UsageError
+from intercode.core.http import ConnectError
 from intercode.datasets import load
 from intercode.datasets.fetch import fetch
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
@@ -220,7 +220,7 @@ def test_the_real_thing(tmp_path: Path) -> None:
     try:
         root = fetch("nl2bash", dest=tmp_path, retry_delay=0)
     except InfrastructureError as e:
-        if isinstance(e.__cause__, httpx.ConnectError):
+        if isinstance(e.__cause__, ConnectError):
             pytest.skip(f"needs the internet: {e}")
         raise
     assert (root / SCRIPT).is_file()

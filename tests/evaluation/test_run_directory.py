@@ -39,7 +39,7 @@ def test_it_names_everything_that_a_result_depends_on(squares: str, tmp_path: Pa
     assert run["prompts"] == [hashlib.sha256(prompt.read_bytes()).hexdigest()]
     assert "Be quick." in json.dumps(run["agent_metadata"])
     assert run["model_metadata"] and run["config"]["epochs"] == 2 and run["config"]["limit"] == 1
-    assert run["versions"]["intercode"] == intercode.__version__ and "httpx" in run["versions"]
+    assert run["versions"]["intercode"] == intercode.__version__ and "aiohttp" in run["versions"]
     assert {"dataset_hash", "image_digest", "tier", "arch", "profile", "scoring"} <= run.keys()
     everything = "".join(f.read_text() for f in out.iterdir())
     assert "sk-secret" not in everything and "pass-word" not in everything

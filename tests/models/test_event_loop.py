@@ -11,15 +11,15 @@ import time
 
 import pytest
 
+from intercode.core import event_loop
 from intercode.models import Message, OpenAIModel
-from intercode.models.transport import event_loop
 from support.faulty_endpoint import FaultyEndpoint, hang, ok
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
 
 
 def threads() -> list[str]:
-    return [t.name for t in threading.enumerate() if t.name == "intercode-models"]
+    return [t.name for t in threading.enumerate() if t.name == "intercode-event-loop"]
 
 
 LIFE = """
@@ -27,7 +27,7 @@ import sys, threading
 from intercode.models import OpenAIModel
 
 def threads():
-    return [t.name for t in threading.enumerate() if t.name == "intercode-models"]
+    return [t.name for t in threading.enumerate() if t.name == "intercode-event-loop"]
 
 ask = [{"role": "user", "content": "hello"}]
 first, second = (OpenAIModel("m", sys.argv[1]) for _ in range(2))

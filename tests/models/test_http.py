@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,27 +15,15 @@ import pytest
 from intercode.core.errors import ModelRefusedError, ModelUnavailableError
 from intercode.models import Message, OpenAIModel
 from intercode.models.transport.retry import RetryPolicy
-from support import requirements
+from support.certificates import certificate
 from support.faulty_endpoint import FaultyEndpoint, completion, ok, status
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
 ONCE = RetryPolicy(max_attempts=1)
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A self-signed certificate for 127.0.0.1 and its key."""
-    requirements.require("openssl")
-    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    command += ["-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
-    return key, cert
-
-
-def test_tls_is_verified(certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    key, cert = certificate
+def test_tls_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, cert = certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
     with FaultyEndpoint(ok("safe"), tls=context) as server:
@@ -134,7 +121,9 @@ def _settle(model: OpenAIModel) -> None:
     lane = model._shared.channel
     assert lane is not None
     deadline = time.monotonic() + 10
-    while any(c.usable for c in lane.client._idle) and time.monotonic() < deadline:
+    idle = lane.client._session.connector._conns
+    while any(c.is_connected() for group in idle.values() for c, _ in group):
+        assert time.monotonic() < deadline
         time.sleep(0.005)
 
 

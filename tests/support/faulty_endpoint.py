@@ -95,6 +95,9 @@ class Handler(BaseHTTPRequestHandler):
         self.body = body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.endpoint.next_fault(self.path, body, dict(self.headers))(self)
 
+    def do_GET(self) -> None:
+        self.endpoint.next_fault(self.path, {}, dict(self.headers))(self)
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
 

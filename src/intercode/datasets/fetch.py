@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-import httpx
-
 from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode.core.http import (
+    HttpClient,
+    HttpError,
+    Response,
+    TooLongError,
+    append_rest,
+    parse_url,
+    retry,
+)
 from intercode.core.registry import unknown_name_error
 from intercode.datasets.data_files import fetched_data_root
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
 
 MAX_ATTEMPTS = 4
 """Requests for a file before the download fails."""
-TIMEOUT = httpx.Timeout(30.0, connect=10.0)
-"""Seconds without a byte before a request fails."""
 
 Progress = Callable[[str, int, int], None]
 """Called with a file's path, the bytes received so far and its size in bytes."""
@@ -53,7 +58,7 @@ def fetch(
     root = fetched_data_root() if dest is None else dest
     report = progress or _ignore_progress
     root.mkdir(parents=True, exist_ok=True)
-    with _directory_lock(root), httpx.Client(timeout=TIMEOUT, follow_redirects=True) as client:
+    with _directory_lock(root), HttpClient() as client:
         for file in pin.files:
             target = root / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +108,7 @@ def _is_complete(path: Path, file: PinnedFile) -> bool:
 
 
 def _fetch_file(
-    client: httpx.Client,
+    client: HttpClient,
     url: str,
     target: Path,
     file: PinnedFile,
@@ -130,7 +135,7 @@ def _fetch_file(
 
 
 def _download(
-    client: httpx.Client,
+    client: HttpClient,
     url: str,
     part: Path,
     file: PinnedFile,
@@ -138,85 +143,39 @@ def _download(
     retry_delay: float,
 ) -> None:
     """Complete ``part``, with further requests when the connection breaks."""
-    for attempt in range(1, MAX_ATTEMPTS + 1):
-        try:
-            return _resume_download(client, url, part, file, progress)
-        except httpx.InvalidURL as e:
-            raise UsageError(f"{url!r} is not an address: {e}; check --mirror") from e
-        except httpx.RequestError as e:
-            if attempt == MAX_ATTEMPTS:
-                raise InfrastructureError(
-                    f"cannot get {url} after {MAX_ATTEMPTS} attempts: {e or type(e).__name__}; run "
-                    "the same command again to continue, or name another server with --mirror"
-                ) from e
-            time.sleep(retry_delay * 2 ** (attempt - 1))
-    return None
 
+    @contextmanager
+    def request(headers: Mapping[str, str]) -> Iterator[Response]:
+        with client.request(parse_url(url), headers) as response:
+            _check_status(response, url)
+            yield response
 
-def _resume_download(
-    client: httpx.Client, url: str, part: Path, file: PinnedFile, progress: Progress
-) -> None:
-    """Request the rest of ``part`` once.
+    def attempt() -> None:
+        with part.open("ab+") as f:
+            append_rest(f, file.size, request, partial(progress, file.path))
 
-    Raises httpx.RequestError when another attempt may help, else UsageError or DataError.
-    """
-    offset = part.stat().st_size if part.is_file() else 0
-    if file.size is None and part.is_file() and _is_complete(part, file):
+    if part.is_file() and (part.stat().st_size == file.size or _is_complete(part, file)):
         return
-    if file.size is not None and offset > file.size:
-        part.unlink()
-        offset = 0
-    if offset == file.size and part.is_file():
-        return
-    headers = {"Accept-Encoding": "identity"}
-    if offset:
-        headers["Range"] = f"bytes={offset}-"
-    with client.stream("GET", url, headers=headers) as response:
-        resumed = _is_resumed(response, offset)
-        _check_status(response, url, part, resumed)
-        done = offset if resumed else 0
-        size = file.size if file.size is not None else _announced_size(response, done)
-        with part.open("ab" if resumed else "wb") as f:
-            for chunk in response.iter_bytes():
-                done += len(chunk)
-                if done > size:
-                    break
-                f.write(chunk)
-                progress(file.path, done, size)
-    if done > size:
+    try:
+        retry(attempt, MAX_ATTEMPTS, retry_delay)
+    except TooLongError as e:
         part.unlink()
         raise DataError(
-            f"{file.path} from {url} is not the pinned file: expected {size} bytes, got more; "
-            "nothing was stored: try another server with --mirror"
-        )
-    if done < size:
-        raise httpx.ReadError(f"the connection ended after {done} of {size} bytes")
+            f"{file.path} from {url} is not the pinned file: {e}; nothing was stored: try another "
+            "server with --mirror"
+        ) from e
+    except HttpError as e:
+        raise InfrastructureError(
+            f"cannot get {url} after {MAX_ATTEMPTS} attempts: {e}; run the same command again to "
+            "continue, or name another server with --mirror"
+        ) from e
 
 
-def _announced_size(response: httpx.Response, done: int) -> int:
-    """Return the size of a file without a pinned size, from the Content-Length of the response."""
-    length = response.headers.get("Content-Length", "")
-    if not length.isdigit():
-        raise UsageError(
-            f"{response.url} does not send a Content-Length: name another server with --mirror"
-        )
-    return done + int(length)
-
-
-def _is_resumed(response: httpx.Response, offset: int) -> bool:
-    """Return whether the response starts at byte ``offset``; without ranges it starts at 0."""
-    start = response.headers.get("Content-Range", "")
-    return response.status_code == 206 and start.startswith(f"bytes {offset}-")
-
-
-def _check_status(response: httpx.Response, url: str, part: Path, resumed: bool) -> None:
-    code = response.status_code
-    if code == 416 or (code == 206 and not resumed):
-        part.unlink(missing_ok=True)
-        raise httpx.RemoteProtocolError(f"{url} cannot be continued (status {code})")
+def _check_status(response: Response, url: str) -> None:
+    code = response.status
     if code == 429 or code >= 500:
-        raise httpx.RemoteProtocolError(f"{url} answered with status {code}")
-    if code not in (200, 206):
+        raise HttpError(f"{url} answered with status {code}")
+    if code not in (200, 206, 416):
         raise UsageError(
             f"{url} answered with status {code}: check the address, or name another server "
             "with --mirror"

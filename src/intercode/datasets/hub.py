@@ -34,6 +34,9 @@ _SPLITS = {
 """Words in the names of files and directories that identify a split."""
 _METADATA_FILES = ("readme", "dataset_infos", "dataset_dict", "config")
 
+_HTTP_LIBRARIES = ("httpx", "httpx2")
+"""Libraries of HTTP whose errors the hub's client lets through, by its version."""
+
 Splits = dict[str, list[str]]
 
 
@@ -107,7 +110,6 @@ def _download(
 @contextmanager
 def _translate_errors(repo: str, revision: str | None) -> Iterator[None]:
     """Raise the errors of the hub's client as errors of this package."""
-    import httpx
     from huggingface_hub import errors
 
     try:
@@ -123,7 +125,10 @@ def _translate_errors(repo: str, revision: str | None) -> Iterator[None]:
         raise UsageError(
             f"the hub has no dataset {repo}, or it is private: set HF_TOKEN or run `hf auth login`"
         ) from e
-    except (errors.HfHubHTTPError, errors.OfflineModeIsEnabled, httpx.HTTPError, OSError) as e:
+    except Exception as e:
+        known = isinstance(e, (errors.HfHubHTTPError, errors.OfflineModeIsEnabled, OSError))
+        if not known and type(e).__module__.partition(".")[0] not in _HTTP_LIBRARIES:
+            raise
         raise InfrastructureError(f"cannot get the dataset {repo} from the hub: {e}") from e
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
+from intercode.core import event_loop
 from intercode.core.errors import ModelRefusedError, ModelUnavailableError
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.cache import CompletionCache, cache_key
@@ -19,7 +20,6 @@ from intercode.models.options import GenerationOptions, RequestOptions, shallow_
 from intercode.models.prices import find_price
 from intercode.models.redaction import find_secrets, is_secret_header, redact, redact_text
 from intercode.models.token_count import Calibration, estimate_tokens
-from intercode.models.transport import event_loop
 from intercode.models.transport.concurrency import ConcurrencyLimiter, Traffic
 from intercode.models.transport.retry import AttemptError
 

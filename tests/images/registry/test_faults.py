@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core import http
 from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode.sandbox.images import resolve
 from intercode.sandbox.images.registry import client
@@ -23,7 +24,7 @@ IMAGE = Saved([layer(entry("a", content=DATA))])
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Removes delays between attempts, and all credentials."""
-    monkeypatch.setattr(client.time, "sleep", lambda _: None)
+    monkeypatch.setattr(http.time, "sleep", lambda _: None)
     monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "none.json"))
 
 

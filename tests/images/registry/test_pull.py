@@ -5,19 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from intercode.core.errors import UsageError
 from intercode.sandbox.images import registry, resolve
 from intercode.sandbox.images.cache import records
 from intercode.sandbox.images.oci import documents
-from support import requirements
-from support.registries import MANIFEST, push, put_manifest
+from support.certificates import certificate
+from support.registries import MANIFEST, push, put_manifest, send
 from support.registries import registry as server
 from support.saved_images import Saved, described, entry, layer, listing
 
@@ -74,16 +72,13 @@ def test_the_image_for_this_machine(host: str, tmp_path: Path) -> None:
     entries = []
     for saved, machine in ((other_platform, "s390x"), (IMAGE, documents.architecture())):
         digest = push(base, saved, machine)
-        with httpx.Client(trust_env=False) as client:
-            headers = {"Accept": MANIFEST}
-            data = client.get(f"{base}/manifests/{digest}", headers=headers).content
+        data, _ = send("GET", f"{base}/manifests/{digest}", accept=MANIFEST)
         entries.append({
             **described(data), "mediaType": MANIFEST,
             "platform": {"os": "linux", "architecture": machine},
         })  # fmt: skip
     index = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}).encode()
-    with httpx.Client(trust_env=False) as client:
-        put_manifest(client, base, index, "all", INDEX)
+    put_manifest(base, index, "all", INDEX)
     assert resolve(f"registry:{host}/many:all", tmp_path).digest == IMAGE.digest
     with pytest.raises(UsageError, match="an image for linux/s390x"):
         resolve(f"registry:{host}/many:s390x", tmp_path)
@@ -95,35 +90,19 @@ def test_what_is_not_there(host: str, tmp_path: Path) -> None:
             resolve(f"registry:{host}/{name}", tmp_path)
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return a self-signed certificate for 127.0.0.1 and its key."""
-    requirements.require("openssl")
-    folder = tmp_path_factory.mktemp("tls")
-    paths = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-days", "2", "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
-         "-out", str(paths[0]), "-keyout", str(paths[1])],
-        check=True, capture_output=True, timeout=60,
-    )  # fmt: skip
-    return paths
-
-
-def test_over_tls_with_a_login(
-    certificate: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_over_tls_with_a_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, cert = certificate(tmp_path)
     secrets = tmp_path / "htpasswd"
     secrets.write_text(f"me:{SECRET}\n")
-    certificates = {"certificate": str(certificate[0]), "key": str(certificate[1])}
+    certificates = {"certificate": str(cert), "key": str(key)}
     auth = {"htpasswd": {"realm": "test", "path": str(secrets)}}
     with server(tmp_path / "registry", tls=certificates, auth=auth) as host:
-        trusted = ssl.create_default_context(cafile=certificate[0])
-        push(f"https://{host}/v2/private", IMAGE, "1", verify=trusted, auth=("me", "secret"))
+        trusted = ssl.create_default_context(cafile=cert)
+        push(f"https://{host}/v2/private", IMAGE, "1", verify=trusted, login="me:secret")
         spec, cache = f"registry:{host}/private:1", tmp_path / "cache"
         with pytest.raises(UsageError, match=r"is not trusted .*SSL_CERT_FILE"):
             resolve(spec, cache)
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
         with pytest.raises(UsageError, match=f"requires a login: run `docker login {host}`"):
             resolve(spec, cache)
         wrong = {"auths": {host: {"auth": base64.b64encode(b"me:wrong").decode()}}}

@@ -27,7 +27,7 @@ shuffle and the address of the endpoint, which change no result."""
 RUN_ONLY_KEYS = ("agent_metadata", "model_metadata", "versions", "code", "config")
 """Keys of run.json only. The record of each episode repeats the others, to be usable alone."""
 
-TRACKED_PACKAGES = ("gymnasium", "httpx", "sqlglot", "mysql-connector-python", "tiktoken",
+TRACKED_PACKAGES = ("gymnasium", "aiohttp", "sqlglot", "mysql-connector-python", "tiktoken",
                     "litellm", "anthropic", "google-genai")  # fmt: skip
 """Packages whose versions are recorded, because results may depend on them."""
 

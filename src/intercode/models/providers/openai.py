@@ -81,7 +81,7 @@ class OpenAIModel(Endpoint):
         self._credentials = user
         secrets = [s for s in (self._key, user[1] if user else None) if s]
         super().__init__(
-            name, str(self.url.copy_with(query=None)), generation, conduct,
+            name, str(self.url.with_query(None)), generation, conduct,
             provider=provider, secrets=secrets,
         )  # fmt: skip
         self.api, self.thoughts = api, thoughts
@@ -110,7 +110,7 @@ class OpenAIModel(Endpoint):
         elif self._credentials:
             both = base64.b64encode(":".join(self._credentials).encode()).decode("ascii")
             headers["Authorization"] = f"Basic {both}"
-        return ConnectionPool(headers | dict(self.generation.headers))
+        return ConnectionPool(self.url, headers | dict(self.generation.headers))
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
         """See Endpoint. Raises ConfigError for tools if the endpoint has none."""
@@ -142,7 +142,7 @@ class OpenAIModel(Endpoint):
             body = json.dumps(_with_limit_field(request, name))
             data = body.encode("ascii")  # JSON escapes lone surrogates, which UTF-8 cannot encode
             try:
-                answer = await client.post(self.url, data, max(until - clock(), 0.001))
+                answer = await client.post(data, max(until - clock(), 0.001))
             except AttemptError as e:
                 raise AttemptError(
                     self.redact(str(e)),
@@ -200,7 +200,7 @@ class OpenAIModel(Endpoint):
         message, code = parse_error(answer.body)
         message = f"HTTP {answer.status}: {message}"
         if answer.status < 400:
-            location = answer.headers.get("location", "nowhere")
+            location = answer.headers.get("Location", "nowhere")
             message += (
                 f" (sent to {location}; if the endpoint has moved, give that as its base URL)"
             )
@@ -210,7 +210,7 @@ class OpenAIModel(Endpoint):
         if not transient:
             hint = "; the option temperature=none leaves it out" * ("temperature" in message)
             return self.refusal(message + hint, answer.status)
-        wait = parse_retry_after(answer.headers.get("retry-after"))
+        wait = parse_retry_after(answer.headers.get("Retry-After"))
         overloaded = answer.status in OVERLOAD_STATUSES
         return AttemptError(
             self.redact(message), wait, overloaded=overloaded, requests_sent=requests

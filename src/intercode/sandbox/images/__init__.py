@@ -60,7 +60,7 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
         return records.save_record(root, Image(spec, f"sha256:{digest}", tree))
     if kind == "registry":
         from intercode.sandbox.images.registry import (
-            pull,  # imported here because it loads httpx
+            pull,  # imported here because it loads an HTTP client
         )
 
         return pull(rest, root, progress)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-import httpx
-
 from intercode.core.errors import DataError
+from intercode.core.http import HttpError, TooLongError, append_rest
 from intercode.sandbox.images.cache.trees import file_lock, mark_in_use
-from intercode.sandbox.images.registry.client import RegistryClient, RetryableError
+from intercode.sandbox.images.registry.client import RegistryClient
 
 
 def blob_path(cache: Path, digest: str) -> Path:
@@ -47,56 +47,19 @@ def fetch_blob(registry: RegistryClient, digest: str, size: int, cache: Path) ->
 
 def _download(registry: RegistryClient, digest: str, size: int, file: BinaryIO) -> None:
     """Append the missing bytes, with further requests as long as there is progress."""
-    while (before := file.seek(0, os.SEEK_END)) != size:
-        if before > size:
-            file.truncate(0)
-            continue
 
-        def ask() -> bool:
-            return _download_range(registry, digest, size, file)
+    def attempt() -> None:
+        before = file.seek(0, os.SEEK_END)
+        try:
+            append_rest(file, size, partial(registry.stream, f"blobs/{digest}"))
+        except HttpError:
+            if file.seek(0, os.SEEK_END) <= before:
+                raise
+        except TooLongError as e:
+            raise DataError(f"the blob {digest} is longer than its size of {size} bytes") from e
 
-        registry.retry(ask)
-
-
-def _download_range(registry: RegistryClient, digest: str, size: int, file: BinaryIO) -> bool:
-    """Download from the end of the file on; return True on progress.
-
-    Raises RetryableError otherwise.
-    """
-    before = file.seek(0, os.SEEK_END)
-    headers = {"Range": f"bytes={before}-", "Accept-Encoding": "identity"}
-    got = 0
-    try:
-        with registry.stream(f"blobs/{digest}", headers if before else {}) as response:
-            if before and not _is_continuation(response, before):
-                file.truncate(0)
-                before = 0
-                if response.status_code == 206:
-                    raise RetryableError(
-                        f"the registry sent another range of {digest} than requested"
-                    )
-            for piece in response.iter_raw():
-                got += len(piece)
-                if before + got > size:
-                    file.truncate(0)
-                    raise DataError(f"the blob {digest} is longer than its size of {size} bytes")
-                file.write(piece)
-            file.flush()
-    except RetryableError as e:
-        file.flush()
-        if e.status == 416:
-            file.truncate(0)
-        if not got:
-            raise
-        return True
-    if not got:
-        raise RetryableError(f"the blob {digest} ended after {before} of {size} bytes")
-    return True
-
-
-def _is_continuation(response: httpx.Response, at: int) -> bool:
-    content_range = str(response.headers.get("content-range", ""))
-    return response.status_code == 206 and content_range.startswith(f"bytes {at}-")
+    while file.seek(0, os.SEEK_END) != size:
+        registry.retry(attempt)
 
 
 def _file_digest(path: Path) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from dataclasses import dataclass
 
 from intercode.core.errors import UsageError
+from intercode.core.http import is_loopback
 
 HTTP_REGISTRIES_VARIABLE = "INTERCODE_REGISTRY_HTTP"
 """Environment variable: comma-separated registries (host or host:port) that may use plain HTTP."""
@@ -71,15 +71,5 @@ def uses_http(host: str) -> bool:
     """Return whether a registry may use HTTP: it is on this machine or in the environment
     variable."""
     hosts = [one.strip() for one in os.environ.get(HTTP_REGISTRIES_VARIABLE, "").split(",")]
-    return is_loopback(host) or host in hosts
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether ``host[:port]`` is on the loopback interface."""
     bare = host.rpartition("]")[0].removeprefix("[") if "]" in host else host.partition(":")[0]
-    if bare == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(bare).is_loopback
-    except ValueError:
-        return False
+    return is_loopback(bare) or host in hosts

@@ -1,6 +1,6 @@
-"""One background event loop, shared by all threads that call models.
+"""One background event loop, shared by all threads that send HTTP requests.
 
-It starts with the first call and ends when its last resource is closed, or with the process. A
+It starts with the first request and ends when its last resource is closed, or with the process. A
 child process starts its own loop after a fork and leaves the inherited one alone.
 """
 
@@ -96,7 +96,9 @@ def _acquire_loop() -> _EventLoop:
     with _lock:
         if _current is None:
             loop = asyncio.new_event_loop()
-            thread = threading.Thread(target=loop.run_forever, name="intercode-models", daemon=True)
+            thread = threading.Thread(
+                target=loop.run_forever, name="intercode-event-loop", daemon=True
+            )
             _current = _EventLoop(loop, thread)
             thread.start()
         if not _hooks_installed:
