@@ -21,7 +21,7 @@ from intercode.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from intercode.core.types import Brief, Score
+from intercode.core.types import AgentOutput, Brief, Score
 from intercode.models import Message, ScriptedModel, open_model
 from support.recorded_endpoint import PROSE, RecordedEndpoint, RecordedLog
 
@@ -288,3 +288,17 @@ def test_an_option_of_the_wrong_type_is_an_error(name: str, options: dict[str, A
 def test_an_object_that_is_not_an_agent_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"'os:getcwd' is not an agent: str does not inherit"):
         open_agent("os:getcwd")
+    with pytest.raises(ConfigError, match=r"'intercode.agents:Agent' has no method act"):
+        open_agent("intercode.agents:Agent")
+
+
+def test_act_is_enough_for_an_agent() -> None:
+    class Lister(Agent):
+        def act(self, feedback: Feedback | None) -> AgentOutput | None:
+            return AgentOutput("ls" if feedback is None else "submit")
+
+    agent = started(Lister())
+    assert [action(agent), action(agent, Feedback("a"))] == ["ls", "submit"]
+    assert (agent.wants_score, agent.max_turns, agent.ends_when_solved) == (False, None, True)
+    assert (agent.messages, agent.tools, agent.metadata()) == ((), (), {})
+    assert agent.record_intervention("pwd", Feedback("/")) is False

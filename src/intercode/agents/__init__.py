@@ -65,6 +65,8 @@ def open_agent(name: str, options: Mapping[str, Any] = EMPTY_MAPPING, **offers: 
         if parameter.default is parameter.empty and key not in keywords:
             hint = _PARAMETER_HINTS.get(key, f"give it as an option: {key}=VALUE")
             raise ConfigError(f"the agent {name!r} needs {key}: {hint}")
+    if inspect.isabstract(factory):
+        raise ConfigError(f"the agent {name!r} has no method act(feedback) (see docs/agents.md)")
     agent = factory(**keywords)
     if not isinstance(agent, Agent):
         raise ConfigError(
