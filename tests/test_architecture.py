@@ -28,6 +28,8 @@ FORBIDDEN = {
 """Imports that the order allows but the design forbids."""
 SIBLINGS = {("sandbox.namespace", "sandbox.container"), ("sandbox.container", "sandbox.namespace")}
 """Folders inside a package that do not import each other."""
+BACK_ENDS = ("sandbox.namespace", "sandbox.container", "sandbox.supervisor")
+"""Folders that only ``sandbox`` imports. All other packages use the type ``Sandbox``."""
 MAX_MODULES = 16
 MAX_LINES = 500
 MAX_FUNCTION_LINES = 60
@@ -97,6 +99,14 @@ def test_siblings_do_not_import_each_other() -> None:
                 assert not (inside and other.startswith(f"intercode.{sibling}")), (name, other)
 
 
+def test_only_the_sandbox_package_knows_its_back_ends() -> None:
+    """So nothing else can ask for a back end with ``isinstance``, nor use what one alone has."""
+    inside = tuple(f"intercode.{folder}" for folder in BACK_ENDS)
+    assert all(any(name.startswith(folder) for name in MODULES) for folder in inside)
+    importers = {name for name in MODULES for other in imports(name) if other.startswith(inside)}
+    assert {name for name in importers if package_of(name) != "sandbox"} == set()
+
+
 def test_only_the_main_module_imports_the_command_line() -> None:
     importers = {name for name in MODULES for other in imports(name) if package_of(other) == "cli"}
     assert {name for name in importers if package_of(name) != "cli"} <= {"intercode.__main__"}
@@ -143,20 +153,20 @@ def test_cycles_are_found() -> None:
 
 
 def test_code_inside_the_sandbox_imports_only_the_standard_library_and_itself() -> None:
-    """The launcher and the Python supervisor run in a bare interpreter, without this package."""
+    """The launcher runs in a bare interpreter, without this package."""
     runtime = "intercode.sandbox.supervisor.runtime"
     names = [name for name in MODULES if name.startswith(runtime)]
     assert len(names) > 5
     for name in names:
         for other in imports(name):
-            known = other.split(".")[0] in {*sys.stdlib_module_names, "_sha2", "_sha256"}
+            known = other.split(".")[0] in sys.stdlib_module_names
             assert known or other.startswith(runtime), f"{name} imports {other}"
 
 
 def test_imports_are_read_in_every_form() -> None:
     """Relative and absolute imports, and imports inside functions."""
     runtime = "intercode.sandbox.supervisor.runtime"
-    assert f"{runtime}.protocol" in set(imports(f"{runtime}.supervisor"))
+    assert f"{runtime}.protocol" in set(imports(f"{runtime}.launcher"))
     assert "intercode.core.registry" in set(imports("intercode.sandbox"))
 
 

@@ -44,7 +44,6 @@ def test_any_text_has_a_hash() -> None:
     assert hashes.observation_hash("\ud800") != hashes.observation_hash("")
 
 
-@pytest.mark.compiler
 @pytest.mark.sandbox
 @pytest.mark.parametrize("profile", ["standard", "original"])
 def test_the_same_actions_give_the_same_hashes(profile: str) -> None:
@@ -83,7 +82,6 @@ def test_undoing_a_change_gives_the_same_hash_again() -> None:
         assert state("rm /f; cd /tmp; cd /; unset OLDPWD") == start
 
 
-@pytest.mark.compiler
 @pytest.mark.sandbox
 def test_metadata_has_the_settings_and_hashes_are_optional() -> None:
     with intercode.make("bash", TASKS) as env:

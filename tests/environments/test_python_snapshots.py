@@ -10,7 +10,6 @@ import pytest
 
 from intercode.core.errors import EnvironmentStateError
 from intercode.environments.python.env import PythonEnv
-from intercode.sandbox.supervisor import programs
 from support.python_tasks import ALL, shown
 from support.sandboxes import eventually
 
@@ -79,10 +78,7 @@ done, subprocess.run(['echo', 'x'], stdout=subprocess.PIPE).stdout, os.getpid() 
 
 
 @pytest.mark.namespace_only("in containers the actions are run again")
-@pytest.mark.skipif(
-    programs.supervisor_program()[0] is None or os.uname().machine != "x86_64",
-    reason=f"processes are moved by the compiled supervisor, on x86-64: {programs.INSTALL_HINT}",
-)
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="processes are moved on x86-64 only")
 def test_the_process_itself_moves_to_another_sandbox(env: PythonEnv) -> None:
     env.reset(options={"task": 0})
     env.step(_MADE)
@@ -103,10 +99,7 @@ def test_the_process_itself_moves_to_another_sandbox(env: PythonEnv) -> None:
 
 
 @pytest.mark.namespace_only("in containers the actions are run again")
-@pytest.mark.skipif(
-    programs.supervisor_program()[0] is None or os.uname().machine != "x86_64",
-    reason=f"processes are moved by the compiled supervisor, on x86-64: {programs.INSTALL_HINT}",
-)
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="processes are moved on x86-64 only")
 def test_a_process_with_a_socket_cannot_be_moved(env: PythonEnv) -> None:
     env.reset(options={"task": 0})
     env.step("import socket; a, b = socket.socketpair()")
@@ -158,7 +151,6 @@ def test_a_fork_that_the_agent_killed_is_replaced(env: PythonEnv) -> None:
         assert shown(env, "x") == "1\n"
 
 
-@pytest.mark.compiler
 def test_in_a_deterministic_sandbox_all_results_are_equal() -> None:
     runs = []
     for _ in range(2):

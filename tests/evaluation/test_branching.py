@@ -57,7 +57,6 @@ def forged(run_dir: Path, tmp_path: Path) -> Callable[..., Path]:
     return forge
 
 
-@pytest.mark.compiler
 def test_a_deterministic_run_is_proved_equal(
     run_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,7 +69,6 @@ def test_a_deterministic_run_is_proved_equal(
     assert "3 episodes, 9 steps, 9 with hashes: every observation" in capsys.readouterr().out
 
 
-@pytest.mark.compiler
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -88,7 +86,6 @@ def test_the_first_difference_is_named(
     assert out.count("DIFFERS") == 1 and said in out
 
 
-@pytest.mark.compiler
 def test_an_edit_is_a_branch_that_replays(
     run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,7 +107,6 @@ def test_an_edit_is_a_branch_that_replays(
     assert len(report.steps) == 3 and report.mismatches == []
 
 
-@pytest.mark.compiler
 def test_an_agent_plays_on(run_dir: Path, tmp_path: Path) -> None:
     parent = next(t for t in read(run_dir) if t.task.endswith("/2"))
     assert not parent.success

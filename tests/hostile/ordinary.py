@@ -1,5 +1,4 @@
-"""Runs hostile cases as an ordinary user, in a process that root starts. Its sandboxes have the
-interpreted supervisor, and root's the compiled one, so that both are tested."""
+"""Runs hostile cases as an ordinary user, in a process that root starts."""
 
 from __future__ import annotations
 
@@ -13,8 +12,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-
-from intercode.sandbox.supervisor import programs
 
 _ID = 65533 - int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 """A different user id for every process of the test runner, so that they cannot see each other's
@@ -40,9 +37,8 @@ class OrdinaryUser:
             drop = _drop(self.home)
             argv = [*drop, _interpreter(drop), "-m", "hostile", "--serve", "--back-end", back_end]
             self._process = subprocess.Popen(
-                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", text=True,
-                env={**os.environ, programs.ENVIRONMENT_VARIABLE: "python"},
-            )  # fmt: skip
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", text=True
+            )
         except BaseException:
             shutil.rmtree(self.home)
             raise

@@ -1,5 +1,4 @@
-"""Fixtures: a sandbox per test, and a sandbox on a small layer. Tests of namespaces run with both
-supervisors, the compiled and the interpreted one."""
+"""Fixtures: a sandbox per test, and one on a small layer."""
 
 from __future__ import annotations
 
@@ -9,35 +8,8 @@ import pytest
 
 from intercode.core.types import Layer
 from intercode.sandbox.contract import Sandbox
-from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.supervisor import programs
-from support import back_end
 from support.sandboxes import layer_of, open_test_sandbox
 from support.supervised_container import SmallImage, SupervisedContainer, require_engine
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the module's tests with each kind of supervisor. Containers always have the compiled
-    one."""
-    if "supervisor" in vars(metafunc.module):
-        return  # the module overrides the fixture
-    kinds = ["compiled"] if back_end.is_container() else ["compiled", "python"]
-    metafunc.parametrize("supervisor", kinds, indirect=True, scope="module")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def supervisor(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Select the kind of supervisor; see ``pytest_generate_tests``."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(programs.ENVIRONMENT_VARIABLE, request.param)
-        programs.supervisor_program.cache_clear()
-        Launcher.stop()
-        path, why = programs.supervisor_program()
-        if request.param == "compiled" and path is None:
-            pytest.skip(f"the supervisor is {why}")
-        yield
-    programs.supervisor_program.cache_clear()
-    Launcher.stop()  # last: a background thread may have started one with the other supervisor
 
 
 @pytest.fixture

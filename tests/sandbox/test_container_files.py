@@ -18,11 +18,6 @@ _SHOW = (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def supervisor() -> None:
-    """Containers always have the compiled supervisor."""
-
-
 def test_changes_are_listed_as_rows(container: SupervisedContainer) -> None:
     container.sh(
         "cd /data; echo hi > f1; rm f2; chmod 600 f3; touch f4; rm -r in; echo was > in; "

@@ -23,11 +23,6 @@ from intercode.sandbox.contract import SandboxSpec
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
 
-@pytest.fixture(scope="module", autouse=True)
-def supervisor() -> None:
-    """No sandbox is opened here, so the tests do not run once per supervisor."""
-
-
 # ----------------------------------------------------------------------------- layers
 def tree(root: Path) -> Path:
     (root / "d" / "inner").mkdir(parents=True)

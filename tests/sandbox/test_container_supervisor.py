@@ -17,11 +17,6 @@ from support.supervised_container import LIMITS, SmallImage, SupervisedContainer
 pytestmark = pytest.mark.docker
 
 
-@pytest.fixture(scope="module", autouse=True)
-def supervisor() -> None:
-    """Containers always have the compiled supervisor."""
-
-
 _SOON = 30.0
 
 

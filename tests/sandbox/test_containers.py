@@ -47,11 +47,6 @@ time.sleep(1000)
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def supervisor() -> None:
-    """Containers always have the compiled supervisor."""
-
-
 @pytest.fixture(scope="module", params=engine.ENGINE_NAMES)
 def container_engine(request: pytest.FixtureRequest) -> Iterator[engine.Engine]:
     requirements.require(request.param)
@@ -333,14 +328,3 @@ def test_a_daemon_that_does_not_answer_is_reported(
         monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(SandboxUnavailableError, match=r"daemon does not answer|needs? an engine"):
         open_one(container_engine)
-
-
-def test_a_missing_compiler_is_reported(
-    container_engine: engine.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from intercode.sandbox.supervisor import programs
-
-    monkeypatch.setattr(programs, "supervisor_program", lambda: (None, "the interpreter"))
-    container_pool.close_idle()
-    with pytest.raises(SandboxUnavailableError, match="install a C compiler"):
-        open_one(container_engine, hostname="another")

@@ -97,13 +97,6 @@ def _image(name: str) -> Check:
     return check
 
 
-def _compiler() -> str:
-    from intercode.sandbox.supervisor import programs
-
-    path, why = programs.supervisor_program()
-    return "" if path else why
-
-
 def _program(name: str, package: str) -> Check:
     return lambda: "" if shutil.which(name) else f"apt-get install {package}"
 
@@ -127,7 +120,6 @@ CHECKS: dict[str, Check] = {
     "podman": functools.partial(_engine, "podman"),
     "mysql": _sql_server,
     "browser": _browser,
-    "compiler": _compiler,
     "rootfs": _image("nl2bash"),
     "image:ctf": _image("ctf"),
     "image:code": _image("code"),
@@ -141,7 +133,7 @@ CHECKS: dict[str, Check] = {
 }
 """Every need, with its check."""
 
-MARKERS = ("sandbox", "mysql", "browser", "rootfs", "compiler")
+MARKERS = ("sandbox", "mysql", "browser", "rootfs")
 """Needs that a test declares by a marker of the same name."""
 
 

@@ -31,12 +31,11 @@ from intercode.sandbox.contract import (
     SandboxSnapshot,
     SandboxSpec,
 )
-from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.determinism import Determinism, resolve_determinism
 from intercode.sandbox.streams import Process
 
 if TYPE_CHECKING:
     from intercode.sandbox.conformance import check_sandbox
-    from intercode.sandbox.supervisor.clock import resolve_determinism
 
 __all__ = [
     "SANDBOXES",
@@ -54,9 +53,7 @@ __all__ = [
     "tier_of",
 ]
 
-__getattr__ = lazy_imports(
-    __name__, {"check_sandbox": ".conformance", "resolve_determinism": ".supervisor.clock"}
-)
+__getattr__ = lazy_imports(__name__, {"check_sandbox": ".conformance"})
 
 SANDBOXES = Registry(
     "sandbox",

@@ -25,8 +25,7 @@ class Determinism:
 
     ``clock``: a fixed UTC time such as ``2026-01-01 00:00:00``, an offset such as ``+3d`` (units s,
     m, h, d, w), or ``real``. ``seed`` sets ``$RANDOM`` in every shell, the hash order of Python and
-    Perl, and with ``random='seeded'`` also the random bytes of the C library. ``random`` is
-    ``real`` on machines that cannot replace those.
+    Perl, and with ``random='seeded'`` also the random bytes of the C library.
     """
 
     clock: str = DEFAULT_CLOCK
@@ -110,3 +109,10 @@ def determinism_from_settings(values: Mapping[str, Any]) -> Determinism:
         if name not in known:
             raise unknown_name_error("setting of determinism", name, known)
     return Determinism(**values)
+
+
+def resolve_determinism(setting: bool | Mapping[str, Any] | Determinism) -> Determinism | None:
+    """Return the settings that an environment uses: None for False, the defaults for True."""
+    if isinstance(setting, Mapping):
+        return determinism_from_settings(setting)
+    return (Determinism() if setting else None) if isinstance(setting, bool) else setting

@@ -12,13 +12,12 @@ import sys
 import time
 from pathlib import Path
 
-from intercode.core.errors import InterCodeError, SandboxError
+from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, isolation_tiers, open_sandbox
-from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.isolation_tiers import Finding
-from intercode.sandbox.supervisor import clock, programs, runtime
+from intercode.sandbox.supervisor import build, programs, runtime
 
 _BOOTSTRAP = "import sys;sys.path.insert(0,sys.argv[1]);from runtime.kernel_check import main;" \
     "main(int(sys.argv[2]),sys.argv[3])"  # fmt: skip
@@ -31,13 +30,22 @@ def diagnose() -> list[Finding]:
     if sys.platform != "linux":
         fix = "run on Linux (a virtual machine or WSL 2 will do); reports work everywhere"
         return [Finding("Linux", False, platform.system(), fix, needed=True)]
-    errors = _try_kernel_features()
+    supervisor, errors = _check_supervisor(), _try_kernel_features()
     sandbox = _check_sandbox()
     tiers = isolation_tiers.check_tiers(errors, sandbox.ok)
     return [
-        *_check_kernel(errors), *_check_cache(), *_check_programs(), *tiers, sandbox,
-        _check_supervisor(), _check_clock(),
+        supervisor, *_check_kernel(errors), *_check_cache(), *_check_programs(), *tiers, sandbox,
     ]  # fmt: skip
+
+
+def _check_supervisor() -> Finding:
+    """Look for the C programs that are compiled when the package is installed."""
+    name = "sandbox supervisor"
+    try:
+        paths = [programs.find_program(program) for program in build.PROGRAMS]
+    except SandboxUnavailableError as e:
+        return Finding(name, False, str(e), programs.INSTALL_HINT, needed=True)
+    return Finding(name, True, str(paths[0]), needed=True)
 
 
 _KERNEL_FEATURES = {
@@ -206,19 +214,3 @@ def container_options_hint(confined: list[str]) -> str:
     if "systempaths" in confined:
         pod += " with hostUsers: false"
     return f"start the container with the additional options: {options} (Kubernetes: {pod})"
-
-
-def _check_supervisor() -> Finding:
-    """Test whether the supervisor of sandboxes is the C program or a Python process."""
-    path, why = programs.supervisor_program()
-    return Finding("sandbox supervisor", path is not None, why, programs.INSTALL_HINT)
-
-
-def _check_clock() -> Finding:
-    """Test whether deterministic episodes can have a fixed clock."""
-    name = "fixed clock"
-    try:
-        clock.clock_library(Determinism())
-    except InterCodeError as e:
-        return Finding(name, False, str(e), "deterministic runs have the real time instead")
-    return Finding(name, True, "for --deterministic and --clock")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import subprocess
 import tarfile
@@ -17,6 +16,7 @@ from intercode.sandbox.container import engine as engines
 from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.images import resolve
 from intercode.sandbox.images.build.container_engines import build_with_engine, export_engine_image
+from intercode.sandbox.supervisor.build import compiler_for
 from support import requirements
 from support.registries import registry
 
@@ -63,10 +63,16 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not (compiler := shutil.which("cc")):
-        requirements.require("compiler")
     folder = tmp_path_factory.mktemp("context")
-    command = [compiler, "-static", "-x", "c", "-o", str(folder / "t"), "-"]
+    command = [
+        *compiler_for(os.uname().machine),
+        "-static",
+        "-x",
+        "c",
+        "-o",
+        str(folder / "t"),
+        "-",
+    ]
     subprocess.run(command, input=PROGRAM.encode(), check=True, timeout=60)
     # a label makes this worker's image unique; another worker would remove a shared one
     mine = f"\nLABEL builder={os.getpid()}\n"

@@ -26,7 +26,7 @@ from intercode.sandbox.container.container_spec import SUPERVISOR_DIRECTORY, Con
 from intercode.sandbox.container.engine import IMAGE_GONE, Engine, engine_error, quote_mount_fields
 from intercode.sandbox.container.limit_counters import SHARED_MEMORY_SIZE
 from intercode.sandbox.contract import SandboxSpec
-from intercode.sandbox.supervisor import programs
+from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.connection import SupervisorConnection
 from intercode.sandbox.supervisor.runtime import protocol, seccomp
 
@@ -58,12 +58,7 @@ def start_container(
 
     Raises SandboxError, or SandboxUnavailableError if this machine cannot run containers.
     """
-    program, why = programs.supervisor_program()
-    if program is None:
-        raise SandboxUnavailableError(
-            f"a container needs the compiled supervisor, but this machine uses {why}: "
-            "install a C compiler (Debian, Ubuntu: apt-get install gcc libc6-dev)"
-        )
+    program = programs.find_program(build.SUPERVISOR)
     image, retried = image_import.ensure_image(engine, layout), False
     while True:
         try:

@@ -9,14 +9,13 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import sandbox_uid
-from intercode.sandbox.supervisor import programs
+from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.root_files import python_home
 from intercode.sandbox.supervisor.runtime import cgroups, protocol
 
@@ -34,6 +33,7 @@ class Launcher:
     _lock = threading.Lock()
 
     def __init__(self) -> None:
+        program = programs.find_program(build.SUPERVISOR)
         _raise_descriptor_limit()
         ours, theirs = socket.socketpair()
         with theirs:
@@ -55,9 +55,9 @@ class Launcher:
         self.pid = self._process.pid
         ours.settimeout(_START_SECONDS)
         try:
-            with _open_optional(programs.supervisor_program()[0]) as program:
+            with program.open("rb") as f:
                 request = {"uid": sandbox_uid(), "binds": [list(b) for b in required_binds()]}
-                protocol.send(ours, request, program)
+                protocol.send(ours, request, [f.fileno()])
             answer, _ = protocol.receive(ours)
         except (OSError, EOFError) as e:
             raise SandboxError(f"the sandbox launcher did not start: {e}") from e
@@ -105,16 +105,6 @@ class Launcher:
             current._socket.close()
             current._process.wait(timeout=_START_SECONDS)
             cgroups.remove_directories(current.cgroup_directories)
-
-
-@contextmanager
-def _open_optional(path: Path | None) -> Iterator[list[int]]:
-    """Open a file to be sent, if there is one."""
-    if path is None:
-        yield []
-        return
-    with path.open("rb") as f:
-        yield [f.fileno()]
 
 
 def _raise_descriptor_limit() -> None:

@@ -14,8 +14,9 @@ from typing import Any, Self
 from intercode.core.errors import SandboxError
 from intercode.core.paths import cache_root
 from intercode.sandbox.contract import Capability, LimitExceeded, Sandbox, SandboxSpec
+from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.supervisor import programs, root_files
+from intercode.sandbox.supervisor import root_files
 from intercode.sandbox.supervisor.client import SupervisedSandbox, refusal_error
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode.sandbox.supervisor.control_group import ControlGroup
@@ -25,7 +26,6 @@ from intercode.sandbox.supervisor.process_table import (
     kill_blocking_processes,
 )
 from intercode.sandbox.supervisor.runtime import protocol
-from intercode.sandbox.supervisor.runtime.overlay import copy_tree
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _cache: list[tuple[SandboxSpec, dict[str, Any]]] = []
@@ -191,7 +191,7 @@ class NamespaceSandbox(SupervisedSandbox):
         more: set[Capability] = set()
         if len(self.sealed_layers) < MAX_SEALED_LAYERS:
             more.add("seal")
-        if platform.machine() == "x86_64" and programs.supervisor_program()[0] is not None:
+        if platform.machine() == "x86_64":
             more.add("checkpoint")
         return super().capabilities | more
 

@@ -1,10 +1,8 @@
 /* Controls the clock and the random bytes of programs in a deterministic sandbox.
 
    Every dynamic program loads it through /etc/ld.so.preload. It needs no header and no library
-   other than the program's own C library, so one build serves every image for the machine.
-   Compiled with: FIXED (1: the clock is fixed at CLOCK; 0: it is SHIFT ahead), CLOCK and SHIFT in
-   seconds, SINCE (real time after which files were written in a sandbox), CHANCE (1: random bytes
-   come from SEED). See clock.py. */
+   other than the program's own C library, so one build serves every image for the machine. clock.py
+   writes the settings of a sandbox over `settings` in its copy of the library. */
 
 typedef long i64;
 typedef unsigned long u64;
@@ -12,12 +10,21 @@ typedef unsigned u32;
 struct ts { i64 sec, nsec; };
 struct tv { i64 sec, usec; };
 
+static const volatile struct {
+  char mark[16];   /* by which clock.py finds this structure */
+  i64 fixed;       /* 1: the clock is fixed at `time`; 0: it is `shift` ahead */
+  i64 time, shift; /* seconds */
+  i64 since;       /* real time after which files were written in a sandbox */
+  i64 seeded;      /* 1: random bytes come from `seed` */
+  u64 seed;
+} settings = {.mark = "intercode clock"};
+
 extern int *__errno_location(void);
 extern char *program_invocation_short_name;
 
 #if defined(__x86_64__)
 enum { GETTIMEOFDAY = 96, GETRUSAGE = 98, TIMES = 100, CLOCK_GETTIME = 228, NEWFSTATAT = 262,
-       UTIMENSAT = 280, STATX = 332 };
+       UTIMENSAT = 280, GETRANDOM = 318, STATX = 332 };
 enum { STAT_TIMES = 72 };
 static i64 syscall_raw(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
   i64 out;
@@ -29,7 +36,7 @@ static i64 syscall_raw(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
 }
 #elif defined(__aarch64__)
 enum { GETTIMEOFDAY = 169, GETRUSAGE = 165, TIMES = 153, CLOCK_GETTIME = 113, NEWFSTATAT = 79,
-       UTIMENSAT = 88, STATX = 291 };
+       UTIMENSAT = 88, GETRANDOM = 278, STATX = 291 };
 enum { STAT_TIMES = 72 };
 static i64 syscall_raw(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
   register i64 x8 __asm__("x8") = n;
@@ -53,10 +60,10 @@ static int set_errno(i64 out) {
 
 /* ------------------------------------------------------------------ the clock */
 static struct ts current_time(int clock) {
-  struct ts t = {CLOCK, 0};
-  if (!FIXED) {
+  struct ts t = {settings.time, 0};
+  if (!settings.fixed) {
     syscall_raw(CLOCK_GETTIME, clock, (i64)&t, 0, 0, 0);
-    t.sec += SHIFT;
+    t.sec += settings.shift;
   }
   return t;
 }
@@ -71,8 +78,8 @@ static int is_mktemp(void) {
 int clock_gettime(int clock, struct ts *t) {
   if (clock == 0 || clock == 5 || clock == 11) /* REALTIME, REALTIME_COARSE, TAI */
     *t = current_time(clock);
-  else if (CHANCE && is_mktemp())
-    t->sec = 0, t->nsec = (i64)(SEED % 1000000000);
+  else if (settings.seeded && is_mktemp())
+    t->sec = 0, t->nsec = (i64)(settings.seed % 1000000000);
   else
     return set_errno(syscall_raw(CLOCK_GETTIME, clock, (i64)t, 0, 0, 0));
   return 0;
@@ -100,33 +107,33 @@ int timespec_get(struct ts *t, int base) {
 /* Processor time differs between runs: with a fixed clock it is 0. */
 int getrusage(int who, i64 *usage) {
   int out = set_errno(syscall_raw(GETRUSAGE, who, (i64)usage, 0, 0, 0));
-  if (FIXED && out == 0) usage[0] = usage[1] = usage[2] = usage[3] = 0;
+  if (settings.fixed && out == 0) usage[0] = usage[1] = usage[2] = usage[3] = 0;
   return out;
 }
 
 i64 times(i64 *usage) {
   i64 out = syscall_raw(TIMES, (i64)usage, 0, 0, 0, 0);
-  if (FIXED && usage) usage[0] = usage[1] = usage[2] = usage[3] = 0;
-  return FIXED ? 0 : out;
+  if (settings.fixed && usage) usage[0] = usage[1] = usage[2] = usage[3] = 0;
+  return settings.fixed ? 0 : out;
 }
 
 /* -------------------------------------------------------------- dates of files
-   The kernel writes real dates. Dates after SINCE are shown as the fixed time. A later date that a
+   The kernel writes real dates. Dates after `since` are shown as the fixed time. A later date that a
    program sets is stored FUTURE_OFFSET ahead, which distinguishes it from them. */
 #define FUTURE_OFFSET 6311433600L /* 200 years */
 
 static i64 visible_time(i64 sec, u32 *nsec, u64 *nsec_long) {
-  if (!FIXED) return sec + SHIFT;
-  if (sec >= SINCE + FUTURE_OFFSET) return sec - FUTURE_OFFSET;
-  if (sec < SINCE) return sec;
+  if (!settings.fixed) return sec + settings.shift;
+  if (sec >= settings.since + FUTURE_OFFSET) return sec - FUTURE_OFFSET;
+  if (sec < settings.since) return sec;
   if (nsec) *nsec = 0;
   if (nsec_long) *nsec_long = 0;
-  return CLOCK;
+  return settings.time;
 }
 
 static i64 stored_time(i64 sec) {
-  if (!FIXED) return sec - SHIFT;
-  return sec >= SINCE ? sec + FUTURE_OFFSET : sec;
+  if (!settings.fixed) return sec - settings.shift;
+  return sec >= settings.since ? sec + FUTURE_OFFSET : sec;
 }
 
 /* Numbers of virtual devices differ between sandboxes. They are replaced by positions in this list,
@@ -224,31 +231,48 @@ int utime(const char *path, const i64 *t) {
 }
 
 /* ------------------------------------------------------------------- random numbers */
-#if CHANCE
-static u64 state = SEED;
-
 static u64 next(void) { /* splitmix64: Steele, Lea & Flood, 2014 */
-  u64 z = (state += 0x9e3779b97f4a7c15UL);
+  static u64 steps;
+  u64 z = settings.seed + ++steps * 0x9e3779b97f4a7c15UL;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9UL;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebUL;
   return z ^ (z >> 31);
 }
 
-static void fill(unsigned char *bytes, u64 count) {
+i64 getrandom(void *bytes, u64 count, unsigned flags) {
   u64 word = 0;
+  if (!settings.seeded) {
+    i64 out = syscall_raw(GETRANDOM, (i64)bytes, (i64)count, flags, 0, 0);
+    return out < 0 ? set_errno(out) : out;
+  }
   for (u64 i = 0; i < count; i++, word >>= 8) {
     if (i % 8 == 0) word = next();
-    bytes[i] = (unsigned char)word;
+    ((unsigned char *)bytes)[i] = (unsigned char)word;
+  }
+  return (i64)count;
+}
+
+/* The kernel gives at most 256 bytes at once without interruption. */
+void arc4random_buf(void *bytes, u64 count) {
+  while (count) {
+    u64 part = settings.seeded || count < 256 ? count : 256;
+    if (getrandom(bytes, part, 0) != (i64)part) continue;
+    bytes = (char *)bytes + part;
+    count -= part;
   }
 }
 
-i64 getrandom(void *bytes, u64 count, unsigned flags) {
-  (void)flags;
-  fill(bytes, count);
-  return (i64)count;
+int getentropy(void *bytes, u64 count) {
+  if (!settings.seeded && count > 256) return set_errno(-5); /* EIO */
+  return arc4random_buf(bytes, count), 0;
 }
-int getentropy(void *bytes, u64 count) { return fill(bytes, count), 0; }
-u32 arc4random(void) { return (u32)next(); }
-void arc4random_buf(void *bytes, u64 count) { fill(bytes, count); }
-u32 arc4random_uniform(u32 bound) { return bound < 2 ? 0 : (u32)(next() % bound); }
-#endif
+
+static u64 random_word(void) {
+  u64 word;
+  if (settings.seeded) return next();
+  arc4random_buf(&word, sizeof word);
+  return word;
+}
+
+u32 arc4random(void) { return (u32)random_word(); }
+u32 arc4random_uniform(u32 bound) { return bound < 2 ? 0 : (u32)(random_word() % bound); }

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer
-from intercode.sandbox.supervisor.runtime.overlay import copy_tree
+from intercode.sandbox.layers import copy_tree
 
 SETUP_AGE = 2 * 3600
 """Seconds between the set-up and the hour in which the layer is used."""

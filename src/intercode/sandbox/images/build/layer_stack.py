@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from intercode.core.errors import DataError
-from intercode.sandbox.supervisor.runtime.overlay import is_opaque
+from intercode.sandbox.layers import is_opaque
 
 _MAX_SYMLINKS = 40
 """Limit on symbolic links in one path, as in Linux."""

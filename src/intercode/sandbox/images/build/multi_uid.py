@@ -1,17 +1,15 @@
 """Runs build commands that need more than one user id, such as apt.
 
-It starts ``supervisor/runtime/image_build.py`` as a process.
+The supervisor's program (``supervisor/c/namespace/image_build.c``) runs the command.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,14 +19,12 @@ from typing import IO
 
 from intercode.core.errors import SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
-from intercode.sandbox import supervisor
+from intercode.sandbox.supervisor import build, programs
+from intercode.sandbox.supervisor.runtime import protocol
 
-_BOOT = "import os,sys;sys.path.insert(0,sys.argv[1]);from runtime.image_build import main;" \
-    "main(int(sys.argv[2]))"  # fmt: skip
 _ROOT_RANGE_START, _RANGE_SIZE = 0x70000000, 65535
 """The range of ids that builds use if this process is root. systemd leaves it unused, and root
 needs no entry in /etc/subuid."""
-_SUPERVISOR_DIRECTORY = Path(supervisor.__file__).parent
 _LIMITS = {"disk": 64 << 20, "inodes": 10_000}  # only of the tmpfs; the build writes to disk
 _ERROR_LINES = 20  # lines of output in an error
 _MAX_LINE = 1 << 16  # bytes of output that are treated as one line
@@ -89,10 +85,11 @@ def run_multi_uid(
         "layers": [str(tree) for tree in lowers], "upper": str(home), "stage": str(stage),
         "argv": list(argv), "env": dict(env), "cwd": cwd,
         "files": {"resolv.conf": _read_text("/etc/resolv.conf"), **files},
-        "limits": _LIMITS, "binds": [], "anonymous_mounts": [], "appearance": "docker",
+        "limits": _LIMITS, "appearance": "docker", "targets": [1, 2],
     }  # fmt: skip
     local_socket, remote_socket = socket.socketpair()
-    with local_socket, _start_process(remote_socket, request, timeout) as (process, output):
+    with local_socket, _start_process(remote_socket, timeout) as (process, output):
+        protocol.send(local_socket, request)
         local_socket.settimeout(30)
         if _read_status(local_socket) == b"M":
             _write_id_maps(process.pid)
@@ -125,21 +122,13 @@ def _read_status(local_socket: socket.socket) -> bytes:
 
 @contextmanager
 def _start_process(
-    remote_socket: socket.socket, request: Mapping[str, object], timeout: float
+    remote_socket: socket.socket, timeout: float
 ) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     """Start the process that runs the command; kill it after ``timeout`` seconds and on exit."""
     with remote_socket:
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-I",
-                "-S",
-                "-c",
-                _BOOT,
-                str(_SUPERVISOR_DIRECTORY),
-                str(remote_socket.fileno()),
-            ],
-            stdin=subprocess.PIPE,
+            [programs.find_program(build.SUPERVISOR), "build", str(remote_socket.fileno())],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=[remote_socket.fileno()],
@@ -149,10 +138,8 @@ def _start_process(
     clock = threading.Timer(timeout, process.kill)
     clock.daemon = True
     clock.start()
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdout is not None
     try:
-        with process.stdin as stdin:
-            stdin.write(json.dumps(request).encode())
         yield process, process.stdout
     finally:
         clock.cancel()

@@ -1,6 +1,10 @@
 /* The supervisor of one sandbox, a process outside the sandbox's process namespace. It sets the
    sandbox up, starts commands in it, reads and writes its files, and ends it when the owner
-   disconnects. See runtime/supervisor.py.
+   disconnects.
+
+   Commands are children of the supervisor, so nothing in the sandbox can see, signal or trace it.
+   PID 1 of the sandbox only collects orphans. When it ends, the kernel kills all other processes of
+   the sandbox.
 
    The launcher passes its connection as descriptor 3 and the program of PID 1, if there is one, as
    descriptor 4. The first message on 3 describes the isolation, the second is the request for a
@@ -8,7 +12,8 @@
    descriptors are inherited.
 
    Started with the path of a socket as its argument, it supervises a container as PID 1: see
-   container/container.c. */
+   container/container.c. With `build` and a descriptor it runs a command of an image build: see
+   namespace/image_build.c. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -50,12 +55,13 @@ int main(int count, char **arguments) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
+    if (count > 2 && !strcmp(arguments[1], "build")) run_image_build(arguments[2]);
     if (count > 1) supervise_container(arguments);
     prctl(PR_SET_NAME, "intercode", 0, 0, 0);
     for (int fd = LAUNCHER; fd < INHERITED + MOST_FDS; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (!receive(LAUNCHER, &setup)) _exit(1);
     size_t inherited = (size_t)json_number(setup.body, "inherited");
-    close_range((unsigned)(INHERITED + inherited), ~0U, 0);
+    close_from(INHERITED + (int)inherited);
     filter_key = strtoul(json_text(setup.body, "key"), NULL, 10);
     bool created = !create_isolation(&sandbox.isolation, setup.body,
                                      json_bool(setup.body, "program") ? PROGRAM : -1);

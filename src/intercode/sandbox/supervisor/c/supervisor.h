@@ -1,5 +1,4 @@
-/* Declarations of the supervisor. It handles the same requests as runtime/supervisor.py in a
-   fiftieth of the memory. programs.py compiles it.
+/* Declarations of the supervisor. build.py compiles it.
 
    Functions return 0 or a descriptor, or -1 with errno set and a message recorded by `fail`. */
 
@@ -40,6 +39,7 @@ struct text { char *bytes; size_t length, capacity; };
 void append(struct text *out, const char *bytes, size_t length);
 void append_format(struct text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void append_json_string(struct text *out, const char *text);
+void append_json_strings(struct text *out, const struct json *object);  /* of strings only */
 
 /* ---- common/protocol.c ---- */
 struct message { struct json *body; char *bytes; int fds[MOST_FDS]; size_t count; };
@@ -64,7 +64,12 @@ int clone_mount(int fd);
 int attach_mount(int fd, const char *target);
 int open_in_root(int root, const char *path, int flags, mode_t mode);
 int set_limits(const struct json *limits, bool processes, long long extra_files);
+void close_from(int first);  /* every descriptor of at least this number */
 int write_text(const char *path, const char *text);
+/* Read the start of a file as a string, "" on an error. Return its length, or -1. */
+ssize_t read_text(int directory, const char *path, char *text, size_t capacity);
+/* Return the list, moved if it has to grow to hold one more than `count` members. */
+void *ensure_capacity(void *list, size_t count, size_t *capacity, size_t size);
 struct names { char **name; size_t count, capacity; };
 int list_names(int fd, struct names *names);  /* sorted */
 int list_directories(int fd, struct names *names);
@@ -79,6 +84,7 @@ struct isolation {
     char *initial_counters;
 };
 
+void drop_capabilities(unsigned long allowed);  /* a bit for each */
 int create_isolation(struct isolation *isolation, const struct json *setup, int program);
 int record_network(struct isolation *isolation);
 bool was_network_used(const struct isolation *isolation);
@@ -87,6 +93,7 @@ int command_init(const struct isolation *isolation, const char *command);
 /* ---- namespace/init.c ---- */
 int start_init(struct isolation *isolation, bool plain, int program);
 int mount_proc(struct isolation *isolation, const char *stage);
+int mount_own_proc(const char *stage);
 int run_init_shell(struct isolation *isolation, const struct json *limits, const struct json *env);
 int open_terminal(void);
 
@@ -96,6 +103,9 @@ struct layout { int *uppers; size_t count; int lower, hidden_directory; };
 int prepare_stage(const char *stage, bool own_network);
 int mount_root_layout(struct layout *layout, const struct json *spec, const int *fds, size_t count);
 int remount_root(struct layout *layout, const struct json *spec, const int *fds, size_t count);
+
+/* ---- namespace/image_build.c ---- */
+void run_image_build(const char *descriptor) __attribute__((noreturn));
 
 /* ---- common/change_rows.c ---- */
 struct metadata { mode_t mode; long long size; bool new; };

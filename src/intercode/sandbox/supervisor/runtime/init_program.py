@@ -1,5 +1,5 @@
-"""Builds the program that runs as PID 1 of a sandbox, an ELF file of less than 400 bytes. A Python
-interpreter as PID 1 would account for most of the memory of an idle sandbox.
+"""Builds the program that runs as PID 1 of a sandbox, an ELF file of less than 400 bytes. The
+supervisor itself as PID 1 would take ten times the memory, and does so only where this cannot run.
 
 The program names itself ``init``, forbids other processes to read its memory, and reads commands
 from descriptor 3 until the supervisor closes it. ``stop`` stops all other processes of the sandbox
@@ -13,8 +13,6 @@ from __future__ import annotations
 import os
 import struct
 
-CONTROL, COUNTER = 3, 4
-RESET_COUNTER, STOP = b"reset", b"stop"
 _BASE = 0x400000
 _HEADERS = 64 + 2 * 56
 _CODE = {

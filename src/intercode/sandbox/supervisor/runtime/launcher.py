@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import gc
 import os
 import select
 import signal
 import socket
 import time
 
-from . import init_program, protocol, seccomp, supervisor
+from . import init_program, protocol, seccomp
 from . import syscalls as sys_
 from .cgroups import CgroupAllocator, memory_limit
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PREWARMED_COUNT = 2  # supervisors to prewarm
-_MAX_DESCRIPTORS = 4096
 _RETRY_MS = 10  # delay before another attempt to remove a group
 _END_SECONDS = 5.0  # time for sandboxes to end after the owner
 
@@ -43,14 +41,12 @@ def main(fd: int) -> None:
         _drop_root(request)
         groups, why = _enter_first_group(groups, why)
         _install_seccomp_filter()
-        launcher = _Launcher(owner, groups, fds[0] if fds else -1)
+        launcher = _Launcher(owner, groups, fds[0])
     except OSError as e:
         protocol.send(owner, {"ok": False, "error": str(e)})
         return
     directories = list(groups.directories.values()) if groups else []
     protocol.send(owner, {"ok": True, "cgroups": directories, "cgroups_error": why})
-    gc.disable()  # a fork shares untouched memory, and garbage collection touches all of it
-    gc.freeze()
     try:
         launcher.serve()
     except (EOFError, ConnectionError):
@@ -104,23 +100,11 @@ def _install_seccomp_filter() -> None:
 
 
 def _open_init_program() -> int:
-    """Return a descriptor of the program of PID 1, or -1 if the interpreter has to be PID 1."""
+    """Return a descriptor of the program of PID 1, or -1 if the supervisor has to serve as it."""
     try:
         return init_program.open_program(sys_.ARCH)
     except (KeyError, OSError):
         return -1
-
-
-def _close_other_descriptors(*open_fds: int) -> int:
-    """Close every descriptor above 2 except ``given``, for example those of other sandboxes and the
-    owner's connection. Return the last of ``given``."""
-    start = 3
-    for fd in sorted(open_fds):
-        if fd >= start:
-            os.closerange(start, fd)
-            start = fd + 1
-    os.closerange(start, _MAX_DESCRIPTORS)
-    return open_fds[-1]
 
 
 class _PrewarmedSupervisor:
@@ -134,9 +118,9 @@ class _PrewarmedSupervisor:
 class _Launcher:
     """Starts supervisors, and collects ended ones if their groups have to be removed."""
 
-    def __init__(self, owner: socket.socket, groups: CgroupAllocator | None, compiled: int) -> None:
+    def __init__(self, owner: socket.socket, groups: CgroupAllocator | None, program: int) -> None:
         self._owner, self._groups = owner, groups
-        self._program_fd = compiled  # the compiled supervisor; -1: none
+        self._program_fd = program  # of the supervisor
         self._stage = ""  # the stage of the last request
         self._kind = (True, True)
         self._init_program_fd = _open_init_program()
@@ -243,28 +227,16 @@ class _Launcher:
         self, ours: socket.socket, theirs: socket.socket, request: dict[str, Any] | None,
         fds: Sequence[int],
     ) -> int:  # fmt: skip
-        """Start the process of a supervisor: the compiled program, or a fork of this
-        interpreter."""
-        if self._program_fd >= 0:
-            try:
-                pid = start_program(self._program_fd, theirs.fileno(), self._init_program_fd, fds)
-            except OSError:  # the cache is on a file system mounted with noexec
-                os.close(self._program_fd)
-                self._program_fd = -1
-            else:
-                message = first_message(
-                    self._stage, self._kind, self._init_program_fd, request, fds
-                )
-                protocol.send(ours, message)
-                return pid
-        pid = os.fork()
-        if pid == 0:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.setsid()
-            program = _close_other_descriptors(*fds, theirs.fileno(), self._init_program_fd)
-            given = (request, list(fds)) if request is not None else None
-            supervisor.run_supervisor(theirs, given, self._stage, *self._kind, program)
+        """Start the process of a supervisor and send it the first message. Return its pid."""
+        given = theirs.fileno(), self._init_program_fd, fds
+        try:
+            pid = start_program(self._program_fd, *given)
+        except PermissionError:  # it is on a file system mounted with noexec, or not for this user
+            on_disk, self._program_fd = self._program_fd, _copy_to_memory(self._program_fd)
+            os.close(on_disk)
+            pid = start_program(self._program_fd, *given)
+        message = first_message(self._stage, self._kind, self._init_program_fd, request, fds)
+        protocol.send(ours, message)
         return pid
 
     def _enter_next_group(self) -> None:
@@ -317,8 +289,8 @@ _LAUNCHER, _PROGRAM, _INHERITED = 3, 4, 5
 _SAFE_DESCRIPTOR = 100  # above all inherited descriptors
 
 
-def start_program(compiled: int, connection: int, program: int, fds: Sequence[int]) -> int:
-    """Execute the compiled supervisor. Return its pid.
+def start_program(supervisor: int, connection: int, program: int, fds: Sequence[int]) -> int:
+    """Execute the supervisor, a descriptor. Return its pid.
 
     It gets a connection to the launcher, the program of PID 1 (-1: none), and descriptors that
     cannot be sent. Raises OSError if it cannot be executed.
@@ -327,7 +299,7 @@ def start_program(compiled: int, connection: int, program: int, fds: Sequence[in
     given |= {_INHERITED + i: fd for i, fd in enumerate(fds)}
     high = {
         target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SAFE_DESCRIPTOR)
-        for target, fd in {**given, -1: compiled}.items()
+        for target, fd in {**given, -1: supervisor}.items()
         if fd >= 0
     }
     itself = f"/proc/self/fd/{high[-1]}"
@@ -339,11 +311,21 @@ def start_program(compiled: int, connection: int, program: int, fds: Sequence[in
             os.close(fd)
 
 
+def _copy_to_memory(program: int) -> int:
+    """Return a descriptor of a copy of a program, a file in memory that can be executed."""
+    copy = os.memfd_create("intercode", os.MFD_CLOEXEC)
+    os.fchmod(copy, 0o755)
+    position = 0
+    while sent := os.sendfile(copy, program, position, 1 << 30):
+        position += sent
+    return copy
+
+
 def first_message(
     stage: str, kind: tuple[bool, bool], program: int, request: dict[str, Any] | None,
     fds: Sequence[int],
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the first message to a compiled supervisor: what to prepare, and the request if
+    """Return the first message to a supervisor: what to prepare, and the request if
     ``fds`` could not be sent with one."""
     own_network, plain = kind
     message = {

@@ -96,10 +96,7 @@ static int read_memory_bounds(struct tracee *p, uint64_t bounds[11]) {
     static const int fields[11] = {26, 27, 45, 46, 47, 0, 28, 48, 49, 50, 51};
     char name[32], text[4096], *at;
     snprintf(name, sizeof name, "/proc/%d/stat", p->inner_pid);
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0) close(fd);
-    text[got > 0 ? got : 0] = 0;
+    read_text(AT_FDCWD, name, text, sizeof text);
     if (!(at = strrchr(text, ')'))) return errno = EINVAL, fail("%s", name);
     at++;
     for (int field = 3; field <= 51 && *at; field++) {
@@ -164,10 +161,7 @@ static int read_open_file(int inner_pid, int number, struct open_file *file) {
     struct stat info;
     file->number = number;
     snprintf(name, sizeof name, "/proc/%d/fdinfo/%d", inner_pid, number);
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0) close(fd);
-    text[got > 0 ? got : 0] = 0;
+    ssize_t got = read_text(AT_FDCWD, name, text, sizeof text);
     char *flags = strstr(text, "flags:");
     if (got <= 0 || !flags || sscanf(text, "pos:%ld", &file->position) != 1)
         return errno = EIO, fail("%s", name);

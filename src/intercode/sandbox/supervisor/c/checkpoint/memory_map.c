@@ -46,11 +46,7 @@ static int add_region(struct regions *regions, char *line) {
     if (mode[3] == 's' && mode[1] == 'w' && *path == '/' && r.content == SHARED
         && !ends_with(path, " (deleted)") && strncmp(path, "/memfd:", 7))
         return errno = EBUSY, fail("%s is mapped for writing", path);
-    if (regions->count == regions->capacity) {
-        regions->capacity = regions->capacity ? regions->capacity * 2 : 128;
-        regions->items = realloc(regions->items, regions->capacity * sizeof r);
-        if (!regions->items) abort();
-    }
+    regions->items = ensure_capacity(regions->items, regions->count, &regions->capacity, sizeof r);
     regions->items[regions->count++] = r;
     return 0;
 }

@@ -21,11 +21,11 @@
 #define NT_PRSTATUS 1
 #define NT_X86_XSTATE 0x202
 
+#ifdef __x86_64__
+
 static long ptrace_keyed(long what, pid_t pid, void *address, void *data) {
     return syscall(SYS_ptrace, what, (long)pid, address, data, 0L, filter_key);
 }
-
-#ifdef __x86_64__
 
 /* Wait until the process has stopped. Signals that arrive in the meantime are dropped. */
 static int wait_stopped(struct tracee *p) {

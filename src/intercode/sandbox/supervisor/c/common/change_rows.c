@@ -22,10 +22,7 @@ void init_rows(struct rows *rows) {
 void add_row(struct rows *rows, const char *path, size_t length, const char *kind,
              const struct metadata *info, const char *digest, const char *target) {
     if (rows->count >= MOST_ROWS) return;
-    if (rows->count == rows->capacity) {
-        rows->capacity = rows->capacity ? rows->capacity * 2 : 64;
-        if (!(rows->items = realloc(rows->items, rows->capacity * sizeof *rows->items))) abort();
-    }
+    rows->items = ensure_capacity(rows->items, rows->count, &rows->capacity, sizeof *rows->items);
     struct row *row = &rows->items[rows->count++];
     row->path = strndup(path, length);
     row->target = *target ? strdup(target) : NULL;

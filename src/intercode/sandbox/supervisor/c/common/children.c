@@ -25,10 +25,7 @@ int pidfd_of(pid_t pid) {
 pid_t read_inner_pid(int pidfd) {
     char name[16], text[4096], *line;
     snprintf(name, sizeof name, "%d", pidfd);
-    int fd = openat(sandbox.isolation.fdinfo, name, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0) close(fd);
-    text[got > 0 ? got : 0] = 0;
+    read_text(sandbox.isolation.fdinfo, name, text, sizeof text);
     if (!(line = strstr(text, "NSpid:"))) return -1;
     line[strcspn(line, "\n")] = 0;
     char *last = strrchr(line, '\t');

@@ -1,5 +1,5 @@
-/* Copies an overlay's upper directory, including whiteouts and opaque marks. See
-   runtime/overlay.py. */
+/* Copies an overlay's upper directory, including whiteouts and opaque marks. sandbox/layers.py does the
+   same outside of the supervisor. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>

@@ -1,5 +1,4 @@
-/* Reads and writes files of the sandbox from outside, without following links out of it. See
-   runtime/files.py. */
+/* Reads and writes files of the sandbox from outside, without following links out of it. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"

@@ -220,3 +220,14 @@ void append_json_string(struct text *out, const char *s) {
     }
     append(out, "\"", 1);
 }
+
+void append_json_strings(struct text *out, const struct json *object) {
+    append(out, "{", 1);
+    for (const struct json *v = object ? object->first : NULL; v; v = v->next) {
+        if (v != object->first) append(out, ", ", 2);
+        append_json_string(out, v->key);
+        append(out, ": ", 2);
+        append_json_string(out, v->text ? v->text : "");
+    }
+    append(out, "}", 1);
+}

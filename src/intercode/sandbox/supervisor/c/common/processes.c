@@ -1,6 +1,6 @@
-/* The processes of the sandbox. Commands are children of the supervisor. All others are reached
-   through the sandbox's /proc, because their numbers are not valid outside. See
-   runtime/processes.py. */
+/* Starts commands, and lists, signals and kills the processes of the sandbox. Commands are children
+   of the supervisor. All others are reached through the sandbox's /proc, because their numbers are
+   not valid outside. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -154,10 +154,7 @@ static bool open_process(struct process *p, const char *number) {
     snprintf(path, sizeof path, "/proc/%.10s", number);
     p->pid = atoi(number);
     if ((p->fd = open(path, DIRECTORY)) < 0) return false;
-    int fd = openat(p->fd, "stat", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
-    if (fd >= 0) close(fd);
-    line[got > 0 ? got : 0] = 0;
+    read_text(p->fd, "stat", line, sizeof line);
     char *open_mark = strchr(line, '('), *close_mark = strrchr(line, ')');
     if (open_mark && close_mark) {
         *close_mark = 0;

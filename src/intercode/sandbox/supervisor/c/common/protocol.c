@@ -1,5 +1,5 @@
-/* Messages on the socket: JSON after its length, with file descriptors. See
-   runtime/protocol.py. */
+/* Messages on the socket: JSON after its length, with file descriptors. runtime/protocol.py is the
+   owner's side. */
 
 #include "supervisor.h"
 

@@ -245,15 +245,9 @@ void serve(void) {
 void send_handshake(bool ready) {
     struct text out = {0};
     if (ready) {
-        append_format(&out, "{\"ok\": true, \"pid\": %d, \"cgroups\": {", getpid());
-        const struct json *groups = json_get(sandbox.spec, "cgroups");
-        for (const struct json *v = groups ? groups->first : NULL; v; v = v->next) {
-            if (v != groups->first) append(&out, ", ", 2);
-            append_json_string(&out, v->key);
-            append(&out, ": ", 2);
-            append_json_string(&out, v->text ? v->text : "");
-        }
-        append(&out, "}}", 2);
+        append_format(&out, "{\"ok\": true, \"pid\": %d, \"cgroups\": ", getpid());
+        append_json_strings(&out, json_get(sandbox.spec, "cgroups"));
+        append(&out, "}", 1);
     } else {
         write_error(&out, errno, error_message());
     }

@@ -123,6 +123,10 @@ int set_limits(const struct json *limits, bool processes, long long extra_files)
     return 0;
 }
 
+void close_from(int first) {
+    syscall(SYS_close_range, first, ~0U, 0);
+}
+
 int write_text(const char *path, const char *text) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0) return fail("%s", path);
@@ -130,6 +134,21 @@ int write_text(const char *path, const char *text) {
     int result = written < 0 ? fail("%s", path) : 0;
     close(fd);
     return result;
+}
+
+ssize_t read_text(int directory, const char *path, char *text, size_t capacity) {
+    int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, capacity - 1);
+    if (fd >= 0) close(fd);
+    text[got > 0 ? got : 0] = 0;
+    return got;
+}
+
+void *ensure_capacity(void *list, size_t count, size_t *capacity, size_t size) {
+    if (count < *capacity) return list;
+    *capacity = count + count / 2 + 64;
+    if (!(list = realloc(list, *capacity * size))) abort();
+    return list;
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -155,11 +174,8 @@ static int read_directory(int fd, struct names *names, bool directories) {
             at += e->length;
             if (!strcmp(e->name, ".") || !strcmp(e->name, "..")) continue;
             if (directories && e->type != DT_DIR) continue;
-            if (names->count == names->capacity) {
-                names->capacity = names->capacity ? names->capacity * 2 : 16;
-                names->name = realloc(names->name, names->capacity * sizeof *names->name);
-                if (!names->name) abort();
-            }
+            names->name = ensure_capacity(names->name, names->count, &names->capacity,
+                                          sizeof *names->name);
             if (!(names->name[names->count++] = strdup(e->name))) abort();
         }
     }

@@ -21,10 +21,7 @@ struct file_use { uint64_t inode; long long bytes; bool mapped; };
 struct file_uses { struct file_use *items; size_t count, capacity; };
 
 static void add_use(struct file_uses *uses, uint64_t inode, long long bytes, bool mapped) {
-    if (uses->count == uses->capacity) {
-        uses->capacity = uses->capacity ? uses->capacity * 2 : 64;
-        if (!(uses->items = realloc(uses->items, uses->capacity * sizeof *uses->items))) abort();
-    }
+    uses->items = ensure_capacity(uses->items, uses->count, &uses->capacity, sizeof *uses->items);
     uses->items[uses->count++] = (struct file_use){inode, bytes, mapped};
 }
 
@@ -50,10 +47,7 @@ static bool is_thread_ending(const char *thread) {
     char path[80], line[512], *position, state;
     unsigned flags;
     snprintf(path, sizeof path, "%s/stat", thread);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
-    if (fd >= 0) close(fd);
-    line[got > 0 ? got : 0] = 0;
+    read_text(AT_FDCWD, path, line, sizeof line);
     if (!(position = strrchr(line, ')'))
         || sscanf(position + 1, " %c %*s %*s %*s %*s %*s %u", &state, &flags) != 2)
         return true;
@@ -64,10 +58,7 @@ static bool is_thread_ending(const char *thread) {
 static bool has_fds_in_flight(const char *thread, const char *socket) {
     char path[100], text[512], *position;
     snprintf(path, sizeof path, "%s/fdinfo/%.10s", thread, socket);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0) close(fd);
-    text[got > 0 ? got : 0] = 0;
+    read_text(AT_FDCWD, path, text, sizeof text);
     return (position = strstr(text, "scm_fds:")) && atoi(position + strlen("scm_fds:")) > 0;
 }
 

@@ -24,6 +24,10 @@
 #include <unistd.h>
 
 #define SUBDIRECTORY (DIRECTORY | O_NOFOLLOW)
+#ifndef STATX_MNT_ID  /* musl leaves the member without a name */
+#define STATX_MNT_ID 0x1000U
+#define stx_mnt_id __pad1[0]
+#endif
 #define WANTED (STATX_BASIC_STATS | STATX_MNT_ID)
 #define NANOSECONDS 1000000000LL
 
@@ -87,13 +91,6 @@ int stat_entry(int fd, const char *name, struct file_stat *out) {
 /* Stat the target of a link of /proc. */
 int stat_target(int fd, const char *name, struct file_stat *out) {
     return stat_with_flags(fd, name, AT_NO_AUTOMOUNT, out);
-}
-
-static void *ensure_capacity(void *list, size_t count, size_t *capacity, size_t size) {
-    if (count < *capacity) return list;
-    *capacity = count + count / 2 + 64;
-    if (!(list = realloc(list, *capacity * size))) abort();
-    return list;
 }
 
 static void append_entry(struct index *x, const struct entry *entry, const char *name) {

@@ -42,10 +42,7 @@ int open_exact(int root, const char *path, int flags, mode_t mode) {
 
 /* Record the mode that `restore_modes` gives a path. */
 void record_mode(int root, const char *path, mode_t mode) {
-    if (count == capacity) {
-        capacity = capacity ? capacity * 2 : 16;
-        if (!(records = realloc(records, capacity * sizeof *records))) abort();
-    }
+    records = ensure_capacity(records, count, &capacity, sizeof *records);
     records[count++] = (struct mode_record){root, strdup(path), mode & 07777};
 }
 

@@ -37,10 +37,7 @@ static void leave(struct walk *w, size_t length) {
 static struct difference *add_difference(struct walk *w, enum change_kind kind, uint32_t entry,
                                          const struct location *at) {
     struct differences *out = w->out;
-    if (out->count == out->capacity) {
-        out->capacity = out->capacity ? out->capacity * 2 : 64;
-        if (!(out->items = realloc(out->items, out->capacity * sizeof *out->items))) abort();
-    }
+    out->items = ensure_capacity(out->items, out->count, &out->capacity, sizeof *out->items);
     struct difference *added = &out->items[out->count++];
     *added = (struct difference){.kind = kind, .entry = entry, .parent = at->old_entry,
                                  .under_replaced = at->under_replaced};

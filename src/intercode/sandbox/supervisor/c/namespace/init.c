@@ -1,6 +1,6 @@
 /* Starts PID 1 of a sandbox and sends it commands. PID 1 mounts /proc, which only a process of the
    namespace can do, and then collects orphans. If the supervisor ends, the kernel kills PID 1, and
-   with it all processes of the sandbox. See runtime/processes.py and runtime/init_program.py. */
+   with it all processes of the sandbox. See runtime/init_program.py. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -38,9 +38,10 @@ static int protect_path(const char *proc, const char *name, bool empty) {
     return 0;
 }
 
-/* Mount /proc below `stage`, with the host's settings read-only or hidden. Return a descriptor of
-   the file with the last process number, or of /dev/null if the kernel has none. */
-static int mount_own_proc(const char *stage) {
+/* Mount /proc below `stage`, with the host's settings read-only or hidden. This precedes the change
+   of root, because the kernel allows a new /proc only while an old one is visible. Return a
+   descriptor of the file with the last process number, or of /dev/null if the kernel has none. */
+int mount_own_proc(const char *stage) {
     static const char *const read_only[] = {"bus", "fs", "irq", "sys"};
     static const char *const emptied[] = {"acpi", "scsi", "tty/driver"};
     static const char *const masked[] = {"kcore", "keys", "latency_stats", "timer_list",
@@ -74,7 +75,7 @@ static void run_idle_init(int control, int counter, int program) {
     if (program >= 0) program = dup3(program, COUNTER + 1, O_CLOEXEC);
     dup2(control, CONTROL);
     dup2(counter, COUNTER);
-    close_range(COUNTER + 1 + (program >= 0), ~0U, 0);
+    close_from(COUNTER + 1 + (program >= 0));
     char *const name[] = {"init", NULL}, *const nothing[] = {NULL};
     if (program >= 0) fexecve(program, name, nothing);
     prctl(PR_SET_NAME, "init", 0, 0, 0);
@@ -95,7 +96,7 @@ static void exec_bash(const struct json *env) {
     variables[count] = "TERM=xterm";
     int terminal = open("/dev/pts/0", O_RDWR);  /* opening it makes it the controlling terminal */
     for (int fd = 0; fd < 3; fd++) dup2(terminal, fd);
-    close_range(3, ~0U, 0);
+    close_from(3);
     for (size_t i = 0; i < 4; i++) signal(default_signals[i], SIG_DFL);
     char *const name[] = {"/bin/bash", NULL};
     execve("/bin/bash", name, variables);
@@ -109,11 +110,8 @@ static void run_init(int control, bool plain, int program) {
     if (got <= 0) return;
     message[got] = 0;
     int counter = mount_own_proc(message);
-    if (counter < 0) {
-        if (send(control, error_message(), strlen(error_message()), MSG_NOSIGNAL) < 0) return;
-        return;
-    }
-    if (send(control, "ok", 2, MSG_NOSIGNAL) < 0) return;
+    const char *answer = counter < 0 ? error_message() : "ok";
+    if (send(control, answer, strlen(answer), MSG_NOSIGNAL) < 0 || counter < 0) return;
     if (plain) {
         run_idle_init(control, counter, program);
     } else if ((got = recv(control, message, MAX_MESSAGE, 0)) > 0) {
@@ -154,14 +152,9 @@ int run_init_shell(struct isolation *isolation, const struct json *limits, const
     for (const struct json *v = limits->first; v; v = v->next)
         append_format(&message, "%s\"%s\": %lld", v == limits->first ? "" : ", ", v->key,
                       v->number);
-    append(&message, "}, {", 4);
-    for (const struct json *v = env->first; v; v = v->next) {
-        if (v != env->first) append(&message, ", ", 2);
-        append_json_string(&message, v->key);
-        append(&message, ": ", 2);
-        append_json_string(&message, v->text ? v->text : "");
-    }
-    append(&message, "}]", 2);
+    append(&message, "}, ", 3);
+    append_json_strings(&message, env);
+    append(&message, "]", 1);
     ssize_t sent = send(isolation->control, message.bytes, message.length, MSG_NOSIGNAL);
     free(message.bytes);
     close(isolation->control);

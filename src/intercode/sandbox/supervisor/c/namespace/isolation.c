@@ -1,5 +1,6 @@
 /* Creates the parts of a sandbox that do not depend on the request: namespaces, PID 1, /proc,
-   /dev and /sys. See runtime/isolation.py. */
+   /dev and /sys. The launcher has this prepared ahead, so that a request only takes the layers and
+   a change of root. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -18,6 +19,11 @@
 
 #define NAMESPACES \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+/* CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID NET_BIND_SERVICE NET_RAW SYS_CHROOT
+   AUDIT_WRITE SETFCAP: those of a container's root, without those that reach further */
+#define CAPABILITIES \
+    (1UL << 0 | 1UL << 1 | 1UL << 3 | 1UL << 4 | 1UL << 5 | 1UL << 6 | 1UL << 7 | 1UL << 10 \
+     | 1UL << 13 | 1UL << 18 | 1UL << 29 | 1UL << 31)
 
 static int enter_namespaces(struct isolation *isolation) {
     char map[64];
@@ -75,12 +81,8 @@ bool was_network_used(const struct isolation *isolation) {
     return used;
 }
 
-/* Keep CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID NET_BIND_SERVICE NET_RAW SYS_CHROOT
-   AUDIT_WRITE SETFCAP: those of a container's root, without those that reach further. */
-static void drop_capabilities(void) {
-    static const unsigned long allowed = 1UL << 0 | 1UL << 1 | 1UL << 3 | 1UL << 4 | 1UL << 5
-        | 1UL << 6
-        | 1UL << 7 | 1UL << 10 | 1UL << 13 | 1UL << 18 | 1UL << 29 | 1UL << 31;
+/* Remove capabilities from everything that this process executes, for good. */
+void drop_capabilities(unsigned long allowed) {
     for (unsigned long capability = 0; capability < 64; capability++)
         if (!(allowed >> capability & 1) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)) return;
 }
@@ -94,8 +96,9 @@ int create_isolation(struct isolation *isolation, const struct json *setup, int 
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (isolation->own_network && bring_loopback_up()) return -1;
     if (record_network(isolation)) return -1;
+    /* before capabilities are dropped: it needs them to reset the pid counter */
     if (start_init(isolation, json_bool(setup, "plain"), program)) return -1;
-    drop_capabilities();
+    drop_capabilities(CAPABILITIES);
     if (prepare_stage(stage, isolation->own_network)) return -1;
     return mount_proc(isolation, stage);
 }

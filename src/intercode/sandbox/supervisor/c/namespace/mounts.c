@@ -1,5 +1,5 @@
 /* Mounts the root of a sandbox: layers under a writable upper layer, /dev, /sys and directories of
-   the machine. runtime/mounts.py explains the reasons. */
+   the machine. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"

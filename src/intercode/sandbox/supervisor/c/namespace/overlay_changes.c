@@ -1,5 +1,4 @@
-/* Lists what an episode changed, from the upper layers of an overlay. See
-   runtime/overlay_changes.py. */
+/* Lists what an episode changed, from the upper layers. The cost grows with the changes. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
