@@ -157,13 +157,12 @@ def _check_remaining(config: EvalConfig, before: Usage) -> None:
     Raises UsageError if a limit cannot be enforced because ``before`` does not include its value.
     """
     has_requests = before.requests > 0
-    used: dict[str, float | None] = {
-        "max_tokens": total_tokens(before) if has_requests else 0,
-        "max_cost": before.cost if has_requests else 0.0,
-        "max_seconds": before.seconds,
-    }
-    for name, spent in used.items():
-        limit = getattr(config, name)
+    limits: tuple[tuple[str, float | None, float | None], ...] = (
+        ("max_tokens", config.max_tokens, total_tokens(before) if has_requests else 0),
+        ("max_cost", config.max_cost, before.cost if has_requests else 0.0),
+        ("max_seconds", config.max_seconds, before.seconds),
+    )
+    for name, limit, spent in limits:
         if limit is not None and spent is None:
             raise UsageError(
                 f"{name} = {limit:g} cannot be enforced: the endpoint did not report what this run "

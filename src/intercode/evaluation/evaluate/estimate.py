@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from intercode.agents.base import Agent
 from intercode.core.types import Brief, Task
@@ -131,16 +131,18 @@ def _max_cost(
 def _apply_limits(plan: Plan, bounds: Estimate, notes: list[str]) -> Estimate:
     """Lower the bounds to the limits of the run, and note the limits."""
     config = plan.config
-    values = asdict(bounds) | {"notes": ()}
-    tokens = (bounds.prompt_tokens or 0) + (bounds.completion_tokens or 0)
-    ends = ("max_tokens_per_episode", bounds.episodes, tokens), ("max_tokens", 1, tokens)
-    for name, times, amount in ends:
-        limit = getattr(config, name)
-        if limit is not None and limit * times < amount:
+    tokens, cost = (bounds.prompt_tokens or 0) + (bounds.completion_tokens or 0), bounds.cost
+    for name, limit, times in (
+        ("max_tokens_per_episode", config.max_tokens_per_episode, bounds.episodes),
+        ("max_tokens", config.max_tokens, 1),
+    ):
+        if limit is not None and limit * times < tokens:
             notes.append(f"{name} = {limit} allows {limit * times} tokens in all")
-    for name, times in (("max_cost_per_episode", bounds.episodes), ("max_cost", 1)):
-        limit = getattr(config, name)
-        if limit is not None and bounds.cost is not None and limit * times < values["cost"]:
-            values["cost"] = limit * times
-            notes.append(f"{name} = {limit:g} bounds the cost")
-    return Estimate(**{**values, "notes": tuple(notes)})
+    for name, max_cost, times in (
+        ("max_cost_per_episode", config.max_cost_per_episode, bounds.episodes),
+        ("max_cost", config.max_cost, 1),
+    ):
+        if max_cost is not None and cost is not None and max_cost * times < cost:
+            cost = max_cost * times
+            notes.append(f"{name} = {max_cost:g} bounds the cost")
+    return replace(bounds, cost=cost, notes=tuple(notes))
