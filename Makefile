@@ -8,6 +8,8 @@ EXTRAS := test,dev,mysql,fast,anthropic,google,litellm,tokens,policy,data,plots,
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 TRAIN  := $(VENV)/.training
+NATIVE := src/intercode/sandbox/supervisor
+SOURCES := $(NATIVE)/build.py $(shell find $(NATIVE) -name '*.[ch]')
 
 # Tests start hundreds of interpreters: without compiled modules, each would compile the package.
 unexport PYTHONDONTWRITEBYTECODE
@@ -24,9 +26,10 @@ PORTABLE := not docker and not mysql and not browser and not rootfs and not netw
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml requirements.lock
+# The installation compiles the supervisor.
+$(STAMP): pyproject.toml requirements.lock hatch_build.py $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "intercode needs Python 3.11 or newer; try make PYTHON=python3.11")'
-	$(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
 	@touch $@
 
@@ -81,4 +84,4 @@ lock:  ## pin the installed versions
 	  | grep -v "^torch==" > requirements.lock
 
 clean:  ## remove the files that these commands create
-	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(NATIVE)/bin runs .pytest_cache .mypy_cache .ruff_cache

@@ -58,6 +58,9 @@ def main() -> None:
         )
         subprocess.run(["tar", "-x", "-C", directory], input=archive.stdout, check=True)
         os.chmod(directory, 0o755)  # the sandboxes' user reads the package in it
+        build = Path(directory, "src/intercode/sandbox/supervisor/build.py")
+        if build.exists():  # older commits compile their programs when they first need them
+            subprocess.run([sys.executable, "-I", str(build)], check=True)
         trees = {"before": Path(directory) / "src", "now": ROOT / "src"}
         for tree in trees.values():
             play_episodes(tree)  # compiles programs and fills caches

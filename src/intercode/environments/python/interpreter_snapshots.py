@@ -3,8 +3,8 @@
 The fork waits in the sandbox of its episode. When the snapshot is restored and no environment uses
 that sandbox any more, the sandbox gets the files of the snapshot and the fork forks again. Another
 sandbox gets the files too, and a copy of the fork with its memory. Either way the same objects are
-there. If no process can be moved (no compiled supervisor, a processor other than x86-64), the
-recorded actions run again instead.
+there. If no process can be moved, because the processor is not x86-64, the recorded actions run
+again instead.
 """
 
 from __future__ import annotations

@@ -142,3 +142,7 @@ def _run(command: list[str]) -> None:
     if done.returncode:
         errors = done.stderr.decode(errors="replace").strip()
         raise BuildError(f"{command[0]} cannot compile the supervisor: {errors[-2000:]}")
+
+
+if __name__ == "__main__":
+    build(DIRECTORY, os.uname().machine)
