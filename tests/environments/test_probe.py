@@ -104,7 +104,7 @@ def test_a_probe_that_fails_on_a_gold_is_an_error_of_the_dataset(
 
 
 def test_the_reward_compares_lines() -> None:
-    from intercode.environments.base.probe_reward import probe_similarity
+    from intercode.environments.base.rewards import probe_similarity
 
     task = Task("t", "q")
     score = probe_similarity(task, State(probe_output="a\nb\nb\n"), State(probe_output="b\na\nc\n"))

@@ -15,6 +15,7 @@ import pytest
 import intercode
 from intercode import datasets
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
+from intercode.core.types import StepResult
 from intercode.evaluation.ray import RayPool
 from support.raylets import Raylets, left_of
 
@@ -109,7 +110,7 @@ def test_a_lost_node_costs_its_episodes_only(raylets: Raylets) -> None:
             )
             lost = [e for e in found if isinstance(e, SandboxLostError)]
             assert len(lost) == 2
-            assert [t.observation for t in found if isinstance(t, tuple)] == ["here\n"] * 2
+            assert [t.observation for t in found if isinstance(t, StepResult)] == ["here\n"] * 2
             for episode in episodes:
                 await episode.close()
             # all on the other node

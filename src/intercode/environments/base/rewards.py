@@ -1,4 +1,4 @@
-"""The registry of reward functions.
+"""The registry of reward functions, and those that several environments share.
 
 A reward function is a pure function of the task, the state that the agent reached and the state
 that a gold reached.
@@ -6,6 +6,7 @@ that a gold reached.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from intercode.core.registry import Registry
@@ -21,7 +22,7 @@ REWARDS = Registry(
         "code-standard": "intercode.environments.code.reward:standard",
         "ctf-standard": "intercode.environments.ctf.reward:standard",
         "ctf-original": "intercode.environments.ctf.reward:original",
-        "probe": "intercode.environments.base.probe_reward:probe_similarity",
+        "probe": "intercode.environments.base.rewards:probe_similarity",
         "harbor-standard": "intercode.environments.harbor.reward:standard",
         "python-standard": "intercode.environments.python.reward:standard",
         "python-original": "intercode.environments.python.reward:original",
@@ -31,3 +32,24 @@ REWARDS = Registry(
     },
     group="intercode.rewards",
 )
+
+
+def probe_similarity(_task: Task, agent: State, gold: State) -> Score:
+    """Return the share of the printed lines that both states have in common.
+
+    The lines are compared as multisets, in any order: Σ min / Σ max of their counts. The score is 1
+    if the probe printed nothing for both states. The details list ``missed`` and ``extra`` lines.
+    """
+    printed, expected = (Counter(state.probe_output.splitlines()) for state in (agent, gold))
+    total = (printed | expected).total()
+    value = (printed & expected).total() / total if total else 1.0
+    missed, extra = sorted((expected - printed).elements()), sorted((printed - expected).elements())
+    return Score(value, {"probe": value}, {"missed": missed, "extra": extra})
+
+
+def share_of_passed_tests(_task: Task, agent: State, _gold: State) -> Score:
+    """Return the share of the hidden tests that passed, or 0 if no test was run."""
+    passed = [run.passed for run in agent.tests]
+    value = sum(passed) / len(passed) if passed else 0.0
+    failed = {n: run.error for n, run in enumerate(agent.tests) if not run.passed}
+    return Score(value, {"tests": value}, {"tests": len(passed), "failed": failed})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from intercode.environments.base.passed_share import share_of_passed_tests as standard
+from intercode.environments.base.rewards import share_of_passed_tests as standard
 
 __all__ = ["outputs_equal", "standard", "values_equal"]
 

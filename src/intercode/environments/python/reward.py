@@ -7,7 +7,7 @@ passes.
 from __future__ import annotations
 
 from intercode.core.types import Score, State, Task
-from intercode.environments.base.passed_share import share_of_passed_tests as standard
+from intercode.environments.base.rewards import share_of_passed_tests as standard
 
 __all__ = ["original", "standard"]
 
