@@ -12,14 +12,15 @@ Importing this package registers ``intercode/Bash-v1`` and the like with Gymnasi
 else. ``intercode.make_vec("bash", num_envs=64)`` steps many environments in parallel,
 ``intercode.Pool`` keeps hundreds of episodes live for a trainer, ``intercode.evaluate(config)``
 runs an agent on a dataset, ``intercode.load_run(directory)`` reads the results, and
-``intercode.Sandbox`` is the type of every sandbox (see ``intercode.sandbox.open_sandbox``).
+``intercode.Sandbox.open("host")`` opens a sandbox without a task. Every package lists its other
+public names in ``__all__``, such as ``intercode.core``; names in no such list are private.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from intercode.core.lazy import lazy_imports
 from intercode.core.version import __version__
 from intercode.environments import make, register
 
@@ -32,19 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Pool", "Sandbox", "__version__", "evaluate", "load_run", "make", "make_vec"]
 
-_LAZY_IMPORTS = {
-    "Pool": "intercode.environments.base.pool",
-    "Sandbox": "intercode.sandbox",
-    "evaluate": "intercode.evaluation.evaluate.run",
-    "load_run": "intercode.results.run",
-    "make_vec": "intercode.environments.base.vector",
-}
+__getattr__ = lazy_imports(
+    __name__,
+    {
+        "Pool": ".environments.base.pool",
+        "Sandbox": ".sandbox",
+        "evaluate": ".evaluation.evaluate.run",
+        "load_run": ".results.run",
+        "make_vec": ".environments.base.vector",
+    },
+)
 
 register()
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use."""
-    if name in _LAZY_IMPORTS:
-        return getattr(import_module(_LAZY_IMPORTS[name]), name)
-    raise AttributeError(f"module 'intercode' has no attribute {name!r}")

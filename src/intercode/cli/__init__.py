@@ -18,6 +18,8 @@ from intercode.cli.parser import Parser, ParserExit
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.registry import unknown_name_error
 
+__all__ = ["COMMANDS", "main"]
+
 COMMANDS = {
     "eval": "play a dataset with an agent and print the results",
     "report": "print tables and draw figures from runs and logs",

@@ -1,1 +1,69 @@
 """Types, errors, registries, settings and records that every other package uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from intercode.core.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from intercode.core.config import EvalConfig
+    from intercode.core.errors import (
+        BudgetError,
+        ConfigError,
+        DatabaseLostError,
+        DataError,
+        EnvironmentStateError,
+        GoldError,
+        InfrastructureError,
+        InterCodeError,
+        MissingCapabilityError,
+        ModelError,
+        SandboxError,
+        SandboxLostError,
+        SandboxUnavailableError,
+        UnknownNameError,
+        UsageError,
+    )
+    from intercode.core.languages import Language
+    from intercode.core.logs import load_log
+    from intercode.core.registry import Registry
+    from intercode.core.types import (
+        AgentOutput,
+        Brief,
+        DatabaseSpec,
+        Dataset,
+        ExecResult,
+        FileEntry,
+        Image,
+        Layer,
+        LayerSpec,
+        Score,
+        State,
+        Step,
+        StepResult,
+        Task,
+        TestResult,
+        Trajectory,
+        Usage,
+    )
+
+__all__ = [
+    "AgentOutput", "Brief", "BudgetError", "ConfigError", "DataError", "DatabaseLostError",
+    "DatabaseSpec", "Dataset", "EnvironmentStateError", "EvalConfig", "ExecResult", "FileEntry",
+    "GoldError", "Image", "InfrastructureError", "InterCodeError", "Language", "Layer", "LayerSpec",
+    "MissingCapabilityError", "ModelError", "Registry", "SandboxError", "SandboxLostError",
+    "SandboxUnavailableError", "Score", "State", "Step", "StepResult", "Task", "TestResult",
+    "Trajectory", "UnknownNameError", "Usage", "UsageError", "load_log",
+]  # fmt: skip
+
+_OTHERS = {
+    "EvalConfig": ".config",
+    "Language": ".languages",
+    "Registry": ".registry",
+    "load_log": ".logs",
+}
+__getattr__ = lazy_imports(
+    __name__,
+    {name: ".errors" if name.endswith("Error") else ".types" for name in __all__} | _OTHERS,
+)

@@ -32,6 +32,8 @@ datasets = Registry(
 )
 """Loaders by name. A loader takes the name of a subset, or nothing, and returns a Dataset."""
 
+__all__ = ["datasets", "is_dataset_file", "load"]
+
 STARTER = "starter"
 _SPEC = re.compile(r"(?P<name>[^:@]+)(?::(?P<subset>[^@]+))?(?:@(?P<revision>.+))?")
 

@@ -2,11 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
+from intercode.core.lazy import lazy_imports
 from intercode.core.registry import Registry
+
+if TYPE_CHECKING:
+    from intercode.environments.base.conformance import check_env
+    from intercode.environments.base.contract import Environment
+    from intercode.environments.base.env import InterCodeEnv
+    from intercode.environments.base.policy.policy import Policy
+    from intercode.environments.base.pool.episode import Episode
+    from intercode.environments.base.pool.pool import Pool
+    from intercode.environments.base.sandboxed_env import SandboxedEnv
+    from intercode.environments.base.snapshots.snapshot import Snapshot
+    from intercode.environments.base.vector import VectorInterCode, make_vec
+    from intercode.environments.bash.env import BashEnv
+    from intercode.environments.code.env import CodeEnv
+    from intercode.environments.ctf.env import CTFEnv
+    from intercode.environments.harbor.env import HarborEnv
+    from intercode.environments.python.env import PythonEnv
+    from intercode.environments.sql.env import SqlEnv
+
+__all__ = [
+    "ENVIRONMENTS", "BashEnv", "CTFEnv", "CodeEnv", "Environment", "Episode", "HarborEnv",
+    "InterCodeEnv", "Policy", "Pool", "PythonEnv", "SandboxedEnv", "Snapshot", "SqlEnv",
+    "VectorInterCode", "check_env", "make", "make_vec", "register",
+]  # fmt: skip
+
+__getattr__ = lazy_imports(
+    __name__,
+    {
+        "BashEnv": ".bash.env",
+        "CTFEnv": ".ctf.env",
+        "CodeEnv": ".code.env",
+        "Environment": ".base.contract",
+        "Episode": ".base.pool.episode",
+        "HarborEnv": ".harbor.env",
+        "InterCodeEnv": ".base.env",
+        "Policy": ".base.policy.policy",
+        "Pool": ".base.pool.pool",
+        "PythonEnv": ".python.env",
+        "SandboxedEnv": ".base.sandboxed_env",
+        "Snapshot": ".base.snapshots.snapshot",
+        "SqlEnv": ".sql.env",
+        "VectorInterCode": ".base.vector",
+        "check_env": ".base.conformance",
+        "make_vec": ".base.vector",
+    },
+)
 
 ENVIRONMENTS = Registry(
     "environment",
@@ -20,6 +66,7 @@ ENVIRONMENTS = Registry(
     },
     group="intercode.environments",
 )
+"""Classes of environments by name; ``package.module:Class`` names any other."""
 _GYMNASIUM_IDS = {
     "intercode/Bash-v1": "intercode.environments.bash.env:BashEnv",
     "intercode/Code-v1": "intercode.environments.code.env:CodeEnv",

@@ -1,1 +1,47 @@
-"""Evaluates agents on datasets, replays recorded episodes, and checks datasets."""
+"""Many episodes: ``evaluate`` plays them, ``replay`` plays them again, ``check`` proves tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from intercode.core.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from intercode.environments.base.conformance import check_env
+    from intercode.evaluation.conformance import check_dataset
+    from intercode.evaluation.evaluate.plan import make_plan
+    from intercode.evaluation.evaluate.run import run_plan
+    from intercode.evaluation.play.player import play_task
+    from intercode.evaluation.rollout import make_trajectory, rollout_branches, take_turn
+    from intercode.sandbox.conformance import check_sandbox
+    from intercode.sessions.conformance import check_session
+
+__all__ = [
+    "check_dataset",
+    "check_env",
+    "check_sandbox",
+    "check_session",
+    "make_plan",
+    "make_trajectory",
+    "play_task",
+    "rollout",
+    "rollout_branches",
+    "run_plan",
+    "take_turn",
+]
+
+__getattr__ = lazy_imports(
+    __name__,
+    {
+        "check_dataset": ".conformance",
+        "check_env": ".conformance",
+        "check_sandbox": ".conformance",
+        "check_session": ".conformance",
+        "make_plan": ".evaluate.plan",
+        "make_trajectory": ".rollout",
+        "play_task": ".play.player",
+        "rollout_branches": ".rollout",
+        "run_plan": ".evaluate.run",
+        "take_turn": ".rollout",
+    },
+)

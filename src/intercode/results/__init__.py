@@ -1,1 +1,15 @@
 """Results of recorded episodes: statistics, reports, comparisons, exports and the viewer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from intercode.core.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from intercode.results.run import Run, load_run
+    from intercode.results.tables import Table
+
+__all__ = ["Run", "Table", "load_run"]
+
+__getattr__ = lazy_imports(__name__, {"Run": ".run", "Table": ".tables", "load_run": ".run"})

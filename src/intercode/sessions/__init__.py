@@ -1,1 +1,44 @@
 """Sessions: live interpreters in a sandbox (Bash, Python, and programs in other languages)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from intercode.core.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from intercode.sessions.base import Session, SessionState
+    from intercode.sessions.bash.fresh import FreshShellSession
+    from intercode.sessions.bash.original import OriginalBashSession
+    from intercode.sessions.bash.persistent import BashSession
+    from intercode.sessions.conformance import check_session
+    from intercode.sessions.programs.program import ProgramSession
+    from intercode.sessions.programs.repl import ReplSession
+    from intercode.sessions.python.session import PythonSession
+
+__all__ = [
+    "BashSession",
+    "FreshShellSession",
+    "OriginalBashSession",
+    "ProgramSession",
+    "PythonSession",
+    "ReplSession",
+    "Session",
+    "SessionState",
+    "check_session",
+]
+
+__getattr__ = lazy_imports(
+    __name__,
+    {
+        "BashSession": ".bash.persistent",
+        "FreshShellSession": ".bash.fresh",
+        "OriginalBashSession": ".bash.original",
+        "ProgramSession": ".programs.program",
+        "PythonSession": ".python.session",
+        "ReplSession": ".programs.repl",
+        "Session": ".base",
+        "SessionState": ".base",
+        "check_session": ".conformance",
+    },
+)

@@ -13,6 +13,7 @@ from intercode.core.registry import Registry
 from intercode.sql.base import DatabaseSnapshot, SqlEngine, SqlLimits, SqlSession
 
 EngineKind = Literal["embedded", "mysql", "sqlite"]
+"""The name of an engine."""
 
 ENGINES = Registry(
     "engine",
