@@ -53,6 +53,7 @@ extern unsigned long filter_key;
 
 int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));  /* returns -1 */
 const char *error_message(void);
+const char *error_text(int code);
 void clear_error(void);
 int sys_unshare(int flags);
 int sys_mount(const char *source, const char *target, const char *type, unsigned long flags,

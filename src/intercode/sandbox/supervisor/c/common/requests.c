@@ -206,7 +206,7 @@ static void handle_request(void) {
     append_format(&out, "{\"ok\": true");
     if (dispatch(&message, &out, &result_fd)) {
         int code = errno ? errno : EINVAL;
-        write_error(&out, code, *error_message() ? error_message() : strerror(code));
+        write_error(&out, code, *error_message() ? error_message() : error_text(code));
     } else {
         append(&out, "}", 1);
     }
@@ -215,7 +215,7 @@ static void handle_request(void) {
         if (result_fd < 0) _exit(0);
         /* too many descriptors of this user are in flight, which a sandbox can cause */
         int code = errno;
-        write_error(&out, code, strerror(code));
+        write_error(&out, code, error_text(code));
         if (reply(sandbox.owner, &out, NULL, 0)) _exit(0);
     }
     if (result_fd >= 0) close(result_fd);

@@ -26,6 +26,26 @@ struct mount_attributes { uint64_t set, clear, propagation, userns; };
 unsigned long filter_key;
 static char message_text[1024];
 
+/* Return the text of an error as glibc words it, so that observations do not depend on the C library
+   that this program was linked with. */
+const char *error_text(int code) {
+#ifndef __GLIBC__
+    static const struct { int code; const char *text; } texts[] = {
+        {EIO, "Input/output error"}, {ECHILD, "No child processes"},
+        {ENOMEM, "Cannot allocate memory"}, {EBUSY, "Device or resource busy"},
+        {EXDEV, "Invalid cross-device link"}, {EMFILE, "Too many open files"},
+        {ENAMETOOLONG, "File name too long"}, {ELOOP, "Too many levels of symbolic links"},
+        {EOVERFLOW, "Value too large for defined data type"},
+        {EOPNOTSUPP, "Operation not supported"}, {EDQUOT, "Disk quota exceeded"},
+        {ETOOMANYREFS, "Too many references: cannot splice"},
+        {EUCLEAN, "Structure needs cleaning"}, {ETIMEDOUT, "Connection timed out"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].code == code) return texts[i].text;
+#endif
+    return strerror(code);
+}
+
 int fail(const char *format, ...) {
     int code = errno;
     va_list arguments;
@@ -33,7 +53,7 @@ int fail(const char *format, ...) {
     size_t used = (size_t)vsnprintf(message_text, sizeof message_text, format, arguments);
     va_end(arguments);
     if (used < sizeof message_text)
-        snprintf(message_text + used, sizeof message_text - used, ": %s", strerror(code));
+        snprintf(message_text + used, sizeof message_text - used, ": %s", error_text(code));
     errno = code;
     return -1;
 }
