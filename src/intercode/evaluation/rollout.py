@@ -6,15 +6,11 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from intercode.agents.base import Agent, Feedback
 from intercode.core.errors import BudgetError
 from intercode.core.types import AgentOutput, Brief, EndReason, Score, Step, Trajectory
 from intercode.environments.base.contract import BranchingEnvironment, Environment
-
-AGENT_OUTPUT_FIELDS = ("message", "thought", "usage", "actor", "messages", "context")
-"""The fields of an agent's output that its step records."""
 
 
 def rollout(
@@ -132,17 +128,13 @@ def take_turn(
     env: Environment, output: AgentOutput, with_score: bool
 ) -> tuple[Step, Score | None, bool]:
     """Take one turn. Return the step, its score if there is one, and whether the episode ended."""
-    recorded: dict[str, Any] = {name: getattr(output, name) for name in AGENT_OUTPUT_FIELDS}
     if output.action is None:
-        step = Step(
-            "", output.reply, executed=False, valid=False, exit_code=None, reward=0.0, **recorded
-        )
-        return step, None, False
+        return Step.without_code(output), None, False
     result = env.execute(output.action)
     score = result.score
     if score is None and with_score:
         score = env.score()
-    return Step.from_result(output.action, result, score, **recorded), score, result.terminated
+    return Step.of_result(output, result, score), score, result.terminated
 
 
 def score_final_state(env: Environment, steps: list[Step]) -> list[Step]:

@@ -59,6 +59,14 @@ class AgentOutput:
     messages: tuple[Mapping[str, Any], ...] = ()
     context: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def recorded_fields(self) -> dict[str, Any]:
+        """The fields that a step records, except the action."""
+        return {
+            "message": self.message, "thought": self.thought, "usage": self.usage,
+            "actor": self.actor, "messages": self.messages, "context": self.context,
+        }  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -91,13 +99,10 @@ class Step:
     diffs: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_result(
-        cls, action: str, result: StepResult, score: Score | None, **agent_fields: Any
-    ) -> Step:
-        """Return the record of an executed action. ``agent_fields``: what the agent's output adds
-        (``message``, ``thought``, ``usage`` …)."""
+    def of_result(cls, output: AgentOutput, result: StepResult, score: Score | None) -> Step:
+        """Return the record of an executed action."""
         return cls(
-            action,
+            output.action or "",
             result.observation,
             valid=result.valid,
             exit_code=result.exit_code,
@@ -108,8 +113,24 @@ class Step:
             hashes=result.hashes,
             refused=result.refused,
             diffs=result.diffs,
-            **agent_fields,
+            **output.recorded_fields,
         )
+
+    @classmethod
+    def without_code(cls, output: AgentOutput) -> Step:
+        """Return the record of a turn in which the model wrote no code."""
+        return cls(
+            "", output.reply, executed=False, valid=False, exit_code=None, reward=0.0,
+            **output.recorded_fields,
+        )  # fmt: skip
+
+    def agent_output(self) -> AgentOutput:
+        """Return the output of the agent from which this step was made."""
+        return AgentOutput(
+            self.action if self.executed else None, reply=self.observation, message=self.message,
+            thought=self.thought, usage=self.usage, actor=self.actor, messages=self.messages,
+            context=self.context,
+        )  # fmt: skip
 
 
 EndReason = Literal[

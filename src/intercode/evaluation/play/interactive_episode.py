@@ -12,7 +12,6 @@ from intercode.core.types import AgentOutput, EndReason, Score, Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.evaluation.rollout import (
-    AGENT_OUTPUT_FIELDS,
     make_trajectory,
     score_final_state,
     take_turn,
@@ -116,10 +115,7 @@ class InteractiveEpisode:
         spent = unfinished.run.get("spent")
         self.agent_usage = unfinished.usage if spent is None else Usage(**spent)
         for number, step in enumerate(unfinished.steps, 1):
-            fields: dict[str, Any] = {name: getattr(step, name) for name in AGENT_OUTPUT_FIELDS}
-            action = step.action if step.executed else None
-            output = AgentOutput(action, reply=step.observation, **fields)
-            repeated, _, _ = self.take_turn(output, step.reward is not None)
+            repeated, _, _ = self.take_turn(step.agent_output(), step.reward is not None)
             if differs is None and repeated.observation != step.observation:
                 differs = number
         return differs

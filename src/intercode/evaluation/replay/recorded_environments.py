@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from intercode.core.errors import UsageError
-from intercode.core.types import Network, Profile, Step, Trajectory
+from intercode.core.types import AgentOutput, Network, Profile, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
@@ -138,4 +138,4 @@ def repeat_step(env: InterCodeEnv, step: Step, action: str | None = None) -> Ste
     score = result.score
     if score is None and step.reward is not None:
         score = env.score()
-    return Step.from_result(action, result, score)
+    return Step.of_result(AgentOutput(action), result, score)
