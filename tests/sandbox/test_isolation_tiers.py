@@ -163,7 +163,7 @@ def test_the_suggested_options_make_sandboxes_work_in_a_container() -> None:
     assert not findings["a sandbox"]["ok"] and not findings["tier namespace/2"]["ok"]
     assert findings["overlay in a user namespace"]["fix"] == "see user namespaces"
     fix = findings["user namespaces"]["fix"]
-    options = shlex.split(fix.partition("started with: ")[2].partition(" (")[0])
+    options = shlex.split(fix.partition("options: ")[2].partition(" (")[0])
     assert options[:2] == ["--security-opt", "seccomp=unconfined"]
     refused = in_container([], SANDBOX_CODE.format(kind="auto"))
     assert refused.returncode != 0 and "SandboxError" in refused.stderr
@@ -185,7 +185,7 @@ def test_the_first_tier_needs_writable_groups_in_a_container() -> None:
     require_docker()
     confined = json.loads(in_container([], DOCTOR).stdout)
     fix = next(f["fix"] for f in confined if f["name"] == "user namespaces")
-    options = shlex.split(fix.partition("started with: ")[2].partition(" (")[0])
+    options = shlex.split(fix.partition("options: ")[2].partition(" (")[0])
     first = SANDBOX_CODE.format(kind="namespace/1")
     refused = in_container(options, first)
     assert "SandboxUnavailableError: no namespace/1 here" in refused.stderr
