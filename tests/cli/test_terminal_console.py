@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+pytest.importorskip("prompt_toolkit", reason="pip install 'intercode-gym[play]'")
+
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from intercode.cli.play import play_session
 from intercode.cli.play.input_rules import input_rules_for
 from intercode.cli.play.interrupts import MAX_PRESSES, InterruptGate
 from intercode.cli.play.terminal_console import TerminalConsole, history_file
 from intercode.cli.play.terminal_player import AGENT_COMMANDS, PLAY_COMMANDS, Quit
+from intercode.core.errors import ConfigError
 
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, UP, DOWN, LEFT, TAB = (
     "\r", "\x1b\r", "\x03", "\x04", "\x1b[A", "\x1b[B", "\x1b[D", "\t",
@@ -74,6 +81,29 @@ def test_ctrl_c_drops_the_line_and_ctrl_d_ends_the_session(keys: PipeInput) -> N
 
 def test_a_proposal_can_be_edited(keys: PipeInput) -> None:
     assert typed(keys, f"\x7f5{ENTER}", default="echo 4") == "echo 5"
+
+
+def test_without_pygments_there_are_no_colours(
+    keys: PipeInput, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    console = TerminalConsole("python", lambda: "", (), InterruptGate())
+    console.code("x = 'a'")
+    assert "\x1b[" in capsys.readouterr().out
+    monkeypatch.setitem(sys.modules, "pygments", None)
+    monkeypatch.delitem(sys.modules, "pygments.lexers")
+    assert typed(keys, f"ls{ENTER}") == "ls"
+    console = TerminalConsole("python", lambda: "", (), InterruptGate())
+    console.code("x = 'a'")
+    assert capsys.readouterr().out.endswith("x = 'a'\n")
+
+
+def test_a_terminal_without_prompt_toolkit_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(play_session, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"intercode-gym\[play\].*pipe"):
+        play_session.start_session({"dataset": "starter", "agent": "human"})
 
 
 def test_words_are_completed(keys: PipeInput) -> None:

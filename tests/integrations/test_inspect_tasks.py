@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from inspect_ai.tool import bash as shell_tool
 import intercode
 from intercode import datasets
 from intercode.integrations.inspect import bash, ctf, python, sql
+from support.faulty_endpoint import FaultyEndpoint, ok
 
 pytestmark = pytest.mark.sandbox
 
@@ -46,6 +48,18 @@ def _run(task: Task, model: Model, where: Path, **settings: Any) -> EvalLog:
 
 def _values(log: EvalLog) -> dict[Any, dict[str, float]]:
     return {s.id: (s.scores or {})["reward"].value for s in log.samples or ()}  # type: ignore[misc]
+
+
+@pytest.mark.heavy
+def test_the_installed_openai_is_one_that_inspect_accepts() -> None:
+    """Inspect demands a version of its client for OpenAI's protocol, which its metadata omit."""
+    usage = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
+    answer = ok("hello", id="x", object="chat.completion", created=1, usage=usage)
+    with FaultyEndpoint(answer) as server:
+        model = get_model(
+            "openai/gpt-x", base_url=server.base_url, api_key="x", responses_api=False
+        )
+        assert asyncio.run(model.generate("hi")).completion == "hello"
 
 
 @pytest.mark.slow

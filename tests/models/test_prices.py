@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,10 @@ def test_a_dated_name_is_the_model_and_a_longer_one_is_another(
     name: str, entry: str | None
 ) -> None:
     table = read_prices(PACKAGED_PRICES)
-    assert find_price("openai", name) == (table[f"openai/{entry}"] if entry else None)
+    price = find_in_table(table, f"openai/{name}")
+    assert price == (table[f"openai/{entry}"] if entry else None)
+    if price:
+        assert find_price("openai", name) == price
 
 
 def test_a_star_stands_for_the_rest_and_the_longest_stem_wins() -> None:
@@ -58,6 +62,41 @@ def test_a_users_file_goes_first_and_a_price_given_before_all(
     assert find_price("", "own") == Price(5, 6)
     assert find_price("", "gpt-4o") is None  # a user's own server is not OpenAI's
     assert find_price("openai", "gpt-4o", mine, {"input": 7, "output": 8}) == Price(7, 8)
+
+
+def test_genai_prices_knows_models_that_the_table_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = pytest.importorskip("genai_prices", reason="pip install 'intercode-gym[prices]'")
+    price = find_price("groq", "llama-3.3-70b-versatile")
+    assert price is not None and 0 < price.input <= price.output
+    assert price.source.startswith("https://")
+    assert price.source.endswith(f" (genai-prices {library.__version__})")
+    assert find_price("groq", "no-such-model") is None
+    assert find_price("vllm", "llama-3.3-70b-versatile") is None  # a server of one's own
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert find_price("groq", "llama-3.3-70b-versatile") is None
+    assert find_price("openai", "gpt-4o") is not None
+
+
+def test_a_price_of_genai_prices_costs_what_it_says() -> None:
+    pytest.importorskip("genai_prices", reason="pip install 'intercode-gym[prices]'")
+    from genai_prices import Usage, calc_price
+
+    # prices with and without a higher price for long prompts, and one that changed at a date
+    for provider, name in (
+        ("groq", "llama-3.3-70b-versatile"), ("x-ai", "grok-4-fast"),
+        ("openrouter", "openai/gpt-4o"), ("bedrock", "anthropic.claude-sonnet-4-20250514-v1:0"),
+    ):  # fmt: skip
+        price = find_price(provider, name)
+        assert price is not None
+        for prompt in (1000, 300_000):
+            usage = Usage(input_tokens=prompt, cache_read_tokens=400, output_tokens=50)
+            expected = calc_price(usage, name, provider_id=provider).total_price
+            assert price.cost(prompt, 50, cached=400) == pytest.approx(float(expected)), name
+
+
+def test_a_price_that_depends_on_the_time_of_day_is_unknown() -> None:
+    pytest.importorskip("genai_prices", reason="pip install 'intercode-gym[prices]'")
+    assert find_price("deepseek", "deepseek-chat") is None
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Prices of tokens, from a packaged table with sources and dates. A user's own file takes
-precedence."""
+"""Prices of tokens: a user's own, those of a packaged table with sources and dates, and those of
+genai-prices (the extra ``prices``)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ PACKAGED_PRICES = Path(__file__).with_name("prices.toml")
 MILLION = 1_000_000
 
 _DATE_SUFFIX = re.compile(r"(?:[-@](?:20\d{2}-?\d{2}-?\d{2}|\d{4}|latest|\d{3}))+$")
+_LIBRARY_KEYS = {
+    "input": "input", "output": "output", "cached": "cache_read", "written": "cache_write",
+}  # fmt: skip
+"""The names of genai-prices for the fields of Price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +84,10 @@ def find_price(
     """Return the price of a model, or None if it is unknown.
 
     ``given`` takes precedence over ``file``, then the file named by INTERCODE_PRICES, then the
-    packaged table. Each table is searched for ``provider/name`` as written, then without a trailing
-    date or ``latest``, then among the entries that end in ``*``, the longest first. A model without
-    a provider is looked up under its plain name, in a user's files only. Raises ConfigError for an
-    invalid table.
+    packaged table, then genai-prices if it is installed. Each table is searched for
+    ``provider/name`` as written, then without a trailing date or ``latest``, then among the entries
+    that end in ``*``, the longest first. A model without a provider is looked up under its plain
+    name, in a user's files only. Raises ConfigError for an invalid table.
     """
     if given is not None:
         return parse_price(given, "the option price")
@@ -91,7 +96,46 @@ def find_price(
     for table in [*map(read_prices, files), *([_packaged_prices()] if provider else [])]:
         if (price := find_in_table(table, full)) is not None:
             return price
-    return None
+    return _library_price(provider, name) if provider else None
+
+
+def _library_price(provider: str, name: str) -> Price | None:
+    """Return the price that genai-prices has, or None. Its version stands for the date."""
+    try:
+        from genai_prices import __version__, data_snapshot
+        from genai_prices.types import TieredPrices, TimeOfDateConstraint
+    except ImportError:
+        return None
+    try:
+        owner, model = data_snapshot.get_snapshot().find_provider_model(name, None, provider, None)
+    except LookupError:
+        return None
+    if isinstance(model.prices, list) and any(
+        isinstance(p.constraint, TimeOfDateConstraint) for p in model.prices
+    ):
+        return None  # no single price
+    known = {
+        field: vars(model.get_prices(datetime.now(UTC))).get(f"{key}_mtok")
+        for field, key in _LIBRARY_KEYS.items()
+    }
+    tiers = {t.start for p in known.values() if isinstance(p, TieredPrices) for t in p.tiers}
+    source = f"{(owner.pricing_urls or [owner.id])[0]} (genai-prices {__version__})"
+
+    def price_from(start: int) -> Price | None:
+        """Return the price of prompts of more than ``start`` tokens."""
+        values: dict[str, Any] = {}
+        for field, value in known.items():
+            if isinstance(value, TieredPrices):
+                value = [value.base, *(t.price for t in value.tiers if t.start <= start)][-1]
+            if value is not None:
+                values[field] = float(value)
+        if not values.keys() >= {"input", "output"}:
+            return None
+        above = min((t for t in tiers if t > start), default=None)
+        long = price_from(above) if above is not None else None
+        return Price(**values, long_from=above if long else None, long=long, source=source)
+
+    return price_from(0)
 
 
 def find_in_table(table: Mapping[str, Price], name: str) -> Price | None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from intercode.cli.play.terminal_player import AGENT_COMMANDS, PLAY_COMMANDS, Qu
 from intercode.cli.play.unfinished_sessions import UnfinishedSession
 from intercode.core import trajectories
 from intercode.core.config import make_config
+from intercode.core.errors import ConfigError
 from intercode.core.types import Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.evaluate.plan import Plan, create_run, make_plan, with_metadata
@@ -64,7 +66,15 @@ def resume_session(dataset: str | None) -> PlaySession:
 
 
 def _gate() -> InterruptGate | None:
-    return InterruptGate() if sys.stdin.isatty() and sys.stdout.isatty() else None
+    """Return a gate at a terminal. Raises ConfigError if the extra ``play`` is not installed."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    if find_spec("prompt_toolkit") is None:
+        raise ConfigError(
+            "playing at a terminal needs prompt_toolkit: pip install 'intercode-gym[play]'; "
+            "reading actions from a pipe does not"
+        )
+    return InterruptGate()
 
 
 def _plan(settings: Mapping[str, Any]) -> Plan:

@@ -14,16 +14,13 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.shortcuts import CompleteStyle
-from pygments import highlight  # type: ignore[import-untyped]
-from pygments.formatters import TerminalFormatter  # type: ignore[import-untyped]
-from pygments.lexers import BashLexer, MySqlLexer, PythonLexer  # type: ignore[import-untyped]
 
 from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.cli.play.terminal_player import Quit, is_command
 from intercode.core.paths import state_root
 
-_LEXERS: dict[str, Any] = {"python": PythonLexer, "sql": MySqlLexer}
+_LEXERS = {"python": "PythonLexer", "sql": "MySqlLexer"}
 _INDENT = "    "
 
 
@@ -50,11 +47,11 @@ class TerminalConsole:
     ) -> None:
         self.gate: InterruptGate | None = gate
         self._rules = input_rules_for(environment)
-        self._lexer = _LEXERS.get(environment, BashLexer)
+        self._lexer = pygments_lexer(environment)
         self._python = environment == "python"
         self._session: PromptSession[str] = PromptSession(
             history=ActionHistory(str(history_file(environment))),
-            lexer=PygmentsLexer(self._lexer),
+            lexer=PygmentsLexer(self._lexer) if self._lexer else None,
             auto_suggest=AutoSuggestFromHistory(),
             completer=WordCompleter(list(words), sentence=True),
             complete_while_typing=False,
@@ -82,8 +79,11 @@ class TerminalConsole:
         print(text, end="" if text.endswith("\n") else "\n", flush=True)
 
     def code(self, text: str) -> None:
-        """Print code, in colours unless NO_COLOR is set."""
-        if not os.environ.get("NO_COLOR"):
+        """Print code, in colours unless NO_COLOR is set or Pygments is not installed."""
+        if self._lexer and not os.environ.get("NO_COLOR"):
+            from pygments import highlight  # type: ignore[import-untyped]
+            from pygments.formatters import TerminalFormatter  # type: ignore[import-untyped]
+
             lexer = self._lexer(stripnl=False, ensurenl=False)
             text = highlight(text, lexer, TerminalFormatter())
         self.say(text)
@@ -121,6 +121,15 @@ class TerminalConsole:
         buffer.newline(copy_margin=self._python)
         if self._python and before.rstrip().endswith(":"):
             buffer.insert_text(_INDENT)
+
+
+def pygments_lexer(environment: str) -> Any:
+    """Return the lexer for the language of an environment, or None if Pygments is not installed."""
+    try:
+        from pygments import lexers
+    except ImportError:
+        return None
+    return getattr(lexers, _LEXERS.get(environment, "BashLexer"))
 
 
 def history_file(environment: str) -> Path:
