@@ -15,12 +15,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from intercode.core import trajectories
-from intercode.core.config import EvalConfig
-from intercode.core.errors import InterCodeError
-from intercode.core.types import Trajectory
-from intercode.evaluation.evaluate.plan import make_plan, unused_directory
-from intercode.evaluation.evaluate.run import run_plan
+from intercode.core import EvalConfig, InterCodeError, Trajectory, trajectories
+from intercode.evaluation import make_plan, run_plan, unused_directory
 from intercode.results import report
 
 RUNS = Path("runs")

@@ -1,6 +1,6 @@
 """Returns 1 for the same facts as the gold's, otherwise half of the share that is equal."""
 
-from intercode.core.types import Score, State, Task
+from intercode.core import Score, State, Task
 
 
 def repaired(_task: Task, agent: State, gold: State) -> Score:

@@ -1,4 +1,4 @@
-from intercode.evaluation.conformance import check_dataset
+from intercode.evaluation import check_dataset
 
 
 def test_git_repair() -> None:

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from intercode import datasets
-from intercode.core.types import Dataset, Task
+from intercode.core import Dataset, Task
 
 KINDS = {  # program: two wordings of the request
     "wc -l <": ("How many lines does {} have ?", "Count the lines of {} ."),

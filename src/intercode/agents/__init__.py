@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from intercode.agents.base import Agent, Feedback
 from intercode.core.errors import ConfigError
+from intercode.core.lazy import lazy_imports
 from intercode.core.registry import Registry
 from intercode.core.types import EMPTY_MAPPING
 
-__all__ = ["AGENTS", "Agent", "Feedback", "accepts_parameter", "open_agent"]
+if TYPE_CHECKING:
+    from intercode.agents.model_agent import ModelAgent
+
+__all__ = ["AGENTS", "Agent", "Feedback", "ModelAgent", "accepts_parameter", "open_agent"]
+
+__getattr__ = lazy_imports(__name__, {"ModelAgent": ".model_agent"})
 
 AGENTS = Registry(
     "agent",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from intercode.core.lazy import lazy_imports
 
 if TYPE_CHECKING:
+    from intercode.core import trajectories
     from intercode.core.config import EvalConfig
     from intercode.core.errors import (
         BudgetError,
@@ -54,7 +55,7 @@ __all__ = [
     "GoldError", "Image", "InfrastructureError", "InterCodeError", "Language", "Layer", "LayerSpec",
     "MissingCapabilityError", "ModelError", "Registry", "SandboxError", "SandboxLostError",
     "SandboxUnavailableError", "Score", "State", "Step", "StepResult", "Task", "TestResult",
-    "Trajectory", "UnknownNameError", "Usage", "UsageError", "load_log",
+    "Trajectory", "UnknownNameError", "Usage", "UsageError", "load_log", "trajectories",
 ]  # fmt: skip
 
 _OTHERS = {
@@ -65,5 +66,5 @@ _OTHERS = {
 }
 __getattr__ = lazy_imports(
     __name__,
-    {name: ".errors" if name.endswith("Error") else ".types" for name in __all__} | _OTHERS,
+    {name: ".errors" if name.endswith("Error") else ".types" for name in __all__[:-2]} | _OTHERS,
 )

@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from intercode.evaluation.conformance import check_dataset
     from intercode.evaluation.evaluate.plan import make_plan
     from intercode.evaluation.evaluate.run import run_plan
-    from intercode.evaluation.play.player import play_task
+    from intercode.evaluation.evaluate.run_directory import unused_directory
+    from intercode.evaluation.play.player import Choice, Player, play_task
     from intercode.evaluation.rollout import make_trajectory, rollout_branches, take_turn
     from intercode.sandbox.conformance import check_sandbox
     from intercode.sessions.conformance import check_session
 
 __all__ = [
+    "Choice",
+    "Player",
     "check_dataset",
     "check_env",
     "check_sandbox",
@@ -28,11 +31,14 @@ __all__ = [
     "rollout_branches",
     "run_plan",
     "take_turn",
+    "unused_directory",
 ]
 
 __getattr__ = lazy_imports(
     __name__,
     {
+        "Choice": ".play.player",
+        "Player": ".play.player",
         "check_dataset": ".conformance",
         "check_env": ".conformance",
         "check_sandbox": ".conformance",
@@ -43,5 +49,6 @@ __getattr__ = lazy_imports(
         "rollout_branches": ".rollout",
         "run_plan": ".evaluate.run",
         "take_turn": ".rollout",
+        "unused_directory": ".evaluate.run_directory",
     },
 )

@@ -8,8 +8,11 @@ from intercode.core.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from intercode.results.run import Run, load_run
+    from intercode.results.statistics import figures
     from intercode.results.tables import Table
 
-__all__ = ["Run", "Table", "load_run"]
+__all__ = ["Run", "Table", "figures", "load_run"]
 
-__getattr__ = lazy_imports(__name__, {"Run": ".run", "Table": ".tables", "load_run": ".run"})
+__getattr__ = lazy_imports(
+    __name__, {"Run": ".run", "Table": ".tables", "figures": ".statistics", "load_run": ".run"}
+)
