@@ -14,7 +14,9 @@ import pytest
 
 from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import build, clock, programs
+from support.sandboxes import open_test_sandbox
 
 ROOT = Path(__file__).parents[2]
 MACHINE = os.uname().machine
@@ -99,6 +101,24 @@ def test_settings_of_the_clock_are_written_into_a_copy() -> None:
     assert one is not None and len(one) == len(library) and one != library
     assert one == clock.clock_library(Determinism(seed=5))
     assert one != clock.clock_library(Determinism(seed=6))
+
+
+@pytest.mark.sandbox
+@pytest.mark.namespace_only("engines execute the supervisor from its file")
+def test_a_supervisor_that_cannot_be_executed_from_its_file_runs_from_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (*build.PROGRAMS, "digest"):
+        shutil.copyfile(build.DIRECTORY / name, tmp_path / name)  # without the right to execute it
+    monkeypatch.setattr(build, "DIRECTORY", tmp_path)
+    programs.find_program.cache_clear()
+    Launcher.stop()
+    try:
+        with open_test_sandbox() as sandbox:
+            assert sandbox.run(["/bin/echo", "hi"]).output == "hi\n"
+    finally:
+        programs.find_program.cache_clear()
+        Launcher.stop()
 
 
 @pytest.mark.network
