@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import socket
+import sys
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import Any
 
 from intercode.cli.parser import (
@@ -17,6 +20,7 @@ from intercode.cli.parser import (
 from intercode.core.config import parse_key_values
 from intercode.core.errors import ConfigError, UsageError
 
+_TOKEN_VARIABLE = "INTERCODE_SERVE_TOKEN"
 EXAMPLE = """\
 examples:
   intercode serve bash
@@ -25,8 +29,9 @@ examples:
   intercode serve bash --package bash-env
       writes a package instead, for `openenv validate`, `build` and `push`
 
-Each session of a client is an environment with a sandbox of its own. There is no authentication:
-listen on an address that only your trainers can reach (default: this machine)."""
+Each session of a client is an environment with a sandbox of its own. At an address of a network,
+a server requires a token (INTERCODE_SERVE_TOKEN or --token): whoever has it can run code in
+sandboxes. It is sent as it is, so use a network that you trust, or a proxy with TLS."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dataset", default="starter", help="dataset of the tasks (default starter)"
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument(
+        "--token", metavar="TOKEN",
+        help="what clients must send as Authorization: Bearer TOKEN (default "
+        "INTERCODE_SERVE_TOKEN, which the list of processes does not show)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allow-origin", action="append", default=[], metavar="ORIGIN",
+        help="let web pages of this origin, such as http://localhost:3000, use the server",
+    )  # fmt: skip
     parser.add_argument("--port", type=int, default=8000, help="port (default 8000; 0: any free)")
     parser.add_argument(
         "--sessions",
@@ -91,23 +105,45 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
     try:
         import uvicorn
 
+        from intercode.integrations.openenv.access import Access
         from intercode.integrations.openenv.server import build_app
     except ImportError as e:
         raise ConfigError("serving needs OpenEnv: pip install 'intercode-gym[openenv]'") from e
+    token = args.token if args.token is not None else os.environ.get(_TOKEN_VARIABLE) or None
+    access = Access(token, tuple(args.allow_origin))
     dataset = pick_dataset(args.dataset, args.environment)
-    with intercode.make(args.environment, dataset, **given) as env:
-        env.reset(options={"task": 0})  # fail now rather than at the first client
-    served = build_app(
-        lambda: intercode.make(args.environment, dataset, **given), args.environment,
-        args.sessions, args.idle_timeout, args.score_requests,
-    )  # fmt: skip
     with listen(args.host, args.port) as listener:
         host, port = listener.getsockname()[:2]
+        _check_exposure(host, token)
+        with intercode.make(args.environment, dataset, **given) as env:
+            env.reset(options={"task": 0})  # fail now rather than at the first client
+        served = build_app(
+            lambda: intercode.make(args.environment, dataset, **given), args.environment,
+            args.sessions, args.idle_timeout, args.score_requests, access,
+        )  # fmt: skip
         at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         print(f"serving {args.environment} at http://{at}; Ctrl-C ends it", flush=True)
         with suppress(KeyboardInterrupt):
             uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listener])
     return 0
+
+
+def _check_exposure(host: str, token: str | None) -> None:
+    """Warn if a server listens on an address that other machines reach. Raises ConfigError if it
+    has no token there."""
+    if ip_address(host.partition("%")[0]).is_loopback:
+        return
+    if token is None:
+        raise ConfigError(
+            f"{host} is not an address of this machine alone: anybody who reaches the port could "
+            f"run code in sandboxes. Set {_TOKEN_VARIABLE} (or --token) to a secret, or listen on "
+            "127.0.0.1"
+        )
+    print(
+        f"warning: {host} is not an address of this machine alone: anybody who reaches the port "
+        "and has the token can run code in sandboxes",
+        file=sys.stderr,
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:

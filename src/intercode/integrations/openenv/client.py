@@ -24,17 +24,25 @@ class RemoteEnv(gym.Env[str, str]):
     ``timeout`` is the number of seconds an action may take; the server enforces it. ``margin`` is
     how many seconds longer the client waits for a response. If none arrives, or the connection is
     lost, the episode is lost: SandboxLostError is raised, and ``reset`` begins another.
+    ``token`` is that of the server, if it requires one.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
 
-    def __init__(self, base_url: str, timeout: float = 10.0, margin: float = 30.0) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        timeout: float = 10.0,
+        margin: float = 30.0,
+        token: str | None = None,
+    ) -> None:
         self.timeout, self.max_turns = timeout, None
         self.action_space = FreeText(MAX_ACTION_LENGTH)
         self.observation_space = FreeText(MAX_OBSERVATION_LENGTH)
         self._client = GenericEnvClient(
-            base_url=base_url, message_timeout_s=timeout + margin
-        ).sync()
+            base_url=base_url, message_timeout_s=timeout + margin,
+            headers=None if token is None else {"Authorization": f"Bearer {token}"},
+        ).sync()  # fmt: skip
         self.index, self.task_seed = -1, None
         self._task: Task | None = None
         self._brief: Brief | None = None
@@ -123,9 +131,21 @@ class RemoteEnv(gym.Env[str, str]):
             return getattr(self._client, method)(*arguments, **named)
         except OSError as e:
             self._task = None
+            if (reason := _refusal(e)) is not None:
+                raise UsageError(f"the server refuses this client: {reason}") from e
             raise SandboxLostError(f"the server does not respond, the episode is lost: {e}") from e
         except RuntimeError as e:
             if "step before reset" in str(e):
                 self._task = None
                 raise SandboxLostError(f"the connection was lost, and the episode: {e}") from e
             raise UsageError(str(e)) from e
+
+
+def _refusal(error: OSError) -> str | None:
+    """Return what the server said if it refused the connection itself."""
+    response = getattr(error.__cause__, "response", None)
+    status = getattr(response, "status_code", None)
+    if status not in (401, 403):
+        return None
+    body = getattr(response, "body", None) or b""
+    return body.decode(errors="replace") or f"HTTP {status}"

@@ -13,6 +13,7 @@ import intercode
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import to_jsonable
 from intercode.environments.base.env import InterCodeEnv
+from intercode.integrations.openenv.access import Access, protect
 from intercode.integrations.openenv.imports import without_gradio
 
 with without_gradio():
@@ -179,16 +180,19 @@ def build_app(
     sessions: int = 64,
     idle_timeout: float | None = 600.0,
     score_requests: bool = False,
+    access: Access | None = None,
 ) -> FastAPI:
     """Return the ASGI application.
 
     At most ``sessions`` sessions are open at once. A session without a request for ``idle_timeout``
     seconds is closed (None: never). ``score_requests``: a request for the score does not end the
-    episode, see ``REQUEST_KEY``.
+    episode, see ``REQUEST_KEY``. ``access``: who may use it; by default everybody who reaches it,
+    except web pages of other origins.
     """
     concurrency = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
     application: FastAPI = create_app(
         lambda: ServedEnv(make, score_requests), CodeAction, CodeObservation, env_name=name,
         concurrency_config=concurrency, state_cls=CodeState,
     )  # fmt: skip
+    protect(application, access or Access())
     return application
