@@ -15,11 +15,11 @@ def episode(reward: float | None) -> Trajectory:
     return Trajectory("t", 0, "q", (Step("a", "o", reward=reward),), end="submitted")
 
 
-def test_errors_are_counted_and_not_in_the_success() -> None:
+def test_errors_count_as_not_solved() -> None:
     progress = Progress(6, [episode(1.0)], io.StringIO())
     for reward in (1.0, 0.2, None):
         progress.add(episode(reward))
-    assert progress.line().startswith("4/6 done, success 66.7 %, 1 errors, ")
+    assert progress.line().startswith("4/6 done, success 50.0 %, 1 errors, ")
     assert progress.line().endswith(" left")
 
 

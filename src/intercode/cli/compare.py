@@ -20,7 +20,7 @@ examples:
   intercode compare runs/standard runs/original --allow-mismatch profile
 
 The first run is compared with each other run, by the tasks that both have played. Episodes that
-ended in an error of the infrastructure count as missing, not as failures. Runs that were made under
+ended in an error of the infrastructure count as not solved. Runs that were made under
 different conditions are refused, unless --allow-mismatch names the conditions that differ:
 subset, hash, profile, scoring, reward, image, arch, tier, network, policy, determinism."""
 

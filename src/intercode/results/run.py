@@ -12,7 +12,8 @@ from typing import Any
 from intercode.core import logs, trajectories
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Step, Trajectory
-from intercode.results.statistics.metrics import drop_retried_failures, is_failed
+from intercode.results.statistics.figures import best_reward
+from intercode.results.statistics.metrics import drop_retried_failures, is_solved
 from intercode.results.statistics.samples import turn_count
 
 _REPEATED_METADATA = ("environment", "dataset", "agent", "model", "profile")
@@ -42,9 +43,10 @@ class Run:
     def episode_rows(self) -> list[dict[str, Any]]:
         """Return one row per episode.
 
-        Unknown values are None. ``success`` and ``reward`` are None for an episode that ended in an
-        error, because it has no result. ``seconds`` is the time of the whole episode,
-        ``model_seconds`` the time spent waiting for the model; ``cost`` is in US dollars.
+        Unknown values are None. An episode that ended in an error of the infrastructure has
+        ``success`` False and ``reward`` 0, so that errors never raise a mean. ``seconds`` is the
+        time of the whole episode, ``model_seconds`` the time spent waiting for the model; ``cost``
+        is in US dollars.
         """
         return [_episode_row(t) for t in self.episodes]
 
@@ -85,12 +87,11 @@ def _episode_key(episode: Trajectory) -> dict[str, Any]:
 
 
 def _episode_row(t: Trajectory) -> dict[str, Any]:
-    completed = not is_failed(t)
     usage = asdict(t.usage)
     usage["model_seconds"] = usage.pop("seconds")
     return {
         **_episode_key(t), "index": t.index, "group": t.group, "hardness": t.hardness,
-        "success": t.success if completed else None, "reward": t.reward if completed else None,
+        "success": is_solved(t), "reward": best_reward(t),
         "turns": int(turn_count(t)), "end": t.end, "error": t.error,
         "invalid": sum(step.valid is False for step in t.steps),
         "refused": sum(step.refused for step in t.steps),

@@ -96,24 +96,41 @@ def test_epochs_show_which_flips_are_flaky(tmp_path: Path) -> None:
     assert found.figures[0].difference.method == "paired, t over tasks"
 
 
-def test_missing_tasks_and_errors_are_named_and_in_neither_figure(tmp_path: Path) -> None:
+def test_missing_tasks_are_left_out_and_errors_count_as_not_solved(tmp_path: Path) -> None:
     a = run(tmp_path, "a", {"t1": "+", "only-a": "+", "t2": "-", "broken": "+", "bad": "!"})
     b = run(tmp_path, "b", {"t1": "+", "only-b": "-", "t2": "+", "broken": "!", "bad": "!"})
     found = compared(a, b)
-    assert found.tasks == ("t1", "t2")
-    assert (found.figures[0].first, found.figures[0].second) == (50.0, 100.0)
+    assert found.tasks == ("t1", "t2", "broken", "bad")
+    assert (found.figures[0].first, found.figures[0].second) == (50.0, 50.0)
     assert [(left.task, left.reason) for left in found.excluded] == [
-        ("only-a", "missing in B"), ("broken", "ended in an error in B"),
-        ("only-b", "missing in A"), ("bad", "ended in an error in both"),
+        ("only-a", "missing in B"), ("only-b", "missing in A"),
     ]  # fmt: skip
+    figures = {f.name: f for f in found.figures}
+    assert (figures["turns"].first, figures["turns"].difference.clusters) == (1.0, 2)
+    assert figures["best reward"].second == 0.5
 
 
-def test_an_epoch_that_failed_is_missing_and_no_zero(tmp_path: Path) -> None:
+def test_three_killed_episodes_of_six_lose_against_four_solved(tmp_path: Path) -> None:
+    names = "abcdef"
+    killer = run(tmp_path, "a", dict(zip(names, "+++!!!", strict=True)))
+    honest = run(tmp_path, "b", dict(zip(names, "++++--", strict=True)))
+    found = compared(killer, honest)
+    assert found.figures[0].difference.value == pytest.approx(100 / 6)
+    said = " ".join(verdict(found))
+    assert "A: 3 of 6 episodes ended in an error and count as not solved" in said
+    assert "success 50.0 %, at most 100.0 %" in said
+    first, second = comparisons_json([found])["sides"]
+    assert (first["success"], first["upper_bound"], first["failed"]) == (50.0, 100.0, 3)
+    assert "upper_bound" not in second
+
+
+def test_an_epoch_that_failed_is_not_solved(tmp_path: Path) -> None:
     a = run(tmp_path, "a", {"t": "+!+", "u": "--"})
     b = run(tmp_path, "b", {"t": "+++", "u": "--"})
     found = compared(a, b)
-    assert found.figures[0].first == found.figures[0].second == 50.0
-    assert found.flips == () and found.excluded == ()
+    assert found.figures[0].first == pytest.approx(100 / 3)
+    assert found.figures[0].second == 50.0
+    assert [flip.task for flip in found.flips] == ["t"] and found.excluded == ()
 
 
 def test_uneven_epochs_are_reported(tmp_path: Path) -> None:

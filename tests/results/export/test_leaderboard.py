@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from intercode.core.errors import DataError, UsageError
+from intercode.core.trajectories import TRAJECTORIES_FILE, append_trajectory
+from intercode.core.types import Trajectory
 from intercode.results.export.bundle.bundle import write_bundle
 from intercode.results.export.bundle.leaderboard import write_leaderboard
 from intercode.results.export.bundle.receipt import Receipt, receipt_path
@@ -73,6 +75,19 @@ def test_the_best_result_leads_with_its_interval(tmp_path: Path) -> None:
     assert [row[1] for row in table] == ["model", "m/better", "m/worse"]
     assert table[1][3:6] == ["2 / 3", "66.7 %", "20.8 to 93.9"]
     assert [row[-1] for row in table[1:]] == ["not verified"] * 2
+
+
+def test_an_agent_that_kills_its_episodes_does_not_lead(tmp_path: Path) -> None:
+    honest = _bundle(tmp_path, "honest", (1.0,) * 6 + (0.0,) * 6, model="m/honest")
+    killer = run_in(tmp_path / "killer", (1.0,) * 3, model="m/killer")
+    for n in range(3, 12):
+        lost = Trajectory(f"starter/{n}", n, "q", (), end="error", error="lost", id=f"e{n}")
+        append_trajectory(killer / TRAJECTORIES_FILE, lost)
+    write_bundle(killer, tmp_path / "killer.tar.gz")
+    (table,) = _page(tmp_path, tmp_path / "killer.tar.gz", honest).tables
+    assert [row[1] for row in table[1:]] == ["m/honest", "m/killer"]
+    assert [row[4] for row in table[1:]] == ["50.0 %", "25.0 % (at most 100.0 %)"]
+    assert table[2][3] == "3 / 12 (9 failed)"
 
 
 @pytest.mark.parametrize(

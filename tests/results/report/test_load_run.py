@@ -49,7 +49,9 @@ def test_tables(run: Path) -> None:
     pytest.importorskip("pandas", reason="pip install 'intercode-gym[data]'")
     episodes = loaded.to_pandas()
     assert episodes["reward"].tolist()[:2] == [0.5, 0.5]
-    assert episodes.groupby("task").success.count().to_dict() == {"t/0": 2, "t/1": 1}
+    assert episodes.groupby("task").success.count().to_dict() == {"t/0": 2, "t/1": 2}
+    failed = episodes[episodes.end == "error"]
+    assert failed.success.tolist() == [False] and failed.reward.tolist() == [0.0]
     first = episodes.iloc[0]
     assert (first.turns, first.invalid, first.prompt_tokens, first.cost) == (2, 1, 10, 0.1)
     assert (first.model_seconds, first.agent, first.dataset) == (2, "react", "starter")

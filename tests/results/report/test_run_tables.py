@@ -92,16 +92,46 @@ def test_the_verified_subset_leads(tmp_path: Path) -> None:
     assert names == expected
 
 
-def test_failed_episodes_are_counted_separately(tmp_path: Path) -> None:
+def test_failed_episodes_count_as_not_solved_and_have_a_bound(tmp_path: Path) -> None:
     run = _run(tmp_path / "a", ALL)
     log = run / "trajectories.jsonl"
     for task in ("nl2bash/fs_1/0", "nl2bash/fs_1/9"):
         failed = Trajectory(task, 9, "q", (), end="error", error="lost", group="fs_1")
         trajectories.append_trajectory(log, failed)
     table = _build(run)["nl2bash"]
-    assert table.rows[0][-2:] == (4, 1)
-    assert table.cell("all") == 50.0
-    assert any("in no figure): 1" in n for n in table.notes)
+    assert table.rows[0][-2:] == (5, 1)
+    assert (table.cell("fs_1"), table.cell("all"), table.cell("upper bound")) == (50.0, 40.0, 60.0)
+    assert any("not solved): 1; success is at most 60.0 %" in n for n in table.notes)
+    for name in ("nl2bash-success", "strategies"):
+        assert any("at most 60.0 %" in n for n in _build(run)[name].notes)
+
+
+def test_an_agent_that_kills_half_its_episodes_has_half_the_rate(tmp_path: Path) -> None:
+    solved = {f"fs_1/{n}": [1.0] for n in range(3)}
+    run = _run(tmp_path / "a", solved, agent="react")
+    for n in range(3, 6):
+        lost = Trajectory(f"nl2bash/fs_1/{n}", n, "q", (), end="error", error="lost", group="fs_1")
+        trajectories.append_trajectory(run / "trajectories.jsonl", lost)
+    for style in report.RENDERERS:
+        text = report.render(report.build([run], stats=True), style)
+        assert "50.0" in text and "upper bound" in text, style
+        assert style == "csv" or "at most 100.0" in text, style  # CSV has no notes
+    tables = {t.name: t for t in report.build([run], stats=True)}
+    assert tables["nl2bash"].cell("all") == 50.0
+    assert tables["nl2bash"].cell("upper bound") == 100.0
+    figures = tables["statistics/nl2bash/react/m"]
+    assert figures.cell("value", figure="success") == 50.0
+    assert figures.cell("value", figure="success, upper bound") == 100.0
+    assert figures.cell("value", figure="best reward") == 0.5
+    assert figures.cell("value", figure="turns") == 1.0  # of the completed episodes
+    assert tables["splits/nl2bash/react/m"].cell("value", by="fs_1") == 50.0
+    assert tables["by-turn/nl2bash/react/m"].cell("value", turns=1) == 50.0
+
+
+def test_a_report_without_errors_has_no_column_for_their_bound(tmp_path: Path) -> None:
+    assert "upper bound" not in report.render(
+        report.build([_run(tmp_path / "a", ALL)], stats=True), "json"
+    )
 
 
 def test_a_group_named_as_a_column_does_not_hide_it(tmp_path: Path) -> None:

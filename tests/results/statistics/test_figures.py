@@ -64,10 +64,29 @@ def test_success_equals_the_reports_and_names_its_interval() -> None:
     assert (found.samples, found.clusters) == (7, 3)
 
 
-def test_an_infrastructure_error_is_missing_and_no_zero() -> None:
-    plays = [*epochs("a", "+"), episode(BAD, task="b", end="error", error="lost")]
-    assert value(figures.success(plays)) == 100.0
+def test_an_infrastructure_error_is_not_solved_and_in_no_other_mean() -> None:
+    plays = [*epochs("a", "+"), episode(GOOD, task="b", end="error", error="lost")]
+    assert value(figures.success(plays)) == 50.0
+    assert value(figures.success_upper_bound(plays)) == 100.0
+    assert figures.success_upper_bound(plays[:1]) is None
+    assert [e.value for e in figures.success_by_turn(plays)] == [50.0]
     assert value(figures.mean_figure(plays, lambda t: t.reward)) == 1.0
+    named = {f.name: f.estimate for f in figures.all_figures(plays)}
+    assert value(named["best reward"]) == 0.5
+
+
+def test_errors_never_raise_a_figure_of_success() -> None:
+    for solved in ("++--", "+-+-+", "++++", "----"):
+        plays = epochs("a", solved) + epochs("b", solved)
+        for n in range(len(plays)):
+            killed = [t.replace(end="error", error="x") if k <= n else t
+                      for k, t in enumerate(plays)]  # fmt: skip
+            pairs = [(figures.success(killed), figures.success(plays))]
+            for k in (1, 2, 4):
+                pairs += [(figures.pass_at(killed, k), figures.pass_at(plays, k))]
+                pairs += [(figures.pass_all(killed, k), figures.pass_all(plays, k))]
+            assert all(value(a) <= value(b) for a, b in pairs)
+            assert value(figures.success_upper_bound(killed)) >= value(figures.success(plays))
 
 
 def _chosen(solved: str, k: int, wanted: object) -> Fraction:

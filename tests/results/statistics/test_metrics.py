@@ -64,10 +64,12 @@ def test_error_rate_is_a_mean_over_episodes_not_over_turns() -> None:
     assert metrics.error_rate([_episode(BAD), _episode(GOOD, GOOD, GOOD)]) == 50.0
 
 
-def test_episodes_with_errors_are_not_zeros() -> None:
+def test_episodes_with_errors_are_not_solved() -> None:
     broken = _episode(task="b", end="error", error="endpoint down")
     episodes = [_episode(GOOD), broken]
-    assert metrics.success_rate(episodes) == 100.0
+    assert metrics.success_rate(episodes) == metrics.first_turn_rate(episodes) == 50.0
+    assert metrics.upper_bound(episodes) == 100.0 and metrics.upper_bound(episodes[:1]) is None
+    assert metrics.mean_turns(episodes) == 1.0
     assert metrics.count_failed(episodes) == 1
     assert metrics.drop_retried_failures([broken, broken, *episodes]) == episodes
     assert metrics.drop_retried_failures([broken, _episode(GOOD, task="b")]) == [

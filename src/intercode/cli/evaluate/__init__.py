@@ -113,7 +113,7 @@ def _stop_message(error: InterCodeError, plan: Plan) -> str:
 
 def _error_summary(texts: Sequence[str], out: Path) -> str:
     """Return how many episodes had errors, the most frequent errors, and what to do."""
-    lines = [f"errors in {len(texts)} of the episodes (not counted in the results):"]
+    lines = [f"errors in {len(texts)} of the episodes (counted as not solved):"]
     for text, times in Counter(" ".join(t.split()) for t in texts).most_common(MAX_SHOWN_ERRORS):
         lines.append(f"  {times} x {text}")
     if any(text.startswith("Sandbox") for text in texts):

@@ -15,7 +15,7 @@ TERMINAL_INTERVAL, FILE_INTERVAL = 0.1, 5.0
 
 
 class Progress:
-    """Counts episodes and reports them. Only one thread may use it.
+    """Counts episodes and reports them; errors count as not solved. Only one thread may use it.
 
     ``total`` is the number of episodes of the run. ``finished`` are those that earlier processes
     finished. Every line begins with ``label``.
@@ -58,7 +58,7 @@ class Progress:
     def line(self) -> str:
         """Return the progress as one line."""
         done = self.played + self.errors
-        share = f"{100 * self.solved / self.played:.1f} %" if self.played else "-"
+        share = f"{100 * self.solved / done:.1f} %" if done else "-"
         seconds = time.monotonic() - self._started
         rate = self._ended_here / seconds if seconds > 0 else 0.0
         left = (

@@ -18,14 +18,14 @@ from intercode.core.registry import unknown_name_error
 from intercode.core.types import Trajectory
 from intercode.results.report.result_sets import ResultSet, collect_result_sets
 from intercode.results.statistics import metrics
-from intercode.results.statistics.figures import MEAN_FIGURES
+from intercode.results.statistics.figures import BEST_REWARD, MEAN_FIGURES
 from intercode.results.statistics.intervals import (
     Estimate,
     estimate_paired_difference,
     paired_standard_error,
 )
 from intercode.results.statistics.metrics import is_failed
-from intercode.results.statistics.samples import by_task, independent_episodes, max_epochs
+from intercode.results.statistics.samples import all_samples, by_task, max_epochs
 from intercode.results.statistics.significance import (
     TestResult,
     detectable_difference,
@@ -74,18 +74,19 @@ class Side:
 
     @cached_property
     def tasks(self) -> dict[str, list[Trajectory]]:
-        """The episodes that count, by task (see samples.py)."""
-        return by_task(independent_episodes(self.result_set.episodes))
+        """The episodes that count, by task (see samples.py). Those that ended in an error of the
+        infrastructure count as not solved."""
+        return by_task(all_samples(self.result_set.episodes))
 
-    @cached_property
-    def failed(self) -> set[str]:
-        """Tasks all of whose episodes ended in an error of the infrastructure."""
-        return {t.task for t in self.result_set.episodes if is_failed(t)} - self.tasks.keys()
+    @property
+    def samples(self) -> list[Trajectory]:
+        """The episodes that count."""
+        return [t for same in self.tasks.values() for t in same]
 
     @property
     def epochs(self) -> int:
         """The largest number of episodes of one task."""
-        return max_epochs(t for same in self.tasks.values() for t in same)
+        return max_epochs(self.samples)
 
     @property
     def label(self) -> str:
@@ -311,10 +312,13 @@ def _paired_figures(
     def percent(of: _FigureFunction) -> _FigureFunction:
         return lambda t: None if (value := of(t)) is None else 100 * value
 
+    def completed(of: _FigureFunction) -> _FigureFunction:
+        return lambda t: None if is_failed(t) else of(t)
+
     means: list[tuple[str, str, _FigureFunction]] = [
-        ("success", "%", lambda t: 100.0 * t.success),
-        ("error % true", "%", percent(metrics.true_error_share)),
-        *MEAN_FIGURES,
+        ("success", "%", lambda t: 100.0 * metrics.is_solved(t)),
+        ("error % true", "%", completed(percent(metrics.true_error_share))),
+        *((n, unit, of if n == BEST_REWARD else completed(of)) for n, unit, of in MEAN_FIGURES),
     ]
     return [_paired_figure(name, unit, pairs, of) for name, unit, of in means]
 
@@ -345,7 +349,7 @@ def _mean(episodes: Sequence[Trajectory], of: _FigureFunction) -> float | None:
 
 
 def _success_share(episodes: Sequence[Trajectory]) -> Fraction:
-    return Fraction(sum(t.success for t in episodes), len(episodes))
+    return Fraction(sum(map(metrics.is_solved, episodes)), len(episodes))
 
 
 def _detectable_points(differences: Sequence[Fraction]) -> float | None:
@@ -375,10 +379,6 @@ def _excluded_tasks(first: Side, second: Side) -> list[ExcludedTask]:
     out = []
     for own, other in ((first, second), (second, first)):
         for task in own.tasks:
-            if task in other.failed:
-                out.append(ExcludedTask(task, f"ended in an error in {other.letter}"))
-            elif task not in other.tasks:
+            if task not in other.tasks:
                 out.append(ExcludedTask(task, f"missing in {other.letter}"))
-    both = first.failed & second.failed
-    out += [ExcludedTask(task, "ended in an error in both") for task in sorted(both)]
     return out

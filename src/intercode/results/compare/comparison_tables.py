@@ -7,7 +7,7 @@ from typing import Any
 
 from intercode.results.compare.comparison import POWER, Comparison, Flip, Mismatch, Side
 from intercode.results.report.result_sets import why_not_comparable
-from intercode.results.statistics.metrics import count_failed
+from intercode.results.statistics.metrics import count_failed, success_rate, upper_bound
 from intercode.results.tables import Cell, Table
 
 MAX_LISTED_TASKS = 20
@@ -68,16 +68,29 @@ def _caveats(comparison: Comparison) -> list[str]:
         len(comparison.first.tasks[t]) != len(comparison.second.tasks[t]) for t in comparison.tasks
     ):
         out.append(f"{uneven} tasks have more episodes on one side: the test is approximate.")
+    out += map(_errors_caveat, filter(_has_errors, (comparison.first, comparison.second)))
     episodes = [t for s in (comparison.first, comparison.second) for t in s.result_set.episodes]
     if reason := why_not_comparable(episodes):
         out.append(f"not comparable with others' results: {reason}.")
     return out
 
 
+def _has_errors(side: Side) -> bool:
+    return count_failed(side.samples) > 0
+
+
+def _errors_caveat(side: Side) -> str:
+    failed, samples = count_failed(side.samples), len(side.samples)
+    return (
+        f"{side.letter}: {failed} of {samples} episodes ended in an error and count as not solved: "
+        f"success {success_rate(side.samples):.1f} %, at most {upper_bound(side.samples):.1f} %."
+    )
+
+
 def _sides_table(sides: Sequence[Side]) -> Table:
     rows = tuple(
         (s.letter, s.result_set.dataset, s.result_set.agent, s.result_set.model, len(s.tasks),
-         sum(map(len, s.tasks.values())), count_failed(s.result_set.episodes), str(s.path))
+         len(s.samples), count_failed(s.samples), str(s.path))
         for s in sides
     )  # fmt: skip
     columns = ("side", "dataset", "agent", "model", "tasks", "episodes", "failed", "path")
@@ -152,8 +165,18 @@ def _side_json(side: Side) -> dict[str, Any]:
         "side": side.letter, "path": str(side.path), "environment": results.environment,
         "dataset": results.dataset, "agent": results.agent, "model": results.model,
         "conditions": results.conditions, "tasks": len(side.tasks), "epochs": side.epochs,
-        "episodes": sum(map(len, side.tasks.values())), "failed": count_failed(results.episodes),
+        "episodes": len(side.samples), "failed": count_failed(side.samples),
+        **_bounds_json(side),
     }  # fmt: skip
+
+
+def _bounds_json(side: Side) -> dict[str, Any]:
+    """Return the success of a side and its upper bound if some of its episodes ended in an
+    error."""
+    samples = side.samples
+    if not _has_errors(side):
+        return {}
+    return {"success": success_rate(samples), "upper_bound": upper_bound(samples)}
 
 
 def _comparison_json(comparison: Comparison) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from intercode.core.registry import unknown_name_error
 from intercode.core.types import Step, Trajectory
 from intercode.results.compare.comparison import Side
 from intercode.results.statistics.behaviour import labelled_turns
+from intercode.results.statistics.metrics import is_failed
 from intercode.results.statistics.samples import solving_turn
 
 COLUMN_SEPARATOR = " | "
@@ -33,7 +34,7 @@ def side_by_side(
     task = _resolve_task(sides, task)
     episodes = _select_episodes(sides, task, epoch)
     column = max(MIN_COLUMN_WIDTH, (width - len(COLUMN_SEPARATOR) * (len(sides) - 1)) // len(sides))
-    heads = [_header_lines(s, t, task) for s, t in zip(sides, episodes, strict=True)]
+    heads = [_header_lines(s, t) for s, t in zip(sides, episodes, strict=True)]
     query = next(t.query for t in episodes if t is not None)
     out = [*_wrap(f"{task}: {query}", width), "", *_join_columns(heads, column)]
     turns = [list(labelled_turns(t)) if t is not None else [] for t in episodes]
@@ -79,10 +80,12 @@ def _select_episodes(
     return [h.get(epoch) for h in episodes_by_epoch]
 
 
-def _header_lines(side: Side, episode: Trajectory | None, task: str) -> list[str]:
+def _header_lines(side: Side, episode: Trajectory | None) -> list[str]:
     title = f"{side.letter}: {side.label}"
     if episode is None:
-        return [title, "ended in an error" if task in side.failed else "missing"]
+        return [title, "missing"]
+    if is_failed(episode):
+        return [title, f"epoch {episode.epoch}, ended in an error"]
     at = solving_turn(episode)
     what = f"solved at turn {at}" if at else f"not solved, best reward {episode.reward:.2f}"
     return [title, f"epoch {episode.epoch}, {episode.turns} turns, {episode.end}, {what}"]

@@ -199,7 +199,7 @@ def _to_log(episodes: Sequence[Trajectory]) -> EvalLog:
     usage = sum((t.usage for t in roots), Usage())
     completed = [t for t in roots if not is_failed(t)]
     results = EvalResults(
-        total_samples=len(roots), completed_samples=len(completed), scores=_scores(completed)
+        total_samples=len(roots), completed_samples=len(completed), scores=_scores(roots)
     )
     stats = EvalStats(
         started_at=began.isoformat(), completed_at=ended.isoformat(),
@@ -251,7 +251,7 @@ def _scores(episodes: Sequence[Trajectory]) -> list[EvalScore]:
 
     out = []
     for name in SCORES:
-        values = [float(getattr(t, name)) for t in episodes]
+        values = [0.0 if is_failed(t) else float(getattr(t, name)) for t in episodes]
         if not values:
             continue
         error = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0

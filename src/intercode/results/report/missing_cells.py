@@ -68,7 +68,7 @@ def _missing_in(wanted: RequiredRow, result_sets: Sequence[ResultSet]) -> tuple[
         t
         for e in result_sets
         if (e.dataset, e.agent, e.model) == (wanted.dataset, wanted.agent, wanted.model)
-        for t in metrics.completed_episodes(e.episodes)
+        for t in e.episodes
         if wanted.max_turns in (None, t.run.get("max_turns"))
     ]
     if not wanted.groups:

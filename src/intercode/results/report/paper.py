@@ -149,7 +149,7 @@ def _strategies_table(result_sets: Sequence[ResultSet]) -> Table:
                 result_set.description,
             )
             cells = figures if complete else (None,) * len(figures)
-            tasks = len({t.task for t in metrics.completed_episodes(result_set.episodes)})
+            tasks = len({t.task for t in result_set.episodes})
             rows.append((*label, tasks, *cells))
             notes += _coverage_notes(split, result_set)
     if any(e.agent == "react" and e.conditions == SOURCE_PUBLISHED for e in result_sets):
@@ -183,9 +183,7 @@ def by_group(
 
 def missing_groups(split: PaperBenchmark, result_set: ResultSet) -> list[str]:
     """Return the groups of a benchmark of which a result set has no episode."""
-    groups = metrics.split_episodes(
-        metrics.completed_episodes(result_set.episodes), metrics.group_of
-    )
+    groups = metrics.split_episodes(result_set.episodes, metrics.group_of)
     return [name for name in split.sizes if name not in groups]
 
 
@@ -196,9 +194,7 @@ def _coverage_notes(split: PaperBenchmark, result_set: ResultSet) -> list[str]:
     missing = missing_groups(split, result_set)
     if missing:
         notes.append(f"{label}: no {split.group_name} {', '.join(missing)}, so no figure for all.")
-    groups = metrics.split_episodes(
-        metrics.completed_episodes(result_set.episodes), metrics.group_of
-    )
+    groups = metrics.split_episodes(result_set.episodes, metrics.group_of)
     short = [
         f"{len({t.task for t in groups[name]})} of {size} tasks of {name}"
         for name, size in split.sizes.items()
@@ -216,7 +212,11 @@ def failure_notes(result_set: ResultSet) -> list[str]:
     if not count:
         return []
     label = f"{result_set.model}, {result_set.agent} ({result_set.description})"
-    return [f"{label}: failed (ended in an error, in no figure): {count}."]
+    bound = metrics.upper_bound(result_set.episodes)
+    return [
+        f"{label}: failed (ended in an error, counted as not solved): {count}; success is at most "
+        f"{bound:.1f} %."
+    ]
 
 
 def mixed_conditions_warning(result_sets: Iterable[ResultSet]) -> list[str]:

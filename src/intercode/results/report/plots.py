@@ -81,8 +81,7 @@ def _comparable_sets(result_sets: Sequence[ResultSet]) -> list[tuple[str, str, l
     """Return result sets by dataset and conditions, with a file name and a title."""
     sets: dict[tuple[str, str], list[ResultSet]] = {}
     for result_set in result_sets:
-        if metrics.completed_episodes(result_set.episodes):
-            sets.setdefault((result_set.dataset, result_set.conditions), []).append(result_set)
+        sets.setdefault((result_set.dataset, result_set.conditions), []).append(result_set)
     out: list[tuple[str, str, list[ResultSet]]] = []
     for (dataset, conditions), rows in sets.items():
         name = re.sub(r"[^\w.-]+", "-", Path(dataset).name).strip("-")
@@ -124,10 +123,7 @@ def _plot_by_turn(title: str, rows: Sequence[ResultSet]) -> Figure | None:
 
 def _plot_by_group(title: str, rows: Sequence[ResultSet]) -> Figure | None:
     """Plot success in each group (file system, hardness), with bars for its interval."""
-    split = [
-        metrics.split_episodes(metrics.completed_episodes(e.episodes), metrics.group_of)
-        for e in rows
-    ]
+    split = [metrics.split_episodes(e.episodes, metrics.group_of) for e in rows]
     rows = [result_set for result_set, part in zip(rows, split, strict=True) if part]
     parts = [part for part in split if part]
     groups = ordered_groups({g for part in parts for g in part})
@@ -213,7 +209,7 @@ def _bounds(estimate: Estimate) -> tuple[float, float]:
 
 def _series_label(result_set: ResultSet) -> str:
     """Return agent and model, the variant if there is one, and the number of tasks."""
-    tasks = len({t.task for t in metrics.completed_episodes(result_set.episodes)})
+    tasks = len({t.task for t in result_set.episodes})
     model = "" if result_set.model in ("none", result_set.agent) else f", {result_set.model}"
     variant = f", {result_set.variant}" if result_set.variant else ""
     return f"{result_set.agent}{model}{variant} ({tasks} tasks)"

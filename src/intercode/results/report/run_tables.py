@@ -17,12 +17,15 @@ from intercode.results.statistics.figures import HARDNESS
 from intercode.results.tables import Cell, Table
 
 MAX_GROUPS = 8
+UPPER_BOUND = "upper bound"
+"""The column of a table with errors of the infrastructure: success if all of them were solved."""
 FIXED_COLUMNS = (
     "agent",
     "model",
     "conditions",
     "first turn",
     "all",
+    UPPER_BOUND,
     "turns",
     "error %",
     "tasks",
@@ -51,28 +54,31 @@ def log_tables(logs: Sequence[ResultSet]) -> list[Table]:
     """Return a table with one row for each published log and each re-run; nothing if there are
     none."""
     rows: list[tuple[Cell, ...]] = []
+    notes: list[str] = []
     for result_set in logs:
         if result_set.source == SOURCE_RUN:
             continue
-        completed = metrics.completed_episodes(result_set.episodes)
+        episodes = result_set.episodes
         rows.append(
             (
                 result_set.log.name,
                 result_set.environment,
                 result_set.agent,
                 result_set.model,
-                len(completed),
-                sum(t.success for t in completed),
-                metrics.success_rate(completed),
-                metrics.mean_turns(completed),
-                metrics.error_rate(completed),
-                metrics.error_rate(completed, metrics.true_error_share),
+                len(episodes),
+                sum(map(metrics.is_solved, episodes)),
+                metrics.success_rate(episodes),
+                metrics.mean_turns(episodes),
+                metrics.error_rate(episodes),
+                metrics.error_rate(episodes, metrics.true_error_share),
             )
         )
+        notes += failure_notes(result_set)
     columns = ("log", "environment", "agent", "model", "tasks", "solved")
     figures = ("success %", "turns", "error %", "error % true")
-    title, notes = "Logs read", tuple(_different_tasks_warnings(logs))
-    return [Table("logs", title, columns + figures, tuple(rows), notes, _DIGITS)] if rows else []
+    notes += _different_tasks_warnings(logs)
+    table = Table("logs", "Logs read", columns + figures, tuple(rows), tuple(notes), _DIGITS)
+    return [table] if rows else []
 
 
 def _different_tasks_warnings(logs: Sequence[ResultSet]) -> list[str]:
@@ -93,10 +99,12 @@ def _dataset_table(name: str, result_sets: Sequence[ResultSet]) -> Table:
         {g for e in result_sets for g in metrics.split_episodes(e.episodes, key)}
     )
     has_try_again = any(e.agent == "try-again" for e in result_sets)
-    sampled = any(_task_count(e) < len(metrics.completed_episodes(e.episodes)) for e in result_sets)
-    rows = [_row(e, groups, key, has_try_again, sampled) for e in result_sets]
+    sampled = any(_task_count(e) < len(e.episodes) for e in result_sets)
+    failed = any(metrics.count_failed(e.episodes) for e in result_sets)
+    rows = [_row(e, groups, key, has_try_again, sampled, failed) for e in result_sets]
     named = tuple(f"group {g}" if g in FIXED_COLUMNS else g for g in groups)
-    last = tuple(n for n in FIXED_COLUMNS[4:] if n != "episodes" or sampled)
+    absent = {"episodes": not sampled, UPPER_BOUND: not failed}
+    last = tuple(n for n in FIXED_COLUMNS[4:] if not absent.get(n))
     columns = FIXED_COLUMNS[:3] + (FIXED_COLUMNS[3:4] if has_try_again else ()) + named + last
     notes = [n for e in result_sets for n in failure_notes(e)]
     with_image = [e for e in result_sets if e.environment != "sql"]
@@ -113,28 +121,31 @@ def _row(
     key: Callable[[Trajectory], str | None],
     has_try_again: bool,
     sampled: bool,
+    failed: bool,
 ) -> tuple[Cell, ...]:
     episodes = result_set.episodes
     parts = metrics.split_episodes(episodes, key)
     first = metrics.first_turn_rate(episodes) if result_set.agent == "try-again" else None
+    success, bound = metrics.success_rate(episodes), metrics.upper_bound(episodes)
     return (
         result_set.agent,
         result_set.model,
         result_set.description,
         *((first,) if has_try_again else ()),
         *(metrics.success_rate(parts.get(g, [])) for g in groups),
-        metrics.success_rate(episodes),
+        success,
+        *((bound if bound is not None else success,) if failed else ()),
         metrics.mean_turns(episodes),
         metrics.error_rate(episodes),
         _task_count(result_set),
-        *((len(metrics.completed_episodes(episodes)),) if sampled else ()),
+        *((len(episodes),) if sampled else ()),
         metrics.count_failed(episodes),
     )
 
 
 def _task_count(result_set: ResultSet) -> int:
     """Return the number of tasks, regardless of epochs."""
-    return len({t.task for t in metrics.completed_episodes(result_set.episodes)})
+    return len({t.task for t in result_set.episodes})
 
 
 def _group_key(result_sets: Sequence[ResultSet]) -> Callable[[Trajectory], str | None]:

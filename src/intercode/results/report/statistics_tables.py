@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from intercode.results.report.paper import failure_notes
 from intercode.results.report.result_sets import SOURCE_RUN, ResultSet
 from intercode.results.statistics.behaviour import behaviour_figures, count_error_classes
 from intercode.results.statistics.figures import (
@@ -15,7 +16,12 @@ from intercode.results.statistics.figures import (
     success_by_turn,
 )
 from intercode.results.statistics.intervals import Estimate
-from intercode.results.statistics.samples import agent_turns, by_task, independent_episodes
+from intercode.results.statistics.samples import (
+    agent_turns,
+    all_samples,
+    by_task,
+    independent_episodes,
+)
 from intercode.results.tables import Cell, Table
 
 BOUND_COLUMNS = ("value", "low", "high")
@@ -79,7 +85,7 @@ def _figure_rows(figures: Sequence[Figure]) -> tuple[tuple[Cell, ...], ...]:
 def _subsets_table(result_set: ResultSet) -> Table:
     name, title = _name_and_title(result_set, "splits", "success by hardness, group and tag, %")
     rows: list[tuple[Cell, ...]] = []
-    for by, value, some in subsets(independent_episodes(result_set.episodes)):
+    for by, value, some in subsets(all_samples(result_set.episodes)):
         estimate = success(some)
         rows.append((by, value, *bound_cells(estimate), *count_cells(estimate)))
     columns = ("split", "by", *BOUND_COLUMNS, "samples", "tasks", "interval")
@@ -119,9 +125,9 @@ def _errors_table(result_set: ResultSet) -> Table:
 
 def _notes(result_set: ResultSet) -> list[str]:
     """Return notes on what the figures leave out."""
-    samples = independent_episodes(result_set.episodes)
+    samples = all_samples(result_set.episodes)
     sizes = {len(same) for same in by_task(samples).values()}
-    notes = []
+    notes = failure_notes(result_set)
     if len(sizes) > 1:
         notes.append(
             f"tasks have {min(sizes)} to {max(sizes)} episodes: means weigh every episode alike, "

@@ -1,7 +1,8 @@
 """Figures over episodes with their intervals. Tasks, not episodes, are the independent units.
 
-Shares lie in 0..100, as in metrics.py. A figure is None if it is unknown. Definitions:
-docs/statistics.md.
+Shares lie in 0..100, as in metrics.py. A figure is None if it is unknown. Shares of success and the
+best reward are over all samples: an error of the infrastructure counts as not solved, with reward
+0. Definitions: docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from intercode.results.statistics.intervals import (
 )
 from intercode.results.statistics.samples import (
     agent_turns,
+    all_samples,
     by_task,
     has_validity,
     independent_episodes,
@@ -45,8 +47,17 @@ class Figure:
 
 
 def success(episodes: Episodes) -> OptionalEstimate:
-    """Return the share of episodes whose best reward is 1."""
-    return share_figure(episodes, lambda t: t.success)
+    """Return the share of all episodes whose best reward is 1."""
+    return _share(all_samples(episodes), metrics.is_solved)
+
+
+def success_upper_bound(episodes: Episodes) -> OptionalEstimate:
+    """Return ``success`` as it would be if every error had been a success; None without an
+    error."""
+    samples = all_samples(episodes)
+    if not metrics.count_failed(samples):
+        return None
+    return _share(samples, lambda t: metrics.is_failed(t) or t.success)
 
 
 def pass_at(episodes: Episodes, k: int) -> OptionalEstimate:
@@ -71,8 +82,8 @@ def pass_all(episodes: Episodes, k: int) -> OptionalEstimate:
 def success_by_turn(episodes: Episodes, turns: int | None = None) -> list[Estimate]:
     """Return the share of episodes solved within 1, 2, ... turns, up to ``turns`` (None: the
     longest)."""
-    samples = independent_episodes(episodes)
-    solved = [(t.task, solving_turn(t)) for t in samples]
+    samples = all_samples(episodes)
+    solved = [(t.task, solving_turn(t) if metrics.is_solved(t) else None) for t in samples]
     last = int(max((turn_count(t) for t in samples), default=0)) if turns is None else turns
     estimates = [
         estimate_proportion(
@@ -113,27 +124,24 @@ def error_rate(episodes: Episodes, *, count_missing_code: bool = False) -> Optio
 def mean_figure(
     episodes: Episodes, value_of: Callable[[Trajectory], float | None]
 ) -> OptionalEstimate:
-    """Return the mean over the episodes for which the figure is known."""
-    known = [
-        (t.task, value)
-        for t in independent_episodes(episodes)
-        if (value := value_of(t)) is not None
-    ]
-    return estimate_mean(values_by_task(known))
+    """Return the mean over the completed episodes for which the figure is known."""
+    return _mean(independent_episodes(episodes), value_of)
+
+
+def best_reward(episode: Trajectory) -> float:
+    """Return the best reward of an episode, 0 for an error of the infrastructure."""
+    return 0.0 if metrics.is_failed(episode) else episode.reward
 
 
 def share_figure(episodes: Episodes, predicate: Callable[[Trajectory], bool]) -> OptionalEstimate:
-    """Return the share of episodes for which ``predicate`` is true."""
-    return _to_percent(
-        estimate_proportion(
-            clusters_by_task([(t.task, predicate(t)) for t in independent_episodes(episodes)])
-        )
-    )
+    """Return the share of the completed episodes for which ``predicate`` is true."""
+    return _share(independent_episodes(episodes), predicate)
 
 
+BEST_REWARD = "best reward"
 MEAN_FIGURES: tuple[tuple[str, str, Callable[[Trajectory], float | None]], ...] = (
     ("turns", "turns", turn_count),
-    ("best reward", "reward", lambda t: t.reward),
+    (BEST_REWARD, "reward", best_reward),
     ("requests", "requests", lambda t: float(t.usage.requests) if t.usage.requests else None),
     ("prompt tokens", "tokens", lambda t: t.usage.prompt_tokens),
     ("completion tokens", "tokens", lambda t: t.usage.completion_tokens),
@@ -142,7 +150,7 @@ MEAN_FIGURES: tuple[tuple[str, str, Callable[[Trajectory], float | None]], ...] 
     ("time", "s", lambda t: t.seconds),
 )
 """Means over episodes: name, unit, and a function of one episode that returns None for an unknown
-value, never zero."""
+value, never zero. All but the best reward are over completed episodes."""
 
 
 def pass_k_values(epochs: int) -> list[int]:
@@ -153,9 +161,11 @@ def pass_k_values(epochs: int) -> list[int]:
 
 def all_figures(episodes: Episodes) -> list[Figure]:
     """Return every figure of a result set's episodes, unknown ones included."""
-    samples = independent_episodes(episodes)
+    samples = all_samples(episodes)
     epochs = max((len(same) for same in by_task(samples).values()), default=0)
     out = [Figure("success", "%", success(samples))]
+    if metrics.count_failed(samples):
+        out.append(Figure("success, upper bound", "%", success_upper_bound(samples)))
     for k in pass_k_values(epochs):
         out.append(Figure(f"pass@{k}", "%", pass_at(samples, k)))
         out.append(Figure(f"pass^{k}", "%", pass_all(samples, k)))
@@ -168,7 +178,11 @@ def all_figures(episodes: Episodes) -> list[Figure]:
         ),
         Figure("next action valid, after none", "%", next_action_valid(samples, after_error=False)),
     ]
-    return out + [Figure(name, unit, mean_figure(samples, of)) for name, unit, of in MEAN_FIGURES]
+    completed = independent_episodes(samples)
+    return out + [
+        Figure(name, unit, _mean(samples if name == BEST_REWARD else completed, of))
+        for name, unit, of in MEAN_FIGURES
+    ]
 
 
 def subsets(episodes: Episodes) -> Iterable[tuple[str, str, list[Trajectory]]]:
@@ -190,14 +204,24 @@ def _per_task_figure(
     episodes: Episodes, k: int, of: Callable[[int, int], float]
 ) -> OptionalEstimate:
     counts = [
-        (len(same), sum(t.success for t in same)) for same in _tasks_with_samples(episodes, k)
+        (len(same), sum(map(metrics.is_solved, same))) for same in _tasks_with_samples(episodes, k)
     ]
     values = [of(n, c) for n, c in counts]
     return _to_percent(estimate_bootstrap_mean(values, samples=sum(n for n, _ in counts)))
 
 
 def _tasks_with_samples(episodes: Episodes, k: int) -> list[list[Trajectory]]:
-    return [same for same in by_task(independent_episodes(episodes)).values() if len(same) >= k]
+    return [same for same in by_task(all_samples(episodes)).values() if len(same) >= k]
+
+
+def _mean(samples: Episodes, value_of: Callable[[Trajectory], float | None]) -> OptionalEstimate:
+    known = [(t.task, value) for t in samples if (value := value_of(t)) is not None]
+    return estimate_mean(values_by_task(known))
+
+
+def _share(samples: Episodes, predicate: Callable[[Trajectory], bool]) -> OptionalEstimate:
+    pairs = [(t.task, predicate(t)) for t in samples]
+    return _to_percent(estimate_proportion(clusters_by_task(pairs)))
 
 
 def _to_percent(estimate: Estimate | None) -> Estimate | None:

@@ -1,8 +1,9 @@
 """Figures over episodes as the paper and the authors' analysis define them.
 
 Percentages lie in 0..100. A figure is None without episodes. An episode that ended in an error of
-the infrastructure (an endpoint down, a sandbox lost) is not a failure of the agent: it counts in no
-figure but ``count_failed``.
+the infrastructure (an endpoint down, a sandbox lost) counts as not solved, so that errors never
+raise a rate of success; ``upper_bound`` is the rate if all of them had been solved. The means of
+turns and of invalid actions leave it out.
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ Episodes = Sequence[Trajectory]
 def is_failed(episode: Trajectory) -> bool:
     """Return whether an episode ended in an error of the infrastructure."""
     return episode.end == "error" or episode.error is not None
+
+
+def is_solved(episode: Trajectory) -> bool:
+    """Return whether an episode counts as solved: its best reward is 1, and it did not end in an
+    error of the infrastructure."""
+    return episode.success and not is_failed(episode)
 
 
 def drop_retried_failures(episodes: Iterable[Trajectory]) -> list[Trajectory]:
@@ -43,19 +50,28 @@ def count_failed(episodes: Episodes) -> int:
 
 
 def completed_episodes(episodes: Episodes) -> list[Trajectory]:
-    """Return the episodes that figures are computed over."""
+    """Return the episodes that did not end in an error of the infrastructure."""
     return [t for t in episodes if not is_failed(t)]
 
 
 def success_rate(episodes: Episodes) -> float | None:
-    """Return the share of episodes whose best reward is 1, in percent."""
-    return _percent(t.success for t in completed_episodes(episodes))
+    """Return the share of all episodes whose best reward is 1 and that did not end in an error of
+    the infrastructure, in percent."""
+    return _percent(map(is_solved, episodes))
+
+
+def upper_bound(episodes: Episodes) -> float | None:
+    """Return ``success_rate`` as it would be if every error had been a success; None without an
+    error."""
+    if not count_failed(episodes):
+        return None
+    return _percent(is_failed(t) or t.success for t in episodes)
 
 
 def first_turn_rate(episodes: Episodes) -> float | None:
-    """Return the share of episodes whose first turn has reward 1, in percent: Single Turn from Try
-    Again."""
-    return _percent(bool(t.steps) and _is_solved(t.steps[0]) for t in completed_episodes(episodes))
+    """Return the share of all episodes whose first turn has reward 1, in percent: Single Turn from
+    Try Again. An error of the infrastructure counts as in ``success_rate``."""
+    return _percent(bool(t.steps) and _solves(t.steps[0]) and not is_failed(t) for t in episodes)
 
 
 def mean_turns(episodes: Episodes) -> float | None:
@@ -129,7 +145,7 @@ def group_of(episode: Trajectory) -> str | None:
     return first if first is not None else second
 
 
-def _is_solved(step: Step) -> bool:
+def _solves(step: Step) -> bool:
     return step.reward is not None and step.reward >= SUCCESS_THRESHOLD
 
 

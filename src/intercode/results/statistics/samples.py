@@ -6,17 +6,24 @@ from collections.abc import Iterable
 
 from intercode.core.logs import lacks_code
 from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
-from intercode.results.statistics.metrics import is_failed
+from intercode.results.statistics.metrics import drop_retried_failures, is_failed
 
 
 def independent_episodes(episodes: Iterable[Trajectory]) -> list[Trajectory]:
     """Return the independent samples of tasks: for each task and epoch the last episode recorded.
 
-    Episodes that ended in an error of the infrastructure are left out (they are missing, not zero),
-    as are branches, which share their beginning with another episode.
+    Branches are left out, because they share their beginning with another episode. So are episodes
+    that ended in an error of the infrastructure: success is a share of ``all_samples``, everything
+    else is known only of an episode that was completed.
     """
-    completed = (t for t in episodes if not is_failed(t) and t.parent is None)
-    return list({(t.task, t.epoch): t for t in completed}.values())
+    return [t for t in all_samples(episodes) if not is_failed(t)]
+
+
+def all_samples(episodes: Iterable[Trajectory]) -> list[Trajectory]:
+    """Return what success is a share of: ``independent_episodes``, and for each task and epoch
+    without one the error of the infrastructure that it ended in."""
+    own = [t for t in episodes if t.parent is None]
+    return list({(t.task, t.epoch): t for t in drop_retried_failures(own)}.values())
 
 
 def by_task(episodes: Iterable[Trajectory]) -> dict[str, list[Trajectory]]:

@@ -10,7 +10,7 @@ from intercode.core.trajectories import EpisodeNode, build_episode_trees
 from intercode.core.types import Trajectory, Usage
 from intercode.results.statistics.intervals import Cluster, estimate_proportion
 from intercode.results.statistics.metrics import drop_retried_failures, is_failed
-from intercode.results.statistics.samples import by_task, is_invalid, turn_count
+from intercode.results.statistics.samples import all_samples, by_task, is_invalid, turn_count
 
 FIELDS = (
     "task", "index", "query", "epoch", "id", "parent", "branched_at", "group", "hardness", "tags",
@@ -83,26 +83,34 @@ def episode_rows(entries: Sequence[EpisodeEntry]) -> list[list[Any]]:
 
 
 def run_summary(entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
-    """Return the figures of a run as in the report: over the last completed episode of each task
-    and epoch, without branches. Success is in percent, with its interval."""
-    completed = [e for e in entries if not is_failed(e.stub) and e.stub.parent is None]
-    last = list({(e.stub.task, e.stub.epoch): e for e in completed}.values())
-    solved = {id(e.stub): e.success for e in last}
+    """Return the figures of a run as in the report: over the last episode of each task and epoch,
+    without branches.
+
+    Success is in percent, with its interval; an error of the infrastructure counts as not solved,
+    and ``upper_bound`` is success if all errors had been solved (None without one). Turns are those
+    of completed episodes.
+    """
+    by_stub = {id(e.stub): e for e in entries}
+    counted = [by_stub[id(t)] for t in all_samples(e.stub for e in entries)]
+    last = [e for e in counted if not is_failed(e.stub)]
+    solved = {id(e.stub): e.success and not is_failed(e.stub) for e in counted}
+    errors = len(counted) - len(last)
     clusters = [
         Cluster(sum(solved[id(t)] for t in same), len(same))
-        for same in by_task(e.stub for e in last).values()
+        for same in by_task(e.stub for e in counted).values()
     ]
     success = estimate_proportion(clusters)
     total_usage = sum((e.usage for e in entries), Usage())
     return {
         "episodes": len(entries),
-        "counted": len(last),
+        "counted": len(counted),
         "tasks": len(clusters),
         "solved": sum(solved.values()),
         "success": None if success is None else 100 * success.value,
         "low": None if success is None or success.low is None else 100 * success.low,
         "high": None if success is None or success.high is None else 100 * success.high,
-        "errors": sum(is_failed(t) for t in drop_retried_failures(e.stub for e in entries)),
+        "upper_bound": (100 * (sum(solved.values()) + errors) / len(counted) if errors else None),
+        "errors": errors,
         "turns": sum(e.turns for e in last) / len(last) if last else None,
         "prompt_tokens": total_usage.prompt_tokens,
         "completion_tokens": total_usage.completion_tokens,

@@ -25,8 +25,8 @@ from intercode.core.types import Trajectory
 from intercode.results.export.bundle.archive import file_digest, read_archive, write_archive
 from intercode.results.export.bundle.validation import parse_object, validate_types
 from intercode.results.statistics import figures
-from intercode.results.statistics.metrics import count_failed, drop_retried_failures
-from intercode.results.statistics.samples import independent_episodes
+from intercode.results.statistics.metrics import count_failed, drop_retried_failures, is_solved
+from intercode.results.statistics.samples import all_samples
 
 SCHEMA = "intercode-bundle-1"
 MANIFEST = "manifest.json"
@@ -122,15 +122,16 @@ def _manifest_claims(metadata: Mapping[str, Any], episodes: list[Trajectory]) ->
 
 def summarize_results(episodes: list[Trajectory]) -> dict[str, Any]:
     """Return the figures that a bundle states: tasks, episodes, failures, success with its
-    interval."""
-    samples = independent_episodes(episodes)
+    interval. All are over every episode; one that ended in an error of the infrastructure
+    (``failed``) is not solved."""
+    samples = all_samples(episodes)
     success = figures.success(episodes)
     return {
         "tasks": len({t.task for t in samples}),
         "task_set": _task_set_digest(samples),
         "episodes": len(samples),
-        "failed": count_failed(episodes),
-        "solved": sum(t.success for t in samples),
+        "failed": count_failed(samples),
+        "solved": sum(map(is_solved, samples)),
         "success": None if success is None else round(success.value, 6),
         "low": None if success is None or success.low is None else round(success.low, 6),
         "high": None if success is None or success.high is None else round(success.high, 6),

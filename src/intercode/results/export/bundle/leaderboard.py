@@ -103,7 +103,8 @@ def _render_page(rows: Sequence[LeaderboardRow]) -> Iterator[str]:
     yield "<h1>InterCode results</h1>"
     yield (
         "<p>Results share a table only where they rest on the same tasks and were obtained under "
-        "the same conditions. <em>Verified</em>: so many of the recorded episodes were executed "
+        "the same conditions. An episode that ended in an error of the infrastructure (failed) "
+        "counts as not solved. <em>Verified</em>: so many of the recorded episodes were executed "
         "again by the author of this page, and every observation and reward was reproduced.</p>"
     )
     for same in comparable_tables(rows):
@@ -143,7 +144,9 @@ def _render_cells(row: LeaderboardRow) -> Iterator[str]:
     yield f'<td class="n">{results["solved"]} / {results["episodes"]}{failed}</td>'
     success = results["success"] or 0.0
     bar = f'<span class="bar" style="--v: {success:.1f}%"></span>'
-    yield f'<td class="n">{success:.1f} %{bar}</td>'
+    bound = 100 * (results["solved"] + results["failed"]) / results["episodes"]
+    at_most = f" (at most {bound:.1f} %)" if results["failed"] else ""
+    yield f'<td class="n">{success:.1f} %{at_most}{bar}</td>'
     known = results["low"] is not None
     span = f"{results['low']:.1f} to {results['high']:.1f}" if known else "-"
     yield f'<td class="n">{span}</td>'

@@ -17,7 +17,7 @@ function sideRows(run) {
 }
 
 function share(rows) {
-  return rows?.length ? rows.filter((row) => row.success).length / rows.length : null;
+  return rows?.length ? rows.filter((row) => outcome(row) === "solved").length / rows.length : null;
 }
 
 // Returns a row for each task: the episodes of both sides, and how their results compare.
@@ -54,7 +54,7 @@ function warning(a, b) {
 function resultCell(rows) {
   if (!rows.length) return h("span", { class: "dim", text: "none" });
   if (rows.length === 1) return [badge(rows[0]), h("span", { class: "dim", text: ` ${plural(rows[0].turns, "turn")}, ${format.short(rows[0].reward)}` })];
-  const solved = rows.filter((row) => row.success).length;
+  const solved = rows.filter((row) => outcome(row) === "solved").length;
   const sign = solved && solved < rows.length ? h("span", { class: "badge", "aria-hidden": "true", text: "\u25d0" })
     : badge({ success: solved > 0, end: "" });
   return [sign, ` ${solved} of ${rows.length}`];

@@ -131,9 +131,10 @@ function rowOf(run, at) {
   return library.runs[run]?.rows.find((row) => row.at === at);
 }
 
-// Returns the rows of a run that figures count: as in the report, without errors and branches.
+// Returns the rows of a run that success is a share of: as in the report, without branches. An
+// error of the infrastructure counts as not solved.
 function counted(run) {
-  return run.rows.filter((row) => outcome(row) !== "failed" && row.parent === null && !row.replaced);
+  return run.rows.filter((row) => row.parent === null && !row.replaced);
 }
 
 function label(run) {

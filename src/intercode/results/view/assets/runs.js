@@ -30,7 +30,7 @@ const RUN_COLUMNS = [
   { key: "episodes", title: "Episodes", width: "4.6rem", right: true, first: "-episodes",
     value: (run) => run.summary.episodes, cell: (run) => format.count(run.summary.episodes) },
   { key: "success", title: "Success", width: "10.6rem", first: "-success",
-    hint: "Sort by success: over tasks and epochs that ended without an error, with its 95 % interval",
+    hint: "Sort by success: over all tasks and epochs, an error counts as not solved; with its 95 % interval",
     value: (run) => run.summary.success, cell: (run) => success(run.summary) },
   { key: "errors", title: "Errors", width: "3.4rem", right: true, first: "-errors",
     value: (run) => run.summary.errors, cell: (run) => format.count(run.summary.errors) },
@@ -46,8 +46,11 @@ const RUN_COLUMNS = [
 function success(summary) {
   const span = summary.low === null ? ""
     : `${summary.solved} of ${summary.counted}; 95 % interval ${format.percent(summary.low)} to ${format.percent(summary.high)}`;
-  return h("span", { class: "success", title: span }, bar(summary),
-    h("span", { text: format.percent(summary.success) }), h("span", { class: "hidden", text: span }));
+  const most = summary.upper_bound === null ? ""
+    : ` (at most ${format.percent(summary.upper_bound)} had the ${plural(summary.errors, "error")} been solved)`;
+  return h("span", { class: "success", title: span + most }, bar(summary),
+    h("span", { text: format.percent(summary.success) + (most ? ` to ${format.percent(summary.upper_bound)}` : "") }),
+    h("span", { class: "hidden", text: span + most }));
 }
 
 function pickCheckbox(run) {
