@@ -86,3 +86,44 @@ def test_absent_and_binary(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_bytes(b"[\xff]")
     with pytest.raises(DataError, match=r"not UTF-8 text \(byte 1\)"):
         load(str(tmp_path / "b.json"))
+
+
+@pytest.mark.parametrize("how", ["absolute", "parent", "link", "link inside a path"])
+@pytest.mark.parametrize("key", ["files", "probe", "database"])
+def test_rows_name_only_files_of_their_directory(tmp_path: Path, key: str, how: str) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "x.sh").write_text("echo secret")
+    home = tmp_path / "set"
+    home.mkdir()
+    names = {
+        "absolute": str(private / "x.sh"), "parent": "../private/x.sh", "link": "x.sh",
+        "link inside a path": "folder/x.sh",
+    }  # fmt: skip
+    if how == "link":
+        (home / "x.sh").symlink_to(private / "x.sh")
+    if how == "link inside a path":
+        (home / "folder").symlink_to(private)
+    values = {
+        "files": [names[how]], "probe": names[how],
+        "database": {"kind": "sqlite", "path": names[how], "name": "d"},
+    }  # fmt: skip
+    row = {"query": "q", "gold": "g", key: values[key]}
+    with pytest.raises(DataError, match=f"line 1: '{key}' names '{names[how]}', which leads out"):
+        load(write(home / "d.jsonl", json.dumps(row)))
+
+
+def test_rows_name_no_directory_of_the_machine(tmp_path: Path) -> None:
+    row = {"query": "q", "gold": "g", "files": ["/etc"]}
+    with pytest.raises(DataError, match="leads out of"):
+        load(write(tmp_path / "d.jsonl", json.dumps(row)))
+
+
+def test_rows_may_name_files_of_their_directory_in_any_way(tmp_path: Path) -> None:
+    (tmp_path / "real" / "tree").mkdir(parents=True)
+    (tmp_path / "real" / "other").symlink_to("tree")
+    (tmp_path / "linked").symlink_to("real")
+    names = ["tree", "other", "tree/../tree", str(tmp_path / "linked" / "tree")]
+    row = {"query": "q", "gold": "g", "files": names}
+    task = load(write(tmp_path / "linked" / "d.jsonl", json.dumps(row))).tasks[0]
+    assert [spec.path.resolve() for spec in task.files] == [tmp_path / "real" / "tree"] * 4

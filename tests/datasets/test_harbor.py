@@ -130,10 +130,33 @@ def test_links_do_not_lead_out(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "t")
     (tmp_path / "private").write_text("key")
     (folder / "tests" / "inner").symlink_to("test.sh")
-    assert "inner" in read_files(folder / "tests")
+    assert "inner" in read_files(folder, "tests")
     (folder / "tests" / "outer").symlink_to(tmp_path / "private")
-    with pytest.raises(DataError, match="a link to a file outside"):
+    with pytest.raises(DataError, match=r"tests/outer leads out of .*private"):
         load(f"harbor:{folder}")
+
+
+@pytest.mark.parametrize(
+    "part", ["instruction.md", "task.toml", "tests", "solution", "environment"]
+)
+def test_no_part_of_a_task_is_a_link_to_another_directory(tmp_path: Path, part: str) -> None:
+    other = write_task(tmp_path / "other") / part
+    folder = write_task(tmp_path / "set" / "t")
+    (folder / part).rename(folder / "renamed")
+    (folder / part).symlink_to(other)
+    with pytest.raises(DataError, match=f"t/{part} leads out of {folder}, to {other}"):
+        load(f"harbor:{folder}")
+    (folder / part).unlink()
+    (folder / part).symlink_to("renamed")  # a link within the task
+    assert load(f"harbor:{folder}").tasks
+
+
+def test_no_task_of_a_set_is_a_link_to_another_directory(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "private")
+    write_task(tmp_path / "set" / "a")
+    (tmp_path / "set" / "b").symlink_to(folder)
+    with pytest.raises(DataError, match=f"set/b leads out of {tmp_path / 'set'}"):
+        load(f"harbor:{tmp_path}/set")
 
 
 def test_a_solution_that_is_absent_or_too_large(tmp_path: Path) -> None:

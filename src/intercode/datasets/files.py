@@ -34,6 +34,15 @@ def read_text(path: Path) -> str:
         raise DataError(f"{path} is not UTF-8 text (byte {e.start}): save it as UTF-8") from e
 
 
+def require_inside(path: Path, folder: Path, what: str) -> None:
+    """Raise DataError if ``path`` leads out of ``folder``, by ``..``, as an absolute path or by a
+    link. ``what`` describes the path in the message."""
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise DataError(
+            f"{what} leads out of {folder}, to {path.resolve()}: copy what is needed into {folder}"
+        )
+
+
 def read_json(path: Path) -> Any:
     """Return the value in a JSON file. Raises DataError with file, line and column."""
     return _parse_json(read_text(path), path, 1)
@@ -106,6 +115,7 @@ def _probe_script(text: str, folder: Path, where: str) -> str:
     """Return the text of a probe: ``text`` itself, or the content of the .sh file it names."""
     if not text.endswith(".sh") or set(text) & set(" \n"):
         return text
+    require_inside(folder / text, folder, f"{where}: 'probe' names {text!r}, which")
     if not (folder / text).is_file():
         raise DataError(f"{where}: 'probe' names {text!r}, and there is no {folder / text}")
     return read_text(folder / text)
@@ -120,6 +130,7 @@ def _strings(value: Any, key: str, where: str) -> tuple[str, ...]:
 
 def _layer_spec(text: str, folder: Path, where: str) -> LayerSpec:
     path = (folder / text).absolute()
+    require_inside(path, folder, f"{where}: 'files' names {text!r}, which")
     if path.is_dir():
         return LayerSpec("dir", path)
     if path.is_file():
@@ -136,6 +147,7 @@ def _database_spec(value: Any, folder: Path, where: str) -> DatabaseSpec:
         wanted = f"an object with kind ({' or '.join(kinds)}), path and name"
         raise DataError(f"{where}: 'database' must be {wanted}, not {value!r}")
     path = (folder / str(texts["path"])).absolute()
+    require_inside(path, folder, f"{where}: 'database' names {texts['path']!r}, which")
     if not path.is_file():
         raise DataError(f"{where}: 'database' names {texts['path']!r}, and there is no {path}")
     return DatabaseSpec(texts["kind"], path, str(texts["name"]))
@@ -204,7 +216,8 @@ def load(
 
     - ``id`` (default: ``<stem>/<n>``), ``also``, ``tags``, ``setup``, ``cwd``, ``group``,
       ``hardness``, ``probe_paths``: fields of Task.
-    - ``files``: names of directories, tars or .sh scripts beside the file.
+    - ``files``: names of directories, tars or .sh scripts in the file's directory. No path of a row
+      may lead out of it.
     - ``probe``: a script, or the name of an .sh file beside the file.
     - ``database``: the content of a database. The tasks are then SQL tasks.
     - ``flag``: the flag to find. The tasks are then Capture-the-Flag tasks; ``gold`` may be absent.

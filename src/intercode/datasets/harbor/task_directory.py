@@ -18,7 +18,7 @@ from typing import Any
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets.columns import parse_options
-from intercode.datasets.files import read_text
+from intercode.datasets.files import read_text, require_inside
 from intercode.datasets.harbor.task_toml import Config, read_config
 
 SCHEME = "harbor:"
@@ -58,6 +58,7 @@ def load(spec: str) -> Dataset:
     tasks, faults = [], []
     for folder in folders:
         try:
+            require_inside(folder, root, str(folder))
             tasks.append(
                 read_task(folder, folder.name if is_single else f"{root.name}/{folder.name}")
             )
@@ -85,16 +86,18 @@ def read_task(folder: Path, name: str) -> Task:
     - ``tests``: the content of each hidden test file, or the digest of a binary one
     - ``setup``: a checksum over everything that affects an episode
     """
+    for part in ("task.toml", "instruction.md"):
+        require_inside(folder / part, folder, str(folder / part))
     config = read_config(folder / "task.toml")
     query = read_text(folder / "instruction.md").strip()
     if not query:
         raise DataError(
             f"{folder / 'instruction.md'} is empty: write the agent's instruction into it"
         )
-    tests = read_files(folder / "tests")
+    tests = read_files(folder, "tests")
     if "test.sh" not in tests:
         raise DataError(f"{folder} has no tests/test.sh, which verifies the solution")
-    solution = read_files(folder / "solution")
+    solution = read_files(folder, "solution")
     data: dict[str, Any] = {
         "image": _image_reference(folder, config),
         "dockerfile": _dockerfile(folder) or "",
@@ -109,24 +112,26 @@ def read_task(folder: Path, name: str) -> Task:
     )  # fmt: skip
 
 
-def read_files(folder: Path) -> Files:
-    """Return content and mode of each file in a directory, by relative path, sorted.
+def read_files(folder: Path, part: str = ".") -> Files:
+    """Return content and mode of each file in the directory ``part`` of ``folder``, by path
+    relative to it, sorted.
 
-    Raises DataError if a link leads out of the directory, or if the files have more than
-    ``MAX_FILES_SIZE`` bytes in total.
+    Raises DataError if the directory or a link in it leads out of ``folder``, or if the files have
+    more than ``MAX_FILES_SIZE`` bytes in total.
     """
     files: Files = {}
     total = 0
-    for path in sorted(folder.rglob("*")):
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise DataError(f"{path} is a link to a file outside {folder}: copy the file instead")
+    top = folder / part
+    require_inside(top, folder, str(top))
+    for path in sorted(top.rglob("*")):
+        require_inside(path, top, str(path))
         if not path.is_file():
             continue
         total += path.stat().st_size
         if total > MAX_FILES_SIZE:
-            raise DataError(f"the files of {folder} have more than {MAX_FILES_SIZE >> 20} MiB")
+            raise DataError(f"the files of {top} have more than {MAX_FILES_SIZE >> 20} MiB")
         mode = 0o755 if path.stat().st_mode & 0o100 or path.suffix == ".sh" else 0o644
-        files[str(path.relative_to(folder))] = path.read_bytes(), mode
+        files[str(path.relative_to(top))] = path.read_bytes(), mode
     return files
 
 
@@ -190,7 +195,7 @@ def _checksum(folder: Path, config: Config) -> str:
     """
     sum_ = hashlib.sha256(repr(config).encode())
     for part in ("environment", "tests"):
-        for name, (content, mode) in read_files(folder / part).items():
+        for name, (content, mode) in read_files(folder, part).items():
             sum_.update(f"\0{part}/{name}\0{mode:o}\0{len(content)}\0".encode() + content)
     return f"sha256:{sum_.hexdigest()}"
 

@@ -108,7 +108,7 @@ class HarborEnv(SandboxedEnv):
     # ------------------------------------------------------------- the verdict
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
         task, config = self.task, self._config
-        tests = read_files(Path(task.data["folder"]) / "tests")
+        tests = read_files(Path(task.data["folder"]), "tests")
         with self._current_workspace.sandbox.fork() as copy:
             state = run_verifier(
                 copy,
