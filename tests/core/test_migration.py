@@ -113,7 +113,7 @@ def test_an_old_snapshot_is_read() -> None:
     values, stored = read_snapshot(V1 / "snapshot", metadata)
     assert (values["task_seed"], values["turns"], values["previous_score"]) == (None, 1, 0.0)
     assert values["last_result"] == ExecResult("", 0)
-    assert values["omitted"] == []
+    assert values["omitted"] == ()
     assert stored.state.cwd == "/tmp" and "declare -- x=" in str(stored.state)
     with pytest.raises(UsageError, match="another profile"):
         read_snapshot(V1 / "snapshot", {**metadata, "profile": "original"})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,7 +116,7 @@ def test_a_snapshot_of_another_environment_is_refused(tmp_path: Path) -> None:
         metadata = tmp_path / "s" / "snapshot.json"
         values = json.loads(metadata.read_text())
         metadata.write_text("{")
-        with pytest.raises(DataError, match="is no snapshot"):
+        with pytest.raises(DataError, match=r"snapshot\.json, line 1, column 2: broken JSON"):
             env.load_snapshot(tmp_path / "s")
         metadata.write_text(json.dumps({**values, "v": 9}))
         with pytest.raises(DataError, match="version 9"):
@@ -125,3 +127,121 @@ def test_a_snapshot_of_another_environment_is_refused(tmp_path: Path) -> None:
     original = intercode.make("bash", profile="original")
     with original, pytest.raises(UsageError, match="another profile: 'standard'"):
         original.load_snapshot(tmp_path / "s")
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Path]]:
+    """An environment, and the directory of a snapshot of it."""
+    directory = tmp_path_factory.mktemp("stored") / "s"
+    with intercode.make("bash") as env:
+        env.reset(options={"task": 0})
+        env.step("echo x > /tmp/x")
+        with env.snapshot() as snapshot:
+            env.save_snapshot(snapshot, directory)
+        yield env, directory
+
+
+_FORGED = [
+    ("last_result", {"output": ["x"], "exit_code": 0}, r"last_result\.output"),
+    ("last_result", {"output": "x", "exit_code": "y"}, r"last_result\.exit_code"),
+    ("last_result", {"output": "x", "exit_code": 0, "more": 1}, "last_result.*'more'"),
+    ("last_result", {"output": "x"}, "last_result.*'exit_code'"),
+    ("last_result", 5, "last_result"),
+    ("turns", "many", "turns"),
+    ("turns", True, "turns"),
+    ("turns", -1, "turns"),
+    ("transcript", 5, "transcript"),
+    ("transcript", ["a", 5], r"transcript\[1\]"),
+    ("random_state", "os.system", "random_state"),
+    ("random_state", {"bit_generator": "PCG64", "state": {"state": "x"}}, "random_state"),
+    ("random_state", {}, "random_state"),
+    ("state", 7, "state"),
+    ("state", {"cwd": "../../..", "text": ""}, r"state\.cwd"),
+    ("state", {"cwd": "/a\0b", "text": ""}, r"state\.cwd"),
+    ("state", {"cwd": "/", "text": 5}, r"state\.text"),
+    ("state", {"text": ""}, "state.*'cwd'"),
+    ("kind", "pickle", "kind"),
+    ("kind", ["shell"], "kind"),
+    ("task", 5, "task"),
+    ("task_seed", "x", "task_seed"),
+    ("task_seed", -1, "task_seed"),
+    ("omitted", 7, "omitted"),
+    ("previous_score", "nan", "previous_score"),
+    ("previous_score", float("inf"), "previous_score"),
+    ("previous_score", float("nan"), "previous_score"),
+    ("previous_score", 10**400, "previous_score"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), _FORGED)
+def test_a_forged_field_is_named(
+    stored: tuple[Any, Path], field: str, value: object, message: str
+) -> None:
+    env, directory = stored
+    path = directory / "snapshot.json"
+    text = path.read_text()
+    try:
+        path.write_text(json.dumps(json.loads(text) | {field: value}))
+        with pytest.raises(DataError, match=f"snapshot.json: .*{message}"):
+            env.load_snapshot(directory)
+    finally:
+        path.write_text(text)
+
+
+@pytest.mark.parametrize("field", ["turns", "state", "kind", "profile", "transcript"])
+def test_a_missing_field_is_named(stored: tuple[Any, Path], field: str) -> None:
+    env, directory = stored
+    path = directory / "snapshot.json"
+    text = path.read_text()
+    try:
+        path.write_text(json.dumps({k: v for k, v in json.loads(text).items() if k != field}))
+        with pytest.raises(DataError, match=f"snapshot.json: there is no field '{field}'"):
+            env.load_snapshot(directory)
+    finally:
+        path.write_text(text)
+
+
+@pytest.mark.parametrize("text", ["[]", "5", "[" * 100_000, "9" * 5000, '{"v": 2, "v": 2}', ""])
+def test_json_that_is_no_snapshot_is_a_data_error(stored: tuple[Any, Path], text: str) -> None:
+    env, directory = stored
+    path = directory / "snapshot.json"
+    genuine = path.read_text()
+    try:
+        path.write_text(text)
+        with pytest.raises(DataError, match=r"snapshot\.json"):
+            env.load_snapshot(directory)
+    finally:
+        path.write_text(genuine)
+
+
+@pytest.mark.parametrize("part", ["files", "snapshot.json"])
+def test_no_part_of_a_snapshot_is_a_link_that_leads_out(
+    stored: tuple[Any, Path], tmp_path: Path, part: str
+) -> None:
+    env, directory = stored
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("files", "snapshot.json"):
+        target = directory / name
+        if name == part:
+            (copy / name).symlink_to(target)
+        elif target.is_dir():
+            (copy / name).mkdir()
+        else:
+            (copy / name).write_text(target.read_text())
+    with pytest.raises(DataError, match=f"copy/{part} leads out of {copy}, to {directory / part}"):
+        env.load_snapshot(copy)
+
+
+def test_links_in_the_files_of_a_snapshot_stay_in_the_sandbox(tmp_path: Path) -> None:
+    """A link of a sandbox is a part of its files, and leads to files of the sandbox only."""
+    private = tmp_path / "private"
+    private.write_text("of-the-host")
+    with intercode.make("bash") as env:
+        env.reset(options={"task": 0})
+        env.step(f"ln -s {private} /tmp/link; ln -s /etc/passwd /tmp/passwd")
+        with env.snapshot() as snapshot:
+            env.save_snapshot(snapshot, tmp_path / "s")
+        env.restore(env.load_snapshot(tmp_path / "s"))
+        seen = env.step("readlink /tmp/link; cat /tmp/link; cat /tmp/passwd | wc -l")[0]
+    assert str(private) in seen and "of-the-host" not in seen

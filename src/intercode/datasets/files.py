@@ -54,6 +54,8 @@ def _parse_json(text: str, path: Path, line: int) -> Any:
     except json.JSONDecodeError as e:
         where = f"{path}, line {line + e.lineno - 1}, column {e.colno}"
         raise DataError(f"{where}: broken JSON: {e.msg}") from e
+    except (ValueError, RecursionError) as e:  # numbers too long, or lists too deep
+        raise DataError(f"{path}, line {line}: JSON that cannot be read: {e}") from e
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, Any]]:

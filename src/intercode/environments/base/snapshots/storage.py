@@ -13,16 +13,20 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from intercode.core.errors import DataError, UsageError
 from intercode.core.migration import SCHEMA_VERSION, migrate_snapshot
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import ExecResult, to_jsonable
+from intercode.datasets.files import read_json, require_inside
 from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.snapshots.typed_values import build_value
 from intercode.sandbox import Sandbox, SandboxSpec, open_sandbox
 from intercode.sessions.base import SessionState
-from intercode.sessions.python.session import Action, PythonState
+from intercode.sessions.python.session import PythonState
 
 METADATA_FILE, FILES_DIRECTORY = "snapshot.json", "files"
 MATCHING_KEYS = ("environment", "dataset_hash", "profile", "image_digest")
@@ -114,32 +118,65 @@ def read_snapshot(
 ) -> tuple[dict[str, Any], StoredSnapshot]:
     """Read a snapshot, as the values of its ``snapshot.json`` and what to restore it from.
 
-    Raises DataError for a directory without a snapshot, and UsageError if ``metadata``, that of the
+    Raises DataError for a directory without a snapshot, for one whose parts are links that lead
+    out of it, and for a field with a wrong value. Raises UsageError if ``metadata``, that of the
     loading environment, differs in one of MATCHING_KEYS.
     """
     path = directory / METADATA_FILE
+    files = directory / FILES_DIRECTORY
+    for part in (path, files):
+        require_inside(part, directory, str(part))
+    for exists, what in ((path.is_file(), path), (files.is_dir(), files)):
+        if not exists:
+            raise DataError(f"{directory} holds no snapshot: there is no {what}")
+    values = read_json(path)
+    if not isinstance(values, dict):
+        raise DataError(f"{path} is no snapshot: it holds {type(values).__name__}, not an object")
     try:
-        values = migrate_snapshot(json.loads(path.read_text(encoding="utf-8")))
+        values = migrate_snapshot(values)
+        for name in (*MATCHING_KEYS, *_FIELDS):
+            if name not in values:
+                raise DataError(f"there is no field {name!r}")
         for name in MATCHING_KEYS:
             if values[name] != metadata.get(name):
                 raise UsageError(
                     f"{directory} was taken with another {name}: "
                     f"{values[name]!r}, not {metadata.get(name)!r}"
                 )
-        result = values["last_result"]
-        values["last_result"] = None if result is None else ExecResult(**result)
-        return values, StoredSnapshot(directory, _session_state(values["kind"], values["state"]))
+        values |= {name: build_value(values[name], kind, name) for name, kind in _FIELDS.items()}
+        state = _session_state(values)
+        _check_random_state(values["random_state"])
     except DataError as e:
         raise DataError(f"{path}: {e}") from e
-    except UsageError:
-        raise
-    except OSError as e:
-        raise DataError(f"{directory} holds no snapshot: {e.strerror}") from e
-    except (ValueError, KeyError, TypeError) as e:
-        raise DataError(f"{path} is no snapshot: {type(e).__name__} {e}") from e
+    return values, StoredSnapshot(directory, state)
 
 
-def _session_state(kind: str, values: Mapping[str, Any]) -> SessionState | PythonState:
-    if kind == "shell":
-        return SessionState(**values)
-    return PythonState(values["cwd"], tuple(Action(**action) for action in values["actions"]))
+_FIELDS: Mapping[str, Any] = {
+    "task": str, "task_seed": int | None, "turns": int, "last_result": ExecResult | None,
+    "transcript": tuple[str, ...], "random_state": Mapping[str, Any], "previous_score": float,
+    "omitted": tuple[str, ...], "kind": str, "state": Mapping[str, Any],
+}  # fmt: skip
+"""The fields of ``snapshot.json`` besides MATCHING_KEYS, and their types."""
+_STATES = {"shell": SessionState, "python": PythonState}
+
+
+def _session_state(values: Mapping[str, Any]) -> SessionState | PythonState:
+    for name in ("turns", "task_seed"):
+        if (values[name] or 0) < 0:
+            raise DataError(f"{name!r} has to be 0 or more, not {values[name]}")
+    if values["kind"] not in _STATES:
+        raise DataError(f"'kind' has to be {' or '.join(_STATES)}, not {values['kind']!r}")
+    state: SessionState | PythonState = build_value(
+        values["state"], _STATES[values["kind"]], "state"
+    )
+    if not state.cwd.startswith("/") or "\0" in state.cwd:
+        raise DataError(f"'state.cwd' has to be an absolute path, not {state.cwd!r}")
+    return state
+
+
+def _check_random_state(state: Mapping[str, Any]) -> None:
+    """Raise DataError unless a generator of random numbers can continue from ``state``."""
+    try:
+        np.random.PCG64().state = cast(Any, dict(state))
+    except (TypeError, ValueError, KeyError, OverflowError) as e:
+        raise DataError(f"'random_state' is not one of PCG64: {type(e).__name__} {e}") from e
