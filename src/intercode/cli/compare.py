@@ -47,6 +47,7 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.results.compare.comparison import compare_all, open_side
     from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json
     from intercode.results.compare.transcripts import side_by_side
+    from intercode.results.safe_text import replace_surrogates
     from intercode.results.tables import render
 
     if args.epoch is not None and args.task is None:
@@ -64,7 +65,8 @@ def handle(args: argparse.Namespace) -> int:
         width = shutil.get_terminal_size((160, 24)).columns
         print(side_by_side(sides, args.task, epoch=args.epoch, width=width, full=args.all), end="")
     elif args.json:
-        print(json.dumps(comparisons_json(comparisons), indent=2, ensure_ascii=False))
+        document = json.dumps(comparisons_json(comparisons), indent=2, ensure_ascii=False)
+        print(replace_surrogates(document))
     else:
         print(render(comparison_tables(comparisons, full=args.all)), end="")
     return 0

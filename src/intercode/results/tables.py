@@ -12,6 +12,7 @@ from itertools import groupby
 
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
+from intercode.results.safe_text import neutralise_formula, replace_surrogates
 
 _ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$",
@@ -144,11 +145,12 @@ def render(tables: Sequence[Table], style: str = "text") -> str:
 
     CSV has one block per table (a line with its name, the header, the rows), separated by blank
     lines, with rounded numbers and empty fields for missing cells. JSON has full numbers and null.
-    Raises UnknownNameError for another style.
+    In CSV an apostrophe precedes a text that a spreadsheet would execute. Lone surrogates become
+    U+FFFD. Raises UnknownNameError for another style.
     """
     if style not in RENDERERS:
         raise unknown_name_error("format", style, list(RENDERERS))
-    return RENDERERS[style](tables)
+    return replace_surrogates(RENDERERS[style](tables))
 
 
 def _format_cell(cell: Cell, digits: int) -> str:
@@ -202,12 +204,18 @@ def _render_csv(tables: Sequence[Table]) -> str:
     for table in tables:
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([table.name])
-        writer.writerow(table.columns)
+        writer.writerow([neutralise_formula(table.name)])
+        writer.writerow(map(neutralise_formula, table.columns))
         for row, shown in zip(table.rows, table.formatted_rows(), strict=True):
-            writer.writerow(["" if c is None else s for c, s in zip(row, shown, strict=True)])
+            writer.writerow(_csv_text(c, s) for c, s in zip(row, shown, strict=True))
         blocks.append(out.getvalue())
     return "\n".join(blocks)
+
+
+def _csv_text(cell: Cell, shown: str) -> str:
+    if cell is None:
+        return ""
+    return neutralise_formula(shown) if isinstance(cell, str) else shown
 
 
 def _render_json(tables: Sequence[Table]) -> str:

@@ -151,3 +151,18 @@ def test_runs_have_the_shortest_unambiguous_names(tmp_path: Path) -> None:
         write_run(tmp_path / name)
     names = [run["name"] for run in Library([tmp_path]).index()["runs"]]
     assert names == ["x/run", "y/run", "z"]
+
+
+def test_errors_count_as_not_solved_in_the_figures_of_a_run(tmp_path: Path) -> None:
+    write_run(tmp_path / "a")
+    log = tmp_path / "a" / trajectories.TRAJECTORIES_FILE
+    before = Library([tmp_path / "a"]).index()["runs"][0]["summary"]
+    assert "upper_bound" not in before
+    for n in range(before["counted"]):
+        lost = plain_episode(1000 + n, True, dict(FACTS)).replace(end="error", error="lost")
+        trajectories.append_trajectory(log, lost)
+    summary = Library([tmp_path / "a"]).index()["runs"][0]["summary"]
+    assert summary["counted"] == 2 * before["counted"] and summary["errors"] == before["counted"]
+    assert summary["success"] == pytest.approx(before["success"] / 2)
+    assert summary["upper_bound"] == pytest.approx(50 + before["success"] / 2)
+    assert summary["turns"] == before["turns"]

@@ -87,8 +87,8 @@ def run_summary(entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
     without branches.
 
     Success is in percent, with its interval; an error of the infrastructure counts as not solved,
-    and ``upper_bound`` is success if all errors had been solved (None without one). Turns are those
-    of completed episodes.
+    and ``upper_bound`` is success if all errors had been solved (absent without one). Turns are
+    those of completed episodes.
     """
     by_stub = {id(e.stub): e for e in entries}
     counted = [by_stub[id(t)] for t in all_samples(e.stub for e in entries)]
@@ -109,8 +109,8 @@ def run_summary(entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
         "success": None if success is None else 100 * success.value,
         "low": None if success is None or success.low is None else 100 * success.low,
         "high": None if success is None or success.high is None else 100 * success.high,
-        "upper_bound": (100 * (sum(solved.values()) + errors) / len(counted) if errors else None),
         "errors": errors,
+        **({"upper_bound": 100 * (sum(solved.values()) + errors) / len(counted)} if errors else {}),
         "turns": sum(e.turns for e in last) / len(last) if last else None,
         "prompt_tokens": total_usage.prompt_tokens,
         "completion_tokens": total_usage.completion_tokens,

@@ -24,6 +24,7 @@ from intercode.core.trajectories import (
 from intercode.core.types import Trajectory
 from intercode.results.export.bundle.archive import file_digest, read_archive, write_archive
 from intercode.results.export.bundle.validation import parse_object, validate_types
+from intercode.results.safe_text import has_surrogates
 from intercode.results.statistics import figures
 from intercode.results.statistics.metrics import count_failed, drop_retried_failures, is_solved
 from intercode.results.statistics.samples import all_samples
@@ -76,7 +77,7 @@ def write_bundle(run: Path, out: Path) -> Bundle:
         "made_with": {"intercode": intercode.__version__, "python": platform.python_version()},
         **_manifest_claims(metadata, episodes),
     }
-    files[MANIFEST] = json.dumps(manifest, indent=1, ensure_ascii=False).encode() + b"\n"
+    files[MANIFEST] = _json_bytes(manifest)
     write_archive(out, files)
     return read_bundle(out)
 
@@ -109,6 +110,14 @@ def read_bundle(path: Path) -> Bundle:
             )
     results, statement = expected["results"], expected["statement"]
     return Bundle(path, file_digest(path), metadata, results, statement, tuple(episodes))
+
+
+def _json_bytes(value: Any) -> bytes:
+    """Return a value as JSON in UTF-8, in ASCII if it holds a lone surrogate."""
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    if has_surrogates(text):
+        text = json.dumps(value, indent=1)
+    return text.encode() + b"\n"
 
 
 def _manifest_claims(metadata: Mapping[str, Any], episodes: list[Trajectory]) -> dict[str, Any]:
@@ -194,4 +203,4 @@ def _task_set_digest(episodes: list[Trajectory]) -> str:
     """Return a short digest of the tasks that were played: equal for results that may be
     compared."""
     names = "\n".join(sorted({t.task for t in episodes}))
-    return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return hashlib.sha256(names.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -16,6 +16,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Usage
 from intercode.results.export.bundle.bundle import Bundle, read_bundle
 from intercode.results.export.bundle.receipt import Receipt, read_receipt
+from intercode.results.safe_text import replace_surrogates
 
 PAGE = "index.html"
 TABLE_CONDITIONS = (
@@ -177,4 +178,4 @@ def _alignment(name: str) -> str:
 
 
 def _escape_text(value: object) -> str:
-    return escape(" ".join(str(value).split()))
+    return escape(replace_surrogates(" ".join(str(value).split())))

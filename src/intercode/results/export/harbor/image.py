@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.datasets.harbor.task_directory import Files, read_files
+from intercode.results.safe_text import encode_text
 from intercode.sandbox.images.recipes import packaged
 
 DEFAULT_BASE = "debian:bookworm"
@@ -49,11 +50,11 @@ def environment_files(dataset: Dataset, task: Task, base: str | None) -> Files:
         lines.append(f"COPY {json.dumps([f'contents/{number}', path])}")
         lines.append(f"RUN chmod {mode:o} {shlex.quote(path)}")
     if task.setup and "tests" not in task.data:
-        files["setup.sh"] = f"{task.setup}\n".encode(), 0o755
+        files["setup.sh"] = encode_text(f"{task.setup}\n"), 0o755
         lines.append("COPY setup.sh /tmp/setup.sh")
         lines.append(f"RUN cd {shlex.quote(task.cwd)} && bash /tmp/setup.sh && rm /tmp/setup.sh")
     lines.append(f"WORKDIR {task.cwd}")
-    files["Dockerfile"] = ("\n".join(lines) + "\n").encode(), 0o644
+    files["Dockerfile"] = encode_text("\n".join(lines) + "\n"), 0o644
     return {f"environment/{name}": file for name, file in files.items()}
 
 

@@ -19,6 +19,7 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets.harbor.task_directory import Files, read_files
 from intercode.results.export.base import ExportResult, safe_file_name
 from intercode.results.export.harbor.image import environment_files
+from intercode.results.safe_text import encode_text
 
 ExpectedOutput = Callable[[Task], str]
 """Returns what a task's probe prints for the state that its gold leaves."""
@@ -104,7 +105,7 @@ def task_files(
     }  # fmt: skip
     values = {key: json.dumps(value, ensure_ascii=False) for key, value in metadata.items()}
     return {
-        "task.toml": (_TOML.format(**values).encode(), 0o644),
+        "task.toml": (encode_text(_TOML.format(**values)), 0o644),
         **environment_files(dataset, task, base),
         **parts,
     }
@@ -112,7 +113,7 @@ def task_files(
 
 def _flag_files(task: Task) -> Files:
     flags = [f for f in (task.flag, *task.data.get("also_flags", ())) if f]
-    sums = "".join(f"{hashlib.sha256(flag.encode()).hexdigest()}\n" for flag in flags)
+    sums = "".join(f"{hashlib.sha256(encode_text(flag)).hexdigest()}\n" for flag in flags)
     query = f"{task.query}\n\nThe files, if there are any, are in {task.cwd}. Write the flag, and "
     given = f'printf %s "$(cat {FLAG_PATH})" | sha256sum | cut -d " " -f 1'
     test = f'[ -f {FLAG_PATH} ] && {given} | grep -qxFf - "$(dirname "$0")/flags.sha256"'
@@ -159,21 +160,21 @@ def _probe_files(task: Task, expected: ExpectedOutput | None) -> Files:
         "instruction.md": _text_file(task.query),
         "tests/test.sh": _bash_file(here + _REWARD.format(test=test)),
         "tests/look.sh": _text_file(task.probe or ""),
-        "tests/expected.txt": (expected(task).encode(), 0o644),
+        "tests/expected.txt": (encode_text(expected(task)), 0o644),
         "solution/solve.sh": _bash_file(f"cd {shlex.quote(task.cwd)}\n{task.solution}"),
     }
 
 
 def _text_file(text: str) -> tuple[bytes, int]:
-    return f"{text.rstrip()}\n".encode(), 0o644
+    return encode_text(f"{text.rstrip()}\n"), 0o644
 
 
 def _script_file(text: str) -> tuple[bytes, int]:
-    return f"{_SHEBANG}{text.rstrip()}\n".encode(), 0o755
+    return encode_text(f"{_SHEBANG}{text.rstrip()}\n"), 0o755
 
 
 def _bash_file(text: str) -> tuple[bytes, int]:
-    return f"#!/bin/bash\n{text.rstrip()}\n".encode(), 0o755
+    return encode_text(f"#!/bin/bash\n{text.rstrip()}\n"), 0o755
 
 
 def _write_task(folder: Path, files: Files) -> None:

@@ -46,7 +46,7 @@ const RUN_COLUMNS = [
 function success(summary) {
   const span = summary.low === null ? ""
     : `${summary.solved} of ${summary.counted}; 95 % interval ${format.percent(summary.low)} to ${format.percent(summary.high)}`;
-  const most = summary.upper_bound === null ? ""
+  const most = summary.upper_bound === undefined ? ""
     : ` (at most ${format.percent(summary.upper_bound)} had the ${plural(summary.errors, "error")} been solved)`;
   return h("span", { class: "success", title: span + most }, bar(summary),
     h("span", { text: format.percent(summary.success) + (most ? ` to ${format.percent(summary.upper_bound)}` : "") }),
