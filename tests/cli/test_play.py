@@ -133,3 +133,22 @@ def test_resume_refuses_other_settings(
     assert "there is no unfinished session of starter" in capsys.readouterr().err
     assert main(["play"]) == 2
     assert "no dataset is given" in capsys.readouterr().err
+
+
+def test_output_of_a_sandbox_passes_colours_and_nothing_else_to_the_terminal(
+    dataset: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = (
+        r"printf '\033]52;c;ZXZpbA==\007 \033[31mred\033[0m \033[2J \233H \r gone'" + "\n"
+        r"d=$(printf '/tmp/\033]0;title\007'); mkdir -p \"$d\"; cd \"$d\"" + "\nshow\nquit\n"
+    )
+    play(monkeypatch, text, dataset, "--out", str(tmp_path / "out"))
+    printed = capsys.readouterr().out
+    assert r"\x1b]52;c;ZXZpbA==\x07" in printed and "\x1b[31mred\x1b[0m" in printed
+    assert r"\x1b[2J" in printed and r"\x1b]0;title\x07" in printed
+    assert not set("\x07\r\x9b") & set(printed)
+    assert all(part[0] == "[" for part in printed.split("\x1b")[1:])
+    assert printed.count("\x1b[31m") == 2 and "\x1b[2J" not in printed

@@ -128,3 +128,17 @@ def test_ctrl_c_goes_through_the_gate_only_while_it_is_open() -> None:
             signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+def test_printed_text_and_code_control_no_terminal(
+    keys: PipeInput, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert keys
+    console = TerminalConsole("bash", lambda: "", (), InterruptGate())
+    console.say("\x1b]52;c;ZQ==\x07\x1b[1;31mred")
+    console.say("plain\x1bc\x9b2J\udc9b")
+    assert capsys.readouterr().out == (
+        "\\x1b]52;c;ZQ==\\x07\x1b[1;31mred\x1b[0m\nplain\\x1bc\\x9b2J\\udc9b\n"
+    )
+    console.code("echo \x1b]52;c;ZQ==\x07")
+    assert not {"\x07", "\x1b]"} & set(capsys.readouterr().out.replace("\x1b]", "\x07"))

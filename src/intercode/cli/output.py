@@ -6,6 +6,8 @@ import re
 import sys
 from collections.abc import Callable
 
+_COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
+_RESET = "\x1b[0m"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -23,6 +25,16 @@ def escape_control(text: str) -> str:
     """Escape the characters that would control the terminal."""
     text = text.replace("\r\n", "\n")
     return _CONTROL.sub(lambda m: m.group().encode("unicode_escape").decode(), text)
+
+
+def escape_all_but_colours(text: str) -> str:
+    """Escape what would control the terminal, except colours and their kind (SGR), which end with
+    the text."""
+    parts = _COLOUR.split(text)
+    safe = "".join(part if n % 2 else escape_control(part) for n, part in enumerate(parts))
+    if len(parts) == 1:
+        return safe
+    return f"{safe[:-1]}{_RESET}\n" if safe.endswith("\n") else safe + _RESET
 
 
 def _print_progress(done: int, total: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from intercode.cli.output import escape_all_but_colours
 from intercode.cli.play.input_rules import InputRules
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.cli.play.terminal_player import Quit
@@ -28,7 +29,8 @@ class PlainConsole:
         return "\n".join(lines)
 
     def say(self, text: str) -> None:
-        """Print text."""
+        """Print text, of which only colours may control the terminal."""
+        text = escape_all_but_colours(text)
         print(text, end="" if text.endswith("\n") else "\n")
 
     def code(self, text: str) -> None:

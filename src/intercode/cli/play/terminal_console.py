@@ -15,6 +15,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.shortcuts import CompleteStyle
 
+from intercode.cli.output import escape_all_but_colours, escape_control
 from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.cli.play.terminal_player import Quit, is_command
@@ -75,11 +76,13 @@ class TerminalConsole:
                 raise Quit from e
 
     def say(self, text: str) -> None:
-        """Print text."""
+        """Print text, of which only colours may control the terminal."""
+        text = escape_all_but_colours(text)
         print(text, end="" if text.endswith("\n") else "\n", flush=True)
 
     def code(self, text: str) -> None:
         """Print code, in colours unless NO_COLOR is set or Pygments is not installed."""
+        text = escape_control(text)
         if self._lexer and not os.environ.get("NO_COLOR"):
             from pygments import highlight  # type: ignore[import-untyped]
             from pygments.formatters import TerminalFormatter  # type: ignore[import-untyped]

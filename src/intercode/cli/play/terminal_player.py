@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from intercode.agents.base import Feedback
 from intercode.agents.parsing import language_of
+from intercode.cli.output import escape_control
 from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.core.errors import InterCodeError
@@ -233,7 +234,7 @@ class TerminalPlayer(Player):
         self, episode: InteractiveEpisode, offered: AgentOutput | None, default: str = ""
     ) -> str:
         rules = input_rules_for(self._environment)
-        prompt = rules.prompt.format(episode.env.working_directory)
+        prompt = rules.prompt.format(escape_control(episode.env.working_directory))
         if offered is not None:
             prompt = f"[Enter: run it] {prompt}"
         return self.console.ask(prompt, rules, default)
