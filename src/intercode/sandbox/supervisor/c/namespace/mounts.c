@@ -95,7 +95,8 @@ static void format_size_options(char *out, size_t capacity, const char *prefix,
              json_number(limits, "inodes"));
 }
 
-/* Write an overlay's options. Processes in the sandbox can read them. */
+/* Write an overlay's options. Processes in the sandbox can read them. `volatile`: nothing needs to be
+   written to a disk. */
 static void format_overlay_options(struct text *out, const char *lowers, const char *upper,
                                    const char *work,
                                    bool is_volatile) {
@@ -105,7 +106,8 @@ static void format_overlay_options(struct text *out, const char *lowers, const c
                   is_volatile ? ",volatile" : "");
 }
 
-/* Bind a mount of the stage to the same path of the new root. */
+/* Bind a mount of the stage to the same path of the new root. It is not moved, because mounts are
+   listed in the order of their creation, which should not vary. */
 static int bind_into_root(const char *prefix, const char *path) {
     char source[PATH_MAX], target[PATH_MAX];
     snprintf(source, sizeof source, "%s%s", prefix, path);
@@ -269,7 +271,8 @@ static int bind_all_into_root(const struct json *spec) {
 }
 
 /* Give a sandbox in which nothing runs a fresh upper layer, with copies of others if there are
-   any, and change to the new root. */
+   any, and change to the new root. A waiting process has the new root afterwards, but keeps its
+   working directory with the old files. */
 int remount_root(struct layout *layout, const struct json *spec, const int *fds, size_t count) {
     char size[128], path[32];
     int hidden = layout->hidden_directory, upper;
