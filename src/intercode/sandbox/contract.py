@@ -124,7 +124,7 @@ class Sandbox(ABC):
 
     @classmethod
     def open(cls, image: str = "host", kind: str = "auto", **settings: Any) -> Sandbox:
-        """Open a sandbox on an image, such as ``host``, ``recipe:nl2bash`` or ``docker:debian:12``.
+        """Open a sandbox on an image, such as ``host``, ``recipe:nl2bash`` or ``dockerfile:/path``.
 
         ``kind`` names the back end as in ``intercode.sandbox.open_sandbox``; ``settings`` are
         fields of SandboxSpec: ``network``, ``limits``, ``env`` and so on. Raises UsageError for an
