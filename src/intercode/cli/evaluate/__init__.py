@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from intercode.cli.evaluate.options import add_options, read_settings
 from intercode.cli.output import log
 from intercode.core.config import make_config
-from intercode.core.errors import BudgetError, InterCodeError, TooManyErrorsError, UsageError
+from intercode.core.errors import (
+    BudgetError,
+    InterCodeError,
+    SandboxUnavailableError,
+    TooManyErrorsError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from intercode.evaluation.evaluate.grid import Grid
@@ -65,7 +71,12 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
     config = make_config(values, str(file) if file else "the settings")
     if config.out is not None and config.out.exists() and not config.out.is_dir():
         raise UsageError(f"--out {config.out} is a file; name a directory")
-    plan = make_plan(config)
+    try:
+        plan = make_plan(config)
+    except SandboxUnavailableError as e:
+        from intercode.evaluation.evaluate.sandbox_check import with_remedy
+
+        raise with_remedy(e) from e
     if dry:
         from intercode.cli.evaluate import dry_run
 

@@ -23,6 +23,7 @@ from intercode.evaluation.evaluate.open_files import check_open_file_limit
 from intercode.evaluation.evaluate.plan import Plan, create_run, make_plan
 from intercode.evaluation.evaluate.progress import Progress
 from intercode.evaluation.evaluate.run_state import Sample
+from intercode.evaluation.evaluate.sandbox_check import require_sandboxes
 from intercode.models import Model
 
 LOCAL = "local"
@@ -58,16 +59,24 @@ def evaluate(config: EvalConfig, *, model: Model | None = None, quiet: bool = Fa
 
 
 def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
-    """Play a plan as ``evaluate`` does. ``label`` is put before every line of progress."""
+    """Play a plan as ``evaluate`` does. ``label`` is put before every line of progress.
+
+    Raises SandboxUnavailableError before anything is written if this machine can open no sandbox.
+    """
     environments = open_runner(plan)
-    if plan.config.runner == LOCAL:
+    local, begun = plan.config.runner == LOCAL, plan.trajectories_file.exists()
+    if local:
         check_open_file_limit(plan.config.parallel)
+    if local and not begun:
+        require_sandboxes(plan)  # before anything is written
     create_run(plan)
     with _exclusive_lock(plan.out):
         state = plan.read_state()
         pending = plan.pending_samples(state)
         if not pending:
             return plan.out
+        if local and begun:
+            require_sandboxes(plan)
         history = RunHistory(plan.out)
         budget = RunBudget(plan.config, history.earlier_usage)
         progress = Progress(len(plan.samples), list(state.finished.values()), label=label)
