@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
+
+from intercode.core.errors import ConfigError
 
 ROOT_SANDBOX_UID = 60600
 """The user id of sandboxes that root starts, in a range that Debian and systemd leave free."""
@@ -14,16 +18,90 @@ def cache_root() -> Path:
 
     It is ``INTERCODE_CACHE``, else ``/var/cache/intercode`` for root, whose sandboxes must be able
     to read it, else ``$XDG_CACHE_HOME/intercode`` or ``~/.cache/intercode``.
+
+    Other users of the machine cannot enter a directory that this function creates, nor the default
+    one, so that they reach no file of an image that is writable for everybody. An existing
+    ``INTERCODE_CACHE`` keeps its mode, unless it is empty. Raises ConfigError if another user could
+    write to the directory or replace it; programs in it are executed.
     """
+    is_default = False
     if chosen := os.environ.get("INTERCODE_CACHE"):
         path = Path(chosen).absolute()
     elif os.geteuid() == 0:
-        path = Path("/var/cache/intercode")
+        path, is_default = Path("/var/cache/intercode"), True
     else:
         home = os.environ.get("XDG_CACHE_HOME")
-        path = (Path(home) if home else Path.home() / ".cache") / "intercode"
-    path.mkdir(parents=True, exist_ok=True, mode=0o755)
+        path, is_default = (Path(home) if home else Path.home() / ".cache") / "intercode", True
+    checked = (path, os.geteuid(), sandbox_uid())
+    if checked not in _checked_caches or not path.is_dir():
+        created = _make_directory(path)
+        require_own_directory(path)
+        if created or is_default or not any(path.iterdir()):
+            _close_to_other_users(path)
+        _checked_caches.add(checked)
     return path
+
+
+_checked_caches: set[tuple[Path, int, int]] = set()
+"""The cache directories that this process has checked, with its user id and that of sandboxes."""
+_UNMAPPED_UID = 65534  # the owner of everything outside a user namespace
+
+
+def _make_directory(path: Path) -> bool:
+    """Create a directory and those above it, writable for this user alone. Return whether it was
+    absent."""
+    missing = [p for p in (path, *path.parents) if not p.exists()]
+    for directory in reversed(missing):
+        directory.mkdir(mode=0o755, exist_ok=True)
+    return bool(missing)
+
+
+def require_own_directory(path: Path) -> None:
+    """Raise ConfigError if another user than root could write to a directory or replace it."""
+    trusted = {0, os.geteuid()}
+    outside = set() if _is_initial_user_namespace() else {_UNMAPPED_UID}
+    real = path.resolve()
+    for part in dict.fromkeys((path, real, *path.parents, *real.parents)):
+        info = part.lstat()
+        itself = part in (path, real)
+        if info.st_uid not in (trusted if itself else trusted | outside):
+            raise ConfigError(
+                f"the cache {path} is not safe to use: {part} belongs to the user with id "
+                f"{info.st_uid}, who could replace what this process executes. Set INTERCODE_CACHE "
+                "to a directory of your own, or change its owner"
+            )
+        if stat.S_ISLNK(info.st_mode):
+            continue
+        others = stat.S_IWGRP | stat.S_IWOTH if itself else stat.S_IWOTH
+        sticky = info.st_mode & stat.S_ISVTX and not itself
+        if info.st_mode & others and not sticky:
+            raise ConfigError(
+                f"the cache {path} is not safe to use: other users can write to {part} (mode "
+                f"{stat.S_IMODE(info.st_mode):o}). Run `chmod go-w {part}`, or set INTERCODE_CACHE "
+                "to a directory of your own"
+            )
+
+
+def _is_initial_user_namespace() -> bool:
+    try:
+        return Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
+    except OSError:
+        return True
+
+
+def _close_to_other_users(path: Path) -> None:
+    """Let only this user and the group of its sandboxes enter a directory, if the file system and
+    the user namespace allow that."""
+    info = path.stat()
+    is_root = os.geteuid() == 0
+    mode = 0o710 if is_root else 0o700
+    if info.st_uid != os.geteuid():
+        return
+    with suppress(OSError):
+        if is_root and info.st_gid != sandbox_uid():
+            os.chown(path, -1, sandbox_uid())
+        if stat.S_IMODE(info.st_mode) != mode:
+            path.chmod(mode)
 
 
 def state_root() -> Path:

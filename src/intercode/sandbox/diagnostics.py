@@ -115,7 +115,10 @@ def _check_cache() -> list[Finding]:
 
 def _can_enter(directory: Path, uid: int) -> bool:
     status = directory.stat()
-    bit = stat.S_IXUSR if status.st_uid == uid else stat.S_IXOTH
+    if status.st_uid == uid:
+        bit = stat.S_IXUSR
+    else:  # the group of sandboxes has the same id
+        bit = stat.S_IXGRP if status.st_gid == uid else stat.S_IXOTH
     return bool(status.st_mode & bit) or (uid == os.geteuid() and os.access(directory, os.X_OK))
 
 

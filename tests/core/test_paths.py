@@ -1,0 +1,119 @@
+"""The cache directory: who may own it, write to it and enter it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from intercode.core import paths
+from intercode.core.errors import ConfigError
+
+NOBODY = 65534
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A directory that every user can enter."""
+    with tempfile.TemporaryDirectory(prefix="intercode-test-") as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
+@pytest.fixture
+def cache(public: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The path of a cache that does not exist yet."""
+    monkeypatch.setenv("INTERCODE_CACHE", str(public / "cache"))
+    return public / "cache"
+
+
+def test_a_new_cache_is_closed_to_other_users(cache: Path) -> None:
+    old = os.umask(0)
+    try:
+        assert paths.cache_root() == cache
+    finally:
+        os.umask(old)
+    info = cache.stat()
+    assert stat.S_IMODE(info.st_mode) == (0o710 if os.geteuid() == 0 else 0o700)
+    assert info.st_uid == os.geteuid() and info.st_gid == paths.sandbox_uid()
+
+
+def test_directories_above_a_new_cache_are_writable_for_nobody_else(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERCODE_CACHE", str(public / "a" / "b"))
+    old = os.umask(0)
+    try:
+        paths.cache_root()
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((public / "a").stat().st_mode) == 0o755
+
+
+@AS_ROOT
+def test_another_user_reaches_no_file_of_a_layer(cache: Path) -> None:
+    """Files and directories of images keep their modes, and some are writable for everybody."""
+    layer = paths.cache_root() / "layers" / "x"
+    layer.mkdir(parents=True, mode=0o777)
+    layer.chmod(0o777)
+    (layer / "file").write_text("of the image")
+    (layer / "file").chmod(0o666)
+    for user, succeeds in ((NOBODY, False), (paths.sandbox_uid(), True)):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"echo planted >> {layer / 'file'}"], user=user, group=user,
+            extra_groups=[], capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode == 0) is succeeds, done.stderr
+        assert succeeds or "denied" in done.stderr
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777])
+def test_a_cache_that_others_write_to_is_refused(cache: Path, mode: int) -> None:
+    cache.mkdir()
+    cache.chmod(mode)
+    (cache / "supervisors").mkdir()
+    with pytest.raises(ConfigError, match=f"can write to {cache}.*chmod go-w {cache}"):
+        paths.cache_root()
+    cache.chmod(0o755)
+    assert paths.cache_root() == cache
+
+
+def test_a_directory_above_that_others_write_to_is_refused(cache: Path) -> None:
+    cache.parent.chmod(0o777)
+    with pytest.raises(ConfigError, match=f"chmod go-w {cache.parent}"):
+        paths.cache_root()
+    cache.parent.chmod(0o1777)  # sticky: nobody else can replace the cache
+    assert paths.cache_root() == cache
+
+
+@AS_ROOT
+def test_a_cache_that_another_user_planted_is_refused(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public.chmod(0o1777)
+    planted = public / "planted"
+    (planted / "inner").mkdir(parents=True)
+    os.chown(planted, NOBODY, NOBODY)
+    own = public / "own"
+    own.mkdir()
+    link = public / "link"
+    link.symlink_to(own)
+    os.lchown(link, NOBODY, NOBODY)
+    for path, named in ((planted, planted), (planted / "inner", planted), (link, link)):
+        monkeypatch.setenv("INTERCODE_CACHE", str(path))
+        with pytest.raises(ConfigError, match=f"{named} belongs to the user with id {NOBODY}"):
+            paths.cache_root()
+
+
+def test_an_existing_directory_keeps_its_mode(cache: Path) -> None:
+    cache.mkdir()
+    cache.chmod(0o755)
+    (cache / "notes.txt").write_text("a directory that is more than a cache")
+    paths.cache_root()
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o755
