@@ -197,7 +197,7 @@ def test_the_client_and_the_server_do_without_gradio() -> None:
 
 
 @pytest.mark.parametrize("option", [(), ("--score-requests",)], ids=["default", "score requests"])
-def test_asking_for_the_score_pays_nothing(option: tuple[str, ...]) -> None:
+def test_a_score_request_is_not_rewarded(option: tuple[str, ...]) -> None:
     with (
         serving("-m", "intercode", "serve", "bash", "--max-turns", "3", *option) as url,
         GenericEnvClient(base_url=url).sync() as client,
