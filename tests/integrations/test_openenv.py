@@ -203,10 +203,10 @@ def test_a_score_request_is_not_rewarded(option: tuple[str, ...]) -> None:
         GenericEnvClient(base_url=url).sync() as client,
     ):
         client.reset(seed=1, task=0)
-        asked = [client.step({"code": "", "metadata": {"request": "score"}}) for _ in range(20)]
-        assert [answer.reward for answer in asked] == [0.0] * 20
-        assert all("score" in answer.observation["info"] for answer in asked)
-        assert [answer.done for answer in asked] == [not option] * 20
+        answers = [client.step({"code": "", "metadata": {"request": "score"}}) for _ in range(20)]
+        assert [answer.reward for answer in answers] == [0.0] * 20
+        assert all("score" in answer.observation["info"] for answer in answers)
+        assert [answer.done for answer in answers] == [not option] * 20
         assert client.state()["step_count"] == 0
         if not option:
             with pytest.raises(RuntimeError, match="reset begins another"):
