@@ -42,7 +42,7 @@ def test_an_episode(environment: str, tag: str) -> None:
     assert first["observations"][0]["role"] == "user"
     last = env.step("```\nsubmit\n```")
     assert (last["done"], last["reward"], last["observations"]) == (True, 1.0, [])
-    assert env.get_metrics() == {"score": 1.0, "success": 1.0, "turns": 2.0}
+    assert env.get_metrics() == {"score": 1.0, "success": 1.0, "turns": 2.0, "lost": 0.0}
     with pytest.raises(UsageError, match="over"):
         env.step("```\nls\n```")
 
@@ -74,6 +74,39 @@ def test_rewards_of_every_turn() -> None:
         env.step(f"```bash\n{code}\n```")["reward"] for code in ("true", task.gold, "submit")
     ]
     assert sum(rewards) == pytest.approx(1.0) and rewards[1] > 0
+
+
+def _kill(env: Any) -> None:
+    sandbox = env._env._current_workspace.sandbox
+    members = sandbox._list_processes()
+    sandbox.close()
+    eventually(lambda: not any(m.is_alive() for m in members), "the sandbox has ended")
+
+
+def test_a_lost_sandbox_pays_nothing_and_is_counted() -> None:
+    env = _make(0)
+    env.init([])
+    _kill(env)
+    last = env.step("```bash\nls\n```")
+    assert (last["done"], last["reward"], last["observations"]) == (True, 0.0, [])
+    assert "Error" in last["metadata"]["error"]
+    assert env.get_metrics() == {"score": 0.0, "success": 0.0, "turns": 1.0, "lost": 1.0}
+
+
+def test_a_sandbox_lost_before_the_score_at_the_turn_limit_ends_only_its_episode() -> None:
+    env = _make(0, max_turns=1)
+    env.init([])
+    execute = env._env.execute
+
+    def execute_and_lose(code: str) -> Any:
+        result = execute(code)
+        _kill(env)
+        return result
+
+    env._env.execute = execute_and_lose
+    last = env.step("```bash\nls\n```")
+    assert (last["done"], last["reward"]) == (True, 0.0) and "Error" in last["metadata"]["error"]
+    assert env.get_metrics()["lost"] == 1.0
 
 
 def test_a_row_without_a_task_is_refused() -> None:

@@ -36,8 +36,9 @@ class InterCodeTextEnv(BaseTextEnv):
     """One episode. An action is a model's whole answer; the code in it is run, and its output is
     the next message.
 
-    If the sandbox fails, the episode ends with reward 0 and ``error`` in its metadata. SkyRL does
-    not promise to close environments: a sandbox is freed when its environment is collected.
+    If the sandbox fails, the episode ends with reward 0, ``error`` in its metadata and the metric
+    ``lost``: a reward of SkyRL is a number, which cannot say "leave this out". SkyRL does not
+    promise to close environments: a sandbox is freed when its environment is collected.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class InterCodeTextEnv(BaseTextEnv):
         )
         self._task, self._seed = extras["task"], extras.get("seed")
         self._language = language_of(name)
-        self._done, self._score = False, 0.0
+        self._done, self._lost, self._score = False, False, 0.0
         weakref.finalize(self, self._env.close)
 
     def init(self, prompt: Sequence[Message]) -> tuple[list[Message], dict[str, Any]]:
@@ -78,13 +79,13 @@ class InterCodeTextEnv(BaseTextEnv):
             return self._step_result(_NO_CODE, 0.0, {"valid": False})
         try:
             result = self._env.execute(code)
+            self._done = result.done or self.turns >= self.max_turns
+            reward, info = result.reward, result.info
+            if self._done and result.score is None:  # at the turn limit the present state is scored
+                reward = info["score"] = self._env.score().value
         except InfrastructureError as e:
-            self._done = True
+            self._done, self._lost, self._score = True, True, 0.0
             return self._step_result("", 0.0, {"error": f"{type(e).__name__}: {e}"})
-        self._done = result.done or self.turns >= self.max_turns
-        reward, info = result.reward, result.info
-        if self._done and result.score is None:  # at the turn limit the present state is scored
-            reward = info["score"] = self._env.score().value
         self._score = float(info.get("score", reward))
         text, _ = format_observation(
             Feedback(result.observation, result.valid, result.timed_out), _OBSERVATION_LIMIT
@@ -100,9 +101,13 @@ class InterCodeTextEnv(BaseTextEnv):
         }  # fmt: skip
 
     def get_metrics(self) -> dict[str, float]:
-        """Return the episode's score, whether it is 1, and the number of turns."""
+        """Return the episode's score, whether it is 1, the number of turns, and whether its sandbox
+        failed."""
         success = float(self._score >= 1 - 1e-9)
-        return {"score": self._score, "success": success, "turns": float(self.turns)}
+        return {
+            "score": self._score, "success": success, "turns": float(self.turns),
+            "lost": float(self._lost),
+        }  # fmt: skip
 
     def close(self) -> None:
         """End the episode and free its sandbox. May be called again."""
