@@ -12,7 +12,7 @@ import pytest
 
 from intercode import datasets
 from intercode.agents.parsing import language_of
-from intercode.core.errors import GoldError, SandboxError, UsageError
+from intercode.core.errors import DataError, GoldError, SandboxError, UsageError
 from intercode.core.languages import LANGUAGES, PROGRAM_DIRECTORY, Language
 from intercode.core.types import Dataset, Score, Task
 from intercode.environments.code.env import CodeEnv
@@ -187,6 +187,20 @@ def test_a_snapshot_is_saved_to_disk(env: CodeEnv, chosen: Task, tmp_path: Path)
     with CodeEnv(ALL, timeout=20.0) as other:
         other.restore(other.load_snapshot(tmp_path / "kept"))
         assert other.submit()[1] == 1.0
+
+
+@pytest.mark.parametrize("text", ["{", "5", '["a", 5]', "[" * 100_000])
+def test_a_forged_state_of_an_interpreter_is_refused(
+    env: CodeEnv, tmp_path: Path, text: str
+) -> None:
+    begin(env, ADD)
+    with env.snapshot() as moment:
+        env.save_snapshot(moment, tmp_path / "kept")
+    path = tmp_path / "kept" / "snapshot.json"
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps(values | {"state": values["state"] | {"text": text}}))
+    with CodeEnv(ALL, timeout=20.0) as other, pytest.raises(DataError, match=r"state\.text"):
+        other.restore(other.load_snapshot(tmp_path / "kept"))
 
 
 def test_sandboxes_are_recycled() -> None:

@@ -23,7 +23,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from intercode.core.errors import SandboxError
+from intercode.core.errors import DataError, SandboxError
 from intercode.core.languages import Language, Repl
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
@@ -199,8 +199,11 @@ class ReplSession:
         return json.dumps(self._actions)
 
     def rerun(self, state: SessionState, timeout: float) -> None:
-        """Restore a state by running its actions again, each for at most ``timeout`` seconds."""
-        for code in json.loads(state.text or "[]"):
+        """Restore a state by running its actions again, each for at most ``timeout`` seconds.
+
+        Raises DataError if the state does not hold a list of actions.
+        """
+        for code in _decode_actions(state.text or "[]"):
             self.run(code, timeout)
         self.change_directory(state.cwd)
 
@@ -323,3 +326,15 @@ def missing_language_message(language: Language, error: OSError) -> str:
         f"the image cannot run {language.title} ({error}): use one that has {packages}, such as "
         "recipe:code for the languages of this package (`intercode image build code`)"
     )
+
+
+def _decode_actions(text: str) -> list[str]:
+    try:
+        actions = json.loads(text)
+    except (ValueError, RecursionError):
+        actions = None
+    if not isinstance(actions, list) or not all(isinstance(code, str) for code in actions):
+        raise DataError(
+            f"'state.text' of a REPL has to be a JSON list of texts, not {text[:100]!r}"
+        )
+    return actions
