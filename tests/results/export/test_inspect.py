@@ -101,3 +101,16 @@ def test_a_branch_is_not_a_sample_of_its_own(tmp_path: Path) -> None:
     branch: Trajectory = talk(parent="e1", branched_at=1, id="e9")
     written = write([talk(), branch], tmp_path / "a.eval")
     assert written.records == 1 and written.omitted == ("1 branches of other episodes",)
+
+
+def test_an_error_counts_as_not_solved_in_the_mean_scores_unless_it_was_retried(
+    tmp_path: Path,
+) -> None:
+    lost = talk(end="error", error="the sandbox was lost", id="e3").replace(task="mine/2")
+    retried = talk(end="error", error="the sandbox was lost", id="e0")
+    write([retried, talk(), lost], tmp_path / "a.eval")
+    results = log.read_eval_log(str(tmp_path / "a.eval")).results
+    assert {s.name: s.metrics["mean"].value for s in results.scores} == {
+        "reward": 0.5, "success": 0.5,
+    }  # fmt: skip
+    assert (results.total_samples, results.completed_samples) == (3, 1)

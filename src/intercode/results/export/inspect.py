@@ -22,7 +22,7 @@ from intercode.results.export.base import (
     has_messages,
     parse_arguments,
 )
-from intercode.results.statistics.metrics import is_failed
+from intercode.results.statistics.metrics import drop_retried_failures, is_failed
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample, EvalScore, EvalSpec
@@ -199,7 +199,9 @@ def _to_log(episodes: Sequence[Trajectory]) -> EvalLog:
     usage = sum((t.usage for t in roots), Usage())
     completed = [t for t in roots if not is_failed(t)]
     results = EvalResults(
-        total_samples=len(roots), completed_samples=len(completed), scores=_scores(roots)
+        total_samples=len(roots),
+        completed_samples=len(completed),
+        scores=_scores(drop_retried_failures(roots)),
     )
     stats = EvalStats(
         started_at=began.isoformat(), completed_at=ended.isoformat(),
