@@ -9,7 +9,6 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
@@ -199,12 +198,7 @@ class HttpClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""Requests to model endpoints: HTTP, retries, concurrency limit and the shared event loop."""
+"""Requests to model endpoints: HTTP, retries and the concurrency limit."""
