@@ -83,7 +83,7 @@ def _kill(env: Any) -> None:
     eventually(lambda: not any(m.is_alive() for m in members), "the sandbox has ended")
 
 
-def test_a_lost_sandbox_pays_nothing_and_is_counted() -> None:
+def test_a_lost_sandbox_has_reward_zero_and_is_counted() -> None:
     env = _make(0)
     env.init([])
     _kill(env)
