@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,13 +79,33 @@ class Release:
     out: Path
 
     def database(self, name: str, where: str) -> dict[str, str]:
-        """Return the value of ``database`` in a converted row, with a path relative to ``out``."""
+        """Return the value of ``database`` in a converted row, with a path relative to ``out``.
+
+        A database outside ``out`` is linked or copied to ``out/databases``, because the rows of a
+        dataset may only name files of its own directory.
+        """
         candidates = [folder / name / f"{name}.sqlite" for folder in self.folders]
         for path in candidates:
             if path.is_file():
-                return {"kind": "sqlite", "path": os.path.relpath(path, self.out), "name": name}
+                inside = path if path.is_relative_to(self.out) else self._bring(path)
+                return {"kind": "sqlite", "path": str(inside.relative_to(self.out)), "name": name}
         paths = " and ".join(map(str, candidates))
         raise DataError(f"{where}: no database {name!r}; expected {paths}")
+
+    def _bring(self, path: Path) -> Path:
+        """Return the file ``path`` in ``out/databases``: a hard link, or a copy on other disks."""
+        target = self.out / "databases" / path.name
+        source = path.resolve()
+        if target.exists() and os.path.samestat(target.stat(), source.stat()):
+            return target
+        _make_directory(target.parent, self.out)
+        temporary = target.with_name(f".{target.name}.part")
+        temporary.unlink(missing_ok=True)
+        try:
+            os.link(source, temporary)
+        except OSError:
+            shutil.copyfile(source, temporary)
+        return temporary.replace(target)
 
     def write_tasks(self, path: Path, name: str, task: TaskBuilder) -> Path:
         """Convert a file of rows to ``NAME.jsonl`` and return its path.
@@ -103,11 +124,15 @@ TaskBuilder = Callable[[Release, dict[str, Any], str, str], dict[str, Any]]
 
 def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write rows as JSON lines, atomically. Raises UsageError if ``path.parent`` is a file."""
+    _make_directory(path.parent, path.parent)
+    temporary = path.with_name(f".{path.name}.part")
+    with temporary.open("w", encoding="utf-8") as f:
+        f.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return temporary.replace(path)
+
+
+def _make_directory(directory: Path, out: Path) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.part")
-        with temporary.open("w", encoding="utf-8") as f:
-            f.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        return temporary.replace(path)
+        directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as e:
-        raise UsageError(f"{path.parent} is a file; name a directory to write to") from e
+        raise UsageError(f"{out} is a file; name a directory to write to") from e
