@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+import intercode
 from intercode.environments.base import workspaces
 from intercode.environments.base.workspaces import Prewarmer, SandboxWorkspace
 from intercode.sessions.bash.persistent import BashSession
-from support.sandboxes import open_test_sandbox
+from support import traces
+from support.sandboxes import eventually, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -65,3 +68,14 @@ def test_the_oldest_prewarmed_workspace_is_closed_for_a_new_one(
         workspace.close()
         prewarmer.close()
     assert not set(prewarmers) & set(workspaces._pools[os.getpid()].waiting)
+
+
+def test_a_dropped_environment_leaves_no_prewarmed_sandbox() -> None:
+    env = intercode.make("bash")
+    env.reset()  # takes a workspace, and prewarms the next one
+    prewarmed = env._prewarmer._prewarmed
+    pid = prewarmed.result().sandbox.supervisor_pid
+    assert traces.started(pid)
+    del env, prewarmed
+    gc.collect()
+    eventually(lambda: not traces.started(pid), "the prewarmed sandbox has ended")

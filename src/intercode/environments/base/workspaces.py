@@ -17,6 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from intercode.core.types import ExecResult, Task
 from intercode.environments.base.hashes import state_hash
@@ -132,7 +133,9 @@ class _PrewarmPool:
 
     def __init__(self) -> None:
         self.executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-prewarm")
-        self.waiting: dict[Prewarmer, None] = {}  # Prewarmers with a workspace, oldest first
+# Those that hold a workspace, oldest first. Weak, so that the workspace of an environment that
+        # was dropped without ``close`` is closed with it.
+        self.waiting: WeakKeyDictionary[Prewarmer, None] = WeakKeyDictionary()
         self.lock = threading.Lock()  # protects ``waiting`` and the workspaces
         self._foreground = 0  # calls of ``create_now`` in progress
         self._no_foreground = threading.Condition()
