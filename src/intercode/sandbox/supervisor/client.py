@@ -13,7 +13,7 @@ import signal
 import struct
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -81,9 +81,10 @@ class SupervisedProcess:
             with suppress(SandboxLostError):  # the process has ended with its sandbox
                 self._connection.request("kill", child=self._child, number=number)
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # the default value outlives the module when the interpreter ends
         if self._status >= 0:
-            os.close(self._status)
+            close(self._status)
 
 
 class SupervisedSandbox(Sandbox):
