@@ -133,7 +133,7 @@ class _PrewarmPool:
 
     def __init__(self) -> None:
         self.executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-prewarm")
-# Those that hold a workspace, oldest first. Weak, so that the workspace of an environment that
+        # Those that hold a workspace, oldest first. Weak, so that the workspace of an environment that
         # was dropped without ``close`` is closed with it.
         self.waiting: WeakKeyDictionary[Prewarmer, None] = WeakKeyDictionary()
         self.lock = threading.Lock()  # protects ``waiting`` and the workspaces
