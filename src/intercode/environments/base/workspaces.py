@@ -133,8 +133,8 @@ class _PrewarmPool:
 
     def __init__(self) -> None:
         self.executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-prewarm")
-        # Those that hold a workspace, oldest first. Weak, so that the workspace of an environment that
-        # was dropped without ``close`` is closed with it.
+        # Those that hold a workspace, oldest first. Weak, so that dropping an environment without
+        # ``close`` also closes its workspace.
         self.waiting: WeakKeyDictionary[Prewarmer, None] = WeakKeyDictionary()
         self.lock = threading.Lock()  # protects ``waiting`` and the workspaces
         self._foreground = 0  # calls of ``create_now`` in progress
