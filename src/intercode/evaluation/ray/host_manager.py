@@ -49,7 +49,7 @@ class HostHandle:
         self.max_episodes: int | None = None
         self._ray = ray
         self._heartbeat: Any = None
-        self._last_heartbeat, self._answered, self._reason = 0.0, False, ""
+        self._last_answer, self._answered, self._reason = 0.0, False, ""
 
     @property
     def full(self) -> bool:
@@ -68,7 +68,9 @@ class HostHandle:
         try:
             while True:
                 try:
-                    return self._ray.get(answer, timeout=_POLL_INTERVAL)
+                    result = self._ray.get(answer, timeout=_POLL_INTERVAL)
+                    self._answered, self._last_answer = True, time.monotonic()
+                    return result
                 except errors.GetTimeoutError:
                     if self.lost:
                         raise self._lost_error() from None
@@ -99,8 +101,8 @@ class HostHandle:
         timeout = HEARTBEAT_TIMEOUT if self._answered else START_TIMEOUT
         if arrived or self._heartbeat is None:
             self._heartbeat = self.actor.heartbeat.options(concurrency_group="heartbeat").remote()
-            self._last_heartbeat = now
-        elif now - self._last_heartbeat > timeout:
+            self._last_answer = now
+        elif now - self._last_answer > timeout:
             self.lost, self._reason = True, f"no heartbeat for {timeout:g} s"
 
     def kill(self) -> None:

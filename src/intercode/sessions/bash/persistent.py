@@ -157,7 +157,7 @@ class BashSession:
         report = shell.resume_after_stop(_GRACE_SECONDS)
         if report is None:  # the action started another process between the two calls
             self._sandbox.kill_since(mark, keep=[shell.process.pid])
-            report = shell.resume_after_stop(_GRACE_SECONDS)
+            report = shell.resume_after_stop(_GRACE_SECONDS / 2)
         if report is None:
             raise ShellEndedError
         return report
@@ -167,8 +167,8 @@ class BashSession:
     ) -> ExecResult:
         timed_out = time.monotonic() >= deadline
         shell.process.kill()
-        status = shell.process.wait(_GRACE_SECONDS)
-        result = action_result(shell, collector, None if timed_out else status, timed_out)
+        status = None if timed_out else shell.process.wait(_GRACE_SECONDS)
+        result = action_result(shell, collector, status, timed_out)
         shell.close()
         self._shell = None
         try:
