@@ -132,3 +132,31 @@ def test_a_reward_function_with_a_fault_is_an_error_of_each_episode(
     found = regrade(run, ReplayOptions(profile="standard"), tmp_path / "out", reward="os.path:join")
     assert [t.end for t in episodes_of(tmp_path / "out")] == ["error"] * 3
     assert all("TypeError" in (t.error or "") for t in found.failed)
+
+
+def test_tasks_are_found_by_their_ids_in_another_dataset(
+    run: Path, tmp_path: Path, squares: str
+) -> None:
+    """A dataset with the same tasks at other positions."""
+    rows = [json.loads(line) for line in Path(squares).read_text().splitlines()]
+    named = [{**row, "id": f"sums/{n}"} for n, row in enumerate(rows)]
+    Path(squares).write_text("".join(json.dumps(row) + "\n" for row in reversed(named)))
+    found = regrade(run, ReplayOptions(profile="standard"), tmp_path / "out")
+    assert found.failed == [] and found.differences == ()
+    (report,) = log_replay.replay_logs([run], ReplayOptions())
+    assert report.native_mismatches == []
+
+
+def test_a_task_that_asks_something_else_is_not_graded(
+    run: Path, tmp_path: Path, squares: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [json.loads(line) for line in Path(squares).read_text().splitlines()]
+    rows[2]["query"] = "Something else"
+    Path(squares).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["regrade", str(run), "--profile", "standard", "--out", str(tmp_path / "out")]
+    assert main(words) == 1
+    assert "asks 'Something else'" in capsys.readouterr().out
+    rows[2]["id"] = "another"
+    Path(squares).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = regrade(run, ReplayOptions(profile="standard"), tmp_path / "again")
+    assert ["has no task" in str(t.error) for t in found.failed] == [True]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_EPISODES = 20
 """How many episodes with another outcome are printed; the file has all."""
+UNGRADED = 1
+"""Exit status if an episode could not be graded."""
 EXAMPLE = """\
 examples:
   intercode regrade runs/nl2bash-try-again --profile original --out runs/nl2bash-original
@@ -24,7 +26,8 @@ examples:
 
 Every recorded action is executed again and scored; no model is called. The run.json of the new run
 describes the source as regraded_from, and differences.jsonl lists every step that differs. The new
-run has the new observations and the recorded messages of the agent."""
+run has the new observations and the recorded messages of the agent. Exit status: 1 if an episode
+could not be graded."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +72,7 @@ def handle(args: argparse.Namespace) -> int:
         f"wrote {result.out}; every differing step is in {result.out / DIFFERENCES_FILE}",
         file=sys.stderr,
     )
-    return 0
+    return UNGRADED if result.failed else 0
 
 
 def _tables(result: RegradeResult) -> list[Table]:

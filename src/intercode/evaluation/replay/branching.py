@@ -29,6 +29,7 @@ from intercode.evaluation.replay.recorded_environments import (
     is_native,
     open_recorded_env,
     repeat_step,
+    reset_to_task,
 )
 from intercode.evaluation.rollout import rollout_branches
 from intercode.models import open_model
@@ -83,7 +84,7 @@ def branch(
     after = _fork_point(parent, branch_options)
     with open_recorded_env(parent, options) as env:
         agent = _continuing_agent(parent, branch_options, after, env.dataset)
-        env.reset(seed=parent.seed, options={"task": parent.index})
+        reset_to_task(env, parent)
         steps: list[Step] = []
         for step in parent.steps[:after]:
             steps.append(repeat_step(env, step) if step.executed else step)

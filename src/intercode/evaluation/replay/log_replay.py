@@ -20,6 +20,7 @@ from intercode.evaluation.replay.recorded_environments import (
     ReplayOptions,
     is_native,
     repeat_step,
+    reset_to_task,
 )
 
 __all__ = ["ReplayOptions", "ReplayReport", "StepComparison", "compare_step", "replay_logs"]
@@ -115,7 +116,7 @@ def _replay_episode(
     rules = replay_rules_for(trajectory)
     with envs.borrow(trajectory) as env:
         try:
-            env.reset(seed=trajectory.seed, options={"task": trajectory.index})
+            reset_to_task(env, trajectory)
         except DataError as e:
             if is_native(trajectory):
                 raise

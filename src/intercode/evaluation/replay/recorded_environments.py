@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from intercode.core.errors import UsageError
+from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.core.types import AgentOutput, Network, Profile, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS
@@ -84,6 +84,24 @@ def environment_settings(
         "policy": run.get("policy") if native else None,
     }
     return recorded_environment(trajectory), name, {**common, **settings, **options.env_options}
+
+
+def reset_to_task(env: InterCodeEnv, episode: Trajectory) -> None:
+    """Begin the task of a recorded episode.
+
+    The task is found by its id, in the authors' logs by its position. Raises DataError if the
+    dataset has no such task, or asks something else in it.
+    """
+    native = is_native(episode)
+    try:
+        env.reset(seed=episode.seed, options={"task": episode.task if native else episode.index})
+    except UnknownNameError as e:
+        raise DataError(f"{env.dataset.name} has no task {episode.task!r}, which was played") from e
+    if native and env.task.query != episode.query:
+        raise DataError(
+            f"{episode.task} of {env.dataset.name} asks {env.task.query!r}, but the episode was "
+            f"played for {episode.query!r}: give the recorded dataset with --dataset"
+        )
 
 
 class RecordedEnvironments:

@@ -27,6 +27,7 @@ from intercode.evaluation.replay.recorded_environments import (
     ReplayOptions,
     is_native,
     open_recorded_env,
+    reset_to_task,
 )
 from intercode.results.statistics.metrics import is_failed
 
@@ -133,9 +134,7 @@ def regrade(
 def _run_metadata(episode: Trajectory, options: ReplayOptions, source: Path) -> dict[str, Any]:
     """Return the metadata of the new run: its conditions, the recorded agent, and the source."""
     with open_recorded_env(episode, options) as env:
-        env.reset(
-            seed=episode.seed, options={"task": episode.index}
-        )  # some metadata needs a sandbox
+        reset_to_task(env, episode)  # some metadata needs a sandbox
         here = env.result_metadata()
     log = source / trajectories.TRAJECTORIES_FILE if source.is_dir() else source
     regraded_from = {
@@ -178,7 +177,7 @@ def _regrade_episode(
     rules = replay_rules_for(old)
     steps: list[Step] = []
     with envs.borrow(old) as env:
-        env.reset(seed=old.seed, options={"task": old.index})
+        reset_to_task(env, old)
         over = False
         for number, recorded in enumerate(old.steps, start=1):
             if over:

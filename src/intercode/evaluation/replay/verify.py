@@ -19,7 +19,11 @@ from intercode.core.types import Trajectory
 from intercode.evaluation.replay import log_replay
 from intercode.evaluation.replay.log_replay import ReplayReport, StepComparison
 from intercode.evaluation.replay.record_safety import reject_unsafe_record
-from intercode.evaluation.replay.recorded_environments import ReplayOptions, open_recorded_env
+from intercode.evaluation.replay.recorded_environments import (
+    ReplayOptions,
+    open_recorded_env,
+    reset_to_task,
+)
 from intercode.results.export.bundle.bundle import Bundle, read_bundle
 from intercode.results.export.bundle.receipt import Receipt, receipt_path
 
@@ -125,19 +129,14 @@ def _differing_conditions(episode: Trajectory, options: ReplayOptions) -> tuple[
     """
     recorded: Mapping[str, Any] = episode.run
     with open_recorded_env(episode, options) as env:
-        env.reset(
-            seed=episode.seed, options={"task": episode.index}
-        )  # some metadata needs a sandbox
+        reset_to_task(env, episode)  # some metadata needs a sandbox
         here = env.result_metadata()
-        task = env.task.id
     for name in _REQUIRED_CONDITIONS:
         if recorded.get(name) != here.get(name):
             raise DataError(
                 f"the bundle was made with {name} {recorded.get(name)!r}, and here it is "
                 f"{here.get(name)!r}: it cannot be verified with this version"
             )
-    if task != episode.task:
-        raise DataError(f"position {episode.index} is the task {task}, not {episode.task}")
     return tuple(
         f"{name} is {here.get(name)!r} here, {recorded.get(name)!r} in the bundle"
         for name in _NOTED_CONDITIONS
