@@ -16,6 +16,7 @@ from intercode.agents.plan_solve import parse_plan, parse_plan_original
 from intercode.agents.react import (
     NO_ACTION_REASON,
     UNCLOSED_REASON,
+    complete_label,
     parse_action_original,
     parse_react,
     split_answer,
@@ -95,6 +96,43 @@ def test_an_answer_is_submitted_if_answers_count(answer: str) -> None:
     language = language_of("ctf")
     assert parse_react(f"Action 2: {answer}", language, answers=True).code == "submit flag{a}"
     assert parse_react(f"Action 2: {answer}", language, answers=False).code == "submit"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "execute[ls -l]",
+        " execute[ls -l]\nObservation 1: a",
+        "Action 1: execute[ls -l]",
+        "Action: execute[ls -l]",
+        "Action 1: Action 1: execute[ls -l]",
+        "Action 1:\nAction 1: execute[ls -l]",
+        "**Action 1:** execute[ls -l]",
+        "Thought 1: I list the files.\nAction 1: execute[ls -l]",
+        "Thought 1: I list the files. Action 1: execute[ls -l]",
+        "Thought 1: I list the files.\n\nAction 1:\nexecute[ls -l]\nThought 2: done",
+        "Thought: I list the files.\nexecute[ls -l]",
+        "I list the files.\n\nAction 1: execute[ls -l]\nObservation 1: a\nAction 2: submit",
+        "<think>Shall I list?</think>\nexecute[ls -l]",
+        "<think>Shall I list?</think>Thought 1: yes\nAction 1: execute[ls -l]",
+        "Shall I list?</think>execute[ls -l]",
+        "Sure, here is the action:\n\n```bash\nls -l\n```",
+        "Thought 1: I list the files.\nAction 1:\n```bash\nls -l\n```",
+        "Thought 1: I list the files.\n```bash\nls -l\n```",
+        "ls -l",
+        "`ls -l`",
+    ],
+)
+def test_an_answer_to_the_request_for_an_action(answer: str) -> None:
+    """Chat models repeat what they were asked to continue."""
+    parsed = parse_react(complete_label(answer, "Action 1:"), BASH, answers=False)
+    assert (parsed.code, parsed.reason) == ("ls -l", "")
+
+
+def test_an_answer_that_only_repeats_the_thought_holds_no_action() -> None:
+    for answer in ("Thought 1: I list the files.", "", "<think>ls -l</think>"):
+        parsed = parse_react(complete_label(answer, "Action 1:"), BASH, answers=False)
+        assert parsed.code is None and parsed.reason
 
 
 PIECES = (

@@ -75,14 +75,14 @@ class ReactAgent(ModelAgent):
 
     def parse_action(self, completion: Completion) -> ParsedAnswer:
         """Return the action in an answer to the second request, which asks for the action only."""
-        text = completion.text.strip()
         label = f"Action {self._turns}:"
-        if not text.lower().startswith("action"):
-            text = f"{label} {text}"
         if self.feedback == "original":
+            text = completion.text.strip()
+            text = text if text.lower().startswith("action") else f"{label} {text}"
             return self._parse_original_action(
                 "", text.removeprefix(label).partition("\n")[0].strip(), text
             )
+        text = complete_label(completion.text, label)
         return parse_react(text, self.language, self.brief.expects_answer)
 
     def _parse_original(self, text: str) -> ParsedAnswer:
@@ -127,6 +127,17 @@ def parse_react(text: str, language: Language, answers: bool) -> ParsedAnswer:
         thought_code = _unlabelled_action(answer.thought or text, language, answers)
         code, reason = (thought_code, "") if thought_code else (None, reason)
     return ParsedAnswer(code, thought, text, reason)
+
+
+def complete_label(text: str, label: str) -> str:
+    """Return an answer that continues ``label`` with the label before it, without thoughts in tags.
+
+    Chat models often repeat the label, or the thought and the label. Such an answer is returned as
+    it is.
+    """
+    rest, _ = split_thought(text)
+    has_label = any(s.label.startswith("action") and s.text for s in split_sections(rest))
+    return text if has_label or not rest else f"{label} {rest}"
 
 
 @dataclass(frozen=True, slots=True)
