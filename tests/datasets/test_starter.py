@@ -50,10 +50,10 @@ def listing(root: Path) -> dict[str, tuple[int, int, bytes | str]]:
 
 
 def test_two_builds_are_equal_whatever_the_umask(tmp_path: Path) -> None:
-    bash_starter.build(tmp_path / "a")
+    file_tree.write_tree(tmp_path / "a", bash_starter.entries())
     before = os.umask(0o077)
     try:
-        bash_starter.build(tmp_path / "b")
+        file_tree.write_tree(tmp_path / "b", bash_starter.entries())
     finally:
         os.umask(before)
     assert listing(tmp_path / "a") == listing(tmp_path / "b")
@@ -173,15 +173,17 @@ def test_processes_that_load_at_once_share_one_whole_tree(tmp_path: Path) -> Non
     assert [process.returncode for process in running] == [0] * 4
     [path] = paths
     assert [p.name for p in (tmp_path / "starter").iterdir()] == [Path(path).name]
-    bash_starter.build(tmp_path / "reference")
+    file_tree.write_tree(tmp_path / "reference", bash_starter.entries())
     assert listing(Path(path)) == listing(tmp_path / "reference")
 
 
-def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    def broken(dest: Path) -> None:
+def test_a_build_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(dest: Path, entries: object) -> None:
         (dest / "half").write_text("")
         raise OSError("disk full")
 
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(suites, "write_tree", broken)
     with pytest.raises(OSError, match="disk full"):
-        suites._build_once(tmp_path / "cache" / "bash-0", broken)
-    assert list((tmp_path / "cache").iterdir()) == []
+        suites.load("bash")
+    assert list((tmp_path / "cache" / "starter").iterdir()) == []

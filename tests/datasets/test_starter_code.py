@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from importlib.resources import files
 
 import pytest
 
@@ -45,8 +44,7 @@ def test_tests_are_several_stay_hidden_and_differ(tasks: tuple[Task, ...]) -> No
             assert example in task.query and example not in [t["input"] for t in tests], task.id
 
 
-def test_references_agree_with_values_computed_by_hand(tasks: tuple[Task, ...]) -> None:
-    """Compares one value of each reference with one computed by hand."""
+def test_expected_outputs_agree_with_values_computed_by_hand(tasks: tuple[Task, ...]) -> None:
     wanted = {
         "javascript/evaluate": (["2*-(3-5)*1.5"], 6),
         "javascript/compare-versions": (["1.0.0-alpha.beta", "1.0.0-alpha.1"], 1),
@@ -63,9 +61,3 @@ def test_references_agree_with_values_computed_by_hand(tasks: tuple[Task, ...]) 
     for name, (given, output) in wanted.items():
         tests = found[f"starter/code/{name}"].data["tests"]
         assert {"input": given, "output": output} in tests, name
-
-
-def test_every_gold_is_of_a_task(tasks: tuple[Task, ...]) -> None:
-    home = files("intercode.datasets.code.starter").joinpath("golds")
-    texts = {path.read_text("utf-8") for path in home.iterdir()}
-    assert texts == {t.gold for t in tasks}

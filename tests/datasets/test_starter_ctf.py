@@ -13,7 +13,7 @@ from intercode.datasets.ctf import starter
 from intercode.datasets.ctf.starter.challenge import SeededRandom, stored_zlib
 
 FLAG = re.compile(r"flag\{[a-z]+_[a-z]+_[0-9a-f]{16}\}")
-IDS = sorted(starter.CHALLENGES)
+IDS = sorted(starter.CREATE_FILES)
 GIVEN_AWAY = {"unlisted", "behind", "permissions", "history", "trail"}
 """Tasks with the flag as plain text in one of many files."""
 
@@ -24,7 +24,7 @@ def tasks() -> dict[str, Task]:
 
 
 def test_there_are_enough_of_several_kinds(tasks: dict[str, Task]) -> None:
-    assert len(tasks) == len(starter.CHALLENGES) >= 20
+    assert len(tasks) == len(starter.CREATE_FILES) >= 20
     tags = {tag for task in tasks.values() for tag in task.tags}
     assert {
         "encoding",

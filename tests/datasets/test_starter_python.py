@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from intercode.core.errors import DataError
 from intercode.core.types import Task
 from intercode.datasets import load
 from intercode.datasets.python import starter
+from intercode.datasets.starter.task_texts import parse_tasks
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +92,14 @@ def test_a_task_in_another_form_is_named() -> None:
         "== a-b\nhardness: easy\ntags: x, y\nWrite f(x).\n-- gold\ndef f(x):\n    return x\n"
         "-- tests\nassert f(1) == 1\n"
     )
-    [(where, row)] = starter.parse(good, "x.txt")
-    assert (where, row["id"]) == ("starter/python/tasks/x.txt, a-b", "starter/python/a-b")
-    assert (row["gold"], row["tags"]) == ("def f(x):\n    return x\n", ["x", "y"])
+    parse = partial(parse_tasks, name="x.txt", needed={"gold", "tests"})
+    [task] = parse(good)
+    row = starter.to_row(task)
+    assert (task.where, row["id"]) == ("x.txt, a-b", "starter/python/a-b")
+    assert (row["gold"], row["tags"]) == ("def f(x):\n    return x\n", ("x", "y"))
     with pytest.raises(DataError, match=r"x\.txt, a-b: expected hardness"):
-        list(starter.parse(good.replace("-- tests", "-- proofs"), "x.txt"))
+        list(parse(good.replace("-- tests", "-- proofs")))
     with pytest.raises(DataError, match=r"'words' precedes"):
-        list(starter.parse("words\n" + good, "x.txt"))
+        list(parse("words\n" + good))
     with pytest.raises(DataError, match="no test calls what the gold defines: f"):
-        list(starter.parse(good.replace("assert f(1)", "assert g(1)"), "x.txt"))
+        [starter.to_row(task) for task in parse(good.replace("assert f(1)", "assert g(1)"))]

@@ -10,7 +10,7 @@ import pytest
 
 import intercode
 from intercode.core.types import Layer
-from intercode.datasets.ctf.starter import CHALLENGES
+from intercode.datasets.ctf.starter import CREATE_FILES
 from intercode.environments.ctf.env import CTFEnv
 from support.sandboxes import eventually
 
@@ -41,7 +41,7 @@ def _found(env: CTFEnv) -> str:
 @pytest.mark.parametrize("profile", ["standard", pytest.param("original", marks=needs_git)])
 def test_a_random_flag_is_not_in_the_sandbox(profile: str) -> None:
     with intercode.make("ctf", "starter:ctf", profile=profile, timeout=60.0) as env:
-        for name in sorted(CHALLENGES):
+        for name in sorted(CREATE_FILES):
             if name.rpartition("/")[2] in SHOWN:
                 continue
             env.reset(options={"task": name})

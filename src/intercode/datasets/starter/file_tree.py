@@ -19,7 +19,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from intercode.core.errors import DataError
@@ -79,6 +79,12 @@ def _parse_head(line: str, where: str) -> TreeEntry:
         return TreeEntry(kind, path.rstrip("/"), int(mode, 8), mtime)
     except ValueError as e:
         raise DataError(f"{where}: {line!r} is not '@ MODE|link TIME /path' ({e})") from e
+
+
+def empty_directory(path: str) -> list[TreeEntry]:
+    """Return one empty directory and its parents."""
+    parents = [str(parent) for parent in PurePosixPath(path).parents if str(parent) != "/"]
+    return [TreeEntry("dir", name, 0o755, EPOCH) for name in (*reversed(parents), path)]
 
 
 def tree_digest(entries: Sequence[TreeEntry]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -14,12 +14,13 @@ from typing import Any
 from intercode.core.errors import DataError
 from intercode.core.paths import cache_root
 from intercode.core.registry import unknown_name_error
-from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.core.types import Dataset, Task
 from intercode.datasets.bash import starter as bash
 from intercode.datasets.code import starter as code
 from intercode.datasets.ctf import starter as ctf
 from intercode.datasets.python import starter as python
 from intercode.datasets.sql import starter as sql
+from intercode.datasets.starter.file_tree import TreeEntry, tree_digest, write_tree
 
 _REQUIRED = {"id", "query", "gold", "hardness", "tags"}
 _OPTIONAL = {"also"}
@@ -29,35 +30,27 @@ _OPTIONAL = {"also"}
 class _StarterSuite:
     """The starter tasks of one environment.
 
-    ``digest`` names the content of the files that the tasks share, and ``build`` writes them below
-    a directory. ``task_fields`` turns that directory and a row into the fields of a Task. ``keys``
-    are keys that a row has in addition to the usual ones. ``rows`` yields the rows, each with its
-    location for messages; None reads ``tasks.jsonl``. ``programs`` are those that the image must
-    have in addition to the usual small tools.
+    ``entries`` returns the files that the tasks share. ``task_fields`` turns the directory in which
+    they are, and a row, into the fields of a Task. ``keys`` are keys that a row has in addition to
+    the usual ones. ``rows`` yields the rows, each with its location for messages; None reads
+    ``tasks.jsonl``. ``programs`` are those that the image must have in addition to the usual small
+    tools.
     """
 
-    digest: Callable[[], str]
-    build: Callable[[Path], None]
+    entries: Callable[[], Sequence[TreeEntry]]
     task_fields: Callable[[Path, dict[str, Any]], dict[str, Any]]
     keys: frozenset[str] = frozenset()
     rows: Callable[[], Iterator[tuple[str, dict[str, Any]]]] | None = None
     programs: tuple[str, ...] = ()
 
 
-def _with_files(root: Path, row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "files": (LayerSpec("dir", root),)}
-
-
+_DATA = frozenset({"data"})
 _SUITES = {
-    "bash": _StarterSuite(bash.digest, bash.build, _with_files),
-    "code": _StarterSuite(
-        code.digest, code.build, code.task_fields, frozenset({"data"}), code.rows, code.PROGRAMS
-    ),
-    "ctf": _StarterSuite(ctf.digest, ctf.build, ctf.task_fields, frozenset(), ctf.rows),
-    "python": _StarterSuite(
-        python.digest, python.build, python.task_fields, frozenset({"data"}), python.rows
-    ),
-    "sql": _StarterSuite(sql.digest, sql.build, sql.task_fields, frozenset({"database"})),
+    "bash": _StarterSuite(bash.entries, bash.task_fields),
+    "code": _StarterSuite(code.entries, code.task_fields, _DATA, code.rows, code.PROGRAMS),
+    "ctf": _StarterSuite(ctf.entries, ctf.task_fields, frozenset(), ctf.rows),
+    "python": _StarterSuite(python.entries, python.task_fields, _DATA, python.rows),
+    "sql": _StarterSuite(sql.entries, sql.task_fields, frozenset({"database"})),
 }
 
 
@@ -70,7 +63,7 @@ def load(environment: str = "bash") -> Dataset:
     if environment not in _SUITES:
         raise unknown_name_error("starter environment", environment, list(_SUITES))
     suite = _SUITES[environment]
-    root = _build_once(cache_root() / "starter" / f"{environment}-{suite.digest()}", suite.build)
+    root = _write_once(environment, suite.entries())
     return Dataset(
         name=f"starter:{environment}",
         environment=environment,
@@ -105,18 +98,19 @@ def _read_lines(environment: str) -> Iterator[tuple[str, Any]]:
             ) from e
 
 
-def _build_once(path: Path, build: Callable[[Path], None]) -> Path:
-    """Return the directory ``path``, and build it first if it does not exist.
+def _write_once(environment: str, entries: Sequence[TreeEntry]) -> Path:
+    """Return the directory of a suite's files in the cache; write it first if it does not exist.
 
-    The directory is built under another name and renamed, so that no reader sees a part of it. If
-    several processes build it at once, the first to finish wins; their results are equal.
+    It is written under another name and renamed, so that no reader sees a part of it. If several
+    processes write it at once, the first to finish wins; their results are equal.
     """
+    path = cache_root() / "starter" / f"{environment}-{tree_digest(entries)}"
     if path.is_dir():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        build(temporary)
+        write_tree(temporary, entries)
         try:
             temporary.rename(path)
         except OSError:

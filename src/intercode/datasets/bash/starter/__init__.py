@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from intercode.core.errors import DataError
+from intercode.core.types import LayerSpec
 from intercode.datasets.bash.starter import generated_files
-from intercode.datasets.starter.file_tree import (
-    EPOCH,
-    TreeEntry,
-    parse_description,
-    tree_digest,
-    write_tree,
-)
+from intercode.datasets.starter.file_tree import EPOCH, TreeEntry, parse_description
 
 
 def entries() -> list[TreeEntry]:
@@ -45,11 +41,6 @@ def _add_entries(found: dict[str, TreeEntry], more: Iterable[TreeEntry]) -> None
         found[entry.path] = entry
 
 
-def digest() -> str:
-    """Return a name for the content of the tree; see ``tree_digest``."""
-    return tree_digest(entries())
-
-
-def build(dest: Path) -> None:
-    """Write the tree below ``dest``."""
-    write_tree(dest, entries())
+def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the Task for a row. ``root`` has the files of ``entries``."""
+    return {**row, "files": (LayerSpec("dir", root),)}

@@ -1,11 +1,14 @@
-"""The Capture-the-Flag starter suite: every episode gets its own flag and files from its seed."""
+"""The Capture-the-Flag starter suite: every episode gets its own flag and files from its seed.
+
+Each module hides flags in files. The queries and golds are in a file of ``tasks/`` of the module's
+name, in the format of ``starter.task_texts``. A gold is Bash code that prints the flag with
+coreutils and Python alone.
+"""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,40 +22,30 @@ from intercode.datasets.ctf.starter import (
     reversing,
     systems,
 )
-from intercode.datasets.ctf.starter.challenge import Challenge, SeededRandom
+from intercode.datasets.ctf.starter.challenge import CreateFiles, SeededRandom
+from intercode.datasets.starter.file_tree import TreeEntry, empty_directory
+from intercode.datasets.starter.task_texts import read_tasks
 
 FOLDER = "/ctf/task"
 """The working directory of the tasks."""
 _MODULES = (encodings, archives, logs, classical_ciphers, modern_ciphers, reversing, systems)
-CHALLENGES: dict[str, Challenge] = {
-    f"starter/ctf/{challenge.name}": challenge for part in _MODULES for challenge in part.CHALLENGES
+CREATE_FILES: dict[str, CreateFiles] = {
+    f"starter/ctf/{name}": create for part in _MODULES for name, create in part.CREATE_FILES.items()
 }
 
 
-def digest() -> str:
-    """Return the first 16 hex digits of a SHA-256 over the modules that create the files."""
-    total = hashlib.sha256()
-    for path in sorted(files(__package__).iterdir(), key=lambda p: p.name):
-        if path.name.endswith(".py"):
-            total.update(path.read_bytes())
-    return total.hexdigest()[:16]
-
-
-def build(dest: Path) -> None:
-    """Create the empty working directory below ``dest``; every episode adds its own files."""
-    folder = dest / FOLDER.lstrip("/")
-    folder.mkdir(parents=True)
-    for path in (folder, folder.parent, dest):
-        path.chmod(0o755)
+def entries() -> list[TreeEntry]:
+    """Return the empty working directory; every episode adds its own files."""
+    return empty_directory(FOLDER)
 
 
 def rows() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every task as a row, with its location for messages."""
-    for name, challenge in CHALLENGES.items():
-        yield name, {
-            "id": name, "query": challenge.query, "gold": challenge.gold,
-            "hardness": challenge.hardness, "tags": challenge.tags,
-        }  # fmt: skip
+    for part in _MODULES:
+        name = part.__name__.rpartition(".")[2]
+        for task in read_tasks("ctf", f"{name}.txt", needed={"gold"}):
+            gold = task.sections["gold"].strip()
+            yield task.where, task.row(id=f"starter/ctf/{task.name}", gold=gold)
 
 
 def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +57,7 @@ def instantiate(task: Task, seed: int) -> Task:
     """Return the task with the flag and the files for a seed, the same on every machine."""
     rng = SeededRandom(f"{task.id}:{seed}")
     flag = rng.flag()
-    made = CHALLENGES[task.id].create_files(rng, flag)
+    made = CREATE_FILES[task.id](rng, flag)
     contents = {
         f"{FOLDER}/{name}": (data if isinstance(data, tuple) else (data, 0o644))
         for name, data in made.items()

@@ -1,10 +1,9 @@
-"""Challenges of the Capture-the-Flag starter suite: a query, files from a seed, and a solution."""
+"""What the challenges of the Capture-the-Flag starter suite share: words, names and flags."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 Files = Mapping[str, bytes | tuple[bytes, int]]
 """File contents by name in the working directory, with a mode where it is not 0644."""
@@ -34,25 +33,8 @@ class SeededRandom(random.Random):
         return f"{self.getrandbits(4 * digits):0{digits}x}"
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """One challenge.
-
-    ``create_files`` hides a flag in files, at random. ``gold`` is Bash code that prints the flag
-    from these files with coreutils and Python alone.
-    """
-
-    name: str
-    query: str
-    create_files: Callable[[SeededRandom, str], Files]
-    gold: str
-    hardness: str
-    tags: tuple[str, ...]
-
-
-def python_script(code: str) -> str:
-    """Return Bash code that runs a Python program."""
-    return f"python3 - <<'END'\n{code.strip()}\nEND"
+CreateFiles = Callable[[SeededRandom, str], Files]
+"""Hides a flag in files, at random."""
 
 
 def stored_zlib(data: bytes) -> bytes:

@@ -6,28 +6,19 @@ tenancies, sowings and harvests) and ``ferry`` (ships, sailings, crews, fares).
 
 from __future__ import annotations
 
-import hashlib
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from intercode.core.types import DatabaseSpec
+from intercode.datasets.starter.file_tree import EPOCH, TreeEntry
 
 DUMP = "databases.sql"
 
 
-def _content() -> bytes:
-    return files(__package__).joinpath(DUMP).read_bytes()
-
-
-def digest() -> str:
-    """Return the first 16 hex digits of the dump's SHA-256."""
-    return hashlib.sha256(_content()).hexdigest()[:16]
-
-
-def build(root: Path) -> None:
-    """Write the dump into an existing directory."""
-    (root / DUMP).write_bytes(_content())
+def entries() -> list[TreeEntry]:
+    """Return the dump as a file."""
+    return [TreeEntry("file", DUMP, 0o644, EPOCH, files(__package__).joinpath(DUMP).read_bytes())]
 
 
 def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
