@@ -128,7 +128,7 @@ def test_eval_prints_the_table_and_names_the_files(
     assert "100.0" in printed and str(out / "trajectories.jsonl") in printed
     assert "3/3 done, success 100.0 %, 0 errors" in said
     assert main(words) == 0
-    assert f"3 of 3 tasks are finished already in {out}" in capsys.readouterr().err
+    assert f"3 of 3 episodes are finished already in {out}" in capsys.readouterr().err
     assert main(["report", str(out), "--format", "json"]) == 0
     (table,) = json.loads(capsys.readouterr().out)
     assert table["rows"][0]["agent"] == "gold" and table["rows"][0]["tasks"] == 3

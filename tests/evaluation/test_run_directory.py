@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,52 @@ def test_another_temperature_is_another_run_and_another_key_is_not(
         for options in others:
             with pytest.raises(UsageError, match=r"a run with generation \{[^T]{,40}\}, not \{"):
                 make_plan(config(**options))
+
+
+AGENT = """
+from intercode.agents import Agent
+from intercode.core.types import AgentOutput
+
+class Own(Agent):
+    def act(self, feedback):
+        return AgentOutput({action!r}) if feedback is None else None
+"""
+
+
+def test_an_edited_agent_file_is_another_run(
+    squares: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "own.py"
+    config = EvalConfig(squares, f"{file}:Own", limit=1, parallel=1)
+    file.write_text(AGENT.format(action="echo 0"))
+    first = evaluate(config, quiet=True)
+    assert trajectories.read_run_metadata(first)["sources"]["agent"].startswith("own.py:Own@")
+    assert evaluate(config, quiet=True) == first
+    file.write_text(AGENT.format(action="echo 1"))
+    second = evaluate(config, quiet=True)
+    (episode,) = trajectories.read_trajectories(second / trajectories.TRAJECTORIES_FILE)
+    assert second != first and episode.steps[0].action == "echo 1"
+    with pytest.raises(UsageError, match=r"a run with sources \{'agent': 'own.py:Own@"):
+        make_plan(replace(config, out=first))
+
+
+def test_another_model_object_of_the_same_name_is_another_run(
+    squares: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = EvalConfig(squares, "single-turn", limit=1, parallel=1)
+    actions = []
+    for answer in ("```bash\necho 0\n```", "```bash\necho 1\n```"):
+        out = evaluate(config, model=ScriptedModel([answer]), quiet=True)
+        (episode,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
+        actions.append(episode.steps[0].action)
+    assert actions == ["echo 0", "echo 1"]
+    evaluate(replace(config, out=out), model=ScriptedModel([]))
+    assert f"1 of 1 episodes are finished already in {out}" in capsys.readouterr().err
 
 
 def test_the_commit_of_a_user_s_own_code_is_named(

@@ -109,11 +109,12 @@ def _import_file(path: Path) -> ModuleType:
 
 def _execute_file(path: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None  # the name ends in .py
+    assert spec is not None  # the name ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look up their module
     try:
-        spec.loader.exec_module(module)
+        # the loader would take stale bytecode for a file that is edited within a second
+        exec(compile(path.read_bytes(), path, "exec"), vars(module))
     except Exception as e:
         del sys.modules[name]
         raise UsageError(f"{path} cannot be run: {type(e).__name__}: {e}") from e

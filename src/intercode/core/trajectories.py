@@ -44,11 +44,12 @@ IDENTITY_KEYS = (
     "policy",
     "generation",
     "prompts",
+    "sources",
 )
 """Keys of run.json. Two runs that differ in one of them are different runs, and a directory holds
 one run only."""
 
-_OPTIONAL_IDENTITY_KEYS = ("generation", "prompts")
+_OPTIONAL_IDENTITY_KEYS = ("generation", "prompts", "sources")
 """Keys that the first releases did not write. A run without such a key matches every other run."""
 
 T = TypeVar("T", Step, Trajectory, Usage)

@@ -82,7 +82,6 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
 
         dry_run.print_estimate(plan)
         return 0
-    _print_finished(plan)
     stopped: InterCodeError | None = None
     try:
         run_plan(plan)
@@ -101,15 +100,6 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
         log(_stop_message(stopped, plan))
         return STOPPED
     return ERRORS_LEFT if errors else 0
-
-
-def _print_finished(plan: Plan) -> None:
-    """Print how much of the run is finished already."""
-    samples = len(plan.samples)
-    before = samples - len(plan.pending_samples())
-    if before:
-        what = "tasks" if plan.config.epochs == 1 else "episodes"
-        log(f"{before} of {samples} {what} are finished already in {plan.out}")
 
 
 def _stop_message(error: InterCodeError, plan: Plan) -> str:

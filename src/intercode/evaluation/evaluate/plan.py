@@ -147,9 +147,11 @@ def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
         check_limits(config, model)
     with open_env(config, dataset) as env:
         used_model = model if needs_model else None
-        metadata = run_metadata(config, env.result_metadata(), agent, used_model)
+        metadata = run_metadata(config, env, agent, used_model)
     metadata["tasks_in_dataset"] = len(dataset)
-    out = config.out or unused_directory(Path("runs"), run_name(metadata), metadata)
+    # whether two model objects answer alike cannot be known: only --out resumes such a run
+    same = metadata if model is None or owns_model else None
+    out = config.out or unused_directory(Path("runs"), run_name(metadata), same)
     require_same_run(out, metadata)
     return replace(plan, metadata=metadata, out=out, owns_model=owns_model)
 

@@ -73,6 +73,9 @@ def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
     with _exclusive_lock(plan.out):
         state = plan.read_state()
         pending = plan.pending_samples(state)
+        if state.finished and not quiet:
+            finished = f"{len(state.finished)} of {len(plan.samples)} episodes"
+            print(f"{label}{finished} are finished already in {plan.out}", file=sys.stderr)
         if not pending:
             return plan.out
         if local and begun:

@@ -49,12 +49,15 @@ def safe_file_name(parts: list[str]) -> str:
     return "-".join(filter(None, words))[-_MAX_NAME_LENGTH:].strip("-.")
 
 
-def unused_directory(parent: Path, name: str, metadata: Mapping[str, Any]) -> Path:
-    """Return ``parent/name``, or ``parent/name-2`` and so on if another run has it."""
+def unused_directory(parent: Path, name: str, metadata: Mapping[str, Any] | None) -> Path:
+    """Return ``parent/name``, or ``parent/name-2`` and so on if another run has it.
+
+    A directory that contains a run with the settings in ``metadata`` is returned as well.
+    """
     for number in itertools.count(1):
         path = parent / (name if number == 1 else f"{name}-{number}")
         old = read_run_metadata(path)
-        if old is None or not differing_settings(old, metadata):
+        if old is None or (metadata is not None and not differing_settings(old, metadata)):
             return path
     raise AssertionError("unreachable: the numbers do not end")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import platform
 import re
 import subprocess
@@ -16,6 +18,7 @@ from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.types import to_jsonable
 from intercode.core.version import __version__
+from intercode.environments.base.env import InterCodeEnv
 from intercode.models import Model
 from intercode.models.redaction import is_secret_header, is_secret_name
 
@@ -43,17 +46,18 @@ _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def run_metadata(
-    config: EvalConfig, environment: Mapping[str, Any], agent: Agent, model: Model | None
+    config: EvalConfig, env: InterCodeEnv, agent: Agent, model: Model | None
 ) -> dict[str, Any]:
     """Return the metadata of a run: that of its environment, its agent and its model.
 
     It consists of JSON types and contains no secrets; see ``remove_secrets``.
     """
+    parts = {"agent": agent, "model": model, "reward": env.reward_function}
     agent_metadata = agent.metadata()
     model_metadata = {} if model is None else model.metadata()
     bounds = [n for n in (config.max_turns, agent.max_turns) if n is not None]
     values = {
-        **environment,
+        **env.result_metadata(),
         "agent": config.agent,
         "model": None if model is None else config.model or model.name,
         "max_turns": min(bounds, default=None),
@@ -61,6 +65,7 @@ def run_metadata(
         "agent_options": config.agent_options,
         "model_options": config.model_options,
         "prompts": sorted(_prompt_digests(agent_metadata)),
+        "sources": {name: text for name, part in parts.items() if (text := source_of(part))},
         "generation": _generation_settings(model_metadata, config),
         "agent_metadata": agent_metadata,
         "model_metadata": model_metadata,
@@ -126,6 +131,28 @@ def _prompt_digests(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _prompt_digests(inner)
+
+
+def source_of(part: object) -> str | None:
+    """Return ``FILE:NAME@DIGEST`` of the class or function of a part of a run.
+
+    The digest is the first digits of the SHA-256 of the source file. Returns None for the parts of
+    this package, and for None.
+    """
+    code: Any = part if inspect.isroutine(part) else type(part)
+    module = getattr(code, "__module__", None) or ""
+    if part is None or module.partition(".")[0] == "intercode":
+        return None
+    name, file = str(code.__qualname__), ""
+    try:
+        file = inspect.getsourcefile(code) or ""
+        source = Path(file).read_bytes()
+    except (TypeError, OSError):  # entered in a notebook or a shell
+        try:
+            source = inspect.getsource(code).encode()
+        except (TypeError, OSError):
+            return name
+    return f"{Path(file).name}:{name}@{hashlib.sha256(source).hexdigest()[:8]}"
 
 
 def source_versions(config: EvalConfig) -> dict[str, Any]:
