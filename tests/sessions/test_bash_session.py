@@ -53,6 +53,17 @@ def test_tracing_shows_the_action_only(shell: BashSession) -> None:
     out(shell, "set -x")
     assert re.fullmatch(r"\++ echo hi\nhi\n", out(shell, "echo hi"))
     assert re.fullmatch(r"\++ printf hi\nhi", out(shell, "printf hi"))
+    shell.run("false", 20)
+    assert re.fullmatch(r"\++ echo 1\n1\n", out(shell, "echo $?"))
+
+
+def test_the_output_of_a_debug_trap_is_not_part_of_the_state(shell: BashSession) -> None:
+    out(shell, "trap 'echo trapped' DEBUG")
+    text = shell.state().text
+    assert "\ntrapped" not in text and text.endswith("trap -- 'echo trapped' DEBUG\n")
+    assert out(shell, "echo on") == "trapped\non\ntrapped\n"
+    assert "with the variables" in shell.run("exit", 20).note
+    assert out(shell, "echo on") == "trapped\non\ntrapped\n"
 
 
 def test_background_jobs_survive(shell: BashSession) -> None:

@@ -15,6 +15,15 @@ _HANG = (
     "rm /bin; mkdir /bin; printf '#!/usr/bin/python3\\nwhile 1: pass' > /bin/bash; "
     "chmod +x /bin/bash"
 )
+_FILL = """python3 -c '
+import os, time
+while True:
+    try:
+        if os.fork() == 0: time.sleep(600)
+    except OSError:
+        open("/tmp/full", "w")
+        time.sleep(600)' &
+until [ -e /tmp/full ]; do :; done"""
 
 
 @pytest.fixture
@@ -45,6 +54,16 @@ def test_a_state_that_hangs_the_shell_that_restores_it_is_given_up(shell: BashSe
     shell.run("declare() { sleep 600; }; shopt() { sleep 600; }; x=1", 20)
     assert "without its variables" in shell.run("exit", 1.0).note
     assert shell.run("echo ${x-unset}", 20).output == "unset\n"
+
+
+def test_a_sandbox_without_room_for_a_process_runs_builtins_at_once(shell: BashSession) -> None:
+    """Neither the saved state nor the last exit status needs a process."""
+    shell.run(_FILL, 20)
+    shell.run("builtin false", 20)
+    for code, status in (("builtin echo $?", 0), ("return 3", 3), ("builtin echo $?", 0)):
+        result = shell.run(code, 5.0)
+        assert (result.timed_out, result.exit_code) == (False, status), result
+    assert result.output == "3\n"
 
 
 def test_garbage_in_the_report_is_ignored(shell: BashSession) -> None:

@@ -25,19 +25,22 @@ from intercode.sandbox.streams import Collector, Process, decode, drain, drain_o
 from intercode.sessions.base import SessionState
 
 DUMP_SCRIPT = (
-    "builtin :\n{{ (builtin trap - DEBUG; builtin printf '%s\\n' {token} "
+    "builtin :\nbuiltin trap -p DEBUG 2>&- >&{report}\nbuiltin trap - DEBUG\n"
+    "{{ builtin printf '%s\\n' {token} "
     "'builtin unset -v IFS PS4 PATH HOME HOSTNAME OPTIND OPTERR'; builtin declare -p; "
     "builtin declare -f; builtin alias -p; builtin shopt -p; builtin umask -p; "
     "builtin printf 'set --'; (($#)) && builtin printf ' %q' \"$@\"; builtin printf '\\n'; "
-    "builtin set +o); builtin trap -p; builtin printf '%s\\0' {token}; }} 2>&- >&{report}\n"
+    "builtin set +o; builtin trap -p; builtin printf '%s\\0' {token}; }} 2>&- >&{report}\n"
 )
-"""Writes the state to the report descriptor, between two tokens and followed by a NUL byte.
+"""Writes to the report descriptor: the DEBUG trap, and between two tokens the rest of the state.
 
+Like all our scripts, it starts no process: if the sandbox has no room for one, bash would retry for
+15 seconds. So the DEBUG trap, which would run at every line, is removed, and set again afterwards.
 Options are written late, because some of them would end the shell that restores the state. Traps
-are written last, because a DEBUG trap would run at every line. The first line is for bash's parser:
-an unterminated quote in the action leaves it confused for one line. The variables with which every
-bash starts are unset first, because the action may have unset them or removed their export. The
-script opens no file, because a restricted shell may not.
+are written last. The first line is for bash's parser: an unterminated quote in the action leaves it
+confused for one line. The variables with which every bash starts are unset first, because the
+action may have unset them or removed their export. The script opens no file, because a restricted
+shell may not.
 """
 
 _MAY_END_SHELL = re.compile(
@@ -65,8 +68,12 @@ loops, or is skipped because the DEBUG trap fails (bash's extdebug option)."""
 _RESUME_SCRIPT = "builtin trap - DEBUG; builtin shopt -u extdebug; builtin jobs >/dev/null 2>&1\n"
 """``jobs`` makes bash notice which background jobs were killed. Otherwise it would report them in
 the output of the next action."""
+_DEBUG_TRAP_FORM = re.compile("(trap -- '.*' DEBUG\n)?", re.DOTALL)
 _STATUS_FORM = re.compile("[0-9]{1,3}")
-_SET_STATUS = "(exit {status}) && builtin :\n"
+_SET_STATUS = (
+    "__status() {{ builtin unset -f __status; builtin return {status}; }}\n"
+    "{{ __status; }} >&- 2>&- && builtin :\n"
+)
 _REPORT_SCRIPT = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
 _ACCEPTANCE_SCRIPT = (
     "{{ builtin . {path} {script}<<'{word}'\nbuiltin :\n{word}\n"
@@ -136,8 +143,12 @@ class Shell:
 
     def seed(self, number: int, timeout: float) -> None:
         """Seed ``$RANDOM`` with a number and leave ``$?`` unchanged. Raises ShellEndedError."""
+        self._run_unnoticed(f"RANDOM={number} 2>/dev/null\n", timeout)
+
+    def _run_unnoticed(self, text: str, timeout: float) -> None:
+        """Run a script that leaves ``$?`` unchanged. Raises ShellEndedError."""
         status = self._status
-        if self.run_script(f"RANDOM={number} 2>/dev/null\n", None, timeout) is None:
+        if self.run_script(text, None, timeout) is None:
             raise ShellEndedError("the shell does not answer")
         self._status = status
 
@@ -181,15 +192,18 @@ class Shell:
         Raises ShellEndedError if the shell does not answer, or if another process in the sandbox
         writes to its report channel.
         """
-        token = secrets.token_hex(8)
+        deadline, token = time.monotonic() + timeout, secrets.token_hex(8)
         text = DUMP_SCRIPT.format(report=_REPORT_FD, token=token)
         record = self._exchange(text, Collector(1 << 12), timeout)
         if record is None:
             raise ShellEndedError
         output = record.decode("utf-8", "surrogateescape")
-        if not output.startswith(f"{token}\n") or not output.endswith(f"{token}\0"):
+        trap, _, state = output.partition(f"{token}\n")
+        if not _DEBUG_TRAP_FORM.fullmatch(trap) or not state.endswith(f"{token}\0"):
             raise ShellEndedError
-        return output[len(token) + 1 : -len(token) - 1]
+        if trap:
+            self._run_unnoticed(f"builtin {trap}", deadline - time.monotonic())
+        return state[: -len(token) - 1] + trap
 
     def accepts_actions(self, timeout: float) -> bool:
         """Return whether the shell still runs code.
