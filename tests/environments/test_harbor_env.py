@@ -82,9 +82,9 @@ def test_a_remover_that_does_nothing_is_seen(folder: Path) -> None:
         env.reset(options={"task": 0})
         env.step("echo 1 > /logs/verifier/reward.txt; printf '#!/bin/sh\\n' > /bin/rm")
         score = env.score()
-        assert (score.value, score.details["verifier"]) == (0.0, 0)
+        assert (score.value, score.details["verifier"]) == (0.0, None)
         assert "cannot be removed" in score.details["said"]
-        assert score.details["programs"] == ["/usr/bin/rm"]
+        assert score.details["trusted"] == ["/usr/bin/rm"]
 
 
 @pytest.mark.slow

@@ -34,11 +34,13 @@ class HarborEnv(SandboxedEnv):
     Dockerfile on first use; with ``build``, a Dockerfile takes precedence. The setting ``image``
     replaces the image of every task. ``score`` copies the files of the agent's sandbox into another
     sandbox, adds the tests and runs ``tests/test.sh``. The agent cannot read the tests, and none of
-    its processes runs during them. The other settings are those of InterCodeEnv. There is no
+    its processes runs during them. A verifier that was killed or left processes gives no reward.
+    The other settings are those of InterCodeEnv. There is no
     ``original`` profile.
     """
 
     name: ClassVar[str] = "harbor"
+    scoring_version: ClassVar[int] = 2
 
     def __init__(
         self,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+import time
 from collections.abc import Mapping
 
 from intercode.core.errors import SandboxError, SandboxLostError
-from intercode.core.types import FileEntry, State, TestResult
+from intercode.core.types import ExecResult, FileEntry, State, TestResult
 from intercode.datasets.harbor.task_directory import TESTS, Files
 from intercode.sandbox.contract import Sandbox
 
@@ -19,38 +21,125 @@ _REWARD_TEXT, _REWARD_JSON, _STDOUT_FILE = (
 )
 _MAX_REWARD_FILE = 1 << 16  # bytes of a reward's file
 _MAX_OUTPUT = 4000  # characters of what a verifier printed
+_PRELOAD = "/etc/ld.so.preload"
+_STARTUP_VARIABLES = ("BASH_ENV", "ENV")  # each names a file that shells execute
+_END_SECONDS = 0.5  # for processes that end because the verifier has ended, such as tee
+_WRITABLE = 0o200
+
+
+class _VerdictError(Exception):
+    """A verifier's result does not count. The message is the reason."""
 
 
 def run_verifier(
     sandbox: Sandbox, tests: Files, cwd: str, env: Mapping[str, str], timeout: float
 ) -> State:
-    """Return the verifier's result on the files in a sandbox. The sandbox cannot be used
-    afterwards.
+    """Return the verifier's result on the files in a sandbox, in which no process of the agent
+    runs. The sandbox cannot be used afterwards.
 
     ``tests`` are written into the sandbox now. Files that the agent left where they go, or where
-    the reward is written, are removed; ``failed`` if that is impossible. ``files`` are the
-    agent's changes. ``exit_code`` is the verifier's, or None if it did not end within
-    ``timeout`` seconds.
+    the reward is written, are removed. ``env``: the task's own variables. ``files`` are the agent's
+    changes. ``exit_code`` is the verifier's, or None if it did not end within ``timeout`` seconds.
+    ``failed``: the result does not count, and ``output`` begins with the reason: the verifier was
+    killed, ran out of time, left processes, or it or its reward's file was tampered with.
     """
+    files: Mapping[str, FileEntry] = {}
+    result: ExecResult | None = None
+    rewards: Mapping[str, float] = {}
+    reason = ""
     try:
         files = sandbox.changes(digests=False)
-        if not _clear_agent_paths(sandbox, files):
-            output = f"what the agent left in {TESTS} or {LOGS} cannot be removed"
-            return State(output, files, failed=True)
-        sandbox.write(_STDOUT_FILE, b"")
-        for name, (content, mode) in tests.items():
-            sandbox.write(f"{TESTS}/{name}", content, mode)
-        command = ["/bin/sh", "-c", f"{TESTS}/test.sh"]
-        result = sandbox.run(command, cwd=cwd, env={**sandbox.env, **env}, timeout=timeout)
+        _prepare_files(sandbox, files, tests)
+        command = ["/bin/sh", "-c", f"exec {TESTS}/test.sh"]
+        variables = _environment(sandbox.env, files) | env
+        result = sandbox.run(command, cwd=cwd, env=variables, timeout=timeout)
+        rewards = _read_rewards(sandbox)  # before processes that it left can change them
+        _check_end(result, timeout)
+        _check_processes(sandbox)
+        _check_tests(sandbox, tests)
     except SandboxLostError:
         raise
+    except _VerdictError as e:
+        reason = str(e)
     except (OSError, SandboxError) as e:  # the shell or the directory is gone, the disk is full
-        return State(f"the verifier could not be run: {e}", exit_code=None, failed=True)
-    rewards = parse_rewards(_read_file(sandbox, _REWARD_TEXT), _read_file(sandbox, _REWARD_JSON))
+        reason = f"the verifier could not be run: {e}"
+    printed = result.output[-_MAX_OUTPUT:] if result else ""
     runs = tuple(TestResult(name, value >= 1.0, repr(value)) for name, value in rewards.items())
-    code = None if result.timed_out else result.exit_code
-    output = result.output[-_MAX_OUTPUT:]
-    return State(output, files, exit_code=code, tests=runs, failed=result.timed_out)
+    return State(
+        "\n".join(filter(None, (reason, printed))), files, tests=runs, failed=bool(reason),
+        exit_code=result.exit_code if result and not result.timed_out else None,
+    )  # fmt: skip
+
+
+def _environment(env: Mapping[str, str], files: Mapping[str, FileEntry]) -> dict[str, str]:
+    """Return the variables of the sandbox without those that make programs execute files of the
+    agent.
+
+    Python's user directory may hold a usercustomize, which every interpreter would execute.
+    """
+    kept = {k: v for k, v in env.items() if k not in _STARTUP_VARIABLES or v not in files}
+    return kept | {"PYTHONNOUSERSITE": "1"}
+
+
+def _prepare_files(sandbox: Sandbox, files: Mapping[str, FileEntry], tests: Files) -> None:
+    """Remove what the agent left for the verifier, and write the tests."""
+    if not _clear_agent_paths(sandbox, files):
+        raise _VerdictError(f"what the agent left in {TESTS} or {LOGS} cannot be removed")
+    if _PRELOAD in files and files[_PRELOAD].kind != "gone":
+        sandbox.write(_PRELOAD, b"")  # a library in it would run in each program of the verifier
+    sandbox.write(_STDOUT_FILE, b"")
+    for name, (content, mode) in tests.items():
+        sandbox.write(f"{TESTS}/{name}", content, mode)
+
+
+# ------------------------------------------------------- whether the result counts
+def _check_end(result: ExecResult, timeout: float) -> None:
+    code = result.exit_code
+    if result.timed_out or code is None:
+        raise _VerdictError(f"the verifier did not end within {timeout:g} s")
+    number = -code if code < 0 else code - 128  # a shell adds 128 to the signal of its last command
+    if 0 < number < signal.NSIG:
+        raise _VerdictError(f"the verifier was ended by signal {number}")
+
+
+def _check_processes(sandbox: Sandbox) -> None:
+    if "processes" not in sandbox.capabilities:
+        return
+    deadline = time.monotonic() + _END_SECONDS
+    while left := sandbox.processes():
+        if time.monotonic() > deadline:
+            raise _VerdictError(f"the verifier left processes: {', '.join(left[:5])}")
+        time.sleep(0.01)
+
+
+def _check_tests(sandbox: Sandbox, tests: Files) -> None:
+    for name, (content, _) in tests.items():
+        path = f"{TESTS}/{name}"
+        try:
+            changed = sandbox.read(path, len(content)) != content
+        except OSError:
+            changed = True
+        if changed:
+            raise _VerdictError(f"{path} was changed while the verifier ran")
+
+
+def _read_rewards(sandbox: Sandbox) -> Mapping[str, float]:
+    """Return the numbers that the verifier wrote.
+
+    A program of the agent that the verifier runs could put something in the place of a reward's
+    file, so that the verifier cannot write its own.
+    """
+    files = sandbox.changes(digests=False)
+    for path in (LOGS, _REWARD_TEXT, _REWARD_JSON):
+        entry, kind = files.get(path), "dir" if path == LOGS else "file"
+        if entry is None or (entry.kind == "gone" and path != LOGS):
+            continue
+        if entry.kind != kind or not entry.mode & _WRITABLE:
+            raise _VerdictError(
+                f"{path} is not a {kind} that the verifier could write (a {entry.kind} with the "
+                f"mode {entry.mode:o})"
+            )
+    return parse_rewards(_read_file(sandbox, _REWARD_TEXT), _read_file(sandbox, _REWARD_JSON))
 
 
 def parse_rewards(text: bytes | None, table: bytes | None) -> dict[str, float]:
