@@ -61,10 +61,11 @@ int sys_mount(const char *source, const char *target, const char *type, unsigned
 int sys_umount(const char *target);
 int enter_new_root(void);  /* the current directory; unmounts the old root */
 int make_read_only(const char *target);
+int clear_read_only(const char *target);
 int clone_mount(int fd);
 int attach_mount(int fd, const char *target);
 int open_in_root(int root, const char *path, int flags, mode_t mode);
-int set_limits(const struct json *limits, bool processes, long long extra_files);
+int set_limits(const struct json *limits, bool own_users, long long extra_files);
 void close_from(int first);  /* every descriptor of at least this number */
 int write_text(const char *path, const char *text);
 /* Read the start of a file as a string, "" on an error. Return its length, or -1. */
@@ -95,6 +96,7 @@ int command_init(const struct isolation *isolation, const char *command);
 int start_init(struct isolation *isolation, bool plain, int program);
 int mount_proc(struct isolation *isolation, const char *stage);
 int mount_own_proc(const char *stage);
+void bound_shared_counts(const char *proc);
 int run_init_shell(struct isolation *isolation, const struct json *limits, const struct json *env);
 int open_terminal(void);
 

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import select
 import signal
 import socket
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 _PREWARMED_COUNT = 2  # supervisors to prewarm
 _RETRY_MS = 10  # delay before another attempt to remove a group
 _END_SECONDS = 5.0  # time for sandboxes to end after the owner
+
+_COUNTED_LIMITS = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE, resource.RLIMIT_MEMLOCK)
+"""The kernel compares these limits of the launcher with the sum over all sandboxes. Each sandbox
+has lower ones of its own."""
 
 
 def main(fd: int) -> None:
@@ -82,6 +87,9 @@ def _drop_root(request: dict[str, Any]) -> None:
     os.umask(0o022)
     if os.geteuid() != 0:
         return
+    for limit in _COUNTED_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # without the capability to raise limits
+            resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     if request["binds"]:
         sys_.unshare(sys_.CLONE_NEWNS)
         sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_PRIVATE)

@@ -43,6 +43,7 @@ _TABLES: dict[str, dict[str, int]] = {
         ioperm=173, open_by_handle_at=304, name_to_handle_at=303, lookup_dcookie=212,
         fanotify_init=300, modify_ldt=154, open_tree_attr=467, statmount=457, listmount=458,
         listns=470, ioctl=16, chown=92, fchown=93, lchown=94, fchownat=260, prlimit64=302,
+        fcntl=72, io_setup=206,
         sched_setaffinity=203, sched_setparam=142, sched_setscheduler=144, sched_setattr=314,
         setpriority=141, ioprio_set=251,
     ),
@@ -58,12 +59,12 @@ _TABLES: dict[str, dict[str, int]] = {
         adjtimex=171, clock_settime=112, clock_adjtime=266, syslog=116, vhangup=58,
         open_by_handle_at=265, name_to_handle_at=264, lookup_dcookie=18, fanotify_init=262,
         open_tree_attr=467, statmount=457, listmount=458, listns=470, ioctl=29, fchown=55,
-        fchownat=54, prlimit64=261, sched_setaffinity=122, sched_setparam=118,
+        fchownat=54, prlimit64=261, fcntl=25, io_setup=0, sched_setaffinity=122, sched_setparam=118,
         sched_setscheduler=119, sched_setattr=274, setpriority=140, ioprio_set=30,
     ),
 }  # fmt: skip
 _FAKED = ("chown", "fchown", "lchown", "fchownat")
-_CHECKED = ("clone", "clone3", "ioctl", "socket", "socketpair")
+_CHECKED = ("clone", "clone3", "ioctl", "fcntl", "socket", "socketpair")
 _PROCESS_ARGUMENT = {
     "prlimit64": _ARG0, "sched_setaffinity": _ARG0, "sched_setparam": _ARG0,
     "sched_setscheduler": _ARG0, "sched_setattr": _ARG0, "setpriority": _ARG1, "ioprio_set": _ARG1,
@@ -73,7 +74,10 @@ _KEYED_CALLS = (
     "mount", "umount2", "pivot_root", "unshare", "mount_setattr", "open_tree", "move_mount",
     "ptrace",
 )  # fmt: skip
-_NEW_CALLS = ("open_tree_attr", "statmount", "listmount", "listns")  # programs fall back on ENOSYS
+_NEW_CALLS = ("open_tree_attr", "statmount", "listmount", "listns", "io_setup")
+"""Programs fall back on others if these calls are not implemented. The kernel bounds the contexts
+of io_setup(2) for the whole machine."""
+_SET_PIPE_SIZE, _MAX_PIPE_SIZE = 1031, 1 << 16
 _TERMINAL_INPUT_IOCTLS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX insert terminal input
 _PROTOCOLS = {
     1: (0,),  # AF_UNIX
@@ -120,6 +124,16 @@ def _socket_rules() -> list[bytes]:
     return [*ops, _refuse(errno.EAFNOSUPPORT)]
 
 
+def _pipe_size_rules() -> list[bytes]:
+    """Refuse pipes of more than their default size, because all sandboxes of a user share the
+    kernel's budget for the buffers of pipes."""
+    return [
+        _op(_LOAD, _ARG1), _op(_JEQ, _SET_PIPE_SIZE, 0, 2),
+        _op(_LOAD, _ARG2), _op(_JGE, _MAX_PIPE_SIZE + 1, 1, 0),
+        _op(_RET, _ALLOW), _refuse(errno.EPERM),
+    ]  # fmt: skip
+
+
 def _require_key(key: int) -> list[bytes]:
     """Allow a call whose sixth argument is the key, and refuse others."""
     low, high = key & 0xFFFFFFFF, key >> 32
@@ -148,6 +162,7 @@ def build_filter(machine: str, key: int) -> bytes:
         ],
     )
     ops += _if_number(table["ioctl"], _refuse_only(_ARG1, _TERMINAL_INPUT_IOCTLS, errno.EPERM))
+    ops += _if_number(table["fcntl"], _pipe_size_rules())
     for name in ("socket", "socketpair"):
         ops += _if_number(table[name], _socket_rules())
     for name, argument in _PROCESS_ARGUMENT.items():

@@ -110,11 +110,18 @@ static int do_replace_files(const struct message *m) {
     return (sandbox.root = open("/", DIRECTORY)) < 0 ? fail("/") : 0;
 }
 
+/* A new IPC namespace has the kernel's default bounds. */
+static int renew_ipc(void) {
+    if (sys_unshare(CLONE_NEWIPC) || clear_read_only("/proc/sys")) return -1;
+    bound_shared_counts("/proc");
+    return make_read_only("/proc/sys");
+}
+
 static int do_recycle(const struct message *m) {
     if (end_all_processes()) return -1;
     if (was_network_used(&sandbox.isolation))
         return errno = EBUSY, fail("the network of the sandbox was used");
-    if (sys_unshare(CLONE_NEWIPC) || do_replace_files(m)) return -1;
+    if (renew_ipc() || do_replace_files(m)) return -1;
     return command_init(&sandbox.isolation, "reset");
 }
 

@@ -21,6 +21,10 @@
 #define SYS_mount_setattr 442
 #endif
 
+/* of a sandbox; a timer counts as a pending signal */
+#define MOST_PENDING_SIGNALS 1024
+#define MOST_QUEUED_BYTES (256 << 10)
+
 struct mount_attributes { uint64_t set, clear, propagation, userns; };
 
 unsigned long filter_key;
@@ -88,13 +92,20 @@ int enter_new_root(void) {
     return chdir("/") ? fail("chdir /") : 0;
 }
 
-int make_read_only(const char *target) {
-    struct mount_attributes read_only = {.set = 1};
-    long recursive = 0x8000;
-    if (syscall(SYS_mount_setattr, (long)AT_FDCWD, target, recursive, &read_only,
-                sizeof read_only, filter_key))
+static int set_mount_attributes(const char *target, long flags, struct mount_attributes *changes) {
+    if (syscall(SYS_mount_setattr, (long)AT_FDCWD, target, flags, changes, sizeof *changes,
+                filter_key))
         return fail("mount_setattr %s", target);
     return 0;
+}
+
+int make_read_only(const char *target) {
+    long recursive = 0x8000;
+    return set_mount_attributes(target, recursive, &(struct mount_attributes){.set = 1});
+}
+
+int clear_read_only(const char *target) {
+    return set_mount_attributes(target, 0, &(struct mount_attributes){.clear = 1});
 }
 
 /* Make a detached mount of what an open directory of this mount namespace shows. */
@@ -122,17 +133,19 @@ int open_in_root(int root, const char *path, int flags, mode_t mode) {
 
 /* Set the resource limits that started programs inherit. In a container without a user
    namespace of its own the engine limits the number of processes: the kernel would count those
-   of the user on the whole machine. */
-int set_limits(const struct json *limits, bool processes, long long extra_files) {
+   of the user on the whole machine, as it does pending signals and message queues. */
+int set_limits(const struct json *limits, bool own_users, long long extra_files) {
     const struct { int resource; long long limit; } all[] = {
         {RLIMIT_NPROC, json_number(limits, "processes")},
+        {RLIMIT_SIGPENDING, MOST_PENDING_SIGNALS},
+        {RLIMIT_MSGQUEUE, MOST_QUEUED_BYTES},
         {RLIMIT_NOFILE, json_number(limits, "open_files") + extra_files},
         {RLIMIT_FSIZE, json_number(limits, "file_size")},
         {RLIMIT_AS, json_number(limits, "address_space")},
         {RLIMIT_CORE, 0},
         {RLIMIT_MEMLOCK, 1 << 20},
     };
-    for (size_t i = !processes; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = own_users ? 0 : 3; i < sizeof all / sizeof *all; i++) {
         struct rlimit now;
         rlim_t limit = (rlim_t)all[i].limit;
         if (getrlimit(all[i].resource, &now)) return fail("getrlimit");

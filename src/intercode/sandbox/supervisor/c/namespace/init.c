@@ -38,6 +38,20 @@ static int protect_path(const char *proc, const char *name, bool empty) {
     return 0;
 }
 
+/* Bound what the kernel counts for each user and for each IPC namespace, so that one sandbox cannot
+   take the share of all others, which have the same user outside. */
+void bound_shared_counts(const char *proc) {
+    static const struct { const char *name, *most; } counts[] = {
+        {"user/max_inotify_instances", "8"}, {"user/max_inotify_watches", "8192"},
+        {"kernel/msgmni", "32"}, {"kernel/sem", "250 8000 32 64"},
+    };
+    char path[4224];
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        snprintf(path, sizeof path, "%s/sys/%s", proc, counts[i].name);
+        if (write_text(path, counts[i].most)) clear_error();  /* older kernels forbid some */
+    }
+}
+
 /* Mount /proc below `stage`, with the host's settings read-only or hidden. This precedes the change
    of root, because the kernel allows a new /proc only while an old one is visible. Return a
    descriptor of the file with the last process number, or of /dev/null if the kernel has none. */
@@ -54,6 +68,7 @@ int mount_own_proc(const char *stage) {
     int last = open(path, O_RDWR | O_CLOEXEC);
     if (last < 0) last = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (last < 0) return fail("/dev/null");
+    bound_shared_counts(proc);
     for (size_t i = 0; i < 4; i++)
         if (protect_path(proc, read_only[i], false)) return -1;
     for (size_t i = 0; i < 3; i++)

@@ -62,7 +62,7 @@ static int mount_dev(void) {
     for (size_t i = 0; i < COUNT(links); i++)
         if (make_link(links[i][0], links[i][1])) return -1;
     if (make_directory("dev/pts") || sys_mount("devpts", "dev/pts", "devpts", DEV_FLAGS,
-                                               "newinstance,ptmxmode=0666,mode=620"))
+                                               "newinstance,ptmxmode=0666,mode=620,max=64"))
         return -1;
     return make_directory("dev/shm") || mount_shm("dev") ? -1 : 0;
 }
