@@ -1,8 +1,10 @@
 """The command line. Each command is a module of this package, imported only when it is called.
 
-The module of a command has ``add_arguments(parser)``, which adds its arguments, and
-``handle(args) -> int``, which runs it and returns the exit status. ``main`` prints the errors of
-``core.errors`` as one line.
+The module of a command has ``EXAMPLE``, the text below its help, ``ARGUMENTS``, as ``add_options``
+reads them, with their ``DEFAULTS`` and other ``SETTINGS``, if any, and ``handle(args) -> int``,
+which runs the command and returns the exit status. A command with sub-commands has
+``add_arguments(parser)`` in place of ``ARGUMENTS``. ``main`` prints the errors of ``core.errors``
+as one line.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from intercode import __version__
-from intercode.cli.parser import Parser, ParserExit
+from intercode.cli.parser import Parser, ParserExit, add_options
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.registry import unknown_name_error
 
@@ -110,8 +112,12 @@ def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         if name == chosen:
             module = importlib.import_module(f"intercode.cli.{_MODULE_NAMES.get(name, name)}")
-            module.add_arguments(command)
-            own = command
+            own, command.epilog = command, module.EXAMPLE
+            if hasattr(module, "add_arguments"):
+                module.add_arguments(command)
+            else:
+                add_options(command, module.ARGUMENTS, getattr(module, "SETTINGS", {}))
+            command.set_defaults(**getattr(module, "DEFAULTS", {}))
     return parser, own, module
 
 

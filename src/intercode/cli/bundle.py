@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from intercode.cli.parser import path
-
 EXAMPLE = """\
 examples:
   intercode bundle runs/spider-react --out spider-react.tar.gz
@@ -16,14 +14,10 @@ The bundle contains run.json, the trajectories, a digest of each, and a statemen
 which re-execution confirms or refutes. The observations of a run with --deterministic have to be
 exactly the same."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("run", type=path, metavar="RUN", help="a run's directory")
-    parser.add_argument(
-        "--out", type=path, required=True, metavar="FILE.tar.gz", help="the bundle to write"
-    )
+ARGUMENTS = """\
+run RUN            a run's directory
+--out FILE.tar.gz  the bundle to write"""
+SETTINGS = {"out": {"required": True}}
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from intercode.cli.parser import add_key_value_option, path, positive_int, positive_seconds
+from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.core.config import parse_key_values
 from intercode.core.errors import DataError, UsageError
 
@@ -29,51 +29,26 @@ examples:
 
 Exit status: 0 all tasks are sound, 1 some are not, 2 wrong usage."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument(
-        "datasets", nargs="*", metavar="DATASET",
-        help="name[:subset], or a .json/.jsonl/.csv file",
-    )  # fmt: skip
-    parser.add_argument(
-        "--prompts", action="store_true", help="search the prompts of this package for tasks"
-    )
-    parser.add_argument("--profile", default="standard", help="standard (the default) or original")
-    parser.add_argument(
-        "--image", help="root file system: host, dir:PATH, tar:PATH or recipe:NAME "
-        "(default: the dataset's)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--sandbox", default="auto", help="kind of sandbox (default auto: the strongest there is)"
-    )
-    parser.add_argument("--network", default="none", help="none (the default) or host")
-    parser.add_argument(
-        "--timeout", type=positive_seconds, default=10.0, metavar="S",
-        help="seconds that a gold may take (default 10)",
-    )  # fmt: skip
-    add_key_value_option(parser, "env")
-    parser.add_argument(
-        "--parallel",
-        type=positive_int,
-        default=2,
-        metavar="N",
-        help="tasks at the same time (default 2)",
-    )
-    parser.add_argument(
-        "--no-gold-cache", action="store_true",
-        help="do not store the results of stable golds in the gold cache",
-    )  # fmt: skip
-    parser.add_argument(
-        "--baseline", type=path, metavar="FILE",
-        help="the output of an earlier --json: a gold that now does something else is volatile",
-    )  # fmt: skip
-    style = parser.add_mutually_exclusive_group()
-    style.add_argument("--json", action="store_true", help="print the whole report as JSON")
-    style.add_argument(
-        "--format", default="text", metavar="STYLE", help="text (the default), markdown or csv"
-    )
+ARGUMENTS = f"""\
+datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
+--prompts               search the prompts of this package for tasks
+--profile PROFILE       standard (the default) or original
+--image IMAGE           root file system: host, dir:PATH, tar:PATH or recipe:NAME (default: the
+                        dataset's)
+--sandbox SANDBOX       kind of sandbox (default auto: the strongest there is)
+--network NETWORK       none (the default) or host
+--timeout S             seconds that a gold may take (default 10)
+{ENVIRONMENT_OPTION}
+--parallel N            tasks at the same time (default 2)
+--no-gold-cache         do not store the results of stable golds in the gold cache
+--baseline FILE         the output of an earlier --json: a gold that now does something else is
+                        volatile
+--json                  print the whole report as JSON
+| --format STYLE        text (the default), markdown or csv"""
+DEFAULTS = {
+    "profile": "standard", "sandbox": "auto", "network": "none", "timeout": 10.0, "parallel": 2,
+    "format": "text",
+}  # fmt: skip
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -8,7 +8,6 @@ import shutil
 import string
 from collections.abc import Sequence
 
-from intercode.cli.parser import path
 from intercode.core.errors import UsageError
 
 EXAMPLE = """\
@@ -25,21 +24,22 @@ different conditions are refused, unless --allow-mismatch names the conditions t
 subset, hash, profile, scoring, reward, image, arch, tier, network, policy, determinism."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("first", type=path, metavar="A", help="run, log, or directory of one")
-    parser.add_argument("others", type=path, nargs="+", metavar="B", help="what A is compared with")
-    parser.add_argument(
-        "--allow-mismatch", default="", metavar="NAME,...",
-        help="compare although these conditions differ; each is named in the result",
-    )  # fmt: skip
-    parser.add_argument("--task", metavar="ID", help="transcripts of this task, side by side")
-    parser.add_argument(
-        "--epoch", type=_epoch_number, metavar="N", help="with --task: which sample of it, from 0"
-    )
-    parser.add_argument("--all", action="store_true", help="whole lists and whole observations")
-    parser.add_argument("--json", action="store_true", help="for programs")
+def _epoch_number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return int(text)
+
+
+ARGUMENTS = """\
+first A       run, log, or directory of one
+others B ...  what A is compared with
+--allow-mismatch NAME,...  compare although these conditions differ; each is named in the result
+--task ID     transcripts of this task, side by side
+--epoch N     with --task: which sample of it, from 0
+--all         whole lists and whole observations
+--json        for programs"""
+DEFAULTS = {"allow_mismatch": ""}
+SETTINGS = {"epoch": {"type": _epoch_number}}
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -74,9 +74,3 @@ def handle(args: argparse.Namespace) -> int:
 
 def _split_names(text: str) -> Sequence[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _epoch_number(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
-    return int(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from intercode.cli.parser import path
+from intercode.cli.parser import add_options
 from intercode.core.errors import UsageError
 
 EXAMPLE = """\
@@ -22,23 +22,24 @@ A download that was interrupted is resumed. INTERCODE_DATA names a directory of 
 already."""
 
 
+FETCH_ARGUMENTS = """\
+name NAME     dataset, such as nl2bash
+--mirror URL  a server that has the same paths
+--dest DIR    directory to write to"""
+CONVERT_ARGUMENTS = """\
+name NAME    spider, bird or wikisql
+release DIR  directory of the unpacked release
+out OUT      directory to write the tasks to"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
+    """Add the sub-commands."""
     parts = parser.add_subparsers(dest="what", metavar="fetch|path|convert", required=True)
     fetch = parts.add_parser("fetch", help="get a dataset's files", epilog=EXAMPLE)
-    fetch.add_argument("name", metavar="NAME", help="dataset, such as nl2bash")
-    fetch.add_argument("--mirror", metavar="URL", help="a server that has the same paths")
-    fetch.add_argument("--dest", type=path, metavar="DIR", help="directory to write to")
+    add_options(fetch, FETCH_ARGUMENTS)
     parts.add_parser("path", help="print the directory of fetched files")
-    convert = parts.add_parser(
-        "convert", help="convert the release of another benchmark", epilog=EXAMPLE
-    )
-    convert.add_argument("name", metavar="NAME", help="spider, bird or wikisql")
-    convert.add_argument(
-        "release", type=path, metavar="DIR", help="directory of the unpacked release"
-    )
-    convert.add_argument("out", type=path, metavar="OUT", help="directory to write the tasks to")
+    text = "convert the release of another benchmark"
+    add_options(parts.add_parser("convert", help=text, epilog=EXAMPLE), CONVERT_ARGUMENTS)
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -29,13 +29,10 @@ examples:
 
 Exit status: 0 if sandboxes work (and the dataset's task starts), 1 if not."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("dataset", nargs="?", metavar="DATASET", help="also start its first task")
-    parser.add_argument("--image", help="the image to use for it (default: the dataset's)")
-    parser.add_argument("--json", action="store_true", help="for programs")
+ARGUMENTS = """\
+dataset [DATASET]  also start its first task
+--image IMAGE      the image to use for it (default: the dataset's)
+--json             for programs"""
 
 
 def handle(args: argparse.Namespace) -> int:

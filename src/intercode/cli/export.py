@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
-from intercode.cli.parser import path
+from intercode.cli.parser import given_options
 
 EXAMPLE = """\
 examples:
@@ -18,28 +17,15 @@ examples:
 
 RUN is a run's directory, a .jsonl of trajectories, or a log in the authors' format."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("run", type=path, metavar="RUN", help="a run or log")
-    parser.add_argument(
-        "--to", required=True, metavar="FORMAT", help="atif, authors, chat, inspect or tokens"
-    )
-    parser.add_argument(
-        "--out", type=path, required=True, metavar="PATH", help="the file or directory to write"
-    )
-    chat = parser.add_argument_group("for chat")
-    absent: Any = argparse.SUPPRESS
-    chat.add_argument(
-        "--which", default=absent, metavar="WHAT",
-        help="success: solved episodes up to the turn that did (the default); turns: each of their "
-        "turns that ran, with what came before; all: every episode, with its rewards",
-    )  # fmt: skip
-    chat.add_argument(
-        "--messages-only", action="store_true", default=absent,
-        help="messages and tools only, for services that refuse anything else",
-    )  # fmt: skip
+ARGUMENTS = """\
+run RUN          a run or log
+--to FORMAT      atif, authors, chat, inspect or tokens
+--out PATH       the file or directory to write
+for chat:
+--which WHAT     success: solved episodes up to the turn that did (the default); turns: each of
+                 their turns that ran, with what came before; all: every episode, with its rewards
+--messages-only  messages and tools only, for services that refuse anything else"""
+SETTINGS = {"to": {"required": True}, "out": {"required": True}}
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -47,7 +33,8 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.core.errors import UsageError
     from intercode.results.export import export
 
-    options = {k: getattr(args, k) for k in ("which", "messages_only") if hasattr(args, k)}
+    own = ("which", "messages_only")
+    options = {k: v for k, v in given_options(args).items() if k in own}
     if options and args.to != "chat":
         given = " and ".join("--" + name.replace("_", "-") for name in options)
         raise UsageError(f"{given} apply to the format chat, not {args.to!r}")

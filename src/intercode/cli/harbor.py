@@ -7,7 +7,6 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from intercode.cli.parser import path, positive_int
 from intercode.core.types import Dataset, Score, State, Task
 
 EXAMPLE = """\
@@ -19,22 +18,14 @@ examples:
 
 Tasks of others in this format can be played as they are: intercode eval harbor:/path."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument(
-        "dataset", metavar="DATASET", help="a dataset of Python, of CTF, or with probes"
-    )  # fmt: skip
-    parser.add_argument(
-        "--environment",
-        metavar="NAME",
-        default="bash",
-        help="environment of the dataset, if it has tasks for several (starter)",
-    )
-    parser.add_argument("--out", type=path, required=True, metavar="DIR", help="where to write")
-    parser.add_argument("--base", metavar="IMAGE", help="image in FROM (default: the dataset's)")
-    parser.add_argument("--limit", type=positive_int, metavar="N", help="the first N tasks only")
+ARGUMENTS = """\
+dataset DATASET     a dataset of Python, of CTF, or with probes
+--environment NAME  environment of the dataset, if it has tasks for several (starter)
+--out DIR           where to write
+--base IMAGE        image in FROM (default: the dataset's)
+--limit N           the first N tasks only"""
+DEFAULTS = {"environment": "bash"}
+SETTINGS = {"out": {"required": True}}
 
 
 def handle(args: argparse.Namespace) -> int:

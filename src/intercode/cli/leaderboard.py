@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-from intercode.cli.parser import path
-
 EXAMPLE = """\
 examples:
   intercode leaderboard results/*.tar.gz --out page    then open page/index.html
@@ -15,14 +13,10 @@ The page is one file that loads nothing else. Results with different tasks, prof
 machines are in different tables. A bundle counts as verified if the receipt of `intercode verify`
 is beside it."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("bundles", nargs="+", type=path, metavar="BUNDLE", help=".tar.gz files")
-    parser.add_argument(
-        "--out", type=path, required=True, metavar="DIR", help="directory for index.html"
-    )
+ARGUMENTS = """\
+bundles BUNDLE ...  .tar.gz files
+--out DIR           directory for index.html"""
+SETTINGS = {"out": {"required": True}}
 
 
 def handle(args: argparse.Namespace) -> int:

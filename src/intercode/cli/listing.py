@@ -101,6 +101,10 @@ package.module:function or file.py:function, and for a dataset the directory of 
 .json, .jsonl or .csv file. An installed package adds names by entry points; see
 docs/new-tasks.md."""
 
+ARGUMENTS = """\
+kind [KIND]  one of datasets, agents, environments, languages, rewards, sandboxes
+--json       print JSON"""
+
 _WIDTH = 100
 
 
@@ -142,13 +146,6 @@ class Entry:
         if len(tasks) > 1:
             total += f" ({', '.join(f'{name} {count}' for name, count in tasks.items())})"
         return f"{total}, installed."
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("kind", nargs="?", metavar="KIND", help=f"one of {', '.join(_REGISTRIES)}")
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-from intercode.cli.parser import path
-
 EXAMPLE = """\
 examples:
   intercode merge machine-1/run machine-2/run --out runs/whole
@@ -16,20 +14,14 @@ examples:
 The parts must have the same settings. An episode that is in several parts counts once, and a
 result replaces an error."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument(
-        "directories", nargs="+", type=path, metavar="DIR", help="runs' directories"
-    )
-    parser.add_argument("--out", type=path, required=True, metavar="DIR", help="the merged run")
-    parser.add_argument(
-        "--duplicates", default="refuse", metavar="HOW",
-        help="what to do with different results for one task and epoch: refuse (the default), "
-        "first (take that of the directory named first), or epochs (add the others as further "
-        "epochs)",
-    )  # fmt: skip
+ARGUMENTS = """\
+directories DIR ...  runs' directories
+--out DIR            the merged run
+--duplicates HOW     what to do with different results for one task and epoch: refuse (the default),
+                     first (take that of the directory named first), or epochs (add the others as
+                     further epochs)"""
+DEFAULTS = {"duplicates": "refuse"}
+SETTINGS = {"out": {"required": True}}
 
 
 def handle(args: argparse.Namespace) -> int:

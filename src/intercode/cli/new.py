@@ -25,19 +25,11 @@ examples:
 
 docs/new-tasks.md describes each file; examples/git_repair is a complete package."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument(
-        "directory", type=path, metavar="NAME", help="the new directory; its last part is the name"
-    )
-    parser.add_argument(
-        "--dockerfile", action="store_true", help="a Dockerfile in place of the recipe"
-    )
-    parser.add_argument(
-        "--plugin", action="store_true", help="make it a package that can be installed"
-    )
+ARGUMENTS = """\
+directory NAME  the new directory; its last part is the name
+--dockerfile    a Dockerfile in place of the recipe
+--plugin        make it a package that can be installed"""
+SETTINGS = {"directory": {"type": path}}
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -1,28 +1,22 @@
 """The argument parser of the command line, and the options that several commands share.
 
-The shared options default to ``argparse.SUPPRESS``: an option that is not given is absent from the
-namespace, so that the settings of a file or the defaults hold. Options that may be given several
-times are turned into settings by the ``pop_*`` functions.
+Arguments are described by a text that looks like the help: see ``add_options``. Options that may be
+given several times are turned into settings by the ``pop_*`` functions.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from intercode.core.config import parse_key_values, read_toml
 from intercode.core.errors import UsageError
-
-_OPTION_TARGETS = {
-    "agent": "the agent",
-    "model": "the model, such as temperature=0.7",
-    "env": "the environment, such as session=fresh or engine=mysql",
-}
-_ABSENT: Any = argparse.SUPPRESS
+from intercode.core.types import EMPTY_MAPPING
 
 
 class ParserExit(Exception):  # noqa: N818
@@ -70,37 +64,24 @@ class Parser(argparse.ArgumentParser):
 
 
 # --------------------------------------------------------------------- types of arguments
-def positive_int(text: str) -> int:
-    """Parse a whole number of at least 1."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return value
+def _positive(convert: Callable[[str], Any], what: str) -> Callable[[str], Any]:
+    """Return a function that parses a number greater than 0."""
+
+    def parse(text: str) -> Any:
+        try:
+            value = convert(text)
+        except ValueError:
+            value = 0
+        if not 0 < value < float("inf"):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        return value
+
+    return parse
 
 
-def positive_seconds(text: str) -> float:
-    """Parse a time in seconds, greater than 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds greater than 0")
-    return value
-
-
-def dollars(text: str) -> float:
-    """Parse an amount of US dollars, greater than 0, with or without a dollar sign."""
-    try:
-        value = float(text.removeprefix("$"))
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of dollars greater than 0")
-    return value
+positive_int = _positive(int, "a whole number of at least 1")
+positive_seconds = _positive(float, "a number of seconds greater than 0")
+dollars = _positive(lambda t: float(t.removeprefix("$")), "an amount of dollars greater than 0")
 
 
 def path(text: str) -> Path:
@@ -108,35 +89,93 @@ def path(text: str) -> Path:
     return Path(text).expanduser()
 
 
-# --------------------------------------------------------------------- shared options
-def add_agent_options(parser: argparse.ArgumentParser, title: str) -> None:
-    """Add the options for the agent and its model, and ``--agent-option`` and its like.
+_TYPES: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("A", "B", "BUNDLE", "DIR", "FILE", "FILE.tar.gz", "OUT", "PATH", "RUN"), path),
+    **dict.fromkeys(("K", "N", "PARALLEL"), positive_int),
+    **dict.fromkeys(("S", "TIMEOUT"), positive_seconds),
+    "USD": dollars,
+}
+"""The types of values, by what stands for them in the help. Others are texts."""
 
-    ``pop_key_value_options`` turns the latter into settings.
+
+def add_options(
+    parser: argparse.ArgumentParser, text: str, settings: Mapping[str, Any] = EMPTY_MAPPING
+) -> None:
+    """Add the arguments that a text describes, a line for each; it may go on in indented lines.
+
+    ``--out DIR  what it does`` is an option with a value, ``--all  ...`` one without,
+    ``paths PATH ...  ...`` a positional argument. ``[PATH]`` may be left out, and ``...`` follows a
+    value that may be repeated. A line ``title:`` begins a group, and ``| `` an option that cannot
+    be combined with the one before. ``settings`` has further settings by name, for argparse.
     """
-    group = parser.add_argument_group(title)
-    group.add_argument(
-        "--agent", default=_ABSENT, metavar="NAME|PKG:CLASS",
-        help="strategy: try-again, single-turn, gold, noop, ... (see `intercode list agents`)",
-    )  # fmt: skip
-    group.add_argument(
-        "--model", default=_ABSENT, metavar="PROVIDER/NAME",
-        help="the language model of the agent; its API key comes from the environment",
-    )  # fmt: skip
-    group.add_argument(
-        "--base-url", default=_ABSENT, metavar="URL",
-        help="address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)",
-    )  # fmt: skip
-    for name in _OPTION_TARGETS:
-        add_key_value_option(group, name)
+    group: argparse._ActionsContainer = parser
+    exclusive: argparse._ActionsContainer = parser
+    entries = re.split(r"\n(?=\S)", text.strip())
+    for entry, following in zip(entries, [*entries[1:], ""], strict=True):
+        first, *more = entry.removeprefix("| ").splitlines()
+        usage, _, help_text = " ".join([first, *map(str.strip, more)]).partition("  ")
+        if first.endswith(":") and "  " not in first:
+            group = parser.add_argument_group(first[:-1], usage[len(first) + 1 :] or None)
+            continue
+        name, value, repeated, *_ = [*usage.split(), "", ""]
+        arguments: dict[str, Any] = {"help": help_text.strip() or None}
+        if value:
+            plain = value.removeprefix("[").removesuffix("]") if value[0] == "[" else value
+            arguments |= {"metavar": plain, "type": _TYPES.get(plain)}
+            if name.startswith("--") and repeated:
+                arguments |= {"action": "append", "default": []}
+            elif repeated or plain != value:
+                arguments["nargs"] = "?" if not repeated else "+" if plain == value else "*"
+        elif name.startswith("--"):
+            arguments["action"] = "store_true"
+        arguments |= settings.get(name.removeprefix("--").replace("-", "_"), {})
+        if following.startswith("| "):
+            exclusive = group.add_mutually_exclusive_group()
+        joined = following.startswith("| ") or entry.startswith("| ")
+        (exclusive if joined else group).add_argument(name, **arguments)
 
 
-def add_key_value_option(parser: argparse._ActionsContainer, name: str) -> None:
-    """Add ``--NAME-option KEY=VALUE``, where ``name`` is agent, model or env."""
-    parser.add_argument(
-        f"--{name}-option", action="append", default=[], metavar="K=V",
-        help=f"a setting of {_OPTION_TARGETS[name]}; may be given several times",
-    )  # fmt: skip
+def given_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments that were given, by name: those that have a value, or are switched on.
+    The others may come from a file."""
+    return {k: v for k, v in vars(args).items() if v is not None and v is not False and v != []}
+
+
+# --------------------------------------------------------------------- shared options
+ENVIRONMENT_OPTION = """\
+--env-option K=V ...    a setting of the environment, such as session=fresh or engine=mysql; may be
+                        given several times"""
+AGENT_OPTIONS = f"""\
+--agent NAME|PKG:CLASS  strategy: try-again, single-turn, gold, noop, ... (see `intercode list
+                        agents`)
+--model PROVIDER/NAME   the language model of the agent; its API key comes from the environment
+--base-url URL          address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)
+--agent-option K=V ...  a setting of the agent; may be given several times
+--model-option K=V ...  a setting of the model, such as temperature=0.7; may be given several times
+{ENVIRONMENT_OPTION}"""
+RECORD_DIFFS = """\
+--record-diffs          record how each turn changed files, for show and view; results do not depend
+                        on it"""
+SANDBOX_OPTIONS = """\
+sandbox and scoring:
+--profile PROFILE       standard: what the paper meant (the default); original: as the authors' code
+                        scores, with its faults
+--image IMAGE           root file system: host, recipe:NAME, dockerfile:PATH, docker-archive:PATH,
+                        registry:HOST/NAME ... (docs/images.md; default: the dataset's)
+--network NETWORK       none (the default), or host: the machine's own network
+--sandbox SANDBOX       namespace, docker, podman, or auto (the default): the strongest that works
+--timeout TIMEOUT       seconds an action may take (default 10)
+--reward NAME|PKG:FN    reward function (default: that of the environment and the profile)"""
+POLICY_OPTIONS = """\
+action policy:
+  A refused action costs a turn and is not executed. Rules guide an agent; they are not a security
+  boundary. KIND: command, redirect (Bash), statement, table, function (SQL), import, call,
+  attribute (Python), or pattern (a regular expression). See docs/policies.md.
+--policy FILE.toml      rules from a file
+--deny KIND:PATTERN ...  refuse actions that match, as in 'command:rm -r'; may be given several
+                        times
+--allow KIND:PATTERN ...  of this kind, allow only what matches such a rule; may be given several
+                        times"""
 
 
 def pop_key_value_options(given: dict[str, Any], before: Mapping[str, Any]) -> None:
@@ -145,72 +184,9 @@ def pop_key_value_options(given: dict[str, Any], before: Mapping[str, Any]) -> N
     They are added to the options in ``before``. Raises ConfigError for other texts than
     KEY=VALUE.
     """
-    for name in _OPTION_TARGETS:
-        if pairs := parse_key_values(given.pop(f"{name}_option")):
+    for name in ("agent", "model", "env"):
+        if pairs := parse_key_values(given.pop(f"{name}_option", ())):
             given[f"{name}_options"] = {**before.get(f"{name}_options", {}), **pairs}
-
-
-def add_record_diffs(parser: argparse._ActionsContainer) -> None:
-    """Add ``--record-diffs``."""
-    parser.add_argument(
-        "--record-diffs", action="store_true", default=_ABSENT,
-        help="record how each turn changed files, for show and view; results do not depend on it",
-    )  # fmt: skip
-
-
-def add_environment_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the sandbox and the scoring."""
-    group = parser.add_argument_group("sandbox and scoring")
-    group.add_argument(
-        "--profile",
-        default=_ABSENT,
-        help="standard: what the paper meant (the default); original: as the authors' code scores, "
-        "with its faults",
-    )
-    group.add_argument(
-        "--image",
-        default=_ABSENT,
-        help="root file system: host, recipe:NAME, dockerfile:PATH, docker-archive:PATH, "
-        "registry:HOST/NAME ... (docs/images.md; default: the dataset's)",
-    )
-    group.add_argument(
-        "--network", default=_ABSENT, help="none (the default), or host: the machine's own network"
-    )
-    group.add_argument(
-        "--sandbox", default=_ABSENT,
-        help="namespace, docker, podman, or auto (the default): the strongest that works",
-    )  # fmt: skip
-    group.add_argument(
-        "--timeout", type=positive_seconds, default=_ABSENT,
-        help="seconds an action may take (default 10)",
-    )  # fmt: skip
-    group.add_argument(
-        "--reward",
-        default=_ABSENT,
-        metavar="NAME|PKG:FN",
-        help="reward function (default: that of the environment and the profile)",
-    )
-
-
-# --------------------------------------------------------------------- policies
-def add_policy_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--policy``, ``--deny`` and ``--allow``."""
-    group = parser.add_argument_group(
-        "action policy",
-        "A refused action costs a turn and is not executed. Rules guide an agent; they are not a "
-        "security boundary. KIND: command, redirect (Bash), statement, table, function (SQL), "
-        "import, call, attribute (Python), or pattern (a regular expression). See "
-        "docs/policies.md.",
-    )
-    group.add_argument("--policy", default=_ABSENT, metavar="FILE.toml", help="rules from a file")
-    for name, what in (
-        ("deny", "refuse actions that match, as in 'command:rm -r'"),
-        ("allow", "of this kind, allow only what matches such a rule"),
-    ):
-        group.add_argument(
-            f"--{name}", action="append", default=_ABSENT, metavar="KIND:PATTERN",
-            help=f"{what}; may be given several times",
-        )  # fmt: skip
 
 
 def pop_policy_options(given: dict[str, Any], before: object = None) -> None:

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from intercode.cli.output import episode_progress
-from intercode.cli.parser import add_environment_options, add_key_value_option, path, positive_int
+from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS, given_options
 from intercode.core.config import parse_key_values
 
 if TYPE_CHECKING:
@@ -29,20 +29,15 @@ describes the source as regraded_from, and differences.jsonl lists every step th
 run has the new observations and the recorded messages of the agent. Exit status: 1 if an episode
 could not be graded."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("run", type=path, metavar="RUN", help="a run or log")
-    parser.add_argument(
-        "--out", type=path, required=True, metavar="DIR", help="directory of the new run"
-    )
-    parser.add_argument("--dataset", help="if it is not recorded: name[:subset] or file")
-    parser.add_argument(
-        "--parallel", type=positive_int, default=2, help="episodes at the same time (default 2)"
-    )
-    add_key_value_option(parser, "env")
-    add_environment_options(parser)
+ARGUMENTS = f"""\
+run RUN               a run or log
+--out DIR             directory of the new run
+--dataset DATASET     if it is not recorded: name[:subset] or file
+--parallel PARALLEL   episodes at the same time (default 2)
+{ENVIRONMENT_OPTION}
+{SANDBOX_OPTIONS}"""
+DEFAULTS = {"parallel": 2}
+SETTINGS = {"out": {"required": True}}
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -52,7 +47,7 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.evaluation.replay.regrade import DIFFERENCES_FILE, regrade
     from intercode.results.tables import render
 
-    given = vars(args)
+    given = given_options(args)
     if "profile" not in given and "reward" not in given:
         raise UsageError("name what to grade by: --profile standard|original, or --reward PKG:FN")
     if "sandbox" in given:

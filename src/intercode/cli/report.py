@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-from intercode.cli.parser import path
-
 EXAMPLE = """\
 examples:
   intercode report runs/starter-gold-2026-01-31
@@ -18,29 +16,14 @@ PATH is a run's directory, a .jsonl of trajectories, a log in the authors' forma
 with any of these below it. Results under different conditions are in different rows. Published logs
 give the tables of the paper; the report names the cells that the logs cannot give."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("paths", nargs="+", type=path, metavar="PATH", help="runs and logs")
-    parser.add_argument(
-        "--format", default="text", metavar="STYLE",
-        help="text (the default), markdown, latex (needs booktabs), csv or json",
-    )  # fmt: skip
-    parser.add_argument("--out", type=path, metavar="FILE", help="write to this file")
-    parser.add_argument(
-        "--stats", action="store_true",
-        help="more tables: 95 %% intervals, pass@k, success by turn, behaviour, errors",
-    )  # fmt: skip
-    parser.add_argument(
-        "--plot",
-        type=path,
-        metavar="DIR",
-        help="also draw figures to this directory (needs the extra plots)",
-    )
-    parser.add_argument(
-        "--plot-format", default="svg", metavar="KIND", help="svg (the default) or png"
-    )
+ARGUMENTS = """\
+paths PATH ...      runs and logs
+--format STYLE      text (the default), markdown, latex (needs booktabs), csv or json
+--out FILE          write to this file
+--stats             more tables: 95 %% intervals, pass@k, success by turn, behaviour, errors
+--plot DIR          also draw figures to this directory (needs the extra plots)
+--plot-format KIND  svg (the default) or png"""
+DEFAULTS = {"format": "text", "plot_format": "svg"}
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from intercode.cli.output import escape_control
-from intercode.cli.parser import path, positive_int
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Step, Trajectory, Usage
@@ -31,22 +30,14 @@ examples:
 
 TASK is an id, the end of an id (files/3), a position, or the id of an episode."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("run", type=path, metavar="RUN", help="a run's directory, or a log")
-    parser.add_argument(
-        "task", nargs="?", metavar="TASK", help="the task (default: list the episodes)"
-    )
-    parser.add_argument("--epoch", type=int, metavar="N", help="which sample of it, from 0")
-    parser.add_argument(
-        "--messages", action="store_true", help="also print the messages of the model"
-    )
-    parser.add_argument(
-        "--lines", type=positive_int, default=40, metavar="N",
-        help="lines to print of an observation, from both ends (default 40)",
-    )  # fmt: skip
+ARGUMENTS = """\
+run RUN      a run's directory, or a log
+task [TASK]  the task (default: list the episodes)
+--epoch N    which sample of it, from 0
+--messages   also print the messages of the model
+--lines N    lines to print of an observation, from both ends (default 40)"""
+DEFAULTS = {"lines": 40}
+SETTINGS = {"epoch": {"type": int}}
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from intercode.cli.output import escape_control
-from intercode.cli.parser import add_key_value_option, path, positive_int, positive_seconds
+from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.core.config import parse_key_values
 
 DIFFERS = 1
@@ -22,36 +22,20 @@ It writes the result to FILE.verified.json for `intercode leaderboard`. A bundle
 files, code or the network of this machine: if it names some, an option has to allow it. Exit
 status: 1 if an episode differs from its record, 2 for a bundle that was changed."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("bundle", type=path, metavar="FILE", help="what `intercode bundle` wrote")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument(
-        "--sample",
-        type=positive_int,
-        default=20,
-        metavar="N",
-        help="episodes to execute again (default 20)",
-    )
-    how.add_argument("--all", action="store_true", help="execute every episode again")
-    parser.add_argument(
-        "--seed", type=int, metavar="N", help="seed of the sample, to repeat a verification"
-    )
-    parser.add_argument(
-        "--image", help="host, dir:PATH, tar:PATH or recipe:NAME (default: its own)"
-    )
-    parser.add_argument("--network", help="none, or host if the record was made with it")
-    parser.add_argument("--dataset", help="your copy, if the bundle names a file")
-    parser.add_argument("--reward", metavar="PKG:FN", help="your copy, if the bundle names code")
-    parser.add_argument(
-        "--timeout", type=positive_seconds, help="seconds per action (default: its own)"
-    )
-    parser.add_argument(
-        "--parallel", type=positive_int, default=2, help="episodes at the same time (default 2)"
-    )
-    add_key_value_option(parser, "env")
+ARGUMENTS = f"""\
+bundle FILE           what `intercode bundle` wrote
+--sample N            episodes to execute again (default 20)
+| --all               execute every episode again
+--seed N              seed of the sample, to repeat a verification
+--image IMAGE         host, dir:PATH, tar:PATH or recipe:NAME (default: its own)
+--network NETWORK     none, or host if the record was made with it
+--dataset DATASET     your copy, if the bundle names a file
+--reward PKG:FN       your copy, if the bundle names code
+--timeout TIMEOUT     seconds per action (default: its own)
+--parallel PARALLEL   episodes at the same time (default 2)
+{ENVIRONMENT_OPTION}"""
+DEFAULTS = {"sample": 20, "parallel": 2}
+SETTINGS = {"seed": {"type": int}}
 
 
 def handle(args: argparse.Namespace) -> int:

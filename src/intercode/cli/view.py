@@ -7,7 +7,6 @@ import sys
 import webbrowser
 from typing import TYPE_CHECKING
 
-from intercode.cli.parser import path
 from intercode.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,21 +24,12 @@ another machine, use ssh -L PORT:127.0.0.1:PORT and --port PORT. Ctrl-C ends the
 page for new episodes of a running evaluation; press ? for its keys. The file of --html contains
 everything that was recorded, with all prompts and answers."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument(
-        "paths", nargs="+", type=path, metavar="PATH",
-        help="run directories, directories that hold some, .jsonl files, or published logs",
-    )  # fmt: skip
-    parser.add_argument(
-        "--html", type=path, metavar="FILE", help="write one HTML file instead of serving"
-    )
-    parser.add_argument(
-        "--port", type=int, metavar="N", help="serve on this port (default: any free port)"
-    )
-    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+ARGUMENTS = """\
+paths PATH ...  run directories, directories that hold some, .jsonl files, or published logs
+--html FILE     write one HTML file instead of serving
+--port N        serve on this port (default: any free port)
+--open          open the page in the browser"""
+SETTINGS = {"port": {"type": int}}
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intercode.cli.evaluate.options import add_options, read_settings
+from intercode.cli.evaluate.options import ARGUMENTS, SETTINGS, read_settings
 from intercode.cli.output import log
+from intercode.cli.parser import given_options
 from intercode.core.config import make_config
 from intercode.core.errors import (
     BudgetError,
@@ -22,6 +23,8 @@ from intercode.core.errors import (
 if TYPE_CHECKING:
     from intercode.evaluation.evaluate.grid import Grid
     from intercode.evaluation.evaluate.plan import Plan
+
+__all__ = ["ARGUMENTS", "SETTINGS", "handle"]
 
 MAX_SHOWN_ERRORS = 3
 FAILED, ERRORS_LEFT, STOPPED = 1, 3, 4
@@ -46,16 +49,10 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but some episodes ended in 
 early (a limit, or --fail-on-error), 130 Ctrl-C."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    add_options(parser)
-
-
 def handle(args: argparse.Namespace) -> int:
     """Play the run or the experiment, then print its tables and its directory."""
-    given = dict(vars(args))
-    dry, file = given.pop("dry_run"), given.get("config")
+    given = given_options(args)
+    dry, file = given.pop("dry_run", False), given.get("config")
     values = read_settings(given)
     if values.get("grid"):
         return _run_grid(values, file, dry)

@@ -2,140 +2,66 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from intercode.cli.parser import (
-    add_agent_options,
-    add_environment_options,
-    add_policy_options,
-    add_record_diffs,
-    dollars,
+    AGENT_OPTIONS,
+    POLICY_OPTIONS,
+    RECORD_DIFFS,
+    SANDBOX_OPTIONS,
     path,
     pop_key_value_options,
     pop_policy_options,
-    positive_int,
-    positive_seconds,
 )
 from intercode.core import trajectories
 from intercode.core.config import read_task_list, read_toml
 from intercode.core.errors import UsageError
 
-_ABSENT: Any = argparse.SUPPRESS
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument(
-        "dataset", nargs="?", default=_ABSENT, metavar="DATASET",
-        help="name[:subset], such as starter or nl2bash:fs_1, or a .json/.jsonl/.csv file",
-    )  # fmt: skip
-    parser.add_argument(
-        "--config", type=path, metavar="FILE.toml",
-        help="read settings from a file, under the names of these options (base_url = ...); the "
-        "command line overrides them; a table [grid] of lists makes it an experiment of many runs",
-    )  # fmt: skip
-    parser.add_argument(
-        "--resume", type=path, metavar="DIR",
-        help="play what is missing in that run, with the settings that it was started with",
-    )  # fmt: skip
-    add_agent_options(parser, "agent and model")
-    _add_extent(parser)
-    _add_limits(parser)
-    _add_reproducibility(parser)
-    add_environment_options(parser)
-    add_policy_options(parser)
-
-
-def _add_extent(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("tasks, parallelism and output")
-    group.add_argument(
-        "--max-turns", type=positive_int, default=_ABSENT, metavar="N",
-        help="actions an episode may take (default: the agent's own, mostly 10)",
-    )  # fmt: skip
-    group.add_argument(
-        "--parallel", type=positive_int, default=_ABSENT, metavar="N",
-        help="episodes at the same time (default 4); results do not depend on it",
-    )  # fmt: skip
-    group.add_argument(
-        "--runner", default=_ABSENT, metavar="local|ray",
-        help="where environments run: on this machine, or on a Ray cluster (docs/ray.md)",
-    )  # fmt: skip
-    group.add_argument(
-        "--address", default=_ABSENT, metavar="HOST:PORT",
-        help="head of the Ray cluster (default: the one this machine is part of; local: start one)",
-    )  # fmt: skip
-    group.add_argument(
-        "--limit", type=positive_int, default=_ABSENT, metavar="N", help="only the first N tasks"
-    )
-    group.add_argument(
-        "--tasks", default=_ABSENT, metavar="ID,ID,...|FILE",
-        help="only these, by id or by position from 0; or a file that names one on each line",
-    )  # fmt: skip
-    group.add_argument(
-        "--epochs", type=positive_int, default=_ABSENT, metavar="K",
-        help="play each task K times (default 1), for pass@k and for narrower intervals",
-    )  # fmt: skip
-    group.add_argument(
-        "--seed", type=int, default=_ABSENT, metavar="N",
-        help="seed of the episodes: task i in epoch e gets N + i + e * (tasks in the dataset)",
-    )  # fmt: skip
-    group.add_argument(
-        "--shuffle", action="store_true", default=_ABSENT,
-        help="play in an order that the seed determines; results do not depend on it",
-    )  # fmt: skip
-    group.add_argument(
-        "--out", type=path, default=_ABSENT, metavar="DIR",
-        help="directory of the run (default: runs/<dataset>-<agent>-<model>-<date>)",
-    )  # fmt: skip
-    add_record_diffs(group)
-
-
-def _add_limits(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "limits", "An episode that reaches its limit ends and is scored. When the run reaches its "
-        "limit it stops; the same command with a higher limit resumes it.",
-    )  # fmt: skip
-    for suffix, what in (("-per-episode", "an episode"), ("", "the run")):
-        group.add_argument(
-            f"--max-tokens{suffix}", type=positive_int, default=_ABSENT, metavar="N",
-            help=f"tokens that {what} may use, prompts and answers together",
-        )  # fmt: skip
-        group.add_argument(
-            f"--max-cost{suffix}", type=dollars, default=_ABSENT, metavar="USD",
-            help=f"US dollars that {what} may spend",
-        )  # fmt: skip
-        group.add_argument(
-            f"--max-seconds{suffix}", type=positive_seconds, default=_ABSENT, metavar="S",
-            help=f"seconds that {what} may take",
-        )  # fmt: skip
-    group.add_argument(
-        "--fail-on-error", default=_ABSENT, metavar="N|N%",
-        help="stop when more episodes than this ended in an error, such as 5 or 10%%",
-    )  # fmt: skip
-    group.add_argument(
-        "--dry-run", action="store_true",
-        help="open and check everything, print upper bounds of the cost, and play nothing",
-    )  # fmt: skip
-
-
-def _add_reproducibility(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("reproducibility")
-    group.add_argument(
-        "--deterministic", action="store_true", default=_ABSENT,
-        help="fixed clock, seeded randomness, hashes of every step: see `intercode replay`",
-    )  # fmt: skip
-    group.add_argument(
-        "--clock", default=_ABSENT, metavar="TIME",
-        help="deterministic, with the clock at '2026-01-01 00:00' (UTC), shifted by '+3d', or "
-        "'real'",
-    )  # fmt: skip
-    group.add_argument(
-        "--hashes", action="store_true", default=_ABSENT,
-        help="record hashes of every observation and state in a run that is not deterministic",
-    )  # fmt: skip
+ARGUMENTS = f"""\
+dataset [DATASET]       name[:subset], such as starter or nl2bash:fs_1, or a .json/.jsonl/.csv file
+--config FILE.toml      read settings from a file, under the names of these options (base_url =
+                        ...); the command line overrides them; a table [grid] of lists makes it an
+                        experiment of many runs
+--resume DIR            play what is missing in that run, with the settings that it was started with
+agent and model:
+{AGENT_OPTIONS}
+tasks, parallelism and output:
+--max-turns N           actions an episode may take (default: the agent's own, mostly 10)
+--parallel N            episodes at the same time (default 4); results do not depend on it
+--runner local|ray      where environments run: on this machine, or on a Ray cluster (docs/ray.md)
+--address HOST:PORT     head of the Ray cluster (default: the one this machine is part of; local:
+                        start one)
+--limit N               only the first N tasks
+--tasks ID,ID,...|FILE  only these, by id or by position from 0; or a file that names one on each
+                        line
+--epochs K              play each task K times (default 1), for pass@k and for narrower intervals
+--seed N                seed of the episodes: task i in epoch e gets N + i + e * (tasks in the
+                        dataset)
+--shuffle               play in an order that the seed determines; results do not depend on it
+--out DIR               directory of the run (default: runs/<dataset>-<agent>-<model>-<date>)
+{RECORD_DIFFS}
+limits:
+  An episode that reaches its limit ends and is scored. When the run reaches its limit it stops;
+  the same command with a higher limit resumes it.
+--max-tokens-per-episode N  tokens that an episode may use, prompts and answers together
+--max-cost-per-episode USD  US dollars that an episode may spend
+--max-seconds-per-episode S  seconds that an episode may take
+--max-tokens N          tokens that the run may use, prompts and answers together
+--max-cost USD          US dollars that the run may spend
+--max-seconds S         seconds that the run may take
+--fail-on-error N|N%    stop when more episodes than this ended in an error, such as 5 or 10%%
+--dry-run               open and check everything, print upper bounds of the cost, and play nothing
+reproducibility:
+--deterministic         fixed clock, seeded randomness, hashes of every step: see `intercode replay`
+--clock TIME            deterministic, with the clock at '2026-01-01 00:00' (UTC), shifted by '+3d',
+                        or 'real'
+--hashes                record hashes of every observation and state in a run that is not
+                        deterministic
+{SANDBOX_OPTIONS}
+{POLICY_OPTIONS}"""
+SETTINGS = {"config": {"type": path}, "seed": {"type": int}}
 
 
 def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:

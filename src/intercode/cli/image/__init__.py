@@ -8,6 +8,7 @@ import sys
 
 from intercode.cli.image import build_image, inventory
 from intercode.cli.output import log
+from intercode.cli.parser import add_options
 
 EXAMPLE = """\
 examples:
@@ -28,33 +29,40 @@ a root file system (tar:/path.tar, dir:/path) and what Docker or Podman saved
 (docker-archive:/path.tar, oci:/path)."""
 
 
+_NAME = "name SPEC  as in `intercode image list`"
+_PARTS = {
+    "build": ("build an image from a recipe or a Dockerfile", build_image.ARGUMENTS),
+    "pull": (
+        "fetch an image from a registry, or update it",
+        "name HOST/NAME[:TAG]  the image, with or without registry: in front\n"
+        "--http  use this registry without TLS",
+    ),
+    "import": (
+        "store an image under a name of your own",
+        "spec SPEC  any image, such as docker-archive:/saved.tar\n"
+        "name NAME  the image is then image:NAME",
+    ),
+    "list": (
+        "list stored images and recipes with their sizes",
+        "--json  print JSON, with sizes in bytes",
+    ),
+    "show": ("print everything that is known of an image", _NAME),
+    "remove": ("remove an image", _NAME),
+    "prune": (
+        "delete from disk what is not in use",
+        "--all  also images that can be unpacked or fetched again by their name",
+    ),
+}
+"""The sub-commands: the description and the arguments of each."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parts = parser.add_subparsers(
-        dest="what", metavar="build|pull|import|list|show|remove|prune", required=True
-    )
-    build = parts.add_parser("build", help="build an image from a recipe or a Dockerfile")
-    build_image.add_arguments(build)
-    pull = parts.add_parser("pull", help="fetch an image from a registry, or update it")
-    pull.add_argument(
-        "name", metavar="HOST/NAME[:TAG]", help="the image, with or without registry: in front"
-    )
-    pull.add_argument("--http", action="store_true", help="use this registry without TLS")
-    keep = parts.add_parser("import", help="store an image under a name of your own")
-    keep.add_argument("spec", metavar="SPEC", help="any image, such as docker-archive:/saved.tar")
-    keep.add_argument("name", metavar="NAME", help="the image is then image:NAME")
-    listed = parts.add_parser("list", help="list stored images and recipes with their sizes")
-    listed.add_argument("--json", action="store_true", help="print JSON, with sizes in bytes")
-    show = parts.add_parser("show", help="print everything that is known of an image")
-    show.add_argument("name", metavar="SPEC", help="as in `intercode image list`")
-    remove = parts.add_parser("remove", help="remove an image")
-    remove.add_argument("name", metavar="SPEC", help="as in `intercode image list`")
-    prune = parts.add_parser("prune", help="delete from disk what is not in use")
-    prune.add_argument(
-        "--all", action="store_true",
-        help="also images that can be unpacked or fetched again by their name",
-    )  # fmt: skip
+    """Add the sub-commands."""
+    commands = parser.add_subparsers(dest="what", metavar="|".join(_PARTS), required=True)
+    for name, (text, arguments) in _PARTS.items():
+        epilog = build_image.EXAMPLE if name == "build" else None
+        part = commands.add_parser(name, help=text, epilog=epilog)
+        add_options(part, arguments, build_image.SETTINGS)
 
 
 def handle(args: argparse.Namespace) -> int:

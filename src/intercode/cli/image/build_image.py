@@ -21,34 +21,17 @@ examples:
 The command prints the name to give to --image. For a packaged recipe, whose name is recipe:NAME, it
 prints the path of the tar archive."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument(
-        "name", metavar="NAME|PATH",
-        help="a packaged recipe (see `intercode image list`), a recipe.toml, a Dockerfile, or a "
-        "directory that holds one of them",
-    )  # fmt: skip
-    parser.add_argument(
-        "--mirror", action="append", default=[], metavar="URL",
-        help="Debian archive to install from ({date} stands for the recipe's day); may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--force", action="store_true", help="build it again if it is built already"
-    )
-    parser.add_argument(
-        "--from", dest="table", action="append", default=[], metavar="NAME=SPEC",
-        help="the image to use for a name in FROM; may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--build-arg", action="append", default=[], metavar="NAME=VALUE",
-        help="a value for an ARG of the Dockerfile; may be repeated",
-    )  # fmt: skip
-    parser.add_argument("--target", metavar="STAGE", help="the Dockerfile's stage to build")
-    parser.add_argument(
-        "--engine", choices=("docker", "podman"), help="build the Dockerfile with this engine"
-    )
+ARGUMENTS = """\
+name NAME|PATH        a packaged recipe (see `intercode image list`), a recipe.toml, a Dockerfile,
+                      or a directory that holds one of them
+--mirror URL ...      Debian archive to install from ({date} stands for the recipe's day); may be
+                      repeated
+--force               build it again if it is built already
+--from NAME=SPEC ...  the image to use for a name in FROM; may be repeated
+--build-arg NAME=VALUE ...  a value for an ARG of the Dockerfile; may be repeated
+--target STAGE        the Dockerfile's stage to build
+--engine {docker,podman}  build the Dockerfile with this engine"""
+SETTINGS = {"from": {"dest": "table"}, "engine": {"choices": ("docker", "podman")}}
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -6,14 +6,13 @@ import argparse
 from typing import Any
 
 from intercode.cli.parser import (
-    add_agent_options,
-    add_environment_options,
-    add_policy_options,
-    add_record_diffs,
-    path,
+    AGENT_OPTIONS,
+    POLICY_OPTIONS,
+    RECORD_DIFFS,
+    SANDBOX_OPTIONS,
+    given_options,
     pop_key_value_options,
     pop_policy_options,
-    positive_int,
 )
 from intercode.core.errors import UsageError
 
@@ -30,47 +29,29 @@ Type actions in the language of the dataset. In Bash, a line that ends in \\ is 
 next line, and so is a here-document. In Python, an empty line ends a block. Alt-Enter always begins
 a new line. The commands are: submit, score, undo, show, skip, quit, help."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    absent: Any = argparse.SUPPRESS
-    parser.epilog = EXAMPLE
-    parser.add_argument(
-        "dataset", nargs="?", default=absent, metavar="DATASET",
-        help="such as starter or nl2bash:fs_1",
-    )  # fmt: skip
-    parser.add_argument(
-        "--task", action="append", default=[], metavar="ID",
-        help="a task to play, by id or by position from 0; may be repeated (default: all)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--resume", action="store_true",
-        help="resume the session that was left last (of DATASET, if it is given)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--max-turns", type=positive_int, default=absent, metavar="N",
-        help="actions a task may take (default: any number)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--out", type=path, default=absent, metavar="DIR",
-        help="directory of the run (default: runs/<dataset>-<agent>-<date>)",
-    )  # fmt: skip
-    add_record_diffs(parser)
-    add_agent_options(parser, "an agent that plays with you")
-    add_environment_options(parser)
-    add_policy_options(parser)
+ARGUMENTS = f"""\
+dataset [DATASET]       such as starter or nl2bash:fs_1
+--task ID ...           a task to play, by id or by position from 0; may be repeated (default: all)
+--resume                resume the session that was left last (of DATASET, if it is given)
+--max-turns N           actions a task may take (default: any number)
+--out DIR               directory of the run (default: runs/<dataset>-<agent>-<date>)
+{RECORD_DIFFS}
+an agent that plays with you:
+{AGENT_OPTIONS}
+{SANDBOX_OPTIONS}
+{POLICY_OPTIONS}"""
 
 
 def handle(args: argparse.Namespace) -> int:
     """Start or resume a session."""
     from intercode.cli.play.play_session import resume_session, run_session, start_session
 
-    given = dict(vars(args))
-    if not given.pop("resume"):
+    given = given_options(args)
+    if not given.pop("resume", False):
         return run_session(start_session(_settings(given)))
     dataset = given.pop("dataset", None)
-    if more := [name for name, value in given.items() if value]:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in more)
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"--resume uses the settings of the saved session: leave out {names}")
     return run_session(resume_session(dataset))
 
@@ -78,6 +59,6 @@ def handle(args: argparse.Namespace) -> int:
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     pop_key_value_options(given, {})
     pop_policy_options(given)
-    if tasks := given.pop("task"):
-        given["tasks"] = tasks
+    if "task" in given:
+        given["tasks"] = given.pop("task")
     return {"agent": "human", **given}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intercode.cli.output import episode_progress
-from intercode.cli.parser import add_key_value_option, path, positive_int, positive_seconds
+from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.cli.replay import branch
 from intercode.core.config import parse_key_values
 
@@ -35,35 +35,36 @@ FILE is a run's directory, a .jsonl of trajectories, or a log in the authors' fo
 episode is executed under its recorded conditions; the options below override them. Exit status: 1
 if an episode that InterCode recorded differs. For the authors' logs it is 0; see the table."""
 
+ARGUMENTS = f"""\
+files FILE ...          runs and logs
+--profile PROFILE       standard, or original for the authors' behaviour
+--image IMAGE           host, dir:PATH, tar:PATH or recipe:NAME
+--network NETWORK       none or host (default: as recorded, else none)
+--dataset DATASET       if it is not recorded: name[:subset] or file
+--timeout TIMEOUT       seconds per action (default: as recorded, else 10)
+--parallel PARALLEL     episodes at the same time (default 2)
+{ENVIRONMENT_OPTION}
+--json                  print JSON instead of tables
+--out PATH              write every differing step to that file as JSON lines; of a branch: its
+                        run's directory (default: below runs/)
+branching (saved as a new run):
+--episode ID            id of the episode or of its task (needed if there are several)
+--edit K=COMMAND ...    replace the action of step K, counted from 1; may be given several times
+--from K                execute K steps as recorded, then branch (default: up to the first edit)
+--agent NAME|PKG:CLASS  the agent that continues (see `eval`)
+--model PROVIDER/NAME   the model of the agent
+--base-url URL          address of the model's endpoint
+--agent-option K=V ...
+--max-turns N           steps in all"""
+DEFAULTS = {"parallel": 2}
+SETTINGS = {
+    "edit": {"type": branch.edit},
+    "from": {"type": branch.step_count, "dest": "after"},
+}
+
 
 NOT_EQUAL = 1
 """Exit status if an episode that InterCode recorded differs."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("files", nargs="+", type=path, metavar="FILE", help="runs and logs")
-    parser.add_argument("--profile", help="standard, or original for the authors' behaviour")
-    parser.add_argument("--image", help="host, dir:PATH, tar:PATH or recipe:NAME")
-    parser.add_argument("--network", help="none or host (default: as recorded, else none)")
-    parser.add_argument("--dataset", help="if it is not recorded: name[:subset] or file")
-    parser.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        help="seconds per action (default: as recorded, else 10)",
-    )
-    parser.add_argument(
-        "--parallel", type=positive_int, default=2, help="episodes at the same time (default 2)"
-    )
-    add_key_value_option(parser, "env")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    parser.add_argument(
-        "--out", type=path, metavar="PATH",
-        help="write every differing step to that file as JSON lines; of a branch: its run's "
-        "directory (default: below runs/)",
-    )  # fmt: skip
-    branch.add_arguments(parser)
 
 
 def handle(args: argparse.Namespace) -> int:

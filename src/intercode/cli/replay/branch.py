@@ -7,7 +7,6 @@ import difflib
 import sys
 from typing import TYPE_CHECKING
 
-from intercode.cli.parser import positive_int
 from intercode.core.config import parse_key_values
 
 if TYPE_CHECKING:
@@ -20,39 +19,16 @@ _SHOWN_LINES = 12
 _ACTION_SHOWN = 60
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a branch."""
-    group = parser.add_argument_group("branching (saved as a new run)")
-    group.add_argument(
-        "--episode",
-        metavar="ID",
-        help="id of the episode or of its task (needed if there are several)",
-    )
-    group.add_argument(
-        "--edit", type=_edit, action="append", default=[], metavar="K=COMMAND",
-        help="replace the action of step K, counted from 1; may be given several times",
-    )  # fmt: skip
-    group.add_argument(
-        "--from", dest="after", type=_step, metavar="K",
-        help="execute K steps as recorded, then branch (default: up to the first edit)",
-    )  # fmt: skip
-    group.add_argument(
-        "--agent", metavar="NAME|PKG:CLASS", help="the agent that continues (see `eval`)"
-    )
-    group.add_argument("--model", metavar="PROVIDER/NAME", help="the model of the agent")
-    group.add_argument("--base-url", metavar="URL", help="address of the model's endpoint")
-    group.add_argument("--agent-option", action="append", default=[], metavar="K=V")
-    group.add_argument("--max-turns", type=positive_int, metavar="N", help="steps in all")
-
-
-def _edit(text: str) -> tuple[int, str]:
+def edit(text: str) -> tuple[int, str]:
+    """Parse ``K=COMMAND``."""
     number, mark, action = text.partition("=")
     if not mark or not number.isdigit() or int(number) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form K=COMMAND, K from 1")
     return int(number), action
 
 
-def _step(text: str) -> int:
+def step_count(text: str) -> int:
+    """Parse a number of steps."""
     if not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of steps")
     return int(text)
