@@ -29,10 +29,10 @@ def test_final() -> None:
     assert rewards("final")[:2] == ([0.0] * 4, 1.0)
 
 
-def test_per_turn() -> None:
+def test_per_turn_gives_what_exceeds_the_best_score() -> None:
     paid, last, scores = rewards("per-turn")
-    assert paid == scores and last == 1.0
     assert scores[0] < scores[1] == 1.0 > scores[2]
+    assert paid == [scores[0], pytest.approx(1.0 - scores[0]), 0.0, 0.0] and last == 0.0
 
 
 def test_deltas_sum_to_the_final_score() -> None:

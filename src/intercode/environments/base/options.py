@@ -106,6 +106,18 @@ def check_action(action: object) -> None:
         raise UsageError(f"an action is a str of code, not {type(action).__name__}")
 
 
+def check_training(settings: Mapping[str, Any], allow_exploitable: bool) -> None:
+    """Raise UsageError for settings of an environment with which training would teach exploits,
+    unless the caller allows them."""
+    if settings.get("profile") == "original" and not allow_exploitable:
+        raise UsageError(
+            "the profile 'original' has the faults of the published code, which gives rewards for "
+            "states that solve nothing (docs/from-the-authors-package.md lists them), and training "
+            "would teach those: leave out profile='original', or allow it with "
+            "allow_exploitable=True (`intercode serve --allow-exploitable`)"
+        )
+
+
 def check_choices(profile: str, network: str, render_mode: str | None) -> None:
     """Raise UnknownNameError for a setting that is not one of its choices."""
     if profile not in ("standard", "original"):

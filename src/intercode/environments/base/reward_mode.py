@@ -1,4 +1,8 @@
-"""When an environment pays its reward: at the end, after each turn, or as differences."""
+"""When an environment pays its reward: at the end, or after each turn, without or with deductions.
+
+In every mode the rewards of an episode sum to at most its best score, so that no policy earns more
+by taking more turns.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,8 @@ REWARD_MODES = ("final", "per-turn", "delta")
 class RewardShaper:
     """Computes the reward that ``step`` returns.
 
-    ``final``: 0 until the episode ends, then the score. ``per-turn``: the score after each turn.
+    ``final``: 0 until the episode ends, then the score. ``per-turn``: by how much the score after
+    the turn exceeds the best one before, so that the rewards of an episode sum to its best score.
     ``delta``: the change of the score in the turn, so that the rewards of an episode sum to its
     final score. This is potential-based shaping (Ng, Harada & Russell, 1999) with the score as the
     potential and no discount, which does not change the optimal policy.
@@ -26,7 +31,8 @@ class RewardShaper:
             raise unknown_name_error("reward mode", mode, list(REWARD_MODES))
         self.mode = mode
         self.previous_score = 0.0
-        """The score after the last paid turn; 0 at the beginning of an episode."""
+        """The score after the last paid turn, in the mode ``per-turn`` the best so far; 0 at the
+        beginning of an episode."""
 
     def reward_after_turn(self, score: Callable[[], Score]) -> tuple[float, Score | None]:
         """Return the reward of a turn that did not end the episode, and the score of its state.
@@ -40,5 +46,8 @@ class RewardShaper:
 
     def reward_for(self, score: Score) -> float:
         """Return the reward of a turn after which the state has this score."""
-        previous, self.previous_score = self.previous_score, score.value
-        return score.value - previous if self.mode == "delta" else score.value
+        previous = self.previous_score
+        if self.mode == "final":
+            return score.value
+        self.previous_score = max(score.value, previous) if self.mode == "per-turn" else score.value
+        return self.previous_score - previous

@@ -28,7 +28,7 @@ from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.options import pick_dataset
+from intercode.environments.base.options import check_training, pick_dataset
 
 MAX_THREADS = 256
 Array = NDArray[Any]
@@ -53,7 +53,8 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
 
     ``tasks``: positions or ids of the tasks. Environment i of n plays the tasks i, i + n, i + 2n, …
     and then starts over (None: each environment draws tasks with its own seed).
-    ``autoreset_mode``: Gymnasium's ``NextStep`` (the default), ``SameStep`` or ``Disabled``. If a
+    ``autoreset_mode``: Gymnasium's ``NextStep`` (the default), ``SameStep`` or ``Disabled``.
+    ``allow_exploitable``: allow the profile ``original``, whose faults training would exploit. If a
     sandbox fails, only its own episode ends: truncated, with ``error`` in its info.
     """
 
@@ -65,8 +66,10 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         *,
         tasks: Sequence[int | str] | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        allow_exploitable: bool = False,
         **settings: Any,
     ) -> None:
+        check_training(settings, allow_exploitable)
         if num_envs < 1:
             raise UsageError(f"num_envs is {num_envs}; it must be at least 1")
         self.autoreset_mode = _parse_autoreset_mode(autoreset_mode)

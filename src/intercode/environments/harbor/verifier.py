@@ -51,7 +51,7 @@ def run_verifier(
         files = sandbox.changes(digests=False)
         _prepare_files(sandbox, files, tests)
         command = ["/bin/sh", "-c", f"exec {TESTS}/test.sh"]
-        variables = _environment(sandbox.env, files) | env
+        variables = _environment(sandbox.env, files) | dict(env)
         result = sandbox.run(command, cwd=cwd, env=variables, timeout=timeout)
         rewards = _read_rewards(sandbox)  # before processes that it left can change them
         _check_end(result, timeout)

@@ -9,6 +9,7 @@ from typing import Any
 from intercode.core.types import Dataset
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.options import check_training
 from intercode.environments.base.pool import Pool
 from intercode.evaluation.ray.cluster import connect
 from intercode.evaluation.ray.environment_spec import make_environment_spec
@@ -31,8 +32,10 @@ class RayPool(Pool):
         *,
         address: str | None = None,
         idle_timeout: float | None = 600.0,
+        allow_exploitable: bool = False,
         **settings: Any,
     ) -> None:
+        check_training(settings, allow_exploitable)
         with ExitStack() as stack:
             env: InterCodeEnv = ENVIRONMENTS.load(environment)(dataset, **settings)
             with env:

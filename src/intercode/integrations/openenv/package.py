@@ -13,7 +13,7 @@ from intercode.core.errors import UsageError
 from intercode.core.templates import read_templates, require_new_directory, write_templates
 from intercode.datasets import is_dataset_file
 from intercode.datasets.harbor import task_directory
-from intercode.environments.base.options import pick_dataset
+from intercode.environments.base.options import check_training, pick_dataset
 
 EPISODE_TIMEOUT = 3600.0
 """Seconds that an episode may take, as the package declares: the longest that OpenEnv allows."""
@@ -28,14 +28,16 @@ def write_package(
     settings: Mapping[str, Any],
     sessions: int = 64,
     idle_timeout: float | None = 600.0,
+    allow_exploitable: bool = False,
 ) -> list[str]:
     """Write the package into the new directory ``directory`` and return the names of its files,
     relative to it.
 
-    ``settings`` are the environment's own; ``sessions`` and ``idle_timeout`` (seconds) are those of
-    ``build_app``. Raises UsageError if the directory exists, and for a dataset that is a local
-    file, which other machines lack.
+    ``settings`` are the environment's own; ``sessions``, ``idle_timeout`` (seconds) and
+    ``allow_exploitable`` are those of ``build_app``. Raises UsageError if the directory exists, and
+    for a dataset that is a local file, which other machines lack.
     """
+    check_training(settings, allow_exploitable)
     require_new_directory(directory)
     if (
         is_dataset_file(dataset)
@@ -48,6 +50,7 @@ def write_package(
         )
     values = _template_values(environment, dataset, settings) | {
         "sessions": str(sessions), "idle_timeout": repr(idle_timeout),
+        "allow_exploitable": repr(allow_exploitable),
     }  # fmt: skip
     return write_templates(
         directory, read_templates("intercode.integrations.openenv", "template"), values

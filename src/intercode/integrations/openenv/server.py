@@ -13,6 +13,7 @@ import intercode
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import to_jsonable
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.options import check_training
 from intercode.integrations.openenv.access import Access, protect
 from intercode.integrations.openenv.imports import without_gradio
 
@@ -81,9 +82,15 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, make: Callable[[], InterCodeEnv], score_requests: bool = False) -> None:
+    def __init__(
+        self,
+        make: Callable[[], InterCodeEnv],
+        score_requests: bool = False,
+        allow_exploitable: bool = False,
+    ) -> None:
         super().__init__()
         self._env = make()
+        check_training({"profile": self._env.profile}, allow_exploitable)
         self._score_requests = score_requests
         self._max_timeout = self._env.timeout
         self._state = CodeState()
@@ -181,18 +188,20 @@ def build_app(
     idle_timeout: float | None = 600.0,
     score_requests: bool = False,
     access: Access | None = None,
+    allow_exploitable: bool = False,
 ) -> FastAPI:
     """Return the ASGI application.
 
     At most ``sessions`` sessions are open at once. A session without a request for ``idle_timeout``
     seconds is closed (None: never). ``score_requests``: a request for the score does not end the
     episode, see ``REQUEST_KEY``. ``access``: who may use it; by default everybody who reaches it,
-    except web pages of other origins.
+    except web pages of other origins. ``allow_exploitable``: allow the profile ``original``, whose
+    faults training would exploit; without this, no session of it begins.
     """
     concurrency = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
     application: FastAPI = create_app(
-        lambda: ServedEnv(make, score_requests), CodeAction, CodeObservation, env_name=name,
-        concurrency_config=concurrency, state_cls=CodeState,
+        lambda: ServedEnv(make, score_requests, allow_exploitable), CodeAction, CodeObservation,
+        env_name=name, concurrency_config=concurrency, state_cls=CodeState,
     )  # fmt: skip
     protect(application, access or Access())
     return application

@@ -6,8 +6,8 @@ Register it where SkyRL creates its environments (inside the Ray entry point)::
     skyrl_gym.register("intercode", entry_point="intercode.integrations.skyrl:InterCodeTextEnv")
 
 ``env_config`` holds the arguments of `intercode.make` (``environment``, ``dataset``,
-``reward_mode``, …). A row of the data names its ``task``, and may hold ``max_turns`` and ``seed``.
-Needs the extra ``skyrl``.
+``reward_mode``, …), and ``allow_exploitable: true`` for the profile ``original``. A row of the data
+names its ``task``, and may hold ``max_turns`` and ``seed``. Needs the extra ``skyrl``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from intercode.agents.prompt import format_observation
 from intercode.core.errors import InfrastructureError, UsageError
 from intercode.core.types import EMPTY_MAPPING
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.options import check_training
 
 _OBSERVATION_LIMIT = 4000  # characters of an observation that a model is sent
 _MAX_TURNS = 10
@@ -49,6 +50,7 @@ class InterCodeTextEnv(BaseTextEnv):
         super().__init__()
         settings = {str(k): v for k, v in env_config.items()}
         name = settings.pop("environment", "bash")
+        check_training(settings, settings.pop("allow_exploitable", False))
         if "task" not in extras:
             raise UsageError(f"a row needs the column 'task'; it has {', '.join(extras) or 'none'}")
         self.max_turns = int(extras.get("max_turns", settings.pop("max_turns", _MAX_TURNS)))

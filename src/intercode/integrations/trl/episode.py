@@ -18,6 +18,7 @@ from intercode.core.errors import (
 from intercode.core.types import Dataset, Score
 from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.options import check_training
 from intercode.integrations.trl.idle_timeout import IdleReaper
 from intercode.integrations.trl.rows import prompt_suffix
 
@@ -37,12 +38,13 @@ class TrlEnvironment:
     tool refuses further ones. ``idle_timeout``: seconds of inactivity after which an episode is
     scored as it is and its sandbox freed (None: never). ``observation_limit``: characters of a
     tool's result. ``binary``: the reward is 1 for a score of 1, else 0, for tasks in which doing
-    nothing earns part of the score. ``settings`` are those of the environment: ``image``,
+    nothing earns part of the score. ``allow_exploitable``: allow the profile ``original``, whose
+    faults training would exploit. ``settings`` are those of the environment: ``image``,
     ``timeout``, ``recycle=True``, ``reward_mode``, ….
 
     The sandbox is freed when the reward has been given, when the object is collected, and when the
     process ends. A subclass defines the tool. Raises as ``intercode.make``, and UsageError for an
-    invalid ``idle_timeout``.
+    invalid ``idle_timeout`` and for that profile.
     """
 
     _name: ClassVar[str]
@@ -55,8 +57,10 @@ class TrlEnvironment:
         idle_timeout: float | None = _IDLE_TIMEOUT,
         observation_limit: int = _OBSERVATION_LIMIT,
         binary: bool = False,
+        allow_exploitable: bool = False,
         **settings: Any,
     ) -> None:
+        check_training(settings, allow_exploitable)
         if idle_timeout is not None and idle_timeout <= 0:
             raise UsageError(
                 f"idle_timeout is {idle_timeout} s; it must be greater than 0, or None for never"

@@ -13,7 +13,7 @@ from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import Dataset
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.contract import BranchingEnvironment
-from intercode.environments.base.options import pick_dataset
+from intercode.environments.base.options import check_training, pick_dataset
 from intercode.environments.base.pool.episode import Episode
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 
@@ -25,11 +25,12 @@ class Pool:
 
     ``idle_timeout``: an episode is closed after this number of seconds without a call (None:
     never), so that an episode that its user forgot does not occupy a slot for ever. ``settings``:
-    settings of the environment, such as ``reward_mode="per-turn"`` or ``recycle=True``.
+    settings of the environment, such as ``reward_mode="delta"`` or ``recycle=True``.
+    ``allow_exploitable``: allow the profile ``original``, whose faults training would exploit.
 
     When the pool is closed, or its process ends in any way, every episode ends and its sandbox is
-    removed. Use a pool in one event loop only. Raises UsageError for an invalid size or timeout,
-    and UnknownNameError as ``intercode.make`` does.
+    removed. Use a pool in one event loop only. Raises UsageError for an invalid size or timeout
+    and for that profile, and UnknownNameError as ``intercode.make`` does.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class Pool:
         dataset: str | Dataset = "starter",
         *,
         idle_timeout: float | None = 600.0,
+        allow_exploitable: bool = False,
         **settings: Any,
     ) -> None:
+        check_training(settings, allow_exploitable)
         if size < 1:
             raise UsageError(f"size is {size}; it must be at least 1")
         if idle_timeout is not None and idle_timeout <= 0:
