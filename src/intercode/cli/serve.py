@@ -10,13 +10,7 @@ from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
 
-from intercode.cli.parser import (
-    add_environment_options,
-    add_key_value_option,
-    path,
-    positive_int,
-    positive_seconds,
-)
+from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS, given_options
 from intercode.core.config import parse_key_values
 from intercode.core.errors import ConfigError, UsageError
 
@@ -33,52 +27,27 @@ Each session of a client is an environment with a sandbox of its own. At an addr
 a server requires a token (INTERCODE_SERVE_TOKEN or --token): whoever has it can run code in
 sandboxes. It is sent as it is, so use a network that you trust, or a proxy with TLS."""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.epilog = EXAMPLE
-    parser.add_argument("environment", help="bash, sql, python, ctf, ... (see `intercode list`)")
-    parser.add_argument(
-        "--dataset", default="starter", help="dataset of the tasks (default starter)"
-    )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument(
-        "--token", metavar="TOKEN",
-        help="what clients must send as Authorization: Bearer TOKEN (default "
-        "INTERCODE_SERVE_TOKEN, which the list of processes does not show)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--allow-origin", action="append", default=[], metavar="ORIGIN",
-        help="let web pages of this origin, such as http://localhost:3000, use the server",
-    )  # fmt: skip
-    parser.add_argument("--port", type=int, default=8000, help="port (default 8000; 0: any free)")
-    parser.add_argument(
-        "--sessions",
-        type=positive_int,
-        default=64,
-        metavar="N",
-        help="sessions at once (default 64)",
-    )
-    parser.add_argument(
-        "--idle-timeout", type=positive_seconds, default=600.0, metavar="S",
-        help="end a session after so many seconds without a request (default 600)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--max-turns", type=positive_int, metavar="N", help="actions an episode may take"
-    )
-    parser.add_argument(
-        "--score-requests", action="store_true",
-        help="clients may ask for the score during an episode; without this, asking ends it",
-    )  # fmt: skip
-    parser.add_argument(
-        "--allow-exploitable", action="store_true",
-        help="allow --profile original, whose faults training would exploit",
-    )  # fmt: skip
-    parser.add_argument(
-        "--package", type=path, metavar="DIR", help="write an OpenEnv package and serve nothing"
-    )
-    add_key_value_option(parser, "env")
-    add_environment_options(parser)
+ARGUMENTS = f"""\
+environment           bash, sql, python, ctf, ... (see `intercode list`)
+--dataset DATASET     dataset of the tasks (default starter)
+--host HOST           address to listen on
+--token TOKEN         what clients must send as Authorization: Bearer TOKEN (default
+                      INTERCODE_SERVE_TOKEN, which the list of processes does not show)
+--allow-origin ORIGIN ...  let web pages of this origin, such as http://localhost:3000, use the
+                      server
+--port PORT           port (default 8000; 0: any free)
+--sessions N          sessions at once (default 64)
+--idle-timeout S      end a session after so many seconds without a request (default 600)
+--max-turns N         actions an episode may take
+--score-requests      clients may ask for the score during an episode; without this, asking ends it
+--allow-exploitable   allow --profile original, whose faults training would exploit
+--package DIR         write an OpenEnv package and serve nothing
+{ENVIRONMENT_OPTION}
+{SANDBOX_OPTIONS}"""
+DEFAULTS = {
+    "dataset": "starter", "host": "127.0.0.1", "port": 8000, "sessions": 64, "idle_timeout": 600.0,
+}  # fmt: skip
+SETTINGS = {"port": {"type": int}}
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -86,7 +55,7 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.environments.base.options import check_training
 
     names = ("profile", "image", "network", "sandbox", "timeout", "reward", "max_turns")
-    given: dict[str, Any] = {k: v for k in names if (v := getattr(args, k, None)) is not None}
+    given = {k: v for k, v in given_options(args).items() if k in names}
     given |= parse_key_values(args.env_option)
     check_training(given, args.allow_exploitable)
     return _serve(args, given) if args.package is None else _write(args, given)
