@@ -4,7 +4,7 @@ authors' code does it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Image, Layer, Network, State, Task
@@ -25,32 +25,6 @@ ShellKind = Literal["persistent", "fresh", "fresh-carried"]
 SHELL_KINDS = ("persistent", "fresh", "fresh-carried")
 
 
-class BashProfile(Protocol):
-    """The differences between the profiles. An instance belongs to one environment."""
-
-    def sandbox_spec(
-        self, image: Image, layers: tuple[Layer, ...], network: Network
-    ) -> SandboxSpec:
-        """Return the specification of every sandbox of an episode."""
-        ...
-
-    def open_session(self, sandbox: Sandbox, task: Task, state: SessionState | None) -> Session:
-        """Open the session in which the agent's actions run, from a state if one is given."""
-        ...
-
-    def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
-        """Read the state that the agent has left, without changing it."""
-        ...
-
-    def gold_states(self, episode: EpisodeContext) -> list[State]:
-        """Return the state that each gold leaves."""
-        ...
-
-    def close(self) -> None:
-        """Release what was opened for the episode."""
-        ...
-
-
 class StandardBashProfile:
     """One shell per episode, or as ``shell`` says (see BashEnv). Changes are read from the
     overlay. Each gold runs once, in a fresh sandbox."""
@@ -68,9 +42,11 @@ class StandardBashProfile:
     def sandbox_spec(
         self, image: Image, layers: tuple[Layer, ...], network: Network
     ) -> SandboxSpec:
+        """Return the specification of every sandbox of an episode."""
         return SandboxSpec(image, layers, network=network)
 
     def open_session(self, sandbox: Sandbox, task: Task, state: SessionState | None) -> Session:
+        """Open the session in which the agent's actions run, from a state if one is given."""
         session: Session
         if self._shell == "persistent":
             session = BashSession(
@@ -93,6 +69,7 @@ class StandardBashProfile:
         return session
 
     def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
+        """Read the state that the agent has left, without changing it."""
         here = episode.workspace
         changes = here.sandbox.changes(pause=True)
         output = last.output if last else ""
@@ -100,6 +77,7 @@ class StandardBashProfile:
         return State(output, changes, cwd=here.cwd, probe_output=probe_output)
 
     def gold_states(self, episode: EpisodeContext) -> list[State]:
+        """Return the state that each gold leaves."""
         if self._golds is None:
             self._golds = self.cached_golds(episode)
         if self._golds is None:
@@ -143,6 +121,7 @@ class StandardBashProfile:
         return f"{shell}, {tier}" if tier.startswith("container/") else shell
 
     def close(self) -> None:
+        """Release what was opened for the episode."""
         self._golds = None
 
 
@@ -191,6 +170,10 @@ class OriginalBashProfile:
         if self._gold_sandbox is not None:
             self._gold_sandbox.close()
         self._gold_sandbox = None
+
+
+BashProfile = StandardBashProfile | OriginalBashProfile
+"""A profile. An instance belongs to one environment."""
 
 
 def _git_state(sandbox: Sandbox, output: str | None) -> State:

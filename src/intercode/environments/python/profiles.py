@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
 
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, State, Task, TestResult
@@ -19,30 +18,6 @@ from intercode.sessions.python.session import PythonSession, PythonState
 GOLD_SECONDS = 120.0
 _FORK_SECONDS = 30.0
 _FUNCTION_DEFINITION = re.compile(r"def (\w+)\(")
-
-
-class PythonProfile(Protocol):
-    """The differences between the profiles. An instance belongs to one environment."""
-
-    def open_session(
-        self, sandbox: Sandbox, task: Task, state: PythonState | None
-    ) -> PythonSession:
-        """Open the session in which the agent's actions run."""
-        ...
-
-    def agent_state(
-        self, episode: EpisodeContext, last: ExecResult | None, answer: str | None
-    ) -> State:
-        """Run the tests on a copy of the agent's state, and return the state with their results."""
-        ...
-
-    def gold_states(self, episode: EpisodeContext) -> list[State]:
-        """Return the states of the gold, with which the reward compares the agent's state."""
-        ...
-
-    def close(self) -> None:
-        """Clear the cached results of the episode."""
-        ...
 
 
 class StandardPythonProfile:
@@ -60,11 +35,13 @@ class StandardPythonProfile:
     def open_session(
         self, sandbox: Sandbox, task: Task, state: PythonState | None
     ) -> PythonSession:
+        """Open the session in which the agent's actions run."""
         return PythonSession(sandbox, task.cwd, self._program, state)
 
     def agent_state(
         self, episode: EpisodeContext, last: ExecResult | None, answer: str | None
     ) -> State:
+        """Run the tests on a copy of the agent's state, and return the state with their results."""
         task, session = episode.task, episode.workspace.session
         assert isinstance(session, PythonSession)
         key = (task.id, session.actions, answer)
@@ -75,9 +52,11 @@ class StandardPythonProfile:
         return State(output, cwd=session.cwd, answer=answer, tests=self._test_results[1])
 
     def gold_states(self, episode: EpisodeContext) -> list[State]:  # noqa: ARG002
+        """Return the states of the gold, with which the reward compares the agent's state."""
         return [State()]
 
     def close(self) -> None:
+        """Clear the cached results of the episode."""
         self._test_results = None
 
 
@@ -131,6 +110,10 @@ class OriginalPythonProfile:
 
     def close(self) -> None:
         self._gold = None
+
+
+PythonProfile = StandardPythonProfile | OriginalPythonProfile
+"""A profile. An instance belongs to one environment."""
 
 
 def run_tests_in_service(

@@ -4,7 +4,6 @@ authors' code does it."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Rows, State, Task
@@ -66,26 +65,6 @@ class SqlWorkspace:
         self.session.close()
 
 
-class SqlProfile(Protocol):
-    """The differences between the profiles. An instance belongs to one environment."""
-
-    def run(self, session: SqlSession, code: str, timeout: float) -> ExecResult:
-        """Run one action."""
-        ...
-
-    def agent_state(self, last: ExecResult | None, task: Task) -> State:
-        """Return the agent's last result."""
-        ...
-
-    def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
-        """Return the result of each gold. ``workspace`` is that of the episode."""
-        ...
-
-    def close(self) -> None:
-        """Forget what was computed for the episode."""
-        ...
-
-
 class StandardSqlProfile:
     """Each gold runs once per episode, on the initial data. A gold that fails is a fault of the
     dataset."""
@@ -94,12 +73,15 @@ class StandardSqlProfile:
         self._golds: list[State] | None = None
 
     def run(self, session: SqlSession, code: str, timeout: float) -> ExecResult:
+        """Run one action."""
         return session.run(code, timeout)
 
     def agent_state(self, last: ExecResult | None, task: Task) -> State:  # noqa: ARG002
+        """Return the agent's last result."""
         return State(last.output, rows=last.rows) if last else State()
 
     def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
+        """Return the result of each gold. ``workspace`` is that of the episode."""
         if self._golds is None:
             session = workspace.open_pristine()
             try:
@@ -109,6 +91,7 @@ class StandardSqlProfile:
         return self._golds
 
     def close(self) -> None:
+        """Forget what was computed for the episode."""
         self._golds = None
 
 
@@ -119,14 +102,12 @@ def _gold_state(task: Task, gold: str, session: SqlSession) -> State:
     if not result.ok:
         why = result.output.removeprefix(ERROR_PREFIX)
         raise GoldError(f"the gold of {task.id} fails: {why}")
-    ranks = (
-        None if result.rows is None else rank_rows(gold, result.rows, _statement_runner(session))
-    )
+
+    def run(statement: str) -> Rows | None:
+        return session.run(statement, GOLD_SECONDS).rows
+
+    ranks = None if result.rows is None else rank_rows(gold, result.rows, run)
     return State(result.output, rows=result.rows, ranks=ranks)
-
-
-def _statement_runner(session: SqlSession) -> Callable[[str], Rows | None]:
-    return lambda statement: session.run(statement, GOLD_SECONDS).rows
 
 
 class OriginalSqlProfile:
@@ -160,3 +141,7 @@ class OriginalSqlProfile:
 
     def close(self) -> None:
         """Do nothing: no state belongs to the episode."""
+
+
+SqlProfile = StandardSqlProfile | OriginalSqlProfile
+"""A profile. An instance belongs to one environment."""
