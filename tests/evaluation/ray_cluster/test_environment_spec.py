@@ -35,7 +35,8 @@ def test_a_host_plays_what_the_driver_would(environment: str) -> None:
     assert (begun.query, begun.info) == told
     assert (begun.index, begun.task.id, begun.brief.query) == (0, task.id, told[0])
     assert begun.task.gold is None and begun.task.flag is None
-    assert [host.execute("one", str(env.task.solution)), host.finish("one", env.task.gold)] == here
+    solution, gold = str(env.task.solution), env.task.gold
+    assert [host.call("one", "execute", solution), host.call("one", "finish", gold)] == here
     host.close()
 
 

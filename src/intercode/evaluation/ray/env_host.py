@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from intercode.core.errors import InfrastructureError, InterCodeError, SandboxLostError
-from intercode.core.types import Brief, Score, StepResult, Task
+from intercode.core.types import Brief, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.evaluation.evaluate.open_files import max_parallel
@@ -41,7 +41,7 @@ class EpisodeStart:
     brief: Brief
 
 
-class EnvHost:
+class EnvHost(ArtifactReceiver):
     """The environments of one specification.
 
     The driver chooses an id for each episode and calls one method of an episode at a time, except
@@ -49,25 +49,12 @@ class EnvHost:
     """
 
     def __init__(self, spec: EnvironmentSpec) -> None:
+        super().__init__(spec.artifacts)
         self._spec = spec
-        self._receiver = ArtifactReceiver(spec.artifacts)
         self._lock = threading.Lock()
         self._episodes: dict[str, InterCodeEnv] = {}
         self._idle: list[InterCodeEnv] = []
         self._snapshots: dict[str, Snapshot] = {}
-
-    # ------------------------------------------------------------- artifacts
-    def missing_artifacts(self) -> list[int]:
-        """Return the positions of the artifacts that are not on this machine."""
-        return self._receiver.missing_artifacts()
-
-    def receive(self, number: int, chunk: bytes) -> None:
-        """Receive the next chunk of an artifact."""
-        self._receiver.receive(number, chunk)
-
-    def unpack(self, number: int, digest: str, mode: int, mtime_ns: int) -> None:
-        """Unpack an artifact that was sent completely."""
-        self._receiver.unpack(number, digest, mode, mtime_ns)
 
     def prepare(self) -> HostInfo:
         """Make the first environment. Raises what making an environment raises."""
@@ -86,23 +73,11 @@ class EnvHost:
             query, info = env.reset(seed=seed, options=options)
         return _episode_start(env, query, info)
 
-    def execute(self, episode: str, action: str) -> StepResult:
-        """Run an action."""
+    def call(self, episode: str, method: str, *arguments: Any) -> Any:
+        """Call a method of an episode's environment: ``execute``, ``finish`` or ``score``."""
         env = self._running_env(episode)
         with self._discard_on_failure(episode):
-            return env.execute(action)
-
-    def finish(self, episode: str, answer: str | None) -> StepResult:
-        """Submit."""
-        env = self._running_env(episode)
-        with self._discard_on_failure(episode):
-            return env.finish(answer)
-
-    def score(self, episode: str) -> Score:
-        """Return the score of the current state."""
-        env = self._running_env(episode)
-        with self._discard_on_failure(episode):
-            return env.score()
+            return getattr(env, method)(*arguments)
 
     def snapshot(self, episode: str, name: str) -> tuple[str, ...]:
         """Take a snapshot under a name. Returns the processes that it omits."""
@@ -157,7 +132,7 @@ class EnvHost:
 
     # ------------------------------------------------------------- internals
     def _make_env(self) -> InterCodeEnv:
-        return self._spec.make_env(self._receiver.local_paths())
+        return self._spec.make_env(self.local_paths())
 
     def _acquire(self, episode: str) -> InterCodeEnv:
         """Return the environment of an episode, or assign one."""

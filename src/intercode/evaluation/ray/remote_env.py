@@ -94,9 +94,8 @@ class RemoteEnv(gym.Env[str, str]):
     def snapshot(self) -> RemoteSnapshot:
         """Take a snapshot; see ``InterCodeEnv.snapshot``."""
         name = uuid.uuid4().hex
-        omitted = self._call("snapshot", name)
-        assert self._host is not None
-        return RemoteSnapshot(self._host, name, omitted)
+        host = self._running_host("snapshot")
+        return RemoteSnapshot(host, name, host.call("snapshot", self._episode_id, name))
 
     def restore(self, snapshot: RemoteSnapshot) -> None:
         """Restore a snapshot, on the node that has it."""
@@ -145,9 +144,13 @@ class RemoteEnv(gym.Env[str, str]):
         return start.query, start.info
 
     def _call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the environment on the node."""
+        return self._running_host(method).call("call", self._episode_id, method, *arguments)
+
+    def _running_host(self, method: str) -> HostHandle:
         if self._host is None or self._start is None:
             raise EnvironmentStateError(f"{method} without a running episode: call reset() first")
-        return self._host.call(method, self._episode_id, *arguments)
+        return self._host
 
     def _release(self, recycle: bool) -> None:
         host, self._host, self._start = self._host, None, None
