@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hostile.pulse import Pulse
+from hostile.pulse import ProcessorWait
 from hostile.trial import BACK_ENDS
 from intercode import datasets
 from intercode.core.errors import SandboxLostError, UsageError
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash.persistent import BashSession
 
 _MARGIN = 1.0  # seconds by which an action may exceed its limit
@@ -106,8 +107,6 @@ class Fuzz:
         self.histories: list[list[str]] = []  # all actions of the sandbox, one list per failure
         self._open = BACK_ENDS[back_end]
         self._marks: set[str] = set()
-        self._calm = self._open()
-        self._pulse = Pulse(self._calm)
         self.subjects = [self._fresh(self._open(), set()) for _ in range(sandboxes)]
 
     def _fresh(self, sandbox: Sandbox, inherited: set[str]) -> Subject:
@@ -148,11 +147,11 @@ class Fuzz:
         assert (result.exit_code is None) >= result.timed_out, f"time-out with a status: {result}"
 
     def _timed(self, subject: Subject, action: str, limit: float) -> ExecResult:
-        start = time.monotonic()
+        assert isinstance(subject.sandbox, SupervisedSandbox)
+        start, wait = time.monotonic(), ProcessorWait(subject.sandbox.supervisor_pid)
         result = subject.session.run(action, limit)
-        took = time.monotonic() - start
-        self.slowest = max(self.slowest, took - limit)
-        late = self._pulse.late(start)
+        took, late = time.monotonic() - start, wait.seconds()
+        self.slowest = max(self.slowest, took - limit - late)
         assert took <= limit + _MARGIN + late, f"took {took:.2f} s, over {limit} + {late:.2f} s"
         return result
 
@@ -191,5 +190,3 @@ class Fuzz:
         """Close every sandbox."""
         for subject in self.subjects:
             subject.close()
-        self._pulse.stop()
-        self._calm.close()

@@ -8,10 +8,12 @@ from typing import TypeVar
 
 from hostile.cases import LONG, Case, Probe
 from hostile.planted import Planted, Space, members, space_of
+from hostile.pulse import ProcessorWait
 from intercode.core.errors import SandboxLostError
 from intercode.core.types import ExecResult
 from intercode.sandbox import Limits, SandboxSpec, images, open_sandbox
 from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end
 
@@ -30,24 +32,12 @@ _MARGIN = 1.0  # seconds that an action may take beyond its limit
 _GONE = 2.0  # seconds for the last process of a closed sandbox to end
 _RESTARTED = "[the shell ended;"
 _FULL = ("for all files]", f"over the limit of {_LIMITS.inodes} files]")
-_TRIES = 3  # attempts at a case in which only the time was exceeded
 T = TypeVar("T")
 
 
-class LateError(AssertionError):
-    """An operation exceeded its time."""
-
-
 def try_case(case: Case, back_end: str, planted: Planted) -> None:
-    """Raise AssertionError with the failed expectation. A late case is repeated, because a busy
-    machine can delay a case, but not every time."""
-    for left in reversed(range(_TRIES)):
-        try:
-            Trial(case, back_end, planted).run()
-            break
-        except LateError:
-            if not left:
-                raise
+    """Raise AssertionError with the failed expectation."""
+    Trial(case, back_end, planted).run()
 
 
 class Trial:
@@ -63,6 +53,8 @@ class Trial:
     def run(self) -> None:
         """Raise AssertionError with the failed expectation."""
         sandbox = self.open_new()
+        assert isinstance(sandbox, SupervisedSandbox)
+        self.supervisor = sandbox.supervisor_pid
         space = space_of(sandbox.run(["readlink", "/proc/self/ns/pid"], timeout=20).output.strip())
         try:
             session = BashSession(sandbox)
@@ -85,20 +77,16 @@ class Trial:
         self.planted.unharmed()
         self.check_new_sandbox()
 
-    def timed(self, work: Callable[[], T], limit: float, what: str, computes: bool = False) -> T:
+    def timed(self, work: Callable[[], T], limit: float, what: str) -> T:
         """Return the result of ``work``, which must end within ``limit`` seconds and the margin. It
-        may be late by as much as the machine is (see ``Pulse``) or, if the owner ``computes``, as
-        the processors are shared."""
-        start = time.monotonic()
+        may take longer by the time for which this thread and the supervisor wait for a
+        processor."""
+        start, wait = time.monotonic(), ProcessorWait(self.supervisor)
         try:
             return work()
         finally:
-            took, most = time.monotonic() - start, limit + _MARGIN
-            late = self.planted.pulse.late(start)
-            if computes:
-                late += limit * (self.planted.pulse.crowded(start) - 1)
-            if took > most + late:
-                raise LateError(f"{what} took {took:.2f} s: over {most:.2f} + {late:.2f} s")
+            took, most, waited = time.monotonic() - start, limit + _MARGIN, wait.seconds()
+            assert took <= most + waited, f"{what} took {took:.2f} s: over {most} + {waited:.2f} s"
 
     def act(self, session: BashSession) -> None:
         """Run the actions, and check what must hold afterwards."""
@@ -136,9 +124,8 @@ class Trial:
         if _RESTARTED in result.note:  # an earlier action has already ended this shell
             result = say()
         if self.case.after != "wrecked":
-            # the shell did not answer and was replaced
-            if result.timed_out or _RESTARTED in result.note:
-                raise LateError(f"not usable in time: {result}")
+            kept = not result.timed_out and _RESTARTED not in result.note
+            assert kept, f"the shell did not answer in time: {result}"
             assert "on\n" in result.output and result.exit_code == 0, f"not usable: {result}"
 
     def probe(self, sandbox: Sandbox, probe: Probe) -> None:
@@ -155,7 +142,7 @@ class Trial:
         limit = (10.0 if LONG else 4.0) if what in ("changes", "clone") else 1.0
         label = f"{what} {path[:60]!r}"
         try:
-            got = self.timed(works[what], limit, label, computes=True)
+            got = self.timed(works[what], limit, label)
         except OSError as e:
             assert what not in ("changes", "clone"), f"{label} failed: {e}"
             return
@@ -169,8 +156,8 @@ class Trial:
         self.planted.spaces.add(space)
         start = time.monotonic()
         while left := [entry for number, entry in members(space) if number != 1]:
-            late = time.monotonic() - start - self.planted.pulse.late(start)
-            assert late < _GONE, f"processes of a closed sandbox still run: {left}"
+            took, most = time.monotonic() - start, _GONE * self.planted.pulse.slower(start)
+            assert took < most, f"processes of a closed sandbox still run: {left}"
             time.sleep(0.02)
 
     def check_new_sandbox(self) -> None:
