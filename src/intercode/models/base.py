@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,14 @@ class ToolCall(TypedDict):
     id: str
     type: Literal["function"]
     function: dict[str, str]
+
+
+def make_call(call_id: object, name: object, arguments: Any) -> ToolCall:
+    """Return a tool call. Arguments that are not text yet become JSON."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return ToolCall(
+        id=str(call_id), type="function", function={"name": str(name), "arguments": text}
+    )
 
 
 class Message(TypedDict):

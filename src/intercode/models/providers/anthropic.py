@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intercode.core.types import Usage
-from intercode.models.base import Completion, Message, Tool, ToolCall
-from intercode.models.endpoint import Endpoint
-from intercode.models.options import split_options
+from intercode.models.base import Completion, Message, Tool, make_call
 from intercode.models.providers.client_library import (
-    describe_address,
-    load_library,
+    LibraryModel,
+    alternating_turns,
     parse_arguments,
-    raise_for_error,
+    system_text,
 )
-from intercode.models.transport.http import validate_key
 from intercode.models.transport.retry import AttemptError
 
 PROVIDER = "anthropic"
@@ -24,7 +20,7 @@ DEFAULT_MAX_TOKENS = 8192
 """The limit on the answer's tokens if none is given: this protocol requires one."""
 
 
-class AnthropicModel(Endpoint):
+class AnthropicModel(LibraryModel):
     """A model of Anthropic.
 
     ``thinking`` is a number of tokens for reasoning, or the field itself, such as ``{"type":
@@ -33,6 +29,8 @@ class AnthropicModel(Endpoint):
     ``temperature`` and ``top_p`` are sent only if they are given: newer models refuse them.
     ``reasoning_effort`` becomes ``output_config.effort``.
     """
+
+    library_name = extra = PROVIDER
 
     def __init__(
         self,
@@ -44,23 +42,19 @@ class AnthropicModel(Endpoint):
         prompt_cache: bool = True,
         **options: Any,
     ) -> None:
-        self._library = load_library("anthropic", PROVIDER)
-        generation, conduct, _ = split_options({"temperature": None, **options})
-        self._key, self._base_url = validate_key(api_key), base_url
-        endpoint, hidden = describe_address(base_url, "https://api.anthropic.com")
-        keys = [self._key, *hidden] if self._key else hidden
-        super().__init__(name, endpoint, generation, conduct, provider=PROVIDER, secrets=keys)
+        super().__init__(
+            name, base_url, api_key, {"temperature": None, **options},
+            provider=PROVIDER, default_address="https://api.anthropic.com",
+        )  # fmt: skip
         if isinstance(thinking, int):
             thinking = {"type": "enabled", "budget_tokens": thinking}
         self.thinking, self.prompt_cache = thinking, prompt_cache
 
     def metadata(self) -> dict[str, Any]:
-        """See Endpoint."""
         thinking = dict(self.thinking) if self.thinking else None
         return super().metadata() | {"thinking": thinking, "prompt_cache": self.prompt_cache}
 
     def connect(self) -> Any:
-        """See Endpoint."""
         return self._library.AsyncAnthropic(
             api_key=self._key,
             base_url=self._base_url,
@@ -69,7 +63,6 @@ class AnthropicModel(Endpoint):
         )
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
-        """See Endpoint."""
         generation = self.generation
         stop = generation.stop
         request: dict[str, Any] = {
@@ -78,9 +71,11 @@ class AnthropicModel(Endpoint):
             "stop_sequences": [stop] if isinstance(stop, str) else stop,
             "thinking": dict(self.thinking) if self.thinking else None,
             "cache_control": {"type": "ephemeral"} if self.prompt_cache else None,
-            "system": "\n\n".join(m["content"] for m in messages if m["role"] == "system") or None,
+            "system": system_text(messages),
             "tools": [_tool_spec(t) for t in tools] or None,
-            "messages": _convert_messages(messages),
+            "messages": alternating_turns(
+                messages, ("assistant", "user"), "content", PROVIDER, _content_blocks
+            ),
         }
         if generation.reasoning_effort:
             request["output_config"] = {"effort": generation.reasoning_effort}
@@ -90,16 +85,10 @@ class AnthropicModel(Endpoint):
             request["extra_body"] = body  # the library has no parameters for them any more
         return {k: v for k, v in request.items() if v is not None}
 
-    async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
-        """See Endpoint."""
-        try:
-            answer = await client.messages.create(**request, timeout=seconds)
-            dump = getattr(answer, "model_dump", None)  # invalid JSON arrives as text
-            return self._parse_response(dump(mode="json", exclude_none=True) if dump else answer)
-        except AttemptError:
-            raise
-        except Exception as e:  # raise_for_error classifies the library's errors
-            raise_for_error(self, e)
+    async def send(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
+        answer = await client.messages.create(**request, timeout=seconds)
+        dump = getattr(answer, "model_dump", None)  # invalid JSON arrives as text
+        return self._parse_response(dump(mode="json", exclude_none=True) if dump else answer)
 
     def _parse_response(self, data: Any) -> Completion:
         if not isinstance(data, dict) or not isinstance(data.get("content"), list):
@@ -121,7 +110,11 @@ class AnthropicModel(Endpoint):
             ),
             finish_reason=data.get("stop_reason"),
             model=str(data.get("model", "")),
-            calls=tuple(_tool_call(b) for b in blocks if b.get("type") == "tool_use"),
+            calls=tuple(
+                make_call(b["id"], b["name"], b.get("input", {}))
+                for b in blocks
+                if b.get("type") == "tool_use"
+            ),
             reasoning="".join(b.get("thinking", "") for b in blocks if b.get("type") == "thinking"),
             provider={PROVIDER: blocks} if any(b.get("type") != "text" for b in blocks) else None,
         )
@@ -132,31 +125,7 @@ def _tool_spec(tool: Tool) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
-def _tool_call(block: Mapping[str, Any]) -> ToolCall:
-    function = {"name": block["name"], "arguments": json.dumps(block.get("input", {}))}
-    return ToolCall(id=block["id"], type="function", function=function)
-
-
-def _convert_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return messages in this protocol's form. Roles alternate, so neighbouring messages of one
-    role are joined."""
-    turns: list[dict[str, Any]] = []
-    for message in messages:
-        if message["role"] == "system":
-            continue
-        role = "assistant" if message["role"] == "assistant" else "user"
-        blocks = _content_blocks(message)
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += blocks
-        else:
-            turns.append({"role": role, "content": blocks})
-    return turns
-
-
 def _content_blocks(message: Message) -> list[dict[str, Any]]:
-    provider = message.get("provider")
-    if isinstance(provider, Mapping) and provider.get(PROVIDER):
-        return list(provider[PROVIDER])
     text = message["content"]
     if message["role"] == "tool":
         call_id = message.get("tool_call_id", "")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from intercode.core.types import Usage
-from intercode.models.base import Completion, ToolCall
+from intercode.models.base import Completion, ToolCall, make_call
 from intercode.models.providers.chat_requests import PROVIDER_KEY
 
 
@@ -144,21 +144,13 @@ def _content_text(content: Any) -> str:
 
 def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """Return a message's tool calls; arguments that arrived as an object become JSON text."""
-    found = message.get("tool_calls") or []
     calls = []
     try:
-        for number, call in enumerate(found):
-            function = call["function"]
+        for number, call in enumerate(message.get("tool_calls") or []):
+            function, call_id = call["function"], call.get("id") or f"call_{number}"
             arguments = function.get("arguments")
-            if not isinstance(arguments, str):
-                arguments = json.dumps({} if arguments is None else arguments)
-            calls.append(
-                ToolCall(
-                    id=str(call.get("id") or f"call_{number}"),
-                    type="function",
-                    function={"name": str(function["name"]), "arguments": arguments},
-                )
-            )
+            given = {} if arguments is None else arguments
+            calls.append(make_call(call_id, function["name"], given))
     except (KeyError, TypeError, AttributeError) as e:
         raise InvalidResponseError(f"the response has invalid tool_calls: {e!r}") from e
     return tuple(calls)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import json
-from typing import Any, NoReturn
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn
 
 from intercode.core.errors import ConfigError
-from intercode.models.base import ToolCall
+from intercode.models.base import Completion, Message, ToolCall
 from intercode.models.endpoint import Endpoint
-from intercode.models.transport.http import parse_base_url
+from intercode.models.options import split_options
+from intercode.models.transport.http import parse_base_url, validate_key
 from intercode.models.transport.retry import (
     OVERLOAD_STATUSES,
     AttemptError,
@@ -32,24 +35,86 @@ NETWORK_PACKAGES = (
 """Packages whose errors mean that the network failed or that the response was invalid."""
 
 
-def load_library(module: str, extra: str) -> Any:
-    """Return a client library. Raises ConfigError that says how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as e:
-        raise ConfigError(
-            f"models of {extra}/ need the client library {module}: "
-            f"pip install 'intercode-gym[{extra}]' ({e})"
-        ) from e
+class LibraryModel(Endpoint):
+    """A model that is called through a client library of the ``extra`` of the same name.
+
+    ``provider`` is whose prices apply, ``default_address`` stands for the endpoint without a base
+    URL. Raises ConfigError without the library, and says how to install it. A subclass implements
+    ``send``.
+    """
+
+    library_name: ClassVar[str]
+    extra: ClassVar[str]
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str | None,
+        api_key: str | None,
+        options: Mapping[str, Any],
+        *,
+        provider: str,
+        default_address: str,
+    ) -> None:
+        try:
+            self._library: Any = importlib.import_module(self.library_name)
+        except ImportError as e:
+            raise ConfigError(
+                f"models of {self.extra}/ need the client library {self.library_name}: "
+                f"pip install 'intercode-gym[{self.extra}]' ({e})"
+            ) from e
+        generation, conduct, _ = split_options(options)
+        self._key, self._base_url = validate_key(api_key), base_url
+        url, user = (default_address, None) if base_url is None else parse_base_url(base_url, "")
+        secrets = [s for s in (self._key, user[1] if user else None) if s]
+        super().__init__(name, str(url), generation, conduct, provider=provider, secrets=secrets)
+
+    @abstractmethod
+    async def send(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
+        """Send the request by the library. May raise the library's errors."""
+
+    async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
+        try:
+            return await self.send(client, request, seconds)
+        except AttemptError:
+            raise
+        except Exception as e:  # raise_for_error classifies the library's errors
+            raise_for_error(self, e)
 
 
-def describe_address(base_url: str | None, default: str) -> tuple[str, list[str]]:
-    """Return a base URL without the password in it, and the password as a list of secrets. Raises
-    ConfigError."""
-    if base_url is None:
-        return default, []
-    url, user = parse_base_url(base_url, "")
-    return str(url), [user[1]] if user else []
+def alternating_turns(
+    messages: Sequence[Message],
+    roles: tuple[str, str],
+    field: str,
+    provider: str,
+    convert: Callable[[Message], list[dict[str, Any]]],
+) -> list[dict[str, Any]]:
+    """Return messages for a protocol in which roles alternate: neighbouring messages of one role
+    are joined, and system messages are left out.
+
+    ``roles`` are the names of the assistant and of all others. ``convert`` returns the parts of a
+    message, which are put under ``field``; those that ``provider`` has sent itself go back as they
+    were.
+    """
+    turns: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "system":
+            continue
+        role = roles[message["role"] != "assistant"]
+        parts = convert(message)
+        sent = message.get("provider")
+        if isinstance(sent, Mapping) and sent.get(provider):
+            parts = list(sent[provider])
+        if turns and turns[-1]["role"] == role:
+            turns[-1][field] += parts
+        else:
+            turns.append({"role": role, field: parts})
+    return turns
+
+
+def system_text(messages: Sequence[Message]) -> str | None:
+    """Return the text of all system messages; None if there is none."""
+    return "\n\n".join(m["content"] for m in messages if m["role"] == "system") or None
 
 
 def raise_for_error(model: Endpoint, error: Exception) -> NoReturn:

@@ -7,16 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intercode.core.types import Usage
-from intercode.models.base import Completion, Message, Tool, ToolCall
-from intercode.models.endpoint import Endpoint
-from intercode.models.options import split_options
+from intercode.models.base import Completion, Message, Tool, ToolCall, make_call
 from intercode.models.providers.client_library import (
-    describe_address,
-    load_library,
+    LibraryModel,
+    alternating_turns,
     parse_arguments,
-    raise_for_error,
+    system_text,
 )
-from intercode.models.transport.http import validate_key
 from intercode.models.transport.retry import AttemptError
 
 PROVIDER = "google"
@@ -28,13 +25,15 @@ GENERATION_FIELDS = {
 """Our generation parameters and Google's names of them."""
 
 
-class GoogleModel(Endpoint):
+class GoogleModel(LibraryModel):
     """A model of Google.
 
     ``thinking`` is a number of tokens for reasoning, or the field itself, such as
     ``{"thinking_level": "low"}``. The parts of an answer, thought signatures included, are sent
     back unchanged in later turns. ``extra`` is merged into the config of the request.
     """
+
+    library_name, extra = "google.genai", PROVIDER
 
     def __init__(
         self,
@@ -45,27 +44,22 @@ class GoogleModel(Endpoint):
         thinking: int | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        self._library = load_library("google.genai", PROVIDER)
-        generation, conduct, _ = split_options(options)
-        self._key, self._base_url = validate_key(api_key), base_url
-        endpoint, hidden = describe_address(base_url, "https://generativelanguage.googleapis.com")
-        keys = [self._key, *hidden] if self._key else hidden
-        super().__init__(name, endpoint, generation, conduct, provider=PROVIDER, secrets=keys)
+        super().__init__(
+            name, base_url, api_key, options,
+            provider=PROVIDER, default_address="https://generativelanguage.googleapis.com",
+        )  # fmt: skip
         if isinstance(thinking, int):
             thinking = {"thinking_budget": thinking, "include_thoughts": True}
         self.thinking = thinking
 
     def metadata(self) -> dict[str, Any]:
-        """See Endpoint."""
         return super().metadata() | {"thinking": dict(self.thinking) if self.thinking else None}
 
     def connect(self) -> Any:
-        """See Endpoint."""
         options = {"base_url": self._base_url, "headers": dict(self.generation.headers)}
         return self._library.Client(api_key=self._key, http_options=options).aio
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
-        """See Endpoint."""
         generation = self.generation
         config = {field: getattr(generation, name) for name, field in GENERATION_FIELDS.items()}
         stop = generation.stop
@@ -73,8 +67,7 @@ class GoogleModel(Endpoint):
         config["thinking_config"] = dict(self.thinking) if self.thinking else None
         if generation.reasoning_effort and not self.thinking:
             config["thinking_config"] = {"thinking_level": generation.reasoning_effort}
-        system = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
-        config["system_instruction"] = system or None
+        config["system_instruction"] = system_text(messages)
         if tools:
             config["tools"] = [{"function_declarations": [_tool_spec(t) for t in tools]}]
         config |= generation.extra
@@ -85,8 +78,7 @@ class GoogleModel(Endpoint):
             "contents": _convert_messages(messages),
         }
 
-    async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
-        """See Endpoint."""
+    async def send(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
         types = self._library.types
         config = {
             **request["config"],
@@ -95,15 +87,10 @@ class GoogleModel(Endpoint):
         }
         # from JSON, in which signatures, which are bytes, are base64 text
         contents = [types.Content.model_validate_json(json.dumps(c)) for c in request["contents"]]
-        try:
-            answer = await client.models.generate_content(
-                model=request["model"], contents=contents, config=config
-            )
-            return self._parse_response(answer.model_dump(mode="json", exclude_none=True))
-        except AttemptError:
-            raise
-        except Exception as e:  # raise_for_error classifies the library's errors
-            raise_for_error(self, e)
+        answer = await client.models.generate_content(
+            model=request["model"], contents=contents, config=config
+        )
+        return self._parse_response(answer.model_dump(mode="json", exclude_none=True))
 
     def _parse_response(self, data: dict[str, Any]) -> Completion:
         candidates = data.get("candidates") or []
@@ -166,32 +153,20 @@ def _tool_spec(tool: Tool) -> dict[str, Any]:
 
 def _tool_call(number: int, part: Mapping[str, Any]) -> ToolCall:
     call = part["function_call"]
-    function = {"name": call["name"], "arguments": json.dumps(call.get("args", {}))}
-    return ToolCall(id=call.get("id") or f"call_{number}", type="function", function=function)
+    return make_call(call.get("id") or f"call_{number}", call["name"], call.get("args", {}))
 
 
 def _convert_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return messages in this protocol's form. Roles alternate, so neighbouring messages of one
-    role are joined."""
-    turns: list[dict[str, Any]] = []
     names: dict[str, str] = {}
-    for message in messages:
-        if message["role"] == "system":
-            continue
-        names |= {c["id"]: c["function"]["name"] for c in message.get("tool_calls", ())}
-        role = "model" if message["role"] == "assistant" else "user"
-        parts = _content_parts(message, names)
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["parts"] += parts
-        else:
-            turns.append({"role": role, "parts": parts})
-    return turns
+
+    def content_parts(message: Message) -> list[dict[str, Any]]:
+        names.update({c["id"]: c["function"]["name"] for c in message.get("tool_calls", ())})
+        return _content_parts(message, names)
+
+    return alternating_turns(messages, ("model", "user"), "parts", PROVIDER, content_parts)
 
 
 def _content_parts(message: Message, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    provider = message.get("provider")
-    if isinstance(provider, Mapping) and provider.get(PROVIDER):
-        return list(provider[PROVIDER])
     text = message["content"]
     if message["role"] == "tool":
         call_id = message.get("tool_call_id", "")

@@ -8,28 +8,23 @@ from types import SimpleNamespace
 from typing import Any
 
 from intercode.models.base import Completion, Message, Tool
-from intercode.models.endpoint import Endpoint
-from intercode.models.options import split_options
 from intercode.models.prices import find_price
 from intercode.models.providers.chat_requests import chat_messages, request_fields, tool_specs
 from intercode.models.providers.chat_responses import InvalidResponseError, parse_response_data
-from intercode.models.providers.client_library import (
-    describe_address,
-    load_library,
-    raise_for_error,
-)
-from intercode.models.transport.http import validate_key
+from intercode.models.providers.client_library import LibraryModel
 from intercode.models.transport.retry import AttemptError
 
 PROVIDER = "litellm"
 
 
-class LiteLLMModel(Endpoint):
+class LiteLLMModel(LibraryModel):
     """A model that LiteLLM knows, under LiteLLM's name for it, such as ``bedrock/...``.
 
     Without ``api_key``, LiteLLM reads the key from the provider's own environment variables. Its
     retries are disabled in favour of this package's. It does not download a table of prices.
     """
+
+    library_name = extra = PROVIDER
 
     def __init__(
         self,
@@ -39,17 +34,13 @@ class LiteLLMModel(Endpoint):
         **options: Any,
     ) -> None:
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # read at import
-        self._library = load_library("litellm", PROVIDER)
-        self._library.suppress_debug_info = True
-        generation, conduct, _ = split_options(options)
-        self._key, self._base_url = validate_key(api_key), base_url
         provider, _, short = name.partition("/")
-        endpoint, hidden = describe_address(base_url, f"litellm:{provider}")
-        keys = [self._key, *hidden] if self._key else hidden
         super().__init__(
-            name, endpoint, generation, conduct,
-            provider=provider if short else "", secrets=keys,
+            name, base_url, api_key, options,
+            provider=provider if short else "", default_address=f"litellm:{provider}",
         )  # fmt: skip
+        self._library.suppress_debug_info = True
+        conduct = self.request_options
         self.price = find_price(self.provider, short or name, conduct.prices, conduct.price)
 
     def connect(self) -> Any:
@@ -57,20 +48,16 @@ class LiteLLMModel(Endpoint):
         return SimpleNamespace(acompletion=self._library.acompletion)
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
-        """See Endpoint."""
         fields = {"model": self.name, **request_fields(self.generation, "chat")}
         request = {**fields, "messages": chat_messages(messages, None)}
         return {**request, "tools": tool_specs(tools)} if tools else request
 
-    async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
-        """See Endpoint."""
+    async def send(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
+        answer = await client.acompletion(
+            **request, api_key=self._key, api_base=self._base_url, timeout=seconds,
+            num_retries=0, max_retries=0, extra_headers=dict(self.generation.headers) or None,
+        )  # fmt: skip
         try:
-            answer = await client.acompletion(
-                **request, api_key=self._key, api_base=self._base_url, timeout=seconds,
-                num_retries=0, max_retries=0, extra_headers=dict(self.generation.headers) or None,
-            )  # fmt: skip
             return parse_response_data(answer.model_dump(), 1)
         except InvalidResponseError as e:
             raise AttemptError(self.redact(str(e)), response_lost=True) from None
-        except Exception as e:  # raise_for_error classifies the library's errors
-            raise_for_error(self, e)

@@ -90,7 +90,6 @@ class OpenAIModel(Endpoint):
 
     @property
     def address(self) -> str:
-        """See Endpoint."""
         return str(self.url)
 
     def metadata(self) -> dict[str, Any]:
@@ -99,7 +98,6 @@ class OpenAIModel(Endpoint):
         return metadata | ({"template": self.template} if self.api == "completions" else {})
 
     def connect(self) -> ConnectionPool:
-        """See Endpoint."""
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",

@@ -9,7 +9,7 @@ from typing import Any
 
 from intercode.core.errors import DataError, ModelRefusedError
 from intercode.core.types import Usage
-from intercode.models.base import Completion, Message, Model, Tool, ToolCall
+from intercode.models.base import Completion, Message, Model, Tool, make_call
 
 Reply = str | Mapping[str, Any]
 """A text, or a dictionary of ``text``, ``reasoning`` and ``calls``; each call is a dictionary of
@@ -52,18 +52,14 @@ class ScriptedModel(Model):
         usage = Usage(requests=1)
         if isinstance(reply, str):
             return Completion(reply, usage, "stop", self.name)
-        calls = tuple(_tool_call(n, call) for n, call in enumerate(reply.get("calls", ())))
+        calls = tuple(
+            make_call(call.get("id", f"call_{number}"), call["name"], call.get("arguments", {}))
+            for number, call in enumerate(reply.get("calls", ()))
+        )
         finish = "tool_calls" if calls else "stop"
         reasoning = str(reply.get("reasoning", ""))
         text = str(reply.get("text", ""))
         return Completion(text, usage, finish, self.name, calls=calls, reasoning=reasoning)
-
-
-def _tool_call(number: int, call: Mapping[str, Any]) -> ToolCall:
-    arguments = call.get("arguments", {})
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    function = {"name": str(call["name"]), "arguments": text}
-    return ToolCall(id=str(call.get("id", f"call_{number}")), type="function", function=function)
 
 
 def read_script(path: Path) -> ScriptedModel:

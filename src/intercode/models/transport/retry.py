@@ -36,12 +36,8 @@ class AttemptError(Exception):
         requests_sent: int = 1,
     ) -> None:
         super().__init__(message)
-        self.retry_after, self.overloaded, self.response_lost, self.requests_sent = (
-            retry_after,
-            overloaded,
-            response_lost,
-            requests_sent,
-        )
+        self.retry_after, self.overloaded = retry_after, overloaded
+        self.response_lost, self.requests_sent = response_lost, requests_sent
 
 
 def is_transient(status: int) -> bool:

@@ -9,7 +9,7 @@ from intercode.agents.parsing import language_of
 from intercode.agents.prompt import Prompt
 from intercode.agents.tool_calling import tool_set_of
 from intercode.core.types import Trajectory
-from intercode.models.base import Tool
+from intercode.models.providers.chat_requests import tool_specs
 
 _TOOL_SECTIONS = ("run", "submit")
 """The sections of the agent's prompt that describe its two tools."""
@@ -23,8 +23,7 @@ def offered_tools(episode: Trajectory) -> list[dict[str, Any]]:
     if not any(m.get("tool_calls") for step in episode.steps for m in step.messages):
         return []
     environment = str(episode.run.get("environment") or "bash")
-    tools = tool_set_of(environment).tools(*_descriptions(episode, environment))
-    return [_tool_spec(tool) for tool in tools]
+    return tool_specs(tool_set_of(environment).tools(*_descriptions(episode, environment)))
 
 
 def _descriptions(episode: Trajectory, environment: str) -> tuple[str, str]:
@@ -42,12 +41,3 @@ def _descriptions(episode: Trajectory, environment: str) -> tuple[str, str]:
     recorded = Prompt(text, _TOOL_SECTIONS)
     run, submit = (recorded.fill(section, values) for section in _TOOL_SECTIONS)
     return run, submit
-
-
-def _tool_spec(tool: Tool) -> dict[str, Any]:
-    function = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": dict(tool.parameters),
-    }
-    return {"type": "function", "function": function}
