@@ -11,6 +11,7 @@
     ├── GoldError                the gold of a task cannot run: an error in the dataset
     └── InfrastructureError      the sandbox failed, not the command; evaluations retry these
         ├── SandboxError         a sandbox could not be created or driven
+        │   ├── TooManyChangesError       too many files were changed to copy a sandbox
         │   ├── SandboxUnavailableError   this machine cannot provide the requested sandbox
         │   └── SandboxLostError          a running sandbox was lost
         ├── DatabaseLostError    a database server or the connection to it was lost
@@ -82,6 +83,10 @@ class SandboxUnavailableError(SandboxError):
 
 class MissingCapabilityError(SandboxError):
     """The sandbox's back end cannot do what was asked of it. See ``Sandbox.capabilities``."""
+
+
+class TooManyChangesError(SandboxError):
+    """A sandbox cannot be copied, because its code has changed more files than can be listed."""
 
 
 class SandboxLostError(SandboxError):

@@ -249,11 +249,12 @@ class Sandbox(ABC):
         """Return every path that differs from the image and its layers, sorted.
 
         ``digests``: False leaves the digests of new files empty, without reading the files.
-        ``pause``: stop background processes meanwhile.
+        ``pause``: stop background processes meanwhile. A list that would be too long ends with the
+        name TRUNCATED_CHANGES.
         """
 
     def changed_paths(self) -> list[str]:
-        """Return the paths of ``changes``, sorted."""
+        """Return the paths of ``changes``, sorted. The list may be truncated earlier."""
         return list(self.changes(digests=False))
 
     def storage_exhausted(self) -> Literal["", "disk", "inodes"]:

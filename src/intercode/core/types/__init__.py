@@ -9,6 +9,7 @@ from typing import Any
 
 from intercode.core.types.execution import (
     SUCCESS_THRESHOLD,
+    TRUNCATED_CHANGES,
     ExecResult,
     FileEntry,
     Rows,
@@ -33,6 +34,7 @@ from intercode.core.types.tasks import (
 __all__ = [
     "EMPTY_MAPPING",
     "SUCCESS_THRESHOLD",
+    "TRUNCATED_CHANGES",
     "AgentOutput",
     "Brief",
     "DatabaseSpec",

@@ -44,6 +44,10 @@ class ExecResult:
         return text + "\n" * bool(self.note and text and not text.endswith("\n")) + self.note
 
 
+TRUNCATED_CHANGES = "[more changes: the list is too long]"
+"""The last name in a list of changes that omits the rest. No path has it, and no gold."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileEntry:
     """A path in a sandbox that was created, changed or deleted.
@@ -82,7 +86,8 @@ class TestResult:
 class State:
     """The state that an agent or a gold reached, as reward functions see it.
 
-    ``output``: the last observation. ``files``: the changed files by absolute path. In the
+    ``output``: the last observation. ``files``: the changed files by absolute path; with the key
+    TRUNCATED_CHANGES if some are omitted, which no reward may count as equal. In the
     ``original`` profile, ``status`` and ``checksums`` replace ``files``: the parsed ``git status``
     and the output of the hash command of the authors' code. ``failed``: the code could not run at
     all. ``answer``: the answer that the agent submitted. ``rows``: the last result of a database.

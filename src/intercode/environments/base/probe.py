@@ -12,8 +12,8 @@ import io
 import tarfile
 from contextlib import suppress
 
-from intercode.core.errors import GoldError
-from intercode.core.types import FileEntry, Task
+from intercode.core.errors import GoldError, TooManyChangesError
+from intercode.core.types import TRUNCATED_CHANGES, FileEntry, Task
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sandbox.contract import Sandbox
 
@@ -31,18 +31,24 @@ done"""
 def run_probe(episode: EpisodeContext, sandbox: Sandbox, gold: bool) -> str:
     """Return what the probe of the task prints for the state of ``sandbox``; empty without a probe.
 
-    The output of a probe that exceeds its time limit is what it printed until then. ``gold``: the
+    The output of a probe that exceeds its time limit is what it printed until then. A state with
+    more changes than can be listed has none but TRUNCATED_CHANGES. ``gold``: the
     state is that of a gold; raises GoldError if the probe then exceeds its time limit or exits with
     a status other than 0.
     """
     task = episode.task
     if task.probe is None:
         return ""
-    with sandbox.fork() as copy:
+    try:
+        copy = sandbox.fork()
+    except TooManyChangesError:
+        return TRUNCATED_CHANGES
+    with copy:
         if not task.probe_paths:
             return _run_probe_script(task, copy, gold)
         with episode.open_sandbox() as pristine:
-            copy_changes(copy, pristine, task.probe_paths)
+            if not copy_changes(copy, pristine, task.probe_paths):
+                return TRUNCATED_CHANGES
             return _run_probe_script(task, pristine, gold)
 
 
@@ -57,18 +63,19 @@ def _run_probe_script(task: Task, sandbox: Sandbox, gold: bool) -> str:
     return result.output
 
 
-def copy_changes(source: Sandbox, target: Sandbox, paths: tuple[str, ...]) -> None:
-    """Copy what ``source`` has changed at and below ``paths`` to ``target``.
+def copy_changes(source: Sandbox, target: Sandbox, paths: tuple[str, ...]) -> bool:
+    """Copy what ``source`` has changed at and below ``paths`` to ``target``. Return False, and copy
+    nothing, if it has changed more than can be listed.
 
     Both must have the same image and layers, and no processes.
     """
     inside = tuple(f"{path.rstrip('/')}/" for path in paths)
-    changes = {
-        path: entry for path, entry in source.changes(digests=False).items()
-        if f"{path}/".startswith(inside)
-    }  # fmt: skip
+    listed = source.changes(digests=False)
+    if TRUNCATED_CHANGES in listed:
+        return False
+    changes = {path: entry for path, entry in listed.items() if f"{path}/".startswith(inside)}
     if not changes:
-        return
+        return True
     names = [f"{path}/" if entry.kind == "dir" else path for path, entry in changes.items()]
     target.run(
         [_BASH, "-c", _CLEAR_SCRIPT], stdin="\0".join((*names, "")).encode(errors="surrogateescape")
@@ -76,6 +83,7 @@ def copy_changes(source: Sandbox, target: Sandbox, paths: tuple[str, ...]) -> No
     target.run(
         ["tar", "-xpf", "-", "-C", "/"], stdin=_tar_changes(source, changes), timeout=PROBE_TIMEOUT
     )
+    return True
 
 
 def _tar_changes(sandbox: Sandbox, changes: dict[str, FileEntry]) -> bytes:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from intercode.core.errors import GoldError
-from intercode.core.types import ExecResult, Image, Layer, Network, State, Task
+from intercode.core.errors import GoldError, TooManyChangesError
+from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base import gold_cache
 from intercode.environments.base.layers import git_layer
 from intercode.environments.base.probe import run_probe
@@ -90,8 +90,11 @@ class StandardBashProfile:
             result = workspace.run(gold, GOLD_SECONDS)
             if result.timed_out:
                 raise GoldError(f"the gold of {task.id} did not end within {GOLD_SECONDS:g} s")
+            changes = workspace.sandbox.changes()
+            if TRUNCATED_CHANGES in changes:
+                raise GoldError(f"the gold of {task.id} changes more files than can be compared")
             return State(
-                result.output, workspace.sandbox.changes(), cwd=workspace.cwd,
+                result.output, changes, cwd=workspace.cwd,
                 exit_code=result.exit_code,
                 probe_output=run_probe(episode, workspace.sandbox, gold=True),
             )  # fmt: skip
@@ -152,7 +155,11 @@ class OriginalBashProfile:
     def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
         # in the authors' code the output starts as the query
         output = last.output if last else episode.task.query
-        with episode.workspace.sandbox.fork() as copy:
+        try:
+            copy = episode.workspace.sandbox.fork()
+        except TooManyChangesError:
+            return State(output, status=((TRUNCATED_CHANGES, "??"),))
+        with copy:
             return _git_state(copy, output)
 
     def gold_states(self, episode: EpisodeContext) -> list[State]:

@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 
-from intercode.core.types import FileEntry, Score, State, Task
+from intercode.core.types import TRUNCATED_CHANGES, FileEntry, Score, State, Task
 
 CHECKED_CODES = ("A", "??", "C")
 _MAX_DIFFERENT_SIMILARITY = 0.99  # of outputs that differ
@@ -23,7 +23,8 @@ def standard(_task: Task, agent: State, gold: State) -> Score:
     Outputs are equal (similarity 1) when they have the same lines in any order, apart from blanks
     inside a line. Otherwise their similarity is the TF-IDF cosine over blank-separated words, at
     most 0.99. A change is a path with its kind (file, dir, link, ..., gone). A change that both
-    made is correct when content, link target and permissions agree too.
+    made is correct when content, link target and permissions agree too. An agent with more changes
+    than can be listed gets nothing for them.
     """
     output = agent.output if agent.answer is None else agent.answer
     similarity = output_similarity(output or "", gold.output or "")
@@ -31,10 +32,11 @@ def standard(_task: Task, agent: State, gold: State) -> Score:
     g = {path: entry.kind for path, entry in gold.files.items()}.items()
     different, common = a ^ g, a & g
     correct = sum(same_entry(agent.files[path], gold.files[path]) for path, _ in common)
+    listed = TRUNCATED_CHANGES not in agent.files
     parts = {
         "output": 0.34 * similarity,
-        "changes": 0.33 * (1 - math.erf(len(different))),
-        "content": 0.33 * (correct / len(common) if common else 1.0),
+        "changes": listed * 0.33 * (1 - math.erf(len(different))),
+        "content": listed * 0.33 * (correct / len(common) if common else 1.0),
     }
     details = {
         "missed": sorted(path for path, _ in g - a),

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 
 from intercode.core.errors import SandboxError, SandboxLostError
-from intercode.core.types import ExecResult, FileEntry, State, TestResult
+from intercode.core.types import TRUNCATED_CHANGES, ExecResult, FileEntry, State, TestResult
 from intercode.datasets.harbor.task_directory import TESTS, Files
 from intercode.sandbox.contract import Sandbox
 
@@ -130,6 +130,8 @@ def _read_rewards(sandbox: Sandbox) -> Mapping[str, float]:
     file, so that the verifier cannot write its own.
     """
     files = sandbox.changes(digests=False)
+    if TRUNCATED_CHANGES in files:
+        raise _VerdictError("more files were changed than can be listed")
     for path in (LOGS, _REWARD_TEXT, _REWARD_JSON):
         entry, kind = files.get(path), "dir" if path == LOGS else "file"
         if entry is None or (entry.kind == "gone" and path != LOGS):
@@ -183,14 +185,15 @@ def _clear_agent_paths(sandbox: Sandbox, files: Mapping[str, FileEntry]) -> bool
 
 def _agent_paths(files: Mapping[str, FileEntry]) -> list[str]:
     """Return the agent's files in these directories. A changed parent counts if it is not a
-    directory."""
+    directory, and so do changes that are not listed."""
     above = {"/logs"}
     return [
         path
         for path, entry in files.items()
         if entry.kind != "gone"
         and (
-            (path in above and entry.kind != "dir")
+            path == TRUNCATED_CHANGES
+            or (path in above and entry.kind != "dir")
             or any(path == p or path.startswith(f"{p}/") for p in (TESTS, LOGS))
         )
     ]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from intercode.core.errors import SandboxError
+from intercode.core.errors import SandboxError, TooManyChangesError
 from intercode.core.paths import sandbox_uid
 from intercode.sandbox.container import container_pool
 from intercode.sandbox.container.container_spec import ContainerSpec, container_spec
@@ -75,9 +75,12 @@ class ContainerSandbox(SupervisedSandbox):
         return copy
 
     def touched_paths(self) -> list[str]:
-        """Return every path that differs in any way from the initial files, parents first."""
-        answer, _ = self.connection.request("touched_paths", seconds=READ_SECONDS)
-        return list(answer["paths"])
+        """Return every path that differs in any way from the initial files, parents first. Raises
+        TooManyChangesError."""
+        paths, truncated = self._request_rows("touched_paths")
+        if truncated:
+            raise TooManyChangesError("its code has changed more files than can be listed")
+        return paths
 
     def replace_files(self, other: Sandbox | Path) -> None:
         """Replace the files in place; see ``Sandbox``."""

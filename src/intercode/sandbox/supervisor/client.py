@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.paths import sandbox_uid
-from intercode.core.types import FileEntry
+from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.sandbox.contract import (
     Capability,
     LimitExceeded,
@@ -227,14 +227,34 @@ class SupervisedSandbox(Sandbox):
         unblock_supervisor(self.supervisor_pid)
 
     def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
-        answer, _ = self.connection.request(
-            "changes", seconds=READ_SECONDS, digests=digests, pause=pause
-        )
-        return {row[0]: FileEntry(*row[1:]) for row in answer["rows"]}
+        rows, truncated = self._request_rows("changes", digests=digests, pause=pause)
+        entries = dict(rows)
+        changes = {path: entries[path] for path in _sort_paths(list(entries))}
+        if truncated:
+            changes[TRUNCATED_CHANGES] = FileEntry("device", size=-1)
+        return changes
 
     def changed_paths(self) -> list[str]:
-        answer, _ = self.connection.request("changed_paths", seconds=READ_SECONDS)
-        return list(answer["paths"])
+        paths, truncated = self._request_rows("changed_paths")
+        return _sort_paths(paths) + [TRUNCATED_CHANGES] * truncated
+
+    def _request_rows(self, operation: str, **arguments: Any) -> tuple[list[Any], bool]:
+        """Return the rows of a listing, which are paths or pairs of a path and its entry, and
+        whether rows are missing because the listing would be too long."""
+        rows: list[Any] = []
+
+        def add(part: dict[str, Any]) -> None:
+            for row in part["rows"]:
+                if isinstance(row, int):  # the supervisor takes back the rows from this number on
+                    del rows[row:]
+                else:
+                    rows.append(row if isinstance(row, str) else (row[0], FileEntry(*row[1:])))
+
+        answer, _ = self.connection.request(
+            operation, seconds=READ_SECONDS, on_part=add, **arguments
+        )
+        add(answer)
+        return rows, answer["truncated"]
 
     def read(self, path: str, limit: int = 64 << 20) -> bytes:
         fd = self.connection.request_fd("open", path=path)
@@ -298,6 +318,12 @@ class SupervisedSandbox(Sandbox):
         watch, self._watch = self._watch, None
         if watch is not None:
             Watchdog.unwatch(watch)
+
+
+def _sort_paths(paths: list[str]) -> list[str]:
+    """Sort paths by their bytes, in place, and return them."""
+    paths.sort(key=None if all(map(str.isascii, paths)) else os.fsencode)
+    return paths
 
 
 def refusal_error(error: OSError, what: str) -> SandboxError:

@@ -57,12 +57,14 @@ class SupervisorConnection:
         *,
         seconds: float = _ANSWER_SECONDS,
         on_delay: Callable[[], None] | None = None,
+        on_part: Callable[[dict[str, Any]], None] | None = None,
         **arguments: Any,
     ) -> tuple[dict[str, Any], list[int]]:
         """Send a request and return the answer with its descriptors.
 
-        ``on_delay`` is called repeatedly while there is no answer. Raises OSError if the supervisor
-        refuses, SandboxLostError if it is gone.
+        ``on_delay`` is called repeatedly while there is no answer. ``on_part`` is called with each
+        part of an answer that comes in parts, except the last, which is returned. Raises OSError if
+        the supervisor refuses, SandboxLostError if it is gone.
         """
         with self._lock:
             if self._socket is None:
@@ -78,6 +80,9 @@ class SupervisorConnection:
                 ):
                     on_delay()
                 answer, received = protocol.receive(self._socket, single=True)
+                while on_part is not None and answer.get("more"):
+                    on_part(answer)
+                    answer, received = protocol.receive(self._socket, single=True)
             except (OSError, EOFError) as e:
                 self._socket.close()
                 self._socket = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
-from intercode.core.types import FileEntry
+from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.environments.base.diffs.lower_layers import MAX_FILE_BYTES, PathState, read_lower
 from intercode.sandbox.contract import Sandbox
 
@@ -45,6 +45,9 @@ class FileDiffs:
     def next_turn(self) -> dict[str, str]:
         """Return what changed since the last call, by path. See ``describe_change``."""
         old, new = self._entries, self._sandbox.changes()
+        if TRUNCATED_CHANGES in old or TRUNCATED_CHANGES in new:
+            self._entries = new
+            return {OMITTED_PATHS_KEY: TRUNCATED_CHANGES}
         changed = _changed_paths(old, new)
         paths, omitted = changed[:MAX_PATHS], len(changed) - MAX_PATHS
         created = {p for p in paths if any(e.new for e in (old.get(p), new.get(p)) if e)}

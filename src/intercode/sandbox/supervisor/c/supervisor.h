@@ -14,6 +14,9 @@
 #define MOST_FDS 16
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define UNREAD "unread"
+/* bytes of one listing, and of one that is recorded after each action; see change_rows.c */
+#define MAX_LISTING (48LL << 20)
+#define MAX_RECORDED_LISTING (16LL << 20)
 
 /* ---- common/json.c ---- */
 enum kind { NONE, BOOL, NUMBER, TEXT, LIST, OBJECT };
@@ -38,6 +41,7 @@ struct text { char *bytes; size_t length, capacity; };
 
 void append(struct text *out, const char *bytes, size_t length);
 void append_format(struct text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void append_json_text(struct text *out, const char *text);  /* without quotes */
 void append_json_string(struct text *out, const char *text);
 void append_json_strings(struct text *out, const struct json *object);  /* of strings only */
 
@@ -112,23 +116,22 @@ void run_image_build(const char *descriptor) __attribute__((noreturn));
 
 /* ---- common/change_rows.c ---- */
 struct metadata { mode_t mode; long long size; bool new; };
-struct row {
-    char *path, *target, *digest;
-    const char *kind;
-    unsigned mode;
-    long long size;
-    bool new;
+/* A listing: `count` rows that the owner has not been told to drop. */
+struct rows {
+    struct text *out;
+    size_t count;
+    long long budget, space;  /* bytes of files to read, and of rows, that are left */
+    bool paths_only, truncated, ends_truncated;  /* now, or after the rows to come */
 };
-struct rows { struct row *items; size_t count, capacity; long long budget; };
 
-void init_rows(struct rows *rows);
-void add_row(struct rows *rows, const char *path, size_t length, const char *kind,
-             const struct metadata *info, const char *digest, const char *target);
-void truncate_rows(struct rows *rows, size_t from);
+void begin_rows(struct rows *rows, struct text *out, bool paths_only, long long space);
+void end_rows(struct rows *rows);
+void add_row(struct rows *rows, const char *path, const char *kind, const struct metadata *info,
+             const char *digest, const char *target);
+void take_back_rows(struct rows *rows, size_t from);
 bool charge_read_budget(struct rows *rows, long long size, char hex[80]);
 int hash_file(int file, char hex[80]);
 void append_json_path(struct text *out, const char *path);
-void write_rows(struct text *out, struct rows *rows, bool paths_only);
 
 /* ---- common/copy.c, common/files.c, namespace/overlay_changes.c ---- */
 int copy_tree(int source, int target, int depth);

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _HEADER = struct.Struct("!I")
 _MAX_FDS = 16
 _FIRST_READ = 1 << 12
+_MAX_MESSAGE = 64 << 20
+"""Limit on the bytes of a message. A supervisor sends long listings in parts, which are shorter."""
 
 
 def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
@@ -35,7 +37,7 @@ def receive(sock: socket.socket, single: bool = False) -> tuple[dict[str, Any], 
     """Receive a message and its descriptors.
 
     ``single``: no other message can follow it without a request, so more than its header is read at
-    once. Raises EOFError if the connection is closed.
+    once. Raises EOFError if the connection is closed or the message is too long.
     """
     space, first = socket.CMSG_LEN(_MAX_FDS * 4), _FIRST_READ if single else _HEADER.size
     head, ancillary, _, _ = sock.recvmsg(first, space, socket.MSG_CMSG_CLOEXEC)
@@ -47,6 +49,8 @@ def receive(sock: socket.socket, single: bool = False) -> tuple[dict[str, Any], 
         head += _receive_exactly(sock, max(0, _HEADER.size - len(head)))
         body = head[_HEADER.size :]
         (length,) = _HEADER.unpack_from(head)
+        if length > _MAX_MESSAGE:
+            raise EOFError(f"a message of {length} bytes: at most {_MAX_MESSAGE} are read")
         body += _receive_exactly(sock, max(0, length - len(body)))
         if len(body) > length:
             raise EOFError("unexpected data after the message")

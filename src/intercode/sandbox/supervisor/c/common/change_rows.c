@@ -1,4 +1,5 @@
-/* Collects one row per changed path, for namespaces and containers, and writes the rows as JSON. */
+/* Writes one row per changed path as JSON, for namespaces and containers. Rows are sent while the
+   changes are still being searched for, so they take no memory here. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -9,37 +10,82 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_ROWS 200000
 /* bytes read per request, so that huge sparse files cannot stall it */
 #define BUDGET (512LL << 20)
+/* price of a row beside its text: what the owner's objects take */
+#define ROW_PRICE 128
+#define PART (256 << 10)  /* bytes of JSON that are sent at a time */
 
-void init_rows(struct rows *rows) {
-    memset(rows, 0, sizeof *rows);
-    rows->budget = BUDGET;
+/* `out`: the answer so far. The rows are appended to it, or only their paths. `space`: the bytes
+   that they may take. */
+void begin_rows(struct rows *rows, struct text *out, bool paths_only, long long space) {
+    *rows = (struct rows){.out = out, .budget = BUDGET, .space = space, .paths_only = paths_only};
+    append_format(out, ", \"rows\": [");
+}
+
+/* Send the rows so far as a part of the answer. The owner then expects another part. */
+static void send_part(struct text *out) {
+    append_format(out, "], \"more\": true}");
+    if (reply(sandbox.owner, out, NULL, 0)) _exit(0);
+    out->length = 0;
+    append_format(out, "{\"ok\": true, \"rows\": [");
+}
+
+void end_rows(struct rows *rows) {
+    bool truncated = rows->truncated || rows->ends_truncated;
+    append_format(rows->out, "], \"truncated\": %s", truncated ? "true" : "false");
+}
+
+/* Return the bytes that one character takes in a Python string of this text. */
+static size_t character_size(const char *text) {
+    size_t size = 1;
+    for (; *text && size < 4; text++) {
+        unsigned char byte = (unsigned char)*text;
+        size = byte >= 0xF0 ? 4 : byte >= 0x80 ? 2 : size;
+    }
+    return size;
+}
+
+/* Return whether a row that begins at `start` of the answer fits into the listing. If not, remove
+   it; the listing is then truncated. */
+static bool charge_row(struct rows *rows, size_t start, const char *path, const char *target) {
+    size_t size = character_size(path), target_size = character_size(target);
+    size_t length = rows->out->length - start;
+    rows->space -= (long long)(ROW_PRICE + length * (size > target_size ? size : target_size));
+    if (rows->space >= 0) return true;
+    rows->truncated = true;
+    rows->out->length = start;
+    return false;
 }
 
 /* Add a row. `path` has no leading slash. `info` is NULL for a deleted path. */
-void add_row(struct rows *rows, const char *path, size_t length, const char *kind,
-             const struct metadata *info, const char *digest, const char *target) {
-    if (rows->count >= MOST_ROWS) return;
-    rows->items = ensure_capacity(rows->items, rows->count, &rows->capacity, sizeof *rows->items);
-    struct row *row = &rows->items[rows->count++];
-    row->path = strndup(path, length);
-    row->target = *target ? strdup(target) : NULL;
-    row->digest = *digest ? strdup(digest) : NULL;
-    row->kind = kind;
-    row->mode = info ? info->mode & 07777 : 0;
-    row->size = info && !strcmp(kind, "file") ? info->size : 0;
-    row->new = info && info->new;
+void add_row(struct rows *rows, const char *path, const char *kind, const struct metadata *info,
+             const char *digest, const char *target) {
+    struct text *out = rows->out;
+    size_t start = out->length;
+    if (rows->truncated) return;
+    if (out->bytes[start - 1] != '[') append(out, ",", 1);
+    if (rows->paths_only) {
+        append_json_path(out, path);
+    } else {
+        append(out, "[", 1);
+        append_json_path(out, path);
+        append_format(out, ",\"%s\",%u,%lld,\"%s\",", kind, info ? info->mode & 07777 : 0,
+                      info && !strcmp(kind, "file") ? info->size : 0, digest);
+        append_json_string(out, target);
+        append_format(out, ",%s]", info && info->new ? "true" : "false");
+    }
+    if (!charge_row(rows, start, path, rows->paths_only ? "" : target)) return;
+    rows->count++;
+    if (out->length > PART) send_part(out);
 }
 
-void truncate_rows(struct rows *rows, size_t from) {
-    while (rows->count > from) {
-        struct row *row = &rows->items[--rows->count];
-        free(row->path);
-        free(row->target);
-        free(row->digest);
-    }
+/* Take back all rows from a number on: the owner drops them when it reads the number. */
+void take_back_rows(struct rows *rows, size_t from) {
+    if (rows->count == from) return;
+    const char *comma = rows->out->bytes[rows->out->length - 1] == '[' ? "" : ",";
+    append_format(rows->out, "%s%zu", comma, from);
+    rows->count = from;
 }
 
 /* Return whether a file of this size may still be read. If not, write its size to `hex` instead
@@ -69,32 +115,8 @@ int hash_file(int file, char hex[80]) {
     return got < 0 ? -1 : 0;
 }
 
-static int by_path(const void *a, const void *b) {
-    return strcmp(((const struct row *)a)->path, ((const struct row *)b)->path);
-}
-
 void append_json_path(struct text *out, const char *path) {
-    char *whole;
-    if (asprintf(&whole, "/%s", path) < 0) abort();
-    append_json_string(out, whole);
-    free(whole);
-}
-
-static void write_row(struct text *out, const struct row *row) {
-    append(out, "[", 1);
-    append_json_path(out, row->path);
-    append_format(out, ",\"%s\",%u,%lld,\"%s\",", row->kind, row->mode, row->size,
-                  row->digest ? row->digest : "");
-    append_json_string(out, row->target ? row->target : "");
-    append_format(out, ",%s]", row->new ? "true" : "false");
-}
-
-/* Write the rows sorted by path, as the members of a JSON list. */
-void write_rows(struct text *out, struct rows *rows, bool paths_only) {
-    if (rows->count) qsort(rows->items, rows->count, sizeof *rows->items, by_path);
-    for (size_t i = 0; i < rows->count; i++) {
-        if (i) append(out, ",", 1);
-        if (paths_only) append_json_path(out, rows->items[i].path);
-        else write_row(out, &rows->items[i]);
-    }
+    append(out, "\"/", 2);
+    append_json_text(out, path);
+    append(out, "\"", 1);
 }

@@ -206,18 +206,21 @@ void append_format(struct text *out, const char *format, ...) {
     append(out, buffer, (size_t)length < sizeof buffer ? (size_t)length : sizeof buffer - 1);
 }
 
+/* Append the inside of a string, with escapes. */
+void append_json_text(struct text *out, const char *s) {
+    while (*s) {
+        size_t plain = 0;
+        while ((unsigned char)s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\') plain++;
+        append(out, s, plain);
+        s += plain;
+        if (*s == '"' || *s == '\\') append_format(out, "\\%c", *s++);
+        else if (*s) append_format(out, "\\u%04x", *s++);
+    }
+}
+
 void append_json_string(struct text *out, const char *s) {
     append(out, "\"", 1);
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\') {
-            append(out, "\\", 1);
-            append(out, s, 1);
-        } else if ((unsigned char)*s < 0x20) {
-            append_format(out, "\\u%04x", *s);
-        } else {
-            append(out, s, 1);
-        }
-    }
+    append_json_text(out, s);
     append(out, "\"", 1);
 }
 

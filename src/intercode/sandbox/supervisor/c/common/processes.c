@@ -265,7 +265,7 @@ size_t list_other_processes(struct text *out, const pid_t *excluded, size_t coun
     struct process_list list;
     size_t written = 0;
     list_processes(&list);
-    for (size_t i = 0; i < list.count; i++) {
+    for (size_t i = 0; i < list.count && out->length < MAX_LISTING; i++) {
         char text[96];
         bool skip = false;
         for (size_t n = 0; n < count; n++) skip |= excluded[n] == list.items[i].pid;

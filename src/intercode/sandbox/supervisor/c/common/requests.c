@@ -77,12 +77,10 @@ static int do_changes(const struct message *m, struct text *out, bool paths_only
     bool paused = json_bool(m->body, "pause") && list_background(&running);
     free(running.bytes);
     if (paused) stop_all();
-    append_format(out, ", \"%s\": [", paths_only ? "paths" : "rows");
     bool digests = json_bool(m->body, "digests");
     int result = sandbox.in_container ? write_differences(out, digests, paths_only)
                                : write_changes(out, &sandbox.layout, digests, paths_only);
     int code = errno;
-    append(out, "]", 1);
     if (paused) resume_stopped();
     errno = code;
     return result;

@@ -18,7 +18,7 @@ static void add_difference_row(struct rows *rows, const struct difference *d, co
                                const char *target) {
     struct metadata metadata = {d->info.entry.mode, d->info.size, d->entry == NO_ENTRY};
     bool gone = !strcmp(kind, "gone");
-    add_row(rows, d->path, strlen(d->path), kind, gone ? NULL : &metadata, digest, target);
+    add_row(rows, d->path, kind, gone ? NULL : &metadata, digest, target);
 }
 
 /* Read the target of a link, and close the descriptor. */
@@ -89,24 +89,31 @@ static int handle_race(struct rows *rows, const struct difference *d) {
     }
 }
 
+/* Scan; if there are too many differences, truncate the listing after the first ones. */
+static int scan_or_truncate(struct differences *out, struct rows *rows) {
+    int result = scan(out, false);
+    if (!result || errno != E2BIG) return result;
+    rows->ends_truncated = true;
+    clear_error();
+    return 0;
+}
+
 int write_differences(struct text *out, bool digests, bool paths_only) {
     struct differences differences;
     struct rows rows;
-    init_rows(&rows);
-    int result = scan(&differences);
-    for (size_t i = 0; !result && i < differences.count; i++) {
+    begin_rows(&rows, out, paths_only, paths_only ? MAX_RECORDED_LISTING : MAX_LISTING);
+    int result = scan_or_truncate(&differences, &rows);
+    for (size_t i = 0; !result && !rows.truncated && i < differences.count; i++) {
         if (!*differences.items[i].path) continue;  /* the root itself */
         size_t rows_before = rows.count;
         if (!compare_difference(&rows, &differences.items[i], digests)) continue;
-        truncate_rows(&rows, rows_before);
+        take_back_rows(&rows, rows_before);
         result = handle_race(&rows, &differences.items[i]);
     }
     restore_modes();
-    if (!result) write_rows(out, &rows, paths_only);
+    end_rows(&rows);
     int code = errno;
     free_differences(&differences);
-    truncate_rows(&rows, 0);
-    free(rows.items);
     errno = code;
     return result;
 }
@@ -114,12 +121,13 @@ int write_differences(struct text *out, bool digests, bool paths_only) {
 /* Write the paths of all differences, parents first. */
 int write_touched_paths(struct text *out) {
     struct differences differences;
-    int result = scan(&differences);
+    struct rows rows;
+    begin_rows(&rows, out, true, MAX_LISTING);
+    int result = scan_or_truncate(&differences, &rows);
     restore_modes();
-    for (size_t i = 0; !result && i < differences.count; i++) {
-        if (i) append(out, ",", 1);
-        append_json_path(out, differences.items[i].path);
-    }
+    for (size_t i = 0; !result && i < differences.count; i++)
+        add_row(&rows, differences.items[i].path, "", NULL, "", "");
+    end_rows(&rows);
     free_differences(&differences);
     return result;
 }

@@ -57,7 +57,7 @@ int list_in_image(const char *path, struct names *out);
 enum change_kind { DELETED, CHANGED, NEW };
 
 struct difference {
-    char *path;  /* without the leading slash; "" is the root */
+    char *path;  /* without the leading slash; "" is the root; NULL if it is only measured */
     uint32_t entry, parent;  /* in the index, or NO_ENTRY */
     enum change_kind kind;
     bool replaced;  /* it is not, or was not, a directory */
@@ -66,9 +66,14 @@ struct difference {
     struct file_stat info;
 };
 
-struct differences { struct difference *items; size_t count, capacity; bool incomplete; };
+struct differences {
+    struct difference *items;
+    size_t count, capacity;
+    long long path_bytes;
+    bool incomplete, measures_only;
+};
 
-int scan(struct differences *out);
+int scan(struct differences *out, bool measures_only);
 void free_differences(struct differences *list);
 int write_differences(struct text *out, bool digests, bool paths_only);
 int write_touched_paths(struct text *out);

@@ -151,7 +151,7 @@ int measure_usage(struct usage *out) {
     struct differences differences;
     struct file_uses uses = {0};
     *out = (struct usage){0};
-    int result = scan(&differences);
+    int result = scan(&differences, true);
     restore_modes();
     for (size_t i = 0; !result && i < differences.count; i++) {
         const struct difference *d = &differences.items[i];

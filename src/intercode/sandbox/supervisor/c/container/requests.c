@@ -25,13 +25,6 @@ static int do_recycle(const struct message *m) {
     return clear_ipc() || do_replace_files(m) ? -1 : 0;
 }
 
-static int do_touched_paths(struct text *out) {
-    append_format(out, ", \"paths\": [");
-    int result = write_touched_paths(out);
-    append(out, "]", 1);
-    return result;
-}
-
 /* Root may enter / with any mode; the supervisor needs the owner's permission. */
 static void make_root_accessible(void) {
     struct stat info;
@@ -44,7 +37,7 @@ int handle_container_request(const char *operation, const struct message *m, str
     static const char *const refused[] = {"checkpoint", "restore_checkpoint", "seal"};
     make_root_accessible();
     if (!strcmp(operation, "size")) return write_size(out);
-    if (!strcmp(operation, "touched_paths")) return do_touched_paths(out);
+    if (!strcmp(operation, "touched_paths")) return write_touched_paths(out);
     if (!strcmp(operation, "replace_files")) return do_replace_files(m);
     if (!strcmp(operation, "recycle")) return do_recycle(m);
     if (!strcmp(operation, "upper"))

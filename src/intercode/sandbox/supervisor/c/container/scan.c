@@ -34,6 +34,11 @@ static void leave(struct walk *w, size_t length) {
     w->path[length] = 0;
 }
 
+/* Return whether the list takes more memory than a supervisor may use for it. */
+static bool is_too_long(const struct differences *list) {
+    return list->count > MAX_DIFFERENCES || list->path_bytes > MAX_LISTING;
+}
+
 static struct difference *add_difference(struct walk *w, enum change_kind kind, uint32_t entry,
                                          const struct location *at) {
     struct differences *out = w->out;
@@ -41,6 +46,8 @@ static struct difference *add_difference(struct walk *w, enum change_kind kind, 
     struct difference *added = &out->items[out->count++];
     *added = (struct difference){.kind = kind, .entry = entry, .parent = at->old_entry,
                                  .under_replaced = at->under_replaced};
+    if (out->measures_only) return added;
+    out->path_bytes += (long long)w->length;
     if (!(added->path = strndup(w->path, w->length))) abort();
     return added;
 }
@@ -74,6 +81,7 @@ static int add_deleted_children(struct walk *w, uint32_t entry, int depth) {
     int result = 0;
     for (uint32_t i = range.first; !result && i < range.first + range.count; i++)
         result = add_deleted_entry(w, i, &inner);
+    if (is_too_long(w->out)) result = (errno = E2BIG, fail("too many changed files"));
     return result;
 }
 
@@ -183,7 +191,7 @@ static int scan_names(struct walk *w, const struct location *at, uint32_t first,
         }
         i += order <= 0;
         n += order >= 0;
-        if (w->out->count > MAX_DIFFERENCES) result = (errno = E2BIG, fail("too many files"));
+        if (is_too_long(w->out)) result = (errno = E2BIG, fail("too many changed files"));
     }
     free_names(&names);
     return result;
@@ -205,14 +213,17 @@ static int scan_directory(struct walk *w, const struct location *at, bool same) 
     return result;
 }
 
-/* Report all differences, parents before their entries. Callers end with `restore_modes`. */
-int scan(struct differences *out) {
+/* Report all differences, parents before their entries. Callers end with `restore_modes`. Fails
+   with E2BIG if they are too many; `out` then holds the first ones. `measures_only`: leave out the
+   paths. */
+int scan(struct differences *out, bool measures_only) {
     struct walk *w = calloc(1, sizeof *w);
     struct file_stat now;
     struct location top = {.fd = sandbox.root, .old_entry = 0};
     memset(out, 0, sizeof *out);
     if (!w) return -1;
     w->out = out;
+    out->measures_only = measures_only;
     int result = stat_entry(sandbox.root, "", &now) ? fail("/") : 0;
     bool same = !result && now.entry.fingerprint == file_index.entries[0].fingerprint;
     if (!result && !same) {
@@ -226,7 +237,7 @@ int scan(struct differences *out) {
     if (!result) result = scan_directory(w, &top, same);
     int code = errno;
     free(w);
-    if (result) free_differences(out);
+    if (result && code != E2BIG) free_differences(out);
     errno = code;
     return result;
 }

@@ -33,14 +33,15 @@ static int add_deleted_children(struct walk *w, int lower, const struct names *e
 static void add_change(struct walk *w, const char *kind, const struct stat *info, bool new,
                        const char *digest, const char *target) {
     struct metadata metadata = {info ? info->st_mode : 0, info ? (long long)info->st_size : 0, new};
-    add_row(&w->rows, w->path, w->length, kind, info ? &metadata : NULL, digest, target);
+    w->path[w->length] = 0;
+    add_row(&w->rows, w->path, kind, info ? &metadata : NULL, digest, target);
 }
 
 /* Append a name to the path. Return the previous length, which restores the path. */
 static size_t enter(struct walk *w, const char *name) {
     size_t before = w->length, length = strlen(name);
     bool slash = before > 0;
-    if (before + slash + length < sizeof w->path) {
+    if (before + slash + length + 1 < sizeof w->path) {
         if (slash) w->path[w->length++] = '/';
         memcpy(w->path + w->length, name, length);
         w->length += length;
@@ -81,7 +82,7 @@ static int add_deleted_children(struct walk *w, int lower, const struct names *e
     struct names names;
     struct stat old;
     int result = list_names(lower, &names);
-    for (size_t i = 0; !result && i < names.count; i++) {
+    for (size_t i = 0; !result && !w->rows.truncated && i < names.count; i++) {
         const char *name = names.name[i];
         if (except && contains_name(except, name)) continue;
         if (fstatat(lower, name, &old, AT_SYMLINK_NOFOLLOW)) continue;
@@ -191,7 +192,7 @@ static int compare_name(struct walk *w, const struct location *at, const char *n
             result = fail("%s", name);
             break;
         }
-        truncate_rows(&w->rows, rows_before);
+        take_back_rows(&w->rows, rows_before);
         result = 0;
     }
     w->length = before;
@@ -205,7 +206,7 @@ static int compare_directory(struct walk *w, const struct location *at, bool hid
     for (size_t i = 0; !result && i < at->count; i++) result = list_names(at->uppers[i], &names[i]);
     for (size_t i = 0; !result && i < at->count; i++) {
         struct location below = {at->uppers + i, at->count - i, at->lower};
-        for (size_t n = 0; !result && n < names[i].count; n++) {
+        for (size_t n = 0; !result && !w->rows.truncated && n < names[i].count; n++) {
             bool seen = false;
             for (size_t above = 0; above < i; above++)
                 seen |= contains_name(&names[above], names[i].name[n]);
@@ -234,12 +235,10 @@ int write_changes(struct text *out, const struct layout *layout, bool digests, b
     struct location top = {layout->uppers, layout->count, layout->lower};
     if (!w) return -1;
     w->digests = digests;
-    init_rows(&w->rows);
+    begin_rows(&w->rows, out, paths_only, paths_only ? MAX_RECORDED_LISTING : MAX_LISTING);
     int result = compare_directory(w, &top, false, 0);
-    if (!result) write_rows(out, &w->rows, paths_only);
+    end_rows(&w->rows);
     int code = errno;
-    truncate_rows(&w->rows, 0);
-    free(w->rows.items);
     free(w);
     errno = code;
     return result;
