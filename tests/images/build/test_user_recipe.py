@@ -126,7 +126,7 @@ def test_a_setup_has_a_time_limit(folder: Path) -> None:
         ('base = "host"\n[env]\n"A=B" = "c"', "'A=B' = 'c' cannot be a variable"),
         ('base = "host"\n[env]\n"" = "c"', "'' = 'c' cannot be a variable"),
         ('base = "host"\n[env]\nA = "\\u0000"', "cannot be a variable"),
-        ("base = ", "cannot be read as TOML"),
+        ("base = ", "is not TOML"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, text: str, why: str) -> None:

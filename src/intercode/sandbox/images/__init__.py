@@ -15,7 +15,7 @@ from intercode.sandbox.images.archives import directory, tar
 from intercode.sandbox.images.cache import records
 from intercode.sandbox.images.cache.trees import cached_tree, file_digest
 from intercode.sandbox.images.oci import saved_images
-from intercode.sandbox.images.oci.assemble import Progress
+from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import packaged
 
 SPEC_FORMS = (

@@ -12,13 +12,12 @@ import shutil
 import stat
 
 from intercode.core.errors import DataError
+from intercode.sandbox.images.archives.links import resolve_links
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 
 WHITEOUT_PREFIX = ".wh."
 OPAQUE_WHITEOUT = ".wh..wh..opq"
 """The file that hides the content of its directory in lower layers."""
-_MAX_SYMLINKS = 40
-"""Limit on symbolic links in one path, as in Linux."""
 
 
 class LayeredWriter(TreeWriter):
@@ -100,25 +99,13 @@ class LayeredWriter(TreeWriter):
 
     def _resolve_links(self, name: str) -> str:
         """Return the name of a directory with all symbolic links resolved."""
-        todo, found, links = name.split("/")[::-1] if name else [], "", 0
-        while todo:
-            part = todo.pop()
-            if part in ("", "."):
-                continue
-            if part == "..":
-                found = found.rpartition("/")[0]
-                continue
-            path = f"{found}/{part}" if found else part
-            if path in self._known_directories or not os.path.islink(self._full_path(path)):
-                found = path
-                continue
-            links += 1
-            if links > _MAX_SYMLINKS:
-                raise DataError(f"{self.origin}: too many levels of symbolic links in {name!r}")
-            target = os.readlink(self._full_path(path))
-            found = "" if target.startswith("/") else found
-            todo += target.split("/")[::-1]
-        return found
+
+        def link_target(path: str) -> str | None:
+            full = self._full_path(path)
+            known = path in self._known_directories or not os.path.islink(full)
+            return None if known else os.readlink(full)
+
+        return resolve_links(name, link_target, self.origin)
 
     def _apply_whiteout(self, name: str) -> None:
         """Remove what lower layers have under ``name``."""

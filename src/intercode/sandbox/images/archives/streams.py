@@ -22,7 +22,27 @@ _ZSTD_WINDOW_LOG = 27
 """Binary logarithm of the memory limit in bytes for zstd data."""
 
 
-class HashingReader(io.RawIOBase):
+class _Reader(io.RawIOBase):
+    """A stream whose subclasses read up to a number of bytes in ``read_some``."""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return up to ``size`` bytes; without a size, one chunk."""
+        return self.read_some(CHUNK_SIZE if size is None or size < 0 else size)
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def read_some(self, size: int) -> bytes:
+        """Return up to ``size`` bytes, none at the end."""
+        raise NotImplementedError
+
+
+class HashingReader(_Reader):
     """A stream that counts the bytes read through it and computes their SHA-256.
 
     Raises DataError after more than ``limit`` bytes. Without ``hashing`` it only counts.
@@ -35,13 +55,8 @@ class HashingReader(io.RawIOBase):
         self._hash = hashlib.sha256() if hashing else None
         self.count = 0
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """Return up to ``size`` bytes; without a size, one chunk."""
-        data = self._source.read(CHUNK_SIZE if size is None or size < 0 else size)
+    def read_some(self, size: int) -> bytes:
+        data = self._source.read(size)
         self.count += len(data)
         if self.count > self._limit:
             raise DataError(
@@ -52,12 +67,6 @@ class HashingReader(io.RawIOBase):
             self._hash.update(data)
         return data
 
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer with the bytes of one read."""
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
     def drain(self) -> str:
         """Read to the end and return the digest of all bytes as ``sha256:<hex>``; empty without
         hashing."""
@@ -66,27 +75,18 @@ class HashingReader(io.RawIOBase):
         return f"sha256:{self._hash.hexdigest()}" if self._hash else ""
 
 
-class _PrefixedReader(io.RawIOBase):
+class _PrefixedReader(_Reader):
     """A stream that returns ``head``, then the rest of ``source``."""
 
     def __init__(self, head: bytes, source: IO[bytes]) -> None:
         self._head = head
         self._source = source
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1, /) -> bytes:
+    def read_some(self, size: int) -> bytes:
         if not self._head:
-            return self._source.read(CHUNK_SIZE if size is None or size < 0 else size)
-        data = self._head if size is None or size < 0 else self._head[:size]
-        self._head = self._head[len(data) :]
+            return self._source.read(size)
+        data, self._head = self._head[:size], self._head[size:]
         return data
-
-    def readinto(self, buffer: Any, /) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def is_compressed(head: bytes) -> bool:
@@ -132,19 +132,16 @@ def _open_zstd(source: IO[bytes], origin: str) -> IO[bytes]:
     return cast(IO[bytes], _ZstdReader(reader, zstandard.ZstdError))
 
 
-class _ZstdReader(io.RawIOBase):
+class _ZstdReader(_Reader):
     """A reader of the package zstandard that raises the same errors as the other decompressors."""
 
     def __init__(self, reader: Any, error: type[Exception]) -> None:
         self._reader = reader
         self._error = error
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1, /) -> bytes:
+    def read_some(self, size: int) -> bytes:
         try:
-            data: bytes = self._reader.read(CHUNK_SIZE if size is None or size < 0 else size)
+            data: bytes = self._reader.read(size)
         except self._error as e:
             raise EOFError(f"broken zstd data: {e}") from e
         return data

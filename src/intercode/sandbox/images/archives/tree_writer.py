@@ -23,15 +23,12 @@ class TreeWriter:
 
     Names are relative, with ``/`` between their parts. A name that is absolute, contains ``..`` or
     passes through anything but real directories raises DataError. A later entry replaces an earlier
-    one. ``origin`` names the source of the entries in error messages. ``bounds`` limits the number
-    and size of entries; the default is ``UnpackLimits.for_directory(root)``. Call ``finish`` at the
-    end to set modes and times of directories.
+    one. ``origin`` names the source of the entries in error messages. Call ``finish`` at the end to
+    set modes and times of directories.
     """
 
-    def __init__(
-        self, root: Path, owner: int, origin: str, bounds: UnpackLimits | None = None
-    ) -> None:
-        self.limits = UnpackLimits.for_directory(root) if bounds is None else bounds
+    def __init__(self, root: Path, owner: int, origin: str) -> None:
+        self.limits = UnpackLimits.for_directory(root)
         self._root = os.fspath(root)
         self._chown = owner if os.geteuid() == 0 else None
         self.origin = origin

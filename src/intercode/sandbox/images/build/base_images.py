@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from intercode.core.config import read_toml
 from intercode.core.errors import ConfigError, InterCodeError, UsageError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.registry import suggest_name, unknown_name_error
 from intercode.core.types import Image
 from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import saved_images
+from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import debian
 
 _SPEC = re.compile(
@@ -41,7 +42,7 @@ class BaseImageResolver:
     aliases: Mapping[str, str] = field(default_factory=dict)
     mirrors: tuple[str, ...] = ()
     force: bool = False
-    progress: Callable[[str], None] | None = None
+    progress: Progress | None = None
     allowed_directory: Path | None = None
 
     def resolve_base(self, name: str, instruction: str = "FROM") -> Image:
@@ -152,10 +153,7 @@ def user_images() -> dict[str, str]:
     path = user_images_path()
     if not path.is_file():
         return {}
-    try:
-        found = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
-        raise ConfigError(f"{path} cannot be read as TOML: {e}") from e
+    found = read_toml(path)
     for key in found:
         if key != "from":
             raise ConfigError(f"{path}: {unknown_name_error('key', key, ['from'])}")

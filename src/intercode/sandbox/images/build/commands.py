@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,10 +14,8 @@ from intercode.sandbox.contract import STANDARD_PATH, Limits, Sandbox, SandboxSp
 from intercode.sandbox.images.build import multi_uid
 from intercode.sandbox.images.build.capture import capture_changes
 from intercode.sandbox.images.build.steps import BuildBase
+from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import apt_sources
-
-Progress = Callable[[str], None]
-"""Called with each line of a build's output."""
 
 _LIMITS = Limits(
     disk=64 << 30, inodes=4_000_000, processes=4096, file_size=64 << 30, address_space=256 << 30,
@@ -132,9 +130,7 @@ def apt_sources_list(base: BuildBase, mirrors: Sequence[str] = ()) -> str:
     folder = [name for name, _, _ in stack.walk("etc/apt/sources.list.d", depth=1)][1:]
     if folder or stack.read_text("etc/apt/sources.list").strip():
         return ""
-    lines = stack.read_text("etc/os-release").splitlines()
-    values = dict(line.split("=", 1) for line in lines if "=" in line)
-    suite = values.get("VERSION_CODENAME", "").strip("\"'")
+    _, suite = apt_sources.parse_os_release(stack.read_text("etc/os-release"))
     try:
         return apt_sources.recipe_sources(suite, "", mirrors) if suite else ""
     except UsageError:

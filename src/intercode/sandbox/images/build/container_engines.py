@@ -4,10 +4,8 @@ the images of sandboxes from them."""
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,8 +15,7 @@ from intercode.sandbox.container import engine as engines
 from intercode.sandbox.container.engine import Engine, EngineName
 from intercode.sandbox.container.image_prune import prune_images
 from intercode.sandbox.images.cache.trees import file_lock, mark_in_use
-
-Progress = Callable[[str], None]
+from intercode.sandbox.images.progress import Progress, ignore_progress, run_with_progress
 
 _BASE_NOT_FOUND = (
     'Get "https://',
@@ -119,34 +116,12 @@ def _export_archive(
 def _run_build(
     engine: Engine, words: list[str], dockerfile: Path, progress: Progress | None
 ) -> None:
-    last: deque[str] = deque(maxlen=12)
-    process = subprocess.Popen(
-        [engine.program, *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env={
-            **os.environ,
-            "BUILDX_BUILDER": "default",
-        },  # other builders do not store the image in the engine
+    env = {**os.environ, "BUILDX_BUILDER": "default"}  # others do not store images in the engine
+    status, output = run_with_progress(
+        [engine.program, *words], env, progress or ignore_progress, kept=12
     )
-    assert process.stdout is not None
-    try:
-        with process.stdout:
-            for line in process.stdout:
-                last.append(line.rstrip())
-                if progress:
-                    progress(line.rstrip())
-        status = process.wait()
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
     if status == 0:
         return
-    output = "\n".join(last)
     if any(words in output for words in _BASE_NOT_FOUND):
         raise UsageError(
             f"{engine.name} neither has nor can fetch the base image of {dockerfile}: "

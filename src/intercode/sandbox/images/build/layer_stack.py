@@ -7,11 +7,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from intercode.core.errors import DataError
+from intercode.sandbox.images.archives.links import resolve_links
 from intercode.sandbox.layers import is_opaque
-
-_MAX_SYMLINKS = 40
-"""Limit on symbolic links in one path, as in Linux."""
 
 
 class LayerStack:
@@ -27,37 +24,18 @@ class LayerStack:
 
         ``last``: resolve a link in the last part, too. Raises DataError for a loop.
         """
-        todo, done, links = path.split("/")[::-1], list[str](), 0
-        while todo:
-            part = todo.pop()
-            if part in ("", "."):
-                continue
-            if part == "..":
-                done = done[:-1]
-                continue
-            name = "/".join([*done, part])
+
+        def link_target(name: str) -> str | None:
             found = self.find(name)
-            if found is None or not stat.S_ISLNK(found[1].st_mode) or not (todo or last):
-                done.append(part)
-                continue
-            links += 1
-            if links > _MAX_SYMLINKS:
-                raise DataError(f"{path!r} has more than {_MAX_SYMLINKS} symbolic links")
-            target = os.readlink(found[0])
-            done = [] if target.startswith("/") else done
-            todo += target.split("/")[::-1]
-        return "/".join(done)
+            return os.readlink(found[0]) if found and stat.S_ISLNK(found[1].st_mode) else None
+
+        return resolve_links(path, link_target, "the image", last)
 
     def find(self, name: str) -> tuple[str, os.stat_result] | None:
         """Return the location of a resolved path on this machine and its status, or None."""
-        for tree in self._visible_trees(name.rpartition("/")[0]):
-            path = f"{tree}/{name}" if name else str(tree)
-            try:
-                status = os.lstat(path)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            return None if _is_whiteout(status) else (path, status)
-        return None
+        trees = self._visible_trees(name.rpartition("/")[0])
+        top = next(_existing(trees, name), None)
+        return None if top is None or _is_whiteout(top[2]) else top[1:]
 
     def read_text(self, path: str) -> str:
         """Return the content of a file, following links; empty if there is no such file."""
@@ -85,32 +63,32 @@ class LayerStack:
 def _walk_trees(
     trees: tuple[Path, ...], name: str, depth: int
 ) -> Iterator[tuple[str, str, os.stat_result]]:
+    top = next(_existing(trees, name), None)
+    if top is None or _is_whiteout(top[2]):
+        return
+    _, path, status = top
+    yield name, path, status
+    if stat.S_ISDIR(status.st_mode) and depth > 0:
+        inside = _visible_in(trees, name)
+        names = {entry for tree in inside for entry in os.listdir(tree / name)}
+        for entry in sorted(names):
+            yield from _walk_trees(inside, f"{name}/{entry}" if name else entry, depth - 1)
+
+
+def _existing(trees: Sequence[Path], name: str) -> Iterator[tuple[Path, str, os.stat_result]]:
+    """Yield each tree that has the path ``name``, with the location and the status."""
     for tree in trees:
         path = f"{tree}/{name}" if name else str(tree)
         try:
-            status = os.lstat(path)
+            yield tree, path, os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        if _is_whiteout(status):
-            return
-        yield name, path, status
-        if stat.S_ISDIR(status.st_mode) and depth > 0:
-            inside = _visible_in(trees, name)
-            names = {entry for tree in inside for entry in os.listdir(tree / name)}
-            for entry in sorted(names):
-                yield from _walk_trees(inside, f"{name}/{entry}" if name else entry, depth - 1)
-        return
 
 
 def _visible_in(trees: tuple[Path, ...], name: str) -> tuple[Path, ...]:
     """Return the trees whose directory ``name`` is visible."""
     seen: list[Path] = []
-    for tree in trees:
-        path = tree / name
-        try:
-            status = os.lstat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
+    for tree, path, status in _existing(trees, name):
         if not stat.S_ISDIR(status.st_mode):
             break
         seen.append(tree)
@@ -123,7 +101,7 @@ def _is_whiteout(status: os.stat_result) -> bool:
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 
-def _is_opaque(path: Path) -> bool:
+def _is_opaque(path: str) -> bool:
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         return is_opaque(fd)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -14,8 +14,7 @@ from intercode.sandbox import images
 from intercode.sandbox.images.build import built_images, user_recipe
 from intercode.sandbox.images.build.base_images import BaseImageResolver, scratch_image
 from intercode.sandbox.images.dockerfile import build_dockerfile
-
-Progress = Callable[[str], None]
+from intercode.sandbox.images.progress import Progress, ignore_progress
 
 _builds_in_progress: ContextVar[tuple[Path, ...]] = ContextVar(
     "images that are being built", default=()
@@ -52,7 +51,7 @@ def resolve_or_build(
         return scratch_image()
     if not is_build_spec(spec):
         return images.resolve(spec, progress=progress)
-    say = progress or _ignore_progress
+    say = progress or ignore_progress
     bases = BaseImageResolver(
         lambda other: resolve_or_build(other, progress),
         dict(aliases or {}),
@@ -85,7 +84,3 @@ def is_build_spec(spec: str) -> bool:
     if kind == "dockerfile":
         return bool(rest)
     return kind == "recipe" and ("/" in rest or rest.endswith(".toml"))
-
-
-def _ignore_progress(line: str) -> None:
-    del line

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from intercode.core.config import read_toml
 from intercode.core.errors import ConfigError, DataError, InterCodeError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Image, Network
 from intercode.sandbox.images.build import built_images, commands, steps
 from intercode.sandbox.images.build.base_images import BaseImageResolver
-from intercode.sandbox.images.build.commands import BuildCommand, Progress
+from intercode.sandbox.images.build.commands import BuildCommand
 from intercode.sandbox.images.build.layer_stack import LayerStack
 from intercode.sandbox.images.build.steps import BuildBase
 from intercode.sandbox.images.dockerfile.copy import (
@@ -22,6 +22,7 @@ from intercode.sandbox.images.dockerfile.copy import (
     copy_layer,
     empty_directory,
 )
+from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import debian
 
 _KEY_TYPES: dict[str, tuple[type, ...]] = {
@@ -61,12 +62,9 @@ def read_user_recipe(path: Path) -> UserRecipe:
     values.
     """
     file = path / "recipe.toml" if path.is_dir() else path
-    try:
-        table = tomllib.loads(file.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"there is no recipe {file}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
-        raise ConfigError(f"the recipe {file} cannot be read as TOML: {e}") from e
+    if not file.exists():
+        raise UsageError(f"there is no recipe {file}")
+    table = read_toml(file)
     try:
         return _validate(file.resolve(), table)
     except UsageError as e:

@@ -9,13 +9,13 @@ from intercode.core.errors import DataError, InterCodeError, UsageError
 from intercode.core.types import Image
 from intercode.sandbox.images.build import built_images
 from intercode.sandbox.images.build.base_images import BaseImageResolver
-from intercode.sandbox.images.build.commands import Progress
 from intercode.sandbox.images.build.layer_stack import LayerStack
 from intercode.sandbox.images.build.steps import BuildBase
 from intercode.sandbox.images.dockerfile import stages
 from intercode.sandbox.images.dockerfile.dockerignore import IgnoreRules
 from intercode.sandbox.images.dockerfile.instructions import BuildContext, StageState
 from intercode.sandbox.images.dockerfile.parser import Instruction, parse_dockerfile
+from intercode.sandbox.images.progress import Progress
 
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 """Arguments that need no ARG: commands get this machine's proxies."""

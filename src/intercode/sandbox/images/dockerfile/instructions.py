@@ -15,7 +15,7 @@ from intercode.core.types import Layer, Network
 from intercode.sandbox.contract import STANDARD_PATH
 from intercode.sandbox.images.build import commands, steps
 from intercode.sandbox.images.build.base_images import BaseImageResolver
-from intercode.sandbox.images.build.commands import BuildCommand, Progress
+from intercode.sandbox.images.build.commands import BuildCommand
 from intercode.sandbox.images.build.layer_stack import LayerStack
 from intercode.sandbox.images.build.steps import BuildBase
 from intercode.sandbox.images.dockerfile.copy import (
@@ -33,6 +33,7 @@ from intercode.sandbox.images.dockerfile.substitution import (
     parse_pairs,
     split_words,
 )
+from intercode.sandbox.images.progress import Progress
 
 _SHELL = ("/bin/sh", "-c")
 _SCRIPT = "intercode-script"

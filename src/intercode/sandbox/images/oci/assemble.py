@@ -17,9 +17,7 @@ from intercode.sandbox.images.archives.streams import HashingReader, decompress
 from intercode.sandbox.images.archives.unpack_limits import image_size_limit
 from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import documents
-
-Progress = Callable[[str], None]
-"""Called with a line of text about the current step."""
+from intercode.sandbox.images.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

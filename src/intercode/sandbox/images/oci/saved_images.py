@@ -14,8 +14,8 @@ from intercode.sandbox.images.archives import directory
 from intercode.sandbox.images.cache import records
 from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import assemble, docker_archive, layout
-from intercode.sandbox.images.oci.assemble import Progress
 from intercode.sandbox.images.oci.store import open_store
+from intercode.sandbox.images.progress import Progress
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}")
 

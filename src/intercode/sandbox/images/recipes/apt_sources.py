@@ -36,7 +36,7 @@ def machine_sources(suite: str, etc: Path = Path("/etc")) -> list[str]:
 
     Only Debian's main component counts, and only if the machine runs that suite.
     """
-    if _os_release(etc) != ("debian", suite):
+    if parse_os_release(_read_text(etc / "os-release")) != ("debian", suite):
         return []
     folder = etc / "apt" / "sources.list.d"
     lists = [etc / "apt" / "sources.list", *sorted(folder.glob("*.list"))]
@@ -54,9 +54,9 @@ def _read_text(path: Path) -> str:
     return path.read_text("utf-8", "replace") if path.is_file() else ""
 
 
-def _os_release(etc: Path) -> tuple[str, str]:
-    """Return the id and code name of the distribution."""
-    pairs = (line.partition("=") for line in _read_text(etc / "os-release").splitlines())
+def parse_os_release(text: str) -> tuple[str, str]:
+    """Return the id and code name of the distribution in the text of an os-release file."""
+    pairs = (line.partition("=") for line in text.splitlines())
     values = {key: value.strip("\"'") for key, _, value in pairs}
     return values.get("ID", ""), values.get("VERSION_CODENAME", "")
 

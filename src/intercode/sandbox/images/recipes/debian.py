@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from intercode.core.types import Image
 from intercode.sandbox import images
+from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import mmdebstrap, packaged
 
 RELEASES = {
@@ -34,7 +35,7 @@ def debian_image(
     packages: Sequence[str] = (),
     date: str = "",
     mirrors: Sequence[str] = (),
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
     force: bool = False,
 ) -> Image:
     """Return the image of a release with packages; the first call builds it.

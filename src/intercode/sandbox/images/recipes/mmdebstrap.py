@@ -6,16 +6,15 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import tarfile
 import tempfile
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode.core.paths import cache_root
 from intercode.sandbox.images.cache.trees import file_digest, file_lock
+from intercode.sandbox.images.progress import Progress, ignore_progress, run_with_progress
 from intercode.sandbox.images.recipes import apt_sources, packaged
 from intercode.sandbox.images.recipes.packaged import Recipe, is_pinned
 
@@ -28,9 +27,6 @@ __all__ = [
     "package_versions",
     "version_differences",
 ]
-
-Progress = Callable[[str], None]
-"""Called with each line of the build's output."""
 
 _PREFERENCES_PATH = "etc/apt/preferences.d/intercode"
 _CLEANUP_HOOK = f"""set -e; cd "$1"
@@ -80,7 +76,7 @@ def build_recipe(
         partial = stage / os.urandom(4).hex()  # a killed build may still write to its own file
         try:
             _run_mmdebstrap(
-                tool, recipe, partial, archives, bool(mirrors), progress or _ignore_progress
+                tool, recipe, partial, archives, bool(mirrors), progress or ignore_progress
             )
             partial.chmod(0o644)
             report = build_report(recipe, partial, target.parent.parent)
@@ -96,10 +92,6 @@ def _remove_stage(stage: Path) -> None:
         shutil.rmtree(stage, ignore_errors=True)
     else:
         stage.unlink(missing_ok=True)
-
-
-def _ignore_progress(line: str) -> None:
-    del line
 
 
 def mmdebstrap_command(
@@ -138,35 +130,15 @@ def _run_mmdebstrap(
     environment = {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
     environment |= {"SOURCE_DATE_EPOCH": str(recipe.epoch), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
     environment["PYTHONHASHSEED"] = "0"  # the order of sets affects compiled Python files
-    last: deque[str] = deque(maxlen=8)
     with tempfile.TemporaryDirectory(prefix="intercode-build-") as folder:
         Path(folder).chmod(0o755)
         pins = Path(folder) / "pins"
         pins.write_text(apt_preferences(recipe))
-        process = subprocess.Popen(
-            mmdebstrap_command(tool, recipe, target, pins if recipe.versions else None, dated),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            text=True,
-            errors="replace",
-        )
-        assert process.stdin is not None and process.stdout is not None
-        try:
-            with process.stdin:
-                process.stdin.write(archives)
-            for line in process.stdout:
-                last.append(line.rstrip())
-                progress(line.rstrip())
-            status = process.wait()
-        except BaseException:
-            process.terminate()  # mmdebstrap removes its own temporary tree
-            process.wait()
-            raise
+        command = mmdebstrap_command(tool, recipe, target, pins if recipe.versions else None, dated)
+        status, output = run_with_progress(command, environment, progress, kept=8, stdin=archives)
     if status != 0:
         raise InfrastructureError(
-            f"building the image {recipe.name!r} ended with status {status}:\n" + "\n".join(last)
+            f"building the image {recipe.name!r} ended with status {status}:\n{output}"
         )
 
 

@@ -12,13 +12,8 @@ from intercode.sandbox.images.archives.unpack_limits import image_size_limit
 from intercode.sandbox.images.cache import records
 from intercode.sandbox.images.cache.trees import mark_in_use
 from intercode.sandbox.images.oci import documents, layout
-from intercode.sandbox.images.oci.assemble import (
-    ImageParts,
-    LayerBlob,
-    Progress,
-    tree_key,
-    unpack_image,
-)
+from intercode.sandbox.images.oci.assemble import ImageParts, LayerBlob, tree_key, unpack_image
+from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.registry import blobs
 from intercode.sandbox.images.registry.client import RegistryClient
 from intercode.sandbox.images.registry.reference import Reference, parse_reference
