@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def fetch(
             target = root / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
             if not _is_complete(target, file):
-                _fetch_file(client, f"{base}/{file.path}", target, file, report, retry_delay)
+                _Download(client, f"{base}/{file.path}", target, file, report, retry_delay).run()
             size = target.stat().st_size
             report(file.path, size, size)
     return root
@@ -107,68 +108,68 @@ def _is_complete(path: Path, file: PinnedFile) -> bool:
     return _file_digest(path, file) == _expected_digest(file)
 
 
-def _fetch_file(
-    client: HttpClient,
-    url: str,
-    target: Path,
-    file: PinnedFile,
-    progress: Progress,
-    retry_delay: float,
-) -> None:
-    """Download ``url`` to ``target`` through a ``.part`` file next to it."""
-    part = target.with_name(target.name + ".part")
-    leftover, expected = part.is_file(), _expected_digest(file)
-    _download(client, url, part, file, progress, retry_delay)
-    digest = _file_digest(part, file)
-    if digest != expected and leftover:  # the part of an earlier run may be damaged
-        part.unlink()
-        _download(client, url, part, file, progress, retry_delay)
+@dataclass(frozen=True)
+class _Download:
+    """The download of one file from ``url`` to ``target``, through a ``.part`` file next to it."""
+
+    client: HttpClient
+    url: str
+    target: Path
+    file: PinnedFile
+    progress: Progress
+    retry_delay: float
+
+    @property
+    def part(self) -> Path:
+        return self.target.with_name(self.target.name + ".part")
+
+    def run(self) -> None:
+        """Download the file and check its digest."""
+        part, file = self.part, self.file
+        leftover, expected = part.is_file(), _expected_digest(file)
+        self._complete_part()
         digest = _file_digest(part, file)
-    if digest != expected:
-        part.unlink()
-        kind = "sha256" if file.sha256 else "git's sha1"
-        raise DataError(
-            f"{file.path} from {url} is not the pinned file: expected {kind} {expected}, "
-            f"got {digest}; nothing was stored: try another server with --mirror"
-        )
-    part.replace(target)
+        if digest != expected and leftover:  # the part of an earlier run may be damaged
+            part.unlink()
+            self._complete_part()
+            digest = _file_digest(part, file)
+        if digest != expected:
+            kind = "sha256" if file.sha256 else "git's sha1"
+            raise self._reject(f"expected {kind} {expected}, got {digest}")
+        part.replace(self.target)
 
+    def _complete_part(self) -> None:
+        """Complete the part, with further requests when the connection breaks."""
+        part, file = self.part, self.file
+        if part.is_file() and (part.stat().st_size == file.size or _is_complete(part, file)):
+            return
+        try:
+            retry(self._attempt, MAX_ATTEMPTS, self.retry_delay)
+        except TooLongError as e:
+            raise self._reject(str(e)) from e
+        except HttpError as e:
+            raise InfrastructureError(
+                f"cannot get {self.url} after {MAX_ATTEMPTS} attempts: {e}; run the same command "
+                "again to continue, or name another server with --mirror"
+            ) from e
 
-def _download(
-    client: HttpClient,
-    url: str,
-    part: Path,
-    file: PinnedFile,
-    progress: Progress,
-    retry_delay: float,
-) -> None:
-    """Complete ``part``, with further requests when the connection breaks."""
+    def _attempt(self) -> None:
+        with self.part.open("ab+") as f:
+            append_rest(f, self.file.size, self._request, partial(self.progress, self.file.path))
 
     @contextmanager
-    def request(headers: Mapping[str, str]) -> Iterator[Response]:
-        with client.request(parse_url(url), headers) as response:
-            _check_status(response, url)
+    def _request(self, headers: Mapping[str, str]) -> Iterator[Response]:
+        with self.client.request(parse_url(self.url), headers) as response:
+            _check_status(response, self.url)
             yield response
 
-    def attempt() -> None:
-        with part.open("ab+") as f:
-            append_rest(f, file.size, request, partial(progress, file.path))
-
-    if part.is_file() and (part.stat().st_size == file.size or _is_complete(part, file)):
-        return
-    try:
-        retry(attempt, MAX_ATTEMPTS, retry_delay)
-    except TooLongError as e:
-        part.unlink()
-        raise DataError(
-            f"{file.path} from {url} is not the pinned file: {e}; nothing was stored: try another "
-            "server with --mirror"
-        ) from e
-    except HttpError as e:
-        raise InfrastructureError(
-            f"cannot get {url} after {MAX_ATTEMPTS} attempts: {e}; run the same command again to "
-            "continue, or name another server with --mirror"
-        ) from e
+    def _reject(self, fault: str) -> DataError:
+        """Remove the part, and return the error for it."""
+        self.part.unlink()
+        return DataError(
+            f"{self.file.path} from {self.url} is not the pinned file: {fault}; nothing was "
+            "stored: try another server with --mirror"
+        )
 
 
 def _check_status(response: Response, url: str) -> None:

@@ -48,6 +48,14 @@ def read_json(path: Path) -> Any:
     return _parse_json(read_text(path), path, 1)
 
 
+def read_json_rows(path: Path) -> list[Any]:
+    """Return the rows in a JSON file. Raises DataError if it does not hold a list."""
+    rows = read_json(path)
+    if not isinstance(rows, list):
+        raise DataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
+    return rows
+
+
 def _parse_json(text: str, path: Path, line: int) -> Any:
     try:
         return json.loads(text)
@@ -62,10 +70,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield every row of a file with its location for messages, such as ``line 3``."""
     kind = path.suffix.lower()
     if kind == ".json":
-        value = read_json(path)
-        if not isinstance(value, list):
-            raise DataError(f"{path}: expected a list of rows, found {type(value).__name__}")
-        yield from ((f"row {n}", row) for n, row in enumerate(value))
+        yield from ((f"row {n}", row) for n, row in enumerate(read_json_rows(path)))
     elif kind == ".jsonl":
         for number, text in enumerate(read_text(path).split("\n"), 1):
             if text.strip():

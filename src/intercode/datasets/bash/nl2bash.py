@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from intercode.core.errors import DataError, UsageError
+from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.datasets import files
@@ -59,15 +59,12 @@ def _file_system_layers(name: str, paths: DataDirectories) -> tuple[LayerSpec, .
 def _tasks(name: str, paths: DataDirectories) -> list[Task]:
     """Return the tasks of one file system, in the order of the authors' file."""
     path = paths.tasks / f"nl2bash_{name}.json"
-    rows = files.read_json(path)
-    if not isinstance(rows, list):
-        raise DataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
     layers = _file_system_layers(name, paths)
     return [
         replace(
             files.to_task(row, f"nl2bash/{name}/{n}", path, f"row {n}"), group=name, files=layers
         )
-        for n, row in enumerate(rows)
+        for n, row in enumerate(files.read_json_rows(path))
     ]
 
 

@@ -66,10 +66,7 @@ def load(subset: str | None = None) -> Dataset:
         raise unknown_name_error("subset of ic-ctf", subset, list(SUBSETS))
     folder = find_data()
     path = folder / "ic_ctf.json"
-    rows = files.read_json(path)
-    if not isinstance(rows, list):
-        raise DataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
-    tasks = [_task(row, n, path) for n, row in enumerate(rows)]
+    tasks = [_task(row, n, path) for n, row in enumerate(files.read_json_rows(path))]
     if subset == "offline":
         tasks = [t for n, t in enumerate(tasks) if n in load_solutions()]
     elif subset is not None:

@@ -64,11 +64,8 @@ def read_tasks(
     each database in the dump. ``Task.data["schema"]`` becomes the schema of the task's database.
     Raises DataError that names the faulty row.
     """
-    rows = files.read_json(paths.rows)
-    if not isinstance(rows, list):
-        raise DataError(f"{paths.rows}: expected a list of rows, found {type(rows).__name__}")
     out = []
-    for n, row in enumerate(rows):
+    for n, row in enumerate(files.read_json_rows(paths.rows)):
         task = files.to_task(row, f"{name}/{n}", paths.rows, f"row {n}")
         database = str(task.data.get("db"))
         if database not in known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Callable, Mapping
 
 Files = Mapping[str, bytes | tuple[bytes, int]]
@@ -45,9 +46,5 @@ def stored_zlib(data: bytes) -> bytes:
     size = len(data)
     if size > 65535:
         raise ValueError(f"{size} bytes do not fit into one block of 65535")
-    low, high = 1, 0
-    for byte in data:
-        low = (low + byte) % 65521
-        high = (high + low) % 65521
     head = b"\x78\x01\x01" + size.to_bytes(2, "little") + (size ^ 0xFFFF).to_bytes(2, "little")
-    return head + data + (high << 16 | low).to_bytes(4, "big")
+    return head + data + zlib.adler32(data).to_bytes(4, "big")
