@@ -40,10 +40,7 @@ def load(subset: str | None = None) -> Dataset:
     if subset is not None and subset not in SPLITS:
         raise unknown_name_error("subset of mbpp", subset, list(SPLITS))
     path = find_data_file("mbpp", _FILE)
-    rows = files.read_json(path)
-    if not isinstance(rows, list):
-        raise DataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
-    tasks = [_task(row, f"{path}, row {n}") for n, row in enumerate(rows)]
+    tasks = [_task(row, f"{path}, row {n}") for n, row in enumerate(files.read_json_rows(path))]
     chosen = [t for t in tasks if subset is None or t.data["task_id"] in SPLITS[subset]]
     label = f"mbpp:{subset}" if subset else "mbpp"
     return Dataset(label, "python", tuple(chosen), image=IMAGE)
