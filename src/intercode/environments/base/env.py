@@ -319,6 +319,11 @@ class InterCodeEnv(gym.Env[str, str]):
             "timeout": self.timeout, "network": self.network, "policy": self.policy.metadata(),
         }  # fmt: skip
 
+    @property
+    def reward_so_far(self) -> float:
+        """The sum of the rewards of the episode's turns, before its end."""
+        return self._reward_shaper.previous_score
+
     # ------------------------------------------------------ for the subclass
     def _resolve_determinism(
         self, setting: bool | Mapping[str, Any] | Determinism

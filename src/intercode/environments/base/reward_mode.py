@@ -31,8 +31,8 @@ class RewardShaper:
             raise unknown_name_error("reward mode", mode, list(REWARD_MODES))
         self.mode = mode
         self.previous_score = 0.0
-        """The score after the last paid turn, in the mode ``per-turn`` the best so far; 0 at the
-        beginning of an episode."""
+        """The sum of the rewards so far, except for the last one in the mode ``final``. This is the
+        score after the last rewarded turn, or in the mode ``per-turn`` the best so far."""
 
     def reward_after_turn(self, score: Callable[[], Score]) -> tuple[float, Score | None]:
         """Return the reward of a turn that did not end the episode, and the score of its state.

@@ -54,8 +54,10 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
     ``tasks``: positions or ids of the tasks. Environment i of n plays the tasks i, i + n, i + 2n, …
     and then starts over (None: each environment draws tasks with its own seed).
     ``autoreset_mode``: Gymnasium's ``NextStep`` (the default), ``SameStep`` or ``Disabled``.
-    ``allow_exploitable``: allow the profile ``original``, whose faults training would exploit. If a
-    sandbox fails, only its own episode ends: truncated, with ``error`` in its info.
+    ``allow_exploitable``: allow the profile ``original``, whose faults training would exploit.
+
+    If a sandbox fails, only its own episode ends: truncated, with ``error`` in its info and a
+    reward that makes the sum of the episode's rewards 0.
     """
 
     def __init__(
@@ -175,7 +177,8 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         try:
             done = _EnvResult(*self.envs[i].step(action))
         except InfrastructureError as e:
-            done = _EnvResult("", 0.0, False, True, {"error": f"{type(e).__name__}: {e}"})
+            taken_back = -self.envs[i].reward_so_far
+            done = _EnvResult("", taken_back, False, True, {"error": f"{type(e).__name__}: {e}"})
         if self.autoreset_mode is AutoresetMode.SAME_STEP and (done.terminated or done.truncated):
             final = {"final_obs": done.observation, "final_info": done.info}
             new = self._reset_one(i)

@@ -11,7 +11,7 @@ from intercode.core.types import Brief, Score, StepResult, Task
 from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH, SUBMIT
 from intercode.environments.base.spaces import FreeText
 from intercode.integrations.openenv.imports import without_gradio
-from intercode.integrations.openenv.server import REQUEST_KEY
+from intercode.integrations.openenv.server import EPISODE_LOST, REQUEST_KEY
 
 with without_gradio():
     from openenv.core.generic_client import GenericEnvClient
@@ -22,8 +22,9 @@ class RemoteEnv(gym.Env[str, str]):
     ``score`` and ``close`` as InterCodeEnv does, so that agents and rollouts can drive it.
 
     ``timeout`` is the number of seconds an action may take; the server enforces it. ``margin`` is
-    how many seconds longer the client waits for a response. If none arrives, or the connection is
-    lost, the episode is lost: SandboxLostError is raised, and ``reset`` begins another.
+    how many seconds longer the client waits for a response. If none arrives, the connection is lost
+    or the server loses the sandbox, the episode is lost: SandboxLostError is raised, and ``reset``
+    begins another.
     ``token`` is that of the server, if it requires one.
     """
 
@@ -138,6 +139,9 @@ class RemoteEnv(gym.Env[str, str]):
             if "step before reset" in str(e):
                 self._task = None
                 raise SandboxLostError(f"the connection was lost, and the episode: {e}") from e
+            if EPISODE_LOST in str(e):
+                self._task = None
+                raise SandboxLostError(str(e)) from e
             raise UsageError(str(e)) from e
 
 

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from pydantic import Field, field_validator
 
 import intercode
-from intercode.core.errors import EnvironmentStateError, UsageError
+from intercode.core.errors import EnvironmentStateError, InfrastructureError, UsageError
 from intercode.core.types import to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
@@ -28,6 +28,8 @@ with without_gradio():
         State,
     )
 
+EPISODE_LOST = "the episode is lost"
+"""The beginning of the error of a request whose sandbox was lost."""
 REQUEST_KEY = "request"
 """A key in an action's metadata. With the value ``score``, the server returns the score of the
 current state in ``info``; it does not run the action's code, counts no turn and pays nothing. This
@@ -123,6 +125,13 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
                 "step before reset: this session is new. A client whose connection was lost, by a "
                 "time-out of its own for instance, has lost its episode: reset begins another"
             )
+        try:
+            return self._answer(action, timeout_s)
+        except InfrastructureError as e:
+            self._state.live = False
+            raise type(e)(f"{EPISODE_LOST}: {e}") from e
+
+    def _answer(self, action: CodeAction, timeout_s: float | None) -> CodeObservation:
         if action.metadata.get(REQUEST_KEY) == "score":
             score = self._env.score()
             self._state.live = self._state.live and self._score_requests

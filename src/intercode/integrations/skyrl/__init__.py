@@ -37,9 +37,9 @@ class InterCodeTextEnv(BaseTextEnv):
     """One episode. An action is a model's whole answer; the code in it is run, and its output is
     the next message.
 
-    If the sandbox fails, the episode ends with reward 0, ``error`` in its metadata and the metric
-    ``lost``: a reward of SkyRL is a number, which cannot say "leave this out". SkyRL does not
-    promise to close environments: a sandbox is freed when its environment is collected.
+    If the sandbox fails, the episode ends with rewards that sum to 0, ``error`` in its metadata and
+    the metric ``lost``: a reward of SkyRL is a number, which cannot say "leave this out". SkyRL
+    does not promise to close environments: a sandbox is freed when its environment is collected.
     """
 
     def __init__(
@@ -87,7 +87,8 @@ class InterCodeTextEnv(BaseTextEnv):
                 reward = info["score"] = self._env.score().value
         except InfrastructureError as e:
             self._done, self._lost, self._score = True, True, 0.0
-            return self._step_result("", 0.0, {"error": f"{type(e).__name__}: {e}"})
+            taken_back = -self._env.reward_so_far
+            return self._step_result("", taken_back, {"error": f"{type(e).__name__}: {e}"})
         self._score = float(info.get("score", reward))
         text, _ = format_observation(
             Feedback(result.observation, result.valid, result.timed_out), _OBSERVATION_LIMIT
