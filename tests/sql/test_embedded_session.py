@@ -13,6 +13,7 @@ import pytest
 from intercode.core.errors import DataError, EnvironmentStateError, UsageError
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from intercode.sql.embedded import EmbeddedEngine
 from intercode.sql.embedded.catalog.catalog import Column
 from intercode.sql.embedded.catalog.types import Type
 from support.shop import CUSTOMERS
@@ -175,17 +176,17 @@ def test_open_rejects_bad_databases(engine: SqlEngine, tmp_path: Path, shop: Dat
 
 
 def test_connections_are_pooled(shop: DatabaseSpec) -> None:
-    opened = open_engine("embedded")
+    opened = EmbeddedEngine(bounded=False)
     first = opened.open(shop)
-    link = first.connection  # type: ignore[attr-defined]
+    link = first.connection
     first.close()
     second = opened.open(shop)
-    assert second.connection is link  # type: ignore[attr-defined]
+    assert second.connection is link
     second.run("DELETE FROM sale", 10.0)
     second.close()
     third = opened.open(shop)
-    assert third.connection is not link  # type: ignore[attr-defined]
-    assert shown(third, "SELECT COUNT(*) FROM sale") == "[(3,)]"
+    assert third.connection is not link
+    assert third.run("SELECT COUNT(*) FROM sale", 10.0).rows == ((3,),)
     third.close()
     opened.close()
 

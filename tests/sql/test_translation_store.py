@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.types import DatabaseSpec
-from intercode.sql import SqlEngine, open_engine
 from intercode.sql.dialect.errors import StatementError
+from intercode.sql.embedded import EmbeddedEngine
 from intercode.sql.embedded.catalog.types import INT, STRING, Type
 from intercode.sql.embedded.catalog.values import result_converter
 from intercode.sql.embedded.compile.translation import Translation
@@ -177,12 +177,13 @@ def test_without_a_directory_nothing_is_stored(
     assert (tmp_path / "cache" / "sql" / "translations").stat().st_mode & 0o077 == 0
 
 
-def engine_in(folder: Path) -> SqlEngine:
-    """Return an engine with that store, as in a new process."""
+def engine_in(folder: Path) -> EmbeddedEngine:
+    """Return an engine with that store, as in a new process. All its statements run in this
+    one."""
     from intercode.sql.embedded.execute import shared_caches
 
     shared_caches._caches_for.cache_clear()
-    return open_engine("embedded")
+    return EmbeddedEngine(bounded=False)
 
 
 STATEMENTS = [

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 import sqlite3
 import tempfile
 import time
@@ -25,17 +24,33 @@ from intercode.core.types import DatabaseSpec, ExecResult
 from intercode.sql.base import SqlLimits, error_result, fetch_rows, success_result, timeout_result
 from intercode.sql.deadline import Deadline
 from intercode.sql.dialect.keywords import word_set
+from intercode.sql.worker.bounded import (
+    BEFORE_BRACKETS,
+    UnboundedStatementError,
+    is_bounded,
+    limit_values,
+    refused_for_size,
+)
+from intercode.sql.worker.session import GuardedEngine
 
-_PROGRESS_STEPS = 5000
+_PROGRESS_STEPS = 500
 _READ_ACTIONS = {
     sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
 }  # fmt: skip
 _DENIED_ACTIONS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
 _ALLOWED_PRAGMAS = word_set("""
     table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list
-    database_list page_count collation_list function_list compile_options""")
+    page_count collation_list function_list compile_options""")
 _DENIED_FUNCTIONS = word_set("load_extension readfile writefile edit fts3_tokenizer sqlite_dbpage")
+_DATABASE_LIST = re.compile(r"\s*PRAGMA\s+(main\s*\.\s*)?database_list\s*;?\s*", re.I)
 _TABLES_QUERY = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+
+
+_BOUNDED_FUNCTIONS = BEFORE_BRACKETS | word_set("""
+    COUNT SUM TOTAL AVG MIN MAX ROUND ABS SIGN LOWER UPPER LENGTH COALESCE IFNULL NULLIF IIF SUBSTR
+    SUBSTRING CAST DATE TIME DATETIME JULIANDAY STRFTIME TYPEOF ROW_NUMBER RANK DENSE_RANK
+    PARTITION""")
+"""Functions whose time is linear in their arguments (see ``bounded``)."""
 
 
 class _WriteToPristineError(Exception):
@@ -43,18 +58,19 @@ class _WriteToPristineError(Exception):
 
 
 class SqliteSession:
-    """An ``SqlSession`` on SQLite. Errors are SQLite's own messages."""
+    """A ``LocalSession`` on SQLite. Errors are SQLite's own messages."""
 
     def __init__(
-        self, path: Path, name: str, limits: SqlLimits, content: Path | None = None
+        self, path: Path, name: str, limits: SqlLimits, bounded: bool, saved: bytes | None
     ) -> None:
-        self._path, self._name, self._limits = path, name, limits
+        self._path, self._name, self._limits, self._bounded = path, name, limits, bounded
+        self.values: Mapping[str, Any] = {}
+        self.cacheable: Any = None
         self._deadline = Deadline()
-        self._copy: Path | None = None
-        self._write_denied = False
+        self._write_denied = self._has_written = self._has_copy = False
         self._connection: sqlite3.Connection | None = self._connect(path, True)
-        if content is not None:
-            self._switch_to_copy(content)
+        if saved is not None:
+            self._switch_to_copy(saved)
 
     @property
     def database(self) -> str:
@@ -65,7 +81,7 @@ class SqliteSession:
         try:
             connection = sqlite3.connect(
                 f"file:{quote(str(path))}?{mode}", uri=True, isolation_level=None,
-                check_same_thread=False,
+                check_same_thread=False, cached_statements=128 if pristine else 0,
             )  # fmt: skip
             connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
         except sqlite3.Error as e:
@@ -80,6 +96,8 @@ class SqliteSession:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 16 << 20)
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000)
+        if self._bounded:
+            limit_values(connection)
         connection.set_authorizer(self._authorize)
         connection.set_progress_handler(self._is_expired, _PROGRESS_STEPS)
         return connection
@@ -92,9 +110,11 @@ class SqliteSession:
             return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
         if action == sqlite3.SQLITE_FUNCTION and str(second).lower() in _DENIED_FUNCTIONS:
             return sqlite3.SQLITE_DENY
-        if action not in _READ_ACTIONS and self._copy is None:
-            self._write_denied = True
-            return sqlite3.SQLITE_DENY
+        if action not in _READ_ACTIONS:
+            self._has_written = True
+            if not self._has_copy:
+                self._write_denied = True
+                return sqlite3.SQLITE_DENY
         return sqlite3.SQLITE_OK
 
     def _is_expired(self) -> int:
@@ -104,16 +124,20 @@ class SqliteSession:
         """Run one statement."""
         if self._connection is None:
             raise EnvironmentStateError("the SQL session is closed: open another one")
+        if self._bounded and not is_bounded(code, _BOUNDED_FUNCTIONS):
+            raise UnboundedStatementError
         self._deadline.expires_at = time.monotonic() + timeout
         try:
             try:
                 return self._execute(code)
             except _WriteToPristineError:
-                self._switch_to_copy(self._path)
+                self._switch_to_copy(self._path.read_bytes())
                 return self._execute(code)
         except (sqlite3.Error, sqlite3.Warning) as e:
             if str(e) == "interrupted":
                 return timeout_result()
+            if self._bounded and isinstance(e, sqlite3.Error) and refused_for_size(e):
+                raise UnboundedStatementError from e
             return error_result(self._error_message(e))
         except (MemoryError, OverflowError, ValueError) as e:
             return error_result(f"the statement needs too many resources ({e})")
@@ -122,7 +146,7 @@ class SqliteSession:
             self._deadline.raise_if_aborted()
 
     def abort(self) -> None:
-        """Stop the running statement. SQLite checks the deadline every few thousand
+        """Stop the running statement. SQLite checks the deadline every few hundred
         instructions."""
         self._deadline.aborted = True
 
@@ -135,10 +159,12 @@ class SqliteSession:
     def _execute(self, code: str) -> ExecResult:
         assert self._connection is not None
         self._write_denied = False
+        if _DATABASE_LIST.fullmatch(code):  # SQLite's own answer contains the path of the file
+            return success_result([(0, "main", "")], self._limits)
         try:
             cursor = self._connection.execute(code)
         except sqlite3.DatabaseError:
-            if self._write_denied and self._copy is None:
+            if self._write_denied and not self._has_copy:
                 raise _WriteToPristineError from None
             raise
         try:
@@ -149,37 +175,42 @@ class SqliteSession:
             cursor.close()
         return success_result(rows, self._limits, more)
 
-    def _switch_to_copy(self, source: Path) -> None:
-        """Move to a private copy of the file."""
+    def _switch_to_copy(self, content: bytes) -> None:
+        """Move to a private copy: a file whose name is removed at once, so that no copy survives
+        the process."""
         if self._connection is not None:
             self._connection.close()
-        with tempfile.NamedTemporaryFile(prefix="intercode-sql-", delete=False) as file:
-            self._copy = Path(file.name)
-        shutil.copyfile(source, self._copy)
-        self._connection = self._connect(self._copy, False)
+        self._has_copy = True
+        with tempfile.NamedTemporaryFile(prefix="intercode-sql-") as file:
+            file.write(content)
+            file.flush()
+            self._connection = self._connect(Path(file.name), False)
 
     # ------------------------------------------------------------ state
-    def snapshot(self) -> SqliteSnapshot:
-        """Copy the current content."""
-        content = None
-        if self._copy is not None and self._connection is not None:
-            with tempfile.NamedTemporaryFile(prefix="intercode-sql-", delete=False) as file:
-                content = Path(file.name)
-            self._write_content(content)
-        return SqliteSnapshot(self._path, self._name, self._limits, content)
+    @property
+    def dirty(self) -> bool:
+        """Whether the session has a private copy."""
+        return self._has_copy
 
-    def _write_content(self, target: Path) -> None:
-        """Write the content, including an open transaction's changes."""
+    def take_change(self) -> bool:
+        """Return whether statements have written since the last call, and no transaction is
+        open."""
+        if self._connection is None or self._connection.in_transaction or not self._has_copy:
+            return False
+        written, self._has_written = self._has_written, False
+        return written
+
+    def saved(self) -> bytes:
+        """Return the content, including an open transaction's changes."""
         assert self._connection is not None
-        assert self._copy is not None
-        if self._connection.in_transaction:
-            target.write_bytes(self._connection.serialize())
-        else:
-            shutil.copyfile(self._copy, target)
+        return self._connection.serialize()
+
+    def cache_result(self, key: Any, result: ExecResult) -> None:
+        """Do nothing: this engine caches no results."""
 
     def changes(self) -> list[str]:
         """Return the tables that are new, gone or changed."""
-        if self._copy is None:
+        if not self._has_copy:
             return []
         before, after = (
             self._table_digests(self._connect(self._path, True)),
@@ -194,7 +225,7 @@ class SqliteSession:
 
     def state_text(self) -> str:
         """Return the state as text for a fingerprint."""
-        changed = {} if self._copy is None else self._table_digests(None)
+        changed = self._table_digests(None) if self._has_copy else {}
         return json.dumps({"database": self._name, "tables": changed}, sort_keys=True)
 
     def _table_digests(self, connection: sqlite3.Connection | None) -> dict[str, str]:
@@ -202,69 +233,67 @@ class SqliteSession:
         assert used_connection is not None
         out = {}
         for (name,) in used_connection.execute(_TABLES_QUERY).fetchall():
-            digest = hashlib.sha256()
-            quoted = '"' + name.replace('"', '""') + '"'
-            with suppress(sqlite3.Error):
-                (sql,) = used_connection.execute(
-                    "SELECT sql FROM sqlite_master WHERE name = ?", [name]
-                ).fetchone()
-                digest.update(re.sub(r"\s+", " ", sql or "").encode())
-                for row in used_connection.execute(f"SELECT * FROM {quoted}"):
-                    digest.update(repr(row).encode())
-            out[name] = digest.hexdigest()
+            out[name] = _table_digest(used_connection, name)
         if connection is not None:
             connection.close()
         self._deadline.raise_if_aborted()
         return out
 
     def close(self) -> None:
-        """Close the connection and delete the private copy."""
+        """Close the connection, which deletes the private copy."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        if self._copy is not None:
-            self._copy.unlink(missing_ok=True)
-            self._copy = None
 
 
-class SqliteSnapshot:
-    """A ``DatabaseSnapshot`` of an SQLite session."""
+def _quote_identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
-    omitted_tables: tuple[str, ...] = ()
 
-    def __init__(self, path: Path, name: str, limits: SqlLimits, content: Path | None) -> None:
-        self._path, self._name, self._limits, self._content = path, name, limits, content
+def _table_digest(connection: sqlite3.Connection, name: str) -> str:
+    """Return a digest of a table's definition and stored columns, or of a view's definition.
 
-    def open(self) -> SqliteSession:
-        """Open a new session with this content."""
-        return SqliteSession(self._path, self._name, self._limits, self._content)
-
-    def open_last(self) -> SqliteSession:
-        """Open a new session with this content and close the snapshot."""
-        session = self.open()
-        self.close()
-        return session
-
-    def close(self) -> None:
-        """Delete the snapshot's file."""
-        if self._content is not None:
-            self._content.unlink(missing_ok=True)
-            self._content = None
+    Nothing that the agent has written is evaluated, neither views nor generated columns.
+    """
+    digest = hashlib.sha256()
+    quoted = _quote_identifier(name)
+    with suppress(sqlite3.Error):
+        (sql,) = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name = ?", [name]
+        ).fetchone()
+        digest.update(re.sub(r"\s+", " ", sql or "").encode())
+        if re.match(r"CREATE\s+VIEW\b", sql or "", re.I):
+            return digest.hexdigest()
+        info = connection.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
+        columns = ", ".join(_quote_identifier(c[1]) for c in info if c[6] == 0)
+        for row in connection.execute(f"SELECT {columns or 'NULL'} FROM {quoted}"):
+            digest.update(repr(row).encode())
+    return digest.hexdigest()
 
 
 class SqliteEngine:
-    """An ``SqlEngine`` for SQLite files."""
+    """A ``LocalEngine`` for SQLite files."""
 
     kind = "sqlite"
     version = f"SQLite {sqlite3.sqlite_version}"
+    OPENER = f"{__name__}:SqliteEngine"
+    modules: tuple[str, ...] = ()
+
+    def __init__(self, *, bounded: bool) -> None:
+        self._bounded = bounded
 
     def metadata(self) -> Mapping[str, Any]:
         """Return nothing: a file has no settings."""
         return {}
 
-    def open(self, database: DatabaseSpec, limits: SqlLimits = SqlLimits()) -> SqliteSession:  # noqa: B008
-        """Open a session on the pristine file. Raises DataError and UsageError as
-        ``SqlEngine.open`` does."""
+    def open(
+        self,
+        database: DatabaseSpec,
+        limits: SqlLimits = SqlLimits(),  # noqa: B008
+        saved: bytes | None = None,
+    ) -> SqliteSession:
+        """Open a session on the pristine file, or with a saved content. Raises DataError and
+        UsageError as ``SqlEngine.open`` does."""
         if database.kind != "sqlite":
             raise UsageError(
                 f"the engine 'sqlite' reads SQLite files, not {database.kind!r}: "
@@ -272,12 +301,12 @@ class SqliteEngine:
             )
         if not database.path.is_file():
             raise DataError(f"{database.path}: there is no such database file")
-        return SqliteSession(database.path, database.name, limits)
+        return SqliteSession(database.path, database.name, limits, self._bounded, saved)
 
     def close(self) -> None:
         """Do nothing: the engine holds no resources."""
 
 
-def open_engine() -> SqliteEngine:
+def open_engine() -> GuardedEngine:
     """Open the engine ``sqlite``."""
-    return SqliteEngine()
+    return GuardedEngine(SqliteEngine(bounded=True))

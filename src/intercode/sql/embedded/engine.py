@@ -13,19 +13,22 @@ from intercode.sql.base import SqlLimits
 from intercode.sql.embedded.execute.connection import ConnectionPool
 from intercode.sql.embedded.execute.session import EmbeddedSession
 from intercode.sql.embedded.execute.shared_caches import shared_caches
-from intercode.sql.embedded.execute.state import EmbeddedState
+from intercode.sql.embedded.execute.state import EmbeddedState, SavedState
+from intercode.sql.embedded.functions.registry import OWN_MODULES
 from intercode.sql.embedded.load.build import BUILDER_VERSION
+from intercode.sql.worker.session import GuardedEngine
 
 DIALECT_NAME = "MySQL 8.0"
 
 
 class EmbeddedEngine:
-    """An ``SqlEngine`` on SQLite."""
+    """A ``LocalEngine`` on SQLite."""
 
     kind = "embedded"
+    OPENER = f"{__name__}:EmbeddedEngine"
 
-    def __init__(self) -> None:
-        self._pool = ConnectionPool()
+    def __init__(self, *, bounded: bool) -> None:
+        self._pool = ConnectionPool(bounded)
         self._caches = shared_caches()
 
     @property
@@ -34,13 +37,23 @@ class EmbeddedEngine:
             f"SQLite {sqlite3.sqlite_version} as {DIALECT_NAME} (sqlglot {version_of('sqlglot')})"
         )
 
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules of functions that others have registered."""
+        return tuple(OWN_MODULES)
+
     def metadata(self) -> Mapping[str, Any]:
         """Return the version of the builder of databases."""
         return {"builder": BUILDER_VERSION}
 
-    def open(self, database: DatabaseSpec, limits: SqlLimits = SqlLimits()) -> EmbeddedSession:  # noqa: B008
-        """Open a session on pristine data. Raises DataError and UsageError as ``SqlEngine.open``
-        does."""
+    def open(
+        self,
+        database: DatabaseSpec,
+        limits: SqlLimits = SqlLimits(),  # noqa: B008
+        saved: SavedState | None = None,
+    ) -> EmbeddedSession:
+        """Open a session on pristine data, or with a saved state. Raises DataError and UsageError
+        as ``SqlEngine.open`` does."""
         if database.kind != "mysql-dump":
             raise UsageError(
                 f"the engine 'embedded' reads MySQL dumps, not {database.kind!r}: "
@@ -50,8 +63,8 @@ class EmbeddedEngine:
         if name not in databases.catalog.databases:
             known = ", ".join(sorted(databases.catalog.databases)[:20])
             raise DataError(f"{database.path}: no database {database.name!r} in it, but {known}")
-        state = EmbeddedState(self._caches.single_database_catalog(databases, name), name)
-        return EmbeddedSession(self._pool, self._caches, databases, state, limits)
+        start = EmbeddedState(self._caches.single_database_catalog(databases, name), name)
+        return EmbeddedSession(self._pool, self._caches, databases, start, limits, saved)
 
     def close(self) -> None:
         """Write the cached translations and close the idle connections. Open sessions stay
@@ -60,6 +73,6 @@ class EmbeddedEngine:
         self._pool.close()
 
 
-def open_engine() -> EmbeddedEngine:
+def open_engine() -> GuardedEngine:
     """Open the engine ``embedded``."""
-    return EmbeddedEngine()
+    return GuardedEngine(EmbeddedEngine(bounded=True))

@@ -7,14 +7,10 @@ temporary file.
 
 from __future__ import annotations
 
-import os
-import shutil
 import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Set
-from contextlib import suppress
-from pathlib import Path
 from urllib.parse import quote
 
 from intercode.sql.deadline import Deadline
@@ -24,10 +20,11 @@ from intercode.sql.embedded.catalog import collations
 from intercode.sql.embedded.catalog.catalog import quote_identifier
 from intercode.sql.embedded.functions.runtime import MAX_TEXT_LENGTH, THREAD_STATE
 from intercode.sql.embedded.load.build import BuiltDatabases
+from intercode.sql.worker.bounded import limit_values
 
 MAX_IN_MEMORY_BYTES = 32 << 20
 """Largest private copy in memory, in bytes."""
-_PROGRESS_STEPS = 5000
+_PROGRESS_STEPS = 500
 """Instructions of SQLite's virtual machine between two checks of the deadline."""
 _FORBIDDEN_ACTIONS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA}
 _MAX_ATTACHED = 9
@@ -40,14 +37,14 @@ _MIN_OPEN_CONNECTIONS = 8
 class EmbeddedConnection:
     """A connection to SQLite and the databases that are attached to it."""
 
-    def __init__(self, built: BuiltDatabases) -> None:
-        self.databases = built
+    def __init__(self, built: BuiltDatabases, bounded: bool) -> None:
+        self.databases, self.bounded = built, bounded
         self.sqlite = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False, uri=True,
             cached_statements=256,
         )  # fmt: skip
         self.attached: list[str] = []
-        self.private_copies: dict[str, Path | None] = {}
+        self.private_copies: set[str] = set()
         self._locked = True
         self._deadline = Deadline()
         self._prepare()
@@ -62,6 +59,8 @@ class EmbeddedConnection:
         connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, MAX_TEXT_LENGTH)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000)
         connection.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
+        if self.bounded:
+            limit_values(connection)
         connection.set_authorizer(self._authorize)
         connection.set_progress_handler(self._is_expired, _PROGRESS_STEPS)
 
@@ -122,69 +121,59 @@ class EmbeddedConnection:
     def _detach(self, name: str) -> None:
         self._command(f"DETACH {quote_identifier(name)}")
         self.attached.remove(name)
+        self.private_copies.discard(name)
 
     # ------------------------------------------------------------ own copies
-    def make_private(self, name: str, storage: int, content: bytes | Path | None = None) -> None:
+    def make_private(self, name: str, storage: int, content: bytes | None = None) -> None:
         """Attach a private copy of a database: of the pristine one, or with ``content``.
         ``storage`` limits its growth in bytes."""
         if name in self.private_copies and content is None:
             return
         if name in self.attached:
             self._detach(name)
-            self._remove_copy(name)
         self._detach_unused({name})
-        source = content if content is not None else self.databases.file(name)
-        size = len(source) if isinstance(source, bytes) else source.stat().st_size
-        if isinstance(source, Path) and size > MAX_IN_MEMORY_BYTES:
-            number, made = tempfile.mkstemp(prefix="intercode-sql-")
-            os.close(number)
-            shutil.copyfile(source, made)
-            self._command(f"ATTACH 'file:{quote(made)}' AS {quote_identifier(name)}")
-            self._command(f"PRAGMA {quote_identifier(name)}.journal_mode = MEMORY")
-            self._command(f"PRAGMA {quote_identifier(name)}.synchronous = OFF")
-            self.private_copies[name] = Path(made)
+        source = self.databases.file(name)
+        size = source.stat().st_size if content is None else len(content)
+        if size > MAX_IN_MEMORY_BYTES:
+            self._attach_copy(name, content or source.read_bytes())
         else:
-            data = source if isinstance(source, bytes) else source.read_bytes()
+            data = source.read_bytes() if content is None else content
             self._command(f"ATTACH ':memory:' AS {quote_identifier(name)}")
             if data:
                 self._with_full_access(lambda: self.sqlite.deserialize(data, name=name))
             else:  # SQLite does not serialize a database without a first page
                 self._command(f"CREATE TABLE {quote_identifier(name)}.t (a)")
                 self._command(f"DROP TABLE {quote_identifier(name)}.t")
-            self.private_copies[name] = None
+        self.private_copies.add(name)
         self.attached.append(name)
         pages = (size + storage) // 4096 + 16
         self._command(f"PRAGMA {quote_identifier(name)}.max_page_count = {pages}")
 
-    def copy_content(self, name: str) -> bytes | Path:
-        """Return a private copy's content as bytes, or as a new file that the caller deletes."""
-        path = self.private_copies[name]
-        if path is None:
-            content: list[bytes] = []
-            self._with_full_access(lambda: content.append(self.sqlite.serialize(name=name)))
-            return content[0]
-        fd, copy = tempfile.mkstemp(prefix="intercode-sql-")
-        os.close(fd)
-        shutil.copyfile(path, copy)
-        return Path(copy)
+    def _attach_copy(self, name: str, content: bytes) -> None:
+        """Attach a temporary file whose name is removed at once, so that no copy survives the
+        process."""
+        with tempfile.NamedTemporaryFile(prefix="intercode-sql-") as file:
+            file.write(content)
+            file.flush()
+            self._command(f"ATTACH 'file:{quote(file.name)}' AS {quote_identifier(name)}")
+            self._command(f"PRAGMA {quote_identifier(name)}.journal_mode = MEMORY")
+            self._command(f"PRAGMA {quote_identifier(name)}.synchronous = OFF")
+
+    def copy_content(self, name: str) -> bytes:
+        """Return a private copy's content."""
+        content: list[bytes] = []
+        self._with_full_access(lambda: content.append(self.sqlite.serialize(name=name)))
+        return content[0]
 
     def drop_private(self, name: str) -> None:
         """Delete a private copy."""
         if name in self.private_copies:
             self._detach(name)
-            self._remove_copy(name)
-
-    def _remove_copy(self, name: str) -> None:
-        path = self.private_copies.pop(name, None)
-        if path is not None:
-            with suppress(OSError):
-                path.unlink()
 
     def close(self) -> None:
         """Close the connection and delete its private copies."""
         self.sqlite.close()
-        for name in list(self.private_copies):
-            self._remove_copy(name)
+        self.private_copies.clear()
         self.attached.clear()
 
 
@@ -211,7 +200,8 @@ def translate_sqlite_error(error: sqlite3.Error) -> StatementError:
 class ConnectionPool:
     """Open connections for the next session on the same data. Safe for several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounded: bool) -> None:
+        self.bounded = bounded
         self._lock = threading.Lock()
         self._idle: dict[str, list[EmbeddedConnection]] = {}
 
@@ -226,7 +216,7 @@ class ConnectionPool:
             attachable = [i for i, connection in enumerate(idle) if connection.can_attach]
             if attachable or len(idle) >= _MIN_OPEN_CONNECTIONS:
                 return idle.pop(attachable[0] if attachable else 0)
-        return EmbeddedConnection(databases)
+        return EmbeddedConnection(databases, self.bounded)
 
     def give_back(self, connection: EmbeddedConnection) -> None:
         """Keep a connection for another session. Close it if the pool is full or if it has written

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import EnvironmentStateError
@@ -37,28 +35,25 @@ def _mode_set(text: str) -> frozenset[str]:
 
 
 class SessionContext:
-    """The part of a session that statements read and change.
-
-    ``contents`` holds the content of the databases that differ from the pristine ones.
-    """
+    """The part of a session that statements read and change."""
 
     def __init__(
         self,
         pool: ConnectionPool,
         databases: BuiltDatabases,
-        state: EmbeddedState,
+        start: EmbeddedState,
         limits: SqlLimits,
-        contents: Mapping[str, bytes | Path] | None = None,
+        saved: SavedState | None,
     ) -> None:
         self._pool = pool
-        self.databases, self.state, self.limits = databases, state, limits
+        self.databases, self.state, self.limits = databases, start, limits
         self._connection: EmbeddedConnection | None = None
         self._deadline = Deadline()
         self._is_open = True
         self.savepoints: list[tuple[str, SavedState]] = []
         self.stamp_count = 0
-        for name, content in (contents or {}).items():
-            self.connection.make_private(name, limits.storage, content)
+        if saved is not None:
+            self.restore(saved)
 
     @property
     def connection(self) -> EmbeddedConnection:
@@ -136,8 +131,6 @@ class SessionContext:
     def close(self) -> None:
         """End the session and discard its changes. Can be called more than once."""
         connection, self._connection, self._is_open = self._connection, None, False
-        for _, saved in self.savepoints:
-            saved.close()
         self.savepoints.clear()
         if connection is None:
             return

@@ -7,13 +7,15 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import replace
+from typing import Any
 
 from sqlglot import exp
 
 from intercode.core.types import ExecResult
 from intercode.sql.base import SqlLimits, error_result, fetch_rows, success_result, timeout_result
 from intercode.sql.dialect.errors import StatementError, unsupported
+from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.parser import require_single_statement
 from intercode.sql.embedded.catalog.catalog import quote_identifier
 from intercode.sql.embedded.catalog.values import convert_rows
@@ -25,22 +27,42 @@ from intercode.sql.embedded.execute.shared_caches import SharedCaches
 from intercode.sql.embedded.execute.state import EmbeddedState, SavedState
 from intercode.sql.embedded.execute.translation_store import Key
 from intercode.sql.embedded.load.build import BuiltDatabases
+from intercode.sql.worker.bounded import (
+    BEFORE_BRACKETS,
+    UnboundedStatementError,
+    is_bounded,
+    refused_for_size,
+)
+
+_BOUNDED_FUNCTIONS = BEFORE_BRACKETS | word_set("""
+    COUNT SUM AVG MIN MAX STD STDDEV STDDEV_POP STDDEV_SAMP VARIANCE VAR_POP VAR_SAMP ROW_NUMBER
+    RANK DENSE_RANK PARTITION ROUND TRUNCATE ABS SIGN SQRT POW POWER FLOOR CEIL CEILING GREATEST
+    LEAST IF IFNULL COALESCE NULLIF ISNULL CAST CONVERT SIGNED UNSIGNED CONCAT LOWER UPPER LCASE
+    UCASE LENGTH CHAR_LENGTH CHARACTER_LENGTH SUBSTRING SUBSTR MID LEFT RIGHT LTRIM RTRIM LOCATE
+    INSTR
+    DATE TIME TIMESTAMP YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND DAYOFMONTH DAYOFWEEK WEEKDAY
+    DAYOFYEAR DAYNAME MONTHNAME NOW CURDATE CURTIME CURRENT_DATE CURRENT_TIMESTAMP DATEDIFF
+    TIMESTAMPDIFF DATE_ADD DATE_SUB EXTRACT DATABASE VERSION""")
+"""Functions whose time is linear in their arguments (see ``bounded``)."""
 
 
 class EmbeddedSession(SessionContext):
-    """An ``SqlSession`` of the embedded engine."""
+    """A ``LocalSession`` of the embedded engine."""
 
     def __init__(
         self,
         pool: ConnectionPool,
         caches: SharedCaches,
         databases: BuiltDatabases,
-        state: EmbeddedState,
+        start: EmbeddedState,
         limits: SqlLimits,
-        contents: Mapping[str, bytes | Path] | None = None,
+        saved: SavedState | None = None,
     ) -> None:
         self._caches = caches
-        super().__init__(pool, databases, state, limits, contents)
+        self._start = start
+        self.cacheable: Key | None = None
+        super().__init__(pool, databases, start, limits, saved)
+        self._unchanged = self._identity()
 
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one statement."""
@@ -60,11 +82,14 @@ class EmbeddedSession(SessionContext):
         self._deadline.aborted = True
 
     def _run_or_error(self, code: str) -> ExecResult:
+        self.cacheable = None
         try:
-            return self._run_statement(require_single_statement(code))
+            return self._run_statement(code)
         except StatementError as e:
             return timeout_result() if e.number == 3024 else error_result(e.message)
         except sqlite3.Error as e:
+            if self._pool.bounded and refused_for_size(e):
+                raise UnboundedStatementError from e
             error = translate_sqlite_error(e)
             return timeout_result() if error.number == 3024 else error_result(error.message)
         except MemoryError:
@@ -81,6 +106,9 @@ class EmbeddedSession(SessionContext):
         if cached is not None:
             self.set_session_values(FOUND_ROWS=len(cached.rows or ()), ROW_COUNT=-1)
             return cached
+        if self._pool.bounded and not is_bounded(code, _BOUNDED_FUNCTIONS):
+            raise UnboundedStatementError
+        code = require_single_statement(code)
         found = caches.translations.find(key, pristine)
         if found is None:
             tree = dispatch.parse_statement(code, self)
@@ -89,8 +117,13 @@ class EmbeddedSession(SessionContext):
             found = self._translate(tree, key, pristine)
         result = self._run_query(found)
         if pristine and not found.volatile:
-            caches.results.add(key, self.limits, result)
+            self.cacheable = key
+            self.cache_result(key, result)
         return result
+
+    def cache_result(self, key: Key, result: ExecResult) -> None:
+        """Cache the result of a statement that had this ``cacheable``."""
+        self._caches.results.add(key, self.limits, result)
 
     # ------------------------------------------------------------ queries
     def _translate(self, tree: exp.Expr, key: Key, pristine: bool) -> Translation:
@@ -119,9 +152,41 @@ class EmbeddedSession(SessionContext):
         return success_result(read, self.limits, more)
 
     # ------------------------------------------------------------ state
-    def snapshot(self) -> EmbeddedSnapshot:
-        """Copy the current state."""
-        return EmbeddedSnapshot(self._pool, self._caches, self.databases, self.save(), self.limits)
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The results of functions such as LAST_INSERT_ID."""
+        return self.state.session_values
+
+    @values.setter
+    def values(self, values: Mapping[str, Any]) -> None:
+        self.state = replace(self.state, session_values=values)
+
+    def _identity(self) -> tuple[object, ...]:
+        """Return the parts of the state that statements replace when they change anything."""
+        state = self.state
+        parts = state.catalog, state.settings, state.variables, state.table_changes
+        return state.database, *parts
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the session differs from a pristine one."""
+        now, start = self.state, self._start
+        changed = now.catalog is not start.catalog or now.database != start.database
+        return bool(
+            changed or now.settings or now.variables or self.savepoints or self._private_databases
+        )
+
+    def take_change(self) -> bool:
+        """Return whether the state changed since the last call, and no transaction is open."""
+        now = self._identity()
+        if self.savepoints or all(a is b for a, b in zip(now, self._unchanged, strict=True)):
+            return False
+        self._unchanged = now
+        return True
+
+    def saved(self) -> SavedState:
+        """Return the state, which a new session can have."""
+        return self.save()
 
     def changes(self) -> list[str]:
         """Return the tables and settings that the session has changed."""
@@ -173,37 +238,3 @@ class EmbeddedSession(SessionContext):
         ):
             digest.update(repr(row).encode())
         return digest.hexdigest()
-
-
-class EmbeddedSnapshot:
-    """A ``DatabaseSnapshot`` of an embedded session."""
-
-    omitted_tables: tuple[str, ...] = ()
-
-    def __init__(
-        self,
-        pool: ConnectionPool,
-        caches: SharedCaches,
-        databases: BuiltDatabases,
-        saved: SavedState,
-        limits: SqlLimits,
-    ) -> None:
-        self._pool, self._caches, self._databases = pool, caches, databases
-        self._saved, self._limits = saved, limits
-
-    def open(self) -> EmbeddedSession:
-        """Open a session with this state."""
-        saved = self._saved
-        return EmbeddedSession(
-            self._pool, self._caches, self._databases, saved.state, self._limits, saved.contents
-        )
-
-    def open_last(self) -> EmbeddedSession:
-        """Open a session with this state and close the snapshot."""
-        session = self.open()
-        self.close()
-        return session
-
-    def close(self) -> None:
-        """Delete the snapshot's data."""
-        self._saved.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from intercode.sql.embedded.catalog.catalog import Catalog
@@ -52,17 +51,10 @@ class EmbeddedState:
     session_values: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class SavedState:
     """A copy of a session's state. ``contents`` holds the databases that the session has written
-    to, as bytes or files."""
+    to."""
 
     state: EmbeddedState
-    contents: dict[str, bytes | Path]
-
-    def close(self) -> None:
-        """Delete the copies. Can be called more than once."""
-        for content in self.contents.values():
-            if isinstance(content, Path):
-                content.unlink(missing_ok=True)
-        self.contents = {}
+    contents: Mapping[str, bytes]

@@ -37,8 +37,6 @@ def execute(word: str, code: str, session: SessionContext) -> None:
 
 def commit(session: SessionContext) -> None:
     """End the transaction and keep its changes. DDL does this implicitly."""
-    for _, saved in session.savepoints:
-        saved.close()
     session.savepoints.clear()
 
 
@@ -52,6 +50,4 @@ def _savepoint_index(name: str, session: SessionContext) -> int:
 def _rollback_to(name: str, session: SessionContext) -> None:
     i = _savepoint_index(name, session)
     session.restore(session.savepoints[i][1])
-    for _, saved in session.savepoints[i + 1 :]:
-        saved.close()
     del session.savepoints[i + 1 :]

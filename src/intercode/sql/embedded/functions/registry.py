@@ -85,6 +85,9 @@ SQLITE_FUNCTIONS: dict[str, tuple[ScalarFunction, bool]] = {}
 SQLITE_AGGREGATES: dict[str, type] = {}
 """By SQLite's name: classes of aggregates."""
 
+OWN_MODULES: dict[str, None] = {}
+"""Modules outside this package that have registered functions. Workers import them."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
@@ -134,6 +137,7 @@ def aggregate(*names: str, returns: Type) -> Callable[[C], C]:
 
     def register(cls: C) -> C:
         known = PREFIX + names[0].lower()
+        _record_module(cls)
         SQLITE_AGGREGATES[known] = cls
         for name in names:
             AGGREGATES[name] = Aggregate(known, returns)
@@ -147,4 +151,10 @@ def _add_function(
 ) -> None:
     if name in SQLITE_FUNCTIONS:
         raise ValueError(f"the function {name} is registered twice")
+    _record_module(function)
     SQLITE_FUNCTIONS[name] = wrap_function(function, accepts_null), deterministic
+
+
+def _record_module(function: Callable[..., Any]) -> None:
+    if not function.__module__.startswith("intercode."):
+        OWN_MODULES[function.__module__] = None

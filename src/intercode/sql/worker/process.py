@@ -1,0 +1,239 @@
+"""Starts workers, asks them and kills them.
+
+A launcher process per owner, started when it is first needed, has all modules loaded and forks the
+workers. Both end with the owner: they read the end of their sockets.
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from intercode.core.errors import SandboxUnavailableError
+
+START_SECONDS = 60.0
+"""Limit for the start of a worker."""
+_MAX_IDLE_WORKERS = 4
+_MAX_MESSAGE_BYTES = 1 << 20
+"""Longest message within the socket. A longer one is passed as an open file without a name."""
+_MAX_FILE_BYTES = 4 << 30
+_HEADER = struct.Struct("=IQ")
+_VARIABLES = ("INTERCODE_CACHE", "XDG_CACHE_HOME", "HOME", "INTERCODE_SQL_TRANSLATIONS")
+
+
+class WorkerLostError(Exception):
+    """The worker ended, or it was killed because it did not answer in time (``late``)."""
+
+    def __init__(self, late: bool) -> None:
+        super().__init__("the worker is lost")
+        self.late = late
+
+
+# ---------------------------------------------------------------- messages
+def send(channel: socket.socket, content: bytes) -> None:
+    """Send a message of any length."""
+    if len(content) <= _MAX_MESSAGE_BYTES:
+        channel.sendall(_HEADER.pack(0, len(content)) + content)
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        socket.send_fds(channel, [_HEADER.pack(1, len(content))], [file.fileno()])
+
+
+def receive(channel: socket.socket, ends: float | None = None) -> bytes | None:
+    """Return a message, or None at the end of the channel. Raises TimeoutError when the monotonic
+    clock reaches ``ends``."""
+    header, fds = b"", array.array("i")
+    while len(header) < _HEADER.size:
+        _wait(channel, ends)
+        part, ancillary, _, _ = channel.recvmsg(_HEADER.size - len(header), socket.CMSG_LEN(4))
+        for _, _, raw in ancillary:
+            fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
+        if not part:
+            return None
+        header += part
+    with_file, size = _HEADER.unpack(header)
+    if with_file:
+        with os.fdopen(fds[0], "rb") as file:
+            return os.pread(file.fileno(), min(size, _MAX_FILE_BYTES), 0)
+    content = bytearray(size)
+    at = memoryview(content)
+    while at:
+        _wait(channel, ends)
+        count = channel.recv_into(at)
+        if not count:
+            return None
+        at = at[count:]
+    return bytes(content)
+
+
+def _wait(channel: socket.socket, ends: float | None) -> None:
+    if ends is not None:
+        channel.settimeout(max(0.001, ends - time.monotonic()))
+
+
+# ---------------------------------------------------------------- workers
+class Source(NamedTuple):
+    """An engine in a worker: its module and class, modules that it imports before, and the
+    variables that locate its caches."""
+
+    opener: str
+    modules: tuple[str, ...]
+    environment: tuple[tuple[str, str | None], ...]
+
+
+def variables() -> tuple[tuple[str, str | None], ...]:
+    """Return the variables of this moment that locate caches."""
+    return tuple((name, os.environ.get(name)) for name in _VARIABLES)
+
+
+class Worker:
+    """A worker process. ``tenant`` says for which session it holds the state."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._process_fd = -1
+        self.tenant: Any = None
+        pid = receive(channel, time.monotonic() + START_SECONDS)
+        if pid is None:
+            raise WorkerLostError(False)
+        # it lives until it reads the end of its socket, so that this is its own process id
+        self._process_fd = os.pidfd_open(int(pid))
+
+    def ask(self, request: tuple[Any, ...], seconds: float) -> Any:
+        """Return the answer to a request. Raises WorkerLostError, and what the worker raised.
+
+        A worker that does not answer within ``seconds`` is killed.
+        """
+        ends = time.monotonic() + seconds
+        try:
+            _wait(self._channel, ends)
+            message = seconds, *request
+            send(self._channel, pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+            content = receive(self._channel, ends)
+        except TimeoutError:
+            self.kill()
+            raise WorkerLostError(True) from None
+        except OSError:
+            content = None
+        if content is None:
+            self.kill()
+            raise WorkerLostError(False)
+        failed, answer = pickle.loads(content)
+        if failed:
+            raise answer
+        return answer
+
+    def kill(self) -> None:
+        """Kill the process. Can be called from any thread, more than once."""
+        with suppress(OSError):
+            signal.pidfd_send_signal(self._process_fd, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Close the channel, at whose end an idle process ends."""
+        self._channel.close()
+        fd, self._process_fd = self._process_fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class WorkerPool:
+    """The launcher and the idle workers of this process. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[Worker] = []
+        self._launcher: socket.socket | None = None
+        self._workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+    def take(self, tenant: Any) -> Worker:
+        """Return a worker, if possible one that holds the state for this ``tenant``."""
+        with self._lock:
+            for at, worker in enumerate(self._idle):
+                if worker.tenant == tenant:
+                    return self._idle.pop(at)
+            if self._idle:
+                return self._idle.pop(0)
+            try:
+                return self._launch()
+            except (OSError, WorkerLostError):  # someone has ended the launcher
+                self._close_launcher()
+                try:
+                    return self._launch()
+                except (OSError, WorkerLostError) as e:
+                    raise SandboxUnavailableError(
+                        f"no process for SQL statements can be started ({e})"
+                    ) from e
+
+    def give_back(self, worker: Worker) -> None:
+        """Take back a worker that is idle."""
+        with self._lock:
+            if len(self._idle) < _MAX_IDLE_WORKERS:
+                self._idle.append(worker)
+                return
+        worker.close()
+
+    def _launch(self) -> Worker:
+        if self._launcher is None:
+            self._launcher = _start_launcher()
+        mine, other = socket.socketpair()
+        with other:
+            self._launcher.settimeout(START_SECONDS)
+            socket.send_fds(self._launcher, [b"w"], [other.fileno()])
+        worker = Worker(mine)
+        self._workers.add(worker)
+        return worker
+
+    def _close_launcher(self) -> None:
+        if self._launcher is not None:
+            self._launcher.close()
+            self._launcher = None
+
+    def abandon(self) -> None:
+        """Close the copies of all channels in a forked process, whose parent uses them."""
+        self._close_launcher()
+        for worker in list(self._workers):
+            worker._channel.close()
+
+
+def _start_launcher() -> socket.socket:
+    mine, other = socket.socketpair()
+    with other:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "intercode.sql.worker.service", str(other.fileno())],
+            pass_fds=[other.fileno()], start_new_session=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        )  # fmt: skip
+    threading.Thread(target=process.wait, daemon=True).start()
+    return mine
+
+
+_pool = WorkerPool()
+
+
+def workers() -> WorkerPool:
+    """Return the pool of this process."""
+    return _pool
+
+
+def _forget_workers() -> None:
+    global _pool
+    _pool.abandon()
+    _pool = WorkerPool()
+
+
+os.register_at_fork(after_in_child=_forget_workers)

@@ -1,0 +1,137 @@
+"""What the launcher and the workers execute: ``python -m intercode.sql.worker.service FD``."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import pickle
+import resource
+import signal
+import socket
+import sqlite3
+import sys
+from typing import Any
+
+from intercode.sql.worker.process import Source, receive, send
+
+OPENERS = ("intercode.sql.embedded.engine:EmbeddedEngine", "intercode.sql.sqlite:SqliteEngine")
+"""The engines whose statements workers run."""
+_MEMORY_BYTES = 3 << 29
+_SQLITE_HEAP_BYTES = 1 << 29
+_FILE_BYTES = 1 << 30
+_ORPHAN_SECONDS = 5.0
+"""How long after its limit a request ends whose owner has died."""
+
+
+def launch(control: socket.socket) -> None:
+    """Fork a worker for each socket that arrives, until the owner ends."""
+    for opener in OPENERS:
+        _engine(opener)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.freeze()
+    while True:
+        _, fds, _, _ = socket.recv_fds(control, 1, 1)
+        if not fds:
+            return
+        channel = socket.socket(fileno=fds[0])
+        if os.fork() == 0:
+            control.close()
+            try:
+                _limit_resources()
+                serve(channel)
+            finally:
+                os._exit(1)
+        channel.close()
+
+
+def _engine(opener: str) -> Any:
+    module, _, name = opener.partition(":")
+    return getattr(importlib.import_module(module), name)(bounded=False)
+
+
+def _limit_resources() -> None:
+    """Bound memory and files, and make this process the first that the system ends for memory."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
+    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")
+    connection = sqlite3.connect(":memory:")
+    connection.execute(f"PRAGMA hard_heap_limit = {_SQLITE_HEAP_BYTES}")
+    connection.close()
+
+
+def serve(channel: socket.socket) -> None:
+    """Answer requests, until the owner closes the channel."""
+    send(channel, str(os.getpid()).encode())
+    service = Service()
+    while (content := receive(channel)) is not None:
+        seconds, operation, *arguments = pickle.loads(content)
+        signal.setitimer(signal.ITIMER_REAL, min(seconds, 1e6) + _ORPHAN_SECONDS)
+        try:
+            answer = False, getattr(service, operation)(*arguments)
+        except MemoryError:
+            return
+        except Exception as e:  # the owner raises it
+            answer = True, e
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        send(channel, pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+    service.close()
+
+
+class Service:
+    """The session of a worker. The methods are the requests."""
+
+    def __init__(self) -> None:
+        self._engines: dict[Source, Any] = {}
+        self._session: Any = None
+
+    def open(self, source: Source, database: Any, limits: Any, saved: bytes | None) -> None:
+        """Open a session, pristine or with a saved state, in place of the current one."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+        engine = self._engines.get(source)
+        if engine is None:
+            for name, value in source.environment:
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value
+            for module in source.modules:
+                importlib.import_module(module)
+            engine = self._engines[source] = _engine(source.opener)
+        content = None if saved is None else pickle.loads(saved)
+        self._session = engine.open(database, limits, content)
+
+    def run(self, code: str, timeout: float, values: Any) -> tuple[Any, ...]:
+        """Run a statement. Return its result, whether the session differs from a pristine one, its
+        state if the statement has changed it, and what else the owner copies."""
+        session = self._session
+        session.values = values
+        result = session.run(code, timeout)
+        changed = session.take_change()
+        saved = pickle.dumps(session.saved(), pickle.HIGHEST_PROTOCOL) if changed else None
+        return result, session.dirty, saved, session.database, session.values, session.cacheable
+
+    def save(self) -> bytes:
+        """Return the state, with an open transaction's changes."""
+        return pickle.dumps(self._session.saved(), pickle.HIGHEST_PROTOCOL)
+
+    def close(self) -> None:
+        """Write what the engines have cached."""
+        for engine in self._engines.values():
+            engine.close()
+
+    def changes(self) -> list[str]:
+        """Return what the session has changed."""
+        found: list[str] = self._session.changes()
+        return found
+
+    def state_text(self) -> str:
+        """Return the state as text."""
+        return str(self._session.state_text())
+
+
+if __name__ == "__main__":
+    launch(socket.socket(fileno=int(sys.argv[1])))
