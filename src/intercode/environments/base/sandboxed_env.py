@@ -23,6 +23,7 @@ from intercode.environments.base.workspaces import (
     Prewarmer,
     SandboxWorkspace,
     acquire_sandbox,
+    closed_on_error,
 )
 from intercode.sandbox import Sandbox, SandboxSnapshot, SandboxSpec, resolve_determinism, tier_of
 from intercode.sandbox.images.build.on_demand import resolve_or_build
@@ -135,13 +136,9 @@ class SandboxedEnv(InterCodeEnv):
         return self._prewarmer.acquire(self._prewarm_key, make)
 
     def _create_workspace(self, spec: SandboxSpec, task: Task) -> SandboxWorkspace:
-        sandbox = acquire_sandbox(spec, self.sandbox_kind, self.recycle)
-        try:
+        with closed_on_error(acquire_sandbox(spec, self.sandbox_kind, self.recycle)) as sandbox:
             session = self._open_session(sandbox, self._with_image_cwd(task), None)
             return SandboxWorkspace(sandbox, session, self.recycle)
-        except BaseException:
-            sandbox.close()
-            raise
 
     def _with_image_cwd(self, task: Task) -> Task:
         """Return the task with the working directory of the image, if it names none itself."""
@@ -205,13 +202,10 @@ class SandboxedEnv(InterCodeEnv):
             spec = self._spec_for(self.task)
             captured = spec, captured.files(spec, self.sandbox_kind), captured.state
         self._spec, files, state = captured
-        sandbox: Sandbox = files.open_last() if consume else files.open()
-        try:
+        opened: Sandbox = files.open_last() if consume else files.open()
+        with closed_on_error(opened) as sandbox:
             session = self._open_session(sandbox, self._with_image_cwd(self.task), state)
             return SandboxWorkspace(sandbox, session)
-        except BaseException:
-            sandbox.close()
-            raise
 
     def save_snapshot(self, snapshot: Snapshot, directory: str | Path) -> None:
         """Write a snapshot of this environment to an empty directory.

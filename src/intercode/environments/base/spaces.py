@@ -8,6 +8,7 @@ from typing import Any
 from gymnasium.spaces import Text
 
 _SAMPLED = string.ascii_letters + string.digits + " "
+_SAMPLE_LENGTH = 16
 
 
 class FreeText(Text):
@@ -16,18 +17,16 @@ class FreeText(Text):
     Gymnasium's Text checks each character against a set. This space checks type and length only.
     """
 
-    def __init__(self, max_length: int, sample_length: int = 16) -> None:
+    def __init__(self, max_length: int) -> None:
         super().__init__(max_length=max_length, min_length=0, charset=_SAMPLED)
-        self._sample_length = min(max_length, sample_length)
 
     def contains(self, x: Any) -> bool:
         return isinstance(x, str) and len(x) <= self.max_length
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:  # noqa: ARG002
         """Return a random word after ``echo``, which is harmless as an action."""
-        word = "".join(
-            self.np_random.choice(list(_SAMPLED[:-1]), size=self._sample_length).tolist()
-        )
+        length = min(self.max_length, _SAMPLE_LENGTH)
+        word = "".join(self.np_random.choice(list(_SAMPLED[:-1]), size=length).tolist())
         return f"echo {word}"
 
     def __eq__(self, other: object) -> bool:

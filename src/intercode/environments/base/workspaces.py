@@ -13,10 +13,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from intercode.core.types import ExecResult, Task
@@ -34,6 +35,7 @@ plays further episodes, and then prewarms a workspace whenever it takes one."""
 _MAX_WAITING = 64  # prewarmed workspaces in one process, whatever the number of environments
 
 _RecycleKey = tuple[SandboxSpec, str]
+C = TypeVar("C", bound="SandboxWorkspace | Sandbox")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,16 @@ class SandboxWorkspace:
         else:
             self.sandbox.close()  # first: it ends every process, which the session then need not do
             self.session.close()
+
+
+@contextmanager
+def closed_on_error(resource: C) -> Iterator[C]:
+    """Close a workspace or a sandbox if the block that prepares it raises."""
+    try:
+        yield resource
+    except BaseException:
+        resource.close()
+        raise
 
 
 @dataclass(frozen=True, slots=True)

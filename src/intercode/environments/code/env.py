@@ -11,7 +11,7 @@ from intercode.core.languages import PROGRAM_DIRECTORY, Language, load_language
 from intercode.core.types import Brief, Dataset, ExecResult, Layer, State, Task, TestResult
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.snapshots.storage import StoredSnapshot
-from intercode.environments.base.workspaces import SandboxWorkspace
+from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.code.grading import grade_code
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import Sandbox
@@ -156,20 +156,13 @@ class CodeEnv(SandboxedEnv):
             spec = self._spec_for(self.task)
             captured = spec, captured.files(spec, self.sandbox_kind), captured.state
         self._spec, files, state = captured
-        workspace = self._acquire_workspace()
-        try:
-            self._rerun_actions(workspace, state)
+        with closed_on_error(self._acquire_workspace()) as workspace:
+            session = workspace.session
+            assert isinstance(session, ReplSession)
+            session.rerun(state, _RERUN_TIMEOUT_FACTOR * self.timeout)
             workspace.sandbox.restore(files)
-            assert isinstance(workspace.session, ReplSession)
-            workspace.session.change_directory(state.cwd)
-        except BaseException:
-            workspace.close()
-            raise
+            session.change_directory(state.cwd)
         return workspace
-
-    def _rerun_actions(self, workspace: SandboxWorkspace, state: SessionState) -> None:
-        assert isinstance(workspace.session, ReplSession)
-        workspace.session.rerun(state, _RERUN_TIMEOUT_FACTOR * self.timeout)
 
 
 def _tests_call_function(task: Task) -> bool:

@@ -10,7 +10,7 @@ from intercode.core.types import Brief, ExecResult, Layer, Score, State, Task
 from intercode.environments.base.layers import git_layer, setup_layer
 from intercode.environments.base.options import initial_file_entries
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.base.workspaces import SandboxWorkspace
+from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.base import Session, SessionState
@@ -49,18 +49,14 @@ class CTFEnv(SandboxedEnv):
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         task, original = self.task, self.profile == "original"
-        if code := self._setup_code(task):
+        wants_network = task.data.get("network_setup") if self.network == "host" else None
+        if code := task.setup or wants_network:
             layers += (setup_layer(code, task.cwd, self.image, layers, self.network),)
         if original:
             layers += (git_layer(self.image, layers),)
         return SandboxSpec(
             self.image, layers, network=self.network, appearance="docker" if original else "plain"
         )
-
-    def _setup_code(self, task: Task) -> str | None:
-        """Return the code that runs once, when the layer of the task is built."""
-        wants_network = task.data.get("network_setup") if self.network == "host" else None
-        return task.setup or wants_network
 
     def _open_session(self, sandbox: Sandbox, task: Task, state: SessionState | None) -> Session:
         if self.profile == "original":
@@ -70,13 +66,9 @@ class CTFEnv(SandboxedEnv):
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
         if absent := [spec.path for spec in task.files if not spec.path.exists()]:
             raise DataError(f"the files of {task.id} are missing: there is no {absent[0]}")
-        workspace = super()._open_workspace(task)
-        try:
+        with closed_on_error(super()._open_workspace(task)) as workspace:
             for path, (content, mode) in task.initial_files.items():
                 workspace.sandbox.write(path, content, mode)
-        except BaseException:
-            workspace.close()
-            raise
         return workspace
 
     def _changes(self) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 from intercode.core.errors import EnvironmentStateError, SandboxError
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.snapshots.storage import StoredSnapshot
-from intercode.environments.base.workspaces import SandboxWorkspace
+from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.sandbox import SandboxSnapshot, SandboxSpec
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
 from intercode.sessions.python.migration import MigrationError, migrate_fork
@@ -229,25 +229,17 @@ class LiveInterpreterEnv(SandboxedEnv):
     def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:  # noqa: ARG002
         if isinstance(captured, StoredSnapshot):
             self._spec = self._spec_for(self.task)
-            workspace = self._acquire_workspace()
-            try:
+            with closed_on_error(self._acquire_workspace()) as workspace:
                 assert isinstance(captured.state, PythonState)
                 files = captured.files(self._spec, self.sandbox_kind)
                 rerun_actions(workspace, captured.state, files, self.timeout)
-            except BaseException:
-                workspace.close()
-                raise
             return workspace
         self._spec = captured.spec
         self._shared_sandbox = resume_in_same_sandbox(captured, self.interpreter)
         if self._shared_sandbox is not None:
             return self._shared_sandbox.workspace
-        workspace = self._acquire_workspace()
-        try:
+        with closed_on_error(self._acquire_workspace()) as workspace:
             return resume_in_new_sandbox(workspace, captured, self.interpreter, self.timeout)
-        except BaseException:
-            workspace.close()
-            raise
 
 
 def _is_unused(workspace: SandboxWorkspace) -> bool:

@@ -127,9 +127,9 @@ def findings_in_output(task: str, output: str) -> list[TaskFinding]:
     return list(by_kind.values())
 
 
-def _shorten(text: str, length: int = 160) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
+    return line if len(line) <= 160 else f"{line[:159]}…"
 
 
 def report_tables(report: CheckReport) -> list[Table]:

@@ -144,16 +144,15 @@ class RecordedEnvironments:
             self._idle.clear()
 
 
-def repeat_step(env: InterCodeEnv, step: Step, action: str | None = None) -> Step:
-    """Execute again a step that this package recorded, or ``action`` in its place.
+def repeat_step(env: InterCodeEnv, step: Step) -> Step:
+    """Execute again a step that this package recorded.
 
     The step is scored if the record has a reward. A turn without code is only scored.
     """
-    if not step.executed and action is None:
+    if not step.executed:
         return replace(step, reward=None if step.reward is None else env.score().value)
-    action = step.action if action is None else action
-    result = env.execute(action)
+    result = env.execute(step.action)
     score = result.score
     if score is None and step.reward is not None:
         score = env.score()
-    return Step.of_result(AgentOutput(action), result, score)
+    return Step.of_result(AgentOutput(step.action), result, score)

@@ -24,6 +24,7 @@ from intercode.sandbox.images.registry.reference import (
 
 MAX_ATTEMPTS = 5
 """Attempts for a request while the registry fails or is overloaded."""
+_RETRY_DELAY = 0.5
 ACCEPT = ", ".join(
     (
         "application/vnd.oci.image.index.v1+json",
@@ -43,9 +44,8 @@ class RegistryClient:
     used over HTTP if HTTPS fails.
     """
 
-    def __init__(self, reference: Reference, retry_delay: float = 0.5) -> None:
+    def __init__(self, reference: Reference) -> None:
         self._reference = reference
-        self._retry_delay = retry_delay
         self._authorization = ""
         self._client = HttpClient(_ssl_context(reference.host))
         self._scheme = "https"
@@ -83,7 +83,7 @@ class RegistryClient:
         Raises InfrastructureError after ``MAX_ATTEMPTS`` attempts.
         """
         try:
-            return retry(attempt, MAX_ATTEMPTS, self._retry_delay)
+            return retry(attempt, MAX_ATTEMPTS, _RETRY_DELAY)
         except HttpError as e:
             raise InfrastructureError(
                 f"{self._reference.host} did not answer after {MAX_ATTEMPTS} attempts: {e}"
