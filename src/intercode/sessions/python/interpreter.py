@@ -17,7 +17,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from intercode.core.errors import SandboxError
 from intercode.sandbox.contract import SCRIPT_FD, Sandbox
 from intercode.sandbox.streams import Collector, Process, drain, drain_once
 
-_CONTROL_FD = 63  # descriptor number in the interpreter
+CONTROL_FD = 63  # descriptor number in the interpreter
 _MAX_ANSWER = 8 << 20
 _MAX_PID_DIGITS = 9  # digits of a process number
 _REQUEST_SECONDS = 30.0  # timeout of requests that take a millisecond in a healthy interpreter
@@ -89,17 +89,29 @@ class Interpreter:
         Raises FileNotFoundError or PermissionError if the program cannot be run, SandboxError if it
         does not answer within ``timeout`` seconds.
         """
-        local, remote = socket.socketpair()
-        output, output_end = os.pipe()
         code = os.memfd_create("host")
         try:
             os.write(code, marshal.dumps(guest_module("server"), 2))
             os.lseek(code, 0, os.SEEK_SET)
-            process = sandbox.spawn(
-                [program, "-S", "-c", _BOOTSTRAP],
-                cwd=cwd,
-                fds={1: output_end, 2: output_end, SCRIPT_FD: code, _CONTROL_FD: remote.fileno()},
-            )
+
+            def spawn(fds: dict[int, int]) -> Process:
+                argv = [program, "-S", "-c", _BOOTSTRAP]
+                return sandbox.spawn(argv, cwd=cwd, fds={**fds, SCRIPT_FD: code})
+
+            started = cls.connect(sandbox, spawn)
+        finally:
+            os.close(code)
+        started._wait_until_ready(program, timeout)
+        return started
+
+    @classmethod
+    def connect(cls, sandbox: Sandbox, spawn: Callable[[dict[int, int]], Process]) -> Interpreter:
+        """Return a process that ``spawn`` starts with these descriptors: its output and socket."""
+        local, remote = socket.socketpair()
+        output, output_end = os.pipe()
+        os.set_blocking(output, False)
+        try:
+            process = spawn({1: output_end, 2: output_end, CONTROL_FD: remote.fileno()})
         except BaseException:
             local.close()
             os.close(output)
@@ -107,11 +119,7 @@ class Interpreter:
         finally:
             remote.close()
             os.close(output_end)
-            os.close(code)
-        os.set_blocking(output, False)
-        started = cls(sandbox, local, SharedDescriptor(output), process)
-        started._wait_until_ready(program, timeout)
-        return started
+        return cls(sandbox, local, SharedDescriptor(output), process)
 
     def _wait_until_ready(self, program: str, timeout: float) -> None:
         output_text = Collector(1 << 12)

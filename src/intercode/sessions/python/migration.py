@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 
 from intercode.core.errors import MissingCapabilityError, SandboxError
 from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.streams import Process
 from intercode.sessions.python.interpreter import (
+    CONTROL_FD,
     Interpreter,
     InterpreterEndedError,
     RefusedError,
-    SharedDescriptor,
 )
 
-_BACKUP_FD, _CONTROL_FD = 61, 63  # descriptor numbers, as in guest/server.py
-_STANDARD_FDS = (0, 1, 2, _BACKUP_FD, _CONTROL_FD)
+_BACKUP_FD = 61  # descriptor number, as in guest/server.py
+_STANDARD_FDS = (0, 1, 2, _BACKUP_FD, CONTROL_FD)
 _PLACEHOLDER_PROGRAM = "import signal; signal.pause()"
 _SECONDS = 30.0
 
@@ -64,19 +64,8 @@ def migrate_fork(fork: Interpreter, sandbox: Sandbox, program: str) -> Interpret
 
 
 def _restore_process(checkpoint: int, sandbox: Sandbox, program: str) -> Interpreter:
-    local, remote = socket.socketpair()
-    output, output_end = os.pipe()
-    os.set_blocking(output, False)
-    fds = {1: output_end, 2: output_end, _BACKUP_FD: output_end, _CONTROL_FD: remote.fileno()}
-    try:
-        process = sandbox.spawn_checkpoint(
-            checkpoint, [program, "-S", "-c", _PLACEHOLDER_PROGRAM], fds=fds
-        )
-    except BaseException:
-        local.close()
-        os.close(output)
-        raise
-    finally:
-        remote.close()
-        os.close(output_end)
-    return Interpreter(sandbox, local, SharedDescriptor(output), process)
+    def spawn(fds: dict[int, int]) -> Process:
+        argv = [program, "-S", "-c", _PLACEHOLDER_PROGRAM]
+        return sandbox.spawn_checkpoint(checkpoint, argv, fds={**fds, _BACKUP_FD: fds[1]})
+
+    return Interpreter.connect(sandbox, spawn)

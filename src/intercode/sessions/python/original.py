@@ -16,7 +16,7 @@ from typing import Any
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import ExecResult
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError
-from intercode.sessions.python.session import Action, PythonSession
+from intercode.sessions.python.session import START_SECONDS, Action, PythonSession
 
 ServiceAnswer = tuple[str | None, str]
 """The output of a piece of code (None if it raised), and the service's error text."""
@@ -76,7 +76,7 @@ class ServiceSession(PythonSession):
         live = self.interpreter()
         live.kill()
         self.close()
-        self._start(_START_SECONDS)
+        self._start(START_SECONDS)
 
 
 def run_in_service(
@@ -98,6 +98,3 @@ def run_in_service(
     if len(found) != len(codes):
         raise InterpreterEndedError
     return [(None, error) if error else (out, "") for out, error in found]
-
-
-_START_SECONDS = 10.0

@@ -94,7 +94,7 @@ class PythonSession:
 
     ``program`` is the interpreter inside the sandbox, Python 3.7 or later. ``state`` is the state
     to continue from, and ``interpreter`` a process of the same sandbox that already has it. Without
-    one the actions of the state are run again, each for at most ``rerun_timeout`` seconds.
+    one the actions of the state are run again.
     """
 
     def __init__(
@@ -104,7 +104,6 @@ class PythonSession:
         program: str = "python3",
         state: PythonState | None = None,
         interpreter: Interpreter | None = None,
-        rerun_timeout: float = START_SECONDS,
     ) -> None:
         self._sandbox, self._program, self._cwd = sandbox, program, cwd
         self._actions: list[Action] = []
@@ -119,7 +118,7 @@ class PythonSession:
         except (FileNotFoundError, PermissionError) as e:
             raise SandboxError(f"the image has no usable Python: {e}") from e
         if state is not None and interpreter is None:
-            self.rerun(state, rerun_timeout)
+            self.rerun(state, START_SECONDS)
         elif state is not None:
             self._actions = list(state.actions)
             self.change_directory(state.cwd)
