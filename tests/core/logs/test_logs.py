@@ -11,7 +11,7 @@ import pytest
 from intercode.core import trajectories
 from intercode.core.errors import DataError, UsageError
 from intercode.core.logs import find_logs, lacks_code, load_log, load_reference_rows
-from intercode.core.logs.file_names import LogName, parse_log_name
+from intercode.core.logs.authors import LogName, parse_log_name
 from intercode.core.types import Step, Trajectory
 
 RETRY = "No SQL code was found in your last response.\n\nand so on"

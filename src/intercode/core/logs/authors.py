@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.logs.file_names import LogName, parse_log_name
 from intercode.core.types import SUCCESS_THRESHOLD, EndReason, Step, Trajectory
 
 BLOCKED_ACTION = "blocked"
@@ -25,6 +25,20 @@ DATASETS = {"bash": "nl2bash", "sql": "spider", "python": "mbpp", "ctf": "ic-ctf
 
 _FIRST_TASK_NUMBER = {"mbpp": 1}
 """The number of the first task in the ids of a dataset, if not 0. The logs count from 0."""
+
+PAPER_MODEL = "gpt-3.5"
+"""The model of ReAct and Plan & Solve logs, which the paper lists under gpt-3.5-turbo."""
+
+_TRY_AGAIN_NAME = re.compile(
+    r"ic_(?P<environment>[a-z]+)_(?:multiturn_)?(?P<model>.+?)[-_](?P<turns>\d+)_turns"
+    r"(?P<schema>_handicap)?(?:_(?P<group>fs_\d+))?"
+)
+_REACT_NAME = re.compile(
+    r"ic_(?P<environment>[a-z]+)_react_(?P<turns>\d+)_turns(?:_(?P<group>fs_\d+))?"
+)
+_PLAN_SOLVE_NAME = re.compile(
+    r"ic_(?P<environment>[a-z]+)_plan_solve(?P<refine>_refine_\d+_turns)?(?:_(?P<group>fs_\d+))?"
+)
 
 # Messages to an agent whose answer has no code. The first two begin those of Try Again and Plan &
 # Solve (two versions), the third that of ReAct.
@@ -180,3 +194,36 @@ def _infer_end(steps: tuple[Step, ...], turns: int, limit: int | None) -> EndRea
     if limit is not None and turns >= limit:
         return "turn_limit"
     return "submitted" if last is not None and last.action == "submit" else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class LogName:
+    """The parts of a file name. None: not in the name."""
+
+    environment: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    max_turns: int | None = None
+    group: str | None = None
+    schema_given: bool = False
+
+
+def parse_log_name(path: Path) -> LogName:
+    """Parse a name such as ``ic_bash_multiturn_gpt-4_10_turns_fs_2.json``.
+
+    Returns an empty LogName for a name of another form.
+    """
+    stem = path.stem
+    if match := _PLAN_SOLVE_NAME.fullmatch(stem):
+        agent = "plan-solve-refine" if match["refine"] else "plan-solve"
+        return LogName(match["environment"], agent, PAPER_MODEL, None, match["group"])
+    if match := _REACT_NAME.fullmatch(stem):
+        turns = int(match["turns"])
+        return LogName(match["environment"], "react", PAPER_MODEL, turns, match["group"])
+    if match := _TRY_AGAIN_NAME.fullmatch(stem):
+        turns = int(match["turns"])
+        agent = "single-turn" if turns == 1 else "try-again"
+        agent = "human" if match["model"] == "human" else agent
+        schema = match["schema"] is not None
+        return LogName(match["environment"], agent, match["model"], turns, match["group"], schema)
+    return LogName()

@@ -157,7 +157,7 @@ def _data_path(episode: Trajectory) -> str:
 
 def _log_name(episode: Trajectory) -> str:
     """Return a name such as ``ic_bash_multiturn_gpt-4_10_turns_fs_2.json``, as
-    core/logs/file_names.py parses it."""
+    core/logs/authors.py parses it."""
     run = episode.run
     environment, agent = str(run.get("environment") or "bash"), str(run.get("agent") or "")
     group = f"_{episode.group}" if re.fullmatch(r"fs_\d+", episode.group or "") else ""

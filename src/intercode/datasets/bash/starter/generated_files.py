@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import calendar
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from intercode.datasets.starter.archives import make_gzip, make_tar
 from intercode.datasets.starter.file_tree import TreeEntry
-from intercode.datasets.starter.random_numbers import LinearCongruentialGenerator
 
 SITE = "/srv/quaywheel"
 DAYS = ("2024-05-01", "2024-05-02", "2024-05-03")
@@ -20,6 +20,26 @@ PATHS = ("/bikes", "/stations", "/login", "/rent", "/map.js", "/favicon.ico")
 STATUSES = (200, 200, 200, 200, 200, 200, 200, 304, 404, 500)
 CAUSES = ("LockJam gate will not turn", "CardDeclined limit reached", "Timeout gateway is slow")
 PARTS = ("rental", "payment", "gate")
+
+
+_T = TypeVar("_T")
+
+
+class LinearCongruentialGenerator:
+    """Random numbers that are the same on every machine and Python version: a linear congruential
+    generator with the constants of Numerical Recipes."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = seed
+
+    def randrange(self, bound: int) -> int:
+        """Return the next integer in 0 … ``bound`` - 1."""
+        self._state = (1664525 * self._state + 1013904223) % 2**32
+        return (self._state >> 12) % bound
+
+    def pick(self, choices: Sequence[_T]) -> _T:
+        """Return one of ``choices``."""
+        return choices[self.randrange(len(choices))]
 
 
 def entries() -> Iterator[TreeEntry]:
