@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         MissingCapabilityError,
         ModelError,
         SandboxError,
+        SandboxKilledError,
         SandboxLostError,
         SandboxUnavailableError,
         UnknownNameError,
@@ -53,8 +54,8 @@ __all__ = [
     "AgentOutput", "Brief", "BudgetError", "ConfigError", "DataError", "DatabaseLostError",
     "DatabaseSpec", "Dataset", "EnvironmentStateError", "EvalConfig", "ExecResult", "FileEntry",
     "GoldError", "Image", "InfrastructureError", "InterCodeError", "Language", "Layer", "LayerSpec",
-    "MissingCapabilityError", "ModelError", "Registry", "SandboxError", "SandboxLostError",
-    "SandboxUnavailableError", "Score", "State", "Step", "StepResult", "Task", "TestResult",
+    "MissingCapabilityError", "ModelError", "Registry", "SandboxError", "SandboxKilledError",
+    "SandboxLostError", "SandboxUnavailableError", "Score", "State", "Step", "StepResult", "Task", "TestResult",
     "Trajectory", "UnknownNameError", "Usage", "UsageError", "load_log", "trajectories",
 ]  # fmt: skip
 

@@ -14,6 +14,7 @@
         │   ├── TooManyChangesError       too many files were changed to copy a sandbox
         │   ├── SandboxUnavailableError   this machine cannot provide the requested sandbox
         │   └── SandboxLostError          a running sandbox was lost
+        │       └── SandboxKilledError    what ran in it ended it: no failure of the machine
         ├── DatabaseLostError    a database server or the connection to it was lost
         └── ModelError           an endpoint gave no usable answer after all retries
             ├── ModelRefusedError         the endpoint refused permanently (bad key, unknown model)
@@ -91,6 +92,14 @@ class TooManyChangesError(SandboxError):
 
 class SandboxLostError(SandboxError):
     """A running sandbox was lost."""
+
+
+class SandboxKilledError(SandboxLostError):
+    """A sandbox ended because of what ran in it, for example of its use of memory.
+
+    An environment then ends the episode as failed. It is not an error that is retried, because an
+    agent could otherwise withdraw its failures from the results.
+    """
 
 
 class DatabaseLostError(InfrastructureError):

@@ -26,7 +26,8 @@ def rollout(
     The episode ends when the agent submits or stops, at the turn limit (the least of ``max_turns``,
     the agent's and the environment's; a turn without code counts), and at a limit of the episode on
     tokens, cost or time. With an agent that sees its score after each turn, it also ends when that
-    score is 1. A final state that was not scored yet is scored.
+    score is 1, or when what ran in the sandbox ended it. A final state that was not scored yet is
+    scored.
 
     Raises InfrastructureError if a sandbox or a model failed, and BudgetError at a limit of the
     run. Such an episode has no result.
@@ -100,11 +101,11 @@ def play(
         if output is None:
             end = "agent_stopped"
             break
-        step, score, done = take_turn(env, output, agent.wants_score)
+        step, score, ended = take_turn(env, output, agent.wants_score)
         steps.append(step)
         ends = agent.wants_score and agent.ends_when_solved
-        if done or (ends and score is not None and score.success):
-            end = "submitted" if done else "solved"
+        if ended is not None or (ends and score is not None and score.success):
+            end = ended or "solved"
             break
         shown_score = score if agent.wants_score else None
         feedback = Feedback(step.observation, step.valid, step.timed_out, shown_score)
@@ -126,15 +127,19 @@ def make_trajectory(
 
 def take_turn(
     env: Environment, output: AgentOutput, with_score: bool
-) -> tuple[Step, Score | None, bool]:
-    """Take one turn. Return the step, its score if there is one, and whether the episode ended."""
+) -> tuple[Step, Score | None, EndReason | None]:
+    """Take one turn. Return the step, its score if there is one, and why the action ended the
+    episode: ``submitted``, ``sandbox_lost``, or None if it goes on."""
     if output.action is None:
-        return Step.without_code(output), None, False
+        return Step.without_code(output), None, None
     result = env.execute(output.action)
     score = result.score
     if score is None and with_score:
         score = env.score()
-    return Step.of_result(output, result, score), score, result.terminated
+    end: EndReason | None = None
+    if result.terminated:
+        end = "sandbox_lost" if result.sandbox_lost else "submitted"
+    return Step.of_result(output, result, score), score, end
 
 
 def score_final_state(env: Environment, steps: list[Step]) -> list[Step]:

@@ -136,7 +136,8 @@ class StepResult:
     episode has changed so far. ``score``: the score of the state after the action, if the reward
     mode asked for it or the action submitted. ``refused``: the policy refused the action, or the
     environment refused the answer. ``hashes``: of the observation and the state, if enabled.
-    ``diffs``: how the action changed each path, if recorded.
+    ``diffs``: how the action changed each path, if recorded. ``sandbox_lost``: what ran in the
+    sandbox ended it, so that the episode has failed.
     """
 
     observation: str
@@ -153,6 +154,7 @@ class StepResult:
     refused: bool = False
     hashes: Mapping[str, str] = field(default_factory=dict)
     diffs: Mapping[str, str] = field(default_factory=dict)
+    sandbox_lost: bool = False
 
     @property
     def done(self) -> bool:
@@ -174,6 +176,8 @@ class StepResult:
             info |= {"parts": dict(self.score.parts), "score": self.score.value}
         if self.refused:
             info["refused"] = True
+        if self.sandbox_lost:
+            info["sandbox_lost"] = True
         return info | ({"hashes": dict(self.hashes)} if self.hashes else {})
 
     def as_gymnasium(self) -> tuple[str, float, bool, bool, dict[str, Any]]:

@@ -134,9 +134,11 @@ class Step:
 
 
 EndReason = Literal[
-    "solved", "submitted", "turn_limit", "agent_stopped", "budget", "error", "unknown"
-]
-"""Why an episode ended. ``budget``: a limit on tokens, cost or time was reached."""
+    "solved", "submitted", "turn_limit", "agent_stopped", "budget", "sandbox_lost", "error",
+    "unknown",
+]  # fmt: skip
+"""Why an episode ended. ``budget``: a limit on tokens, cost or time was reached. ``sandbox_lost``:
+what ran in the sandbox ended it, which is a failure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import gymnasium as gym
 
-from intercode.core.errors import EnvironmentStateError, InfrastructureError, UsageError
+from intercode.core.errors import (
+    EnvironmentStateError,
+    InfrastructureError,
+    SandboxKilledError,
+    SandboxLostError,
+    UsageError,
+)
 from intercode.core.types import (
     Brief,
     Dataset,
@@ -76,6 +82,8 @@ class InterCodeEnv(gym.Env[str, str]):
     _workspace: Workspace | None = None
     task_seed: int | None = None
     """The seed from which the current task was instantiated. None: the task never varies."""
+    _loss = ""
+    """How the agent's sandbox was ended by what ran in it, empty while it runs."""
 
     def __init__(
         self,
@@ -129,7 +137,11 @@ class InterCodeEnv(gym.Env[str, str]):
         )
         self._running, self._turns, self._answer, self._last_result = False, 0, None, None
         self._close_episode()
-        self._workspace = self._open_workspace(self._task)
+        self._loss = ""
+        try:
+            self._workspace = self._open_workspace(self._task)
+        except SandboxKilledError as e:  # nothing of the agent has run yet
+            raise SandboxLostError(str(e)) from e
         self._running, self._reward_shaper.previous_score = True, 0.0
         self._transcript = [self._task.query]
         info = {"task": self._task.id, "index": self.index}
@@ -170,8 +182,10 @@ class InterCodeEnv(gym.Env[str, str]):
     def execute(self, action: str) -> StepResult:
         """Execute code, or submit. In the reward mode ``final`` the reward is 0 until ``submit``.
 
-        Raises EnvironmentStateError if no episode is running, and InfrastructureError if the
-        sandbox failed. The episode is then over and unscored, and ``reset`` begins another.
+        If the action ends its own sandbox, for example by its use of memory, the episode ends with
+        the score 0, and ``sandbox_lost`` is true. Raises EnvironmentStateError if no episode is
+        running, and InfrastructureError if the machine failed. The episode is then over and
+        unscored, and ``reset`` begins another.
         """
         self._require_running("step")
         check_action(action)
@@ -182,12 +196,14 @@ class InterCodeEnv(gym.Env[str, str]):
         try:
             result = ExecResult(refusal, None) if refusal else self._execute(action)
             changes = self._changes()
+            if not refusal:
+                self._last_result = result
+            return self._finish_turn(action, result, changes, bool(refusal), self.score)
+        except SandboxKilledError as e:
+            return self._fail_episode(action, e)
         except InfrastructureError:
             self._running = False
             raise
-        if not refusal:
-            self._last_result = result
-        return self._finish_turn(action, result, changes, bool(refusal), self.score)
 
     def finish(self, answer: str | None = None) -> StepResult:
         """Submit, with or without an answer: score the state and end the episode.
@@ -198,7 +214,8 @@ class InterCodeEnv(gym.Env[str, str]):
         self._require_running("submit")
         self._answer, self._running = answer, False
         score, action = self.score(), f"{SUBMIT} {answer or ''}".rstrip()
-        if (refusal := self._answer_refusal(score)) is not None:
+        refusal = None if self._loss else self._answer_refusal(score)
+        if refusal is not None:
             self._answer = None
             result = self._finish_turn(action, ExecResult(refusal, 0), [], True, lambda: score)
             return replace(result, score=score)
@@ -206,7 +223,19 @@ class InterCodeEnv(gym.Env[str, str]):
         return StepResult(
             self.last_observation, self._reward_shaper.reward_for(score), True, False,
             task=self.task.id, valid=True, exit_code=0, score=score,
-            hashes=self._hashes(self.last_observation),
+            hashes={} if self._loss else self._hashes(self.last_observation),
+            sandbox_lost=bool(self._loss),
+        )  # fmt: skip
+
+    def _fail_episode(self, action: str, error: SandboxKilledError) -> StepResult:
+        """End the episode after an action that ended its sandbox."""
+        self._running, self._loss = False, str(error)
+        result = self._last_result = ExecResult("", None, note=f"[{error}]")
+        self._transcript += [f"$ {action}", result.observation]
+        score = self.score()
+        return StepResult(
+            result.observation, self._reward_shaper.reward_for(score), True, False,
+            task=self.task.id, valid=False, exit_code=None, score=score, sandbox_lost=True,
         )  # fmt: skip
 
     def _finish_turn(
@@ -248,13 +277,23 @@ class InterCodeEnv(gym.Env[str, str]):
     def score(self) -> Score:
         """Return the score of the present state, and leave state and episode as they are.
 
-        With several golds, returns the best score. Works after the turn limit, too. Raises
-        EnvironmentStateError before ``reset`` and after ``close``.
+        With several golds, returns the best score. Works after the turn limit, too. If what ran in
+        the agent's sandbox has ended it, the score is 0. Raises EnvironmentStateError before
+        ``reset`` and after ``close``.
         """
         if self._task is None or self._workspace is None:
             raise EnvironmentStateError("nothing to score: call reset() first")
-        agent = self._agent_state(self._last_result, self._answer)
-        scores = [self.reward_function(self.task, agent, g) for g in self._gold_states(self.task)]
+        try:
+            agent = None if self._loss else self._agent_state(self._last_result, self._answer)
+        except SandboxKilledError as e:
+            self._loss, agent = str(e), None
+        if agent is None:
+            return Score(0.0, details={"sandbox_lost": self._loss})
+        try:
+            golds = self._gold_states(self.task)
+        except SandboxKilledError as e:  # it is not the agent's sandbox
+            raise SandboxLostError(str(e)) from e
+        scores = [self.reward_function(self.task, agent, gold) for gold in golds]
         return max(scores, key=lambda s: s.value)
 
     @property
@@ -288,6 +327,7 @@ class InterCodeEnv(gym.Env[str, str]):
         ``consume``: the snapshot will not be restored again, so that its files need not be copied.
         """
         self._close_episode()
+        self._loss = ""
         self.index, self._turns = snapshot.index, snapshot.turns
         self._last_result, self._answer = snapshot.last_result, None
         self._task, self.task_seed = snapshot.task, snapshot.task_seed

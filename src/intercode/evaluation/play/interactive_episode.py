@@ -54,7 +54,7 @@ class InteractiveEpisode:
 
     def take_turn(
         self, output: AgentOutput, scored: bool = False
-    ) -> tuple[Step, Score | None, bool]:
+    ) -> tuple[Step, Score | None, EndReason | None]:
         """Take one turn, as ``rollout.take_turn`` does.
 
         Raises Interrupted if Ctrl-C stopped the action and the turn was taken back, and
@@ -64,7 +64,7 @@ class InteractiveEpisode:
         self._snapshot_before(number)
         try:
             with self._interruptible():
-                step, score, done = take_turn(self.env, output, scored)
+                step, score, end = take_turn(self.env, output, scored)
         except KeyboardInterrupt as e:
             snapshot = self._snapshots.pop(number)
             if isinstance(snapshot, str):
@@ -73,7 +73,7 @@ class InteractiveEpisode:
             raise Interrupted from e
         self.steps.append(step)
         self._latest = score
-        return step, score, done
+        return step, score, end
 
     def undo(self) -> tuple[Step, tuple[str, ...]]:
         """Take the last turn back.

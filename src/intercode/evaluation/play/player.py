@@ -224,17 +224,16 @@ class _InteractivePlay:
             snapshot, self.proposal, self.unseen_feedback, self.leader
         )
         try:
-            step, score, done = self.episode.take_turn(output, self.scores_turns)
+            step, score, end = self.episode.take_turn(output, self.scores_turns)
         except Interrupted:
             self.confirms_turns = True
             self.player.interrupted()
             return None
         self.proposal = self.agent_end = None
         feedback = Feedback(step.observation, step.valid, step.timed_out, score)
-        if not done:
-            self.player.observe(self.episode, feedback)
-        if done:
-            return "submitted"
+        if end is not None:
+            return end
+        self.player.observe(self.episode, feedback)
         ends = self.agent is not None and self.agent.wants_score and self.agent.ends_when_solved
         if ends and score is not None and score.success:
             return "solved"

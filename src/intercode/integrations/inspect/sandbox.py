@@ -27,7 +27,7 @@ from inspect_ai.util import SandboxUnavailableError as Unavailable
 from pydantic import BaseModel, ConfigDict
 
 import intercode
-from intercode.core.errors import InfrastructureError
+from intercode.core.errors import InfrastructureError, SandboxKilledError
 from intercode.core.types import ExecResult as Shown
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
@@ -229,6 +229,8 @@ class InterCodeSandbox(SandboxEnvironment):
                 raise
             except OSError as e:
                 return ExecResult(False, 127, "", f"{e.strerror}\n")
+            except SandboxKilledError as e:  # the scorer gives 0
+                return ExecResult(False, 137, "", f"{e}\n")
             except InfrastructureError as e:
                 raise Unavailable(str(e)) from e
             out, err = decode(result.stdout), decode(result.stderr)

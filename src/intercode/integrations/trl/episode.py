@@ -150,8 +150,9 @@ class TrlEnvironment:
             self._submitted = result.terminated
             if result.done:
                 self._end_reason = (
-                    "you have handed in" if result.terminated else "all turns are used"
-                )
+                    "your code ended its sandbox" if result.sandbox_lost
+                    else "you have handed in" if result.terminated else "all turns are used"
+                )  # fmt: skip
             feedback = Feedback(result.observation, result.valid, result.timed_out)
             return format_observation(feedback, self._observation_limit)[0]
 

@@ -39,7 +39,8 @@ class ContainerSandbox(SupervisedSandbox):
         self._container: container_pool.Container | None = container_pool.acquire_container(
             engine, spec, self._container_spec
         )
-        self._counters, self._limit_was_exceeded = self._container.counters, False
+        self._counters = counters = self._container.counters
+        self._limit_was_exceeded = False
         self.tier = f"container/{engine.name}"
         self.env = self._container_spec.env
         self.base_trees = [str(tree.path) for tree in self._container_spec.trees]
@@ -47,6 +48,7 @@ class ContainerSandbox(SupervisedSandbox):
             self._container.connection,
             self._container.supervisor_pid,
         )
+        self.connection.memory_exceeded = lambda: counters.limit_exceeded() == "memory"
         self._group = open_control_group(self.supervisor_pid)
         self._start_watchdog(spec, None if self._counters.counts_memory else spec.limits.memory)
 

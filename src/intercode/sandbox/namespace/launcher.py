@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ _BOOTSTRAP = "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.ins
     "from runtime.launcher import main;main(int(a[1]))"  # fmt: skip
 _START_SECONDS = 30.0
 _MAX_DESCRIPTORS = 1 << 16
+_END_SECONDS, _POLL_SECONDS = 1.0, 0.01  # time for the launcher to notice that a supervisor ended
 
 
 class Launcher:
@@ -95,6 +97,22 @@ class Launcher:
                 ours.close()
                 raise SandboxError(f"the sandbox launcher is gone: {e}") from e
         return ours
+
+    def was_killed_for_memory(self, supervisor_pid: int) -> bool:
+        """Return whether the kernel killed a supervisor because its sandbox exceeded the memory
+        limit. Waits for a moment if it is still ending."""
+        deadline = time.monotonic() + _END_SECONDS
+        while self._process.poll() is None:
+            try:
+                with self.create({"ended": supervisor_pid}, ()) as answer_socket:
+                    answer_socket.settimeout(_END_SECONDS)
+                    answer, _ = protocol.receive(answer_socket)
+            except (OSError, EOFError, SandboxError):
+                return False
+            if answer["ended"] or time.monotonic() > deadline:
+                return bool(answer["memory"])
+            time.sleep(_POLL_SECONDS)
+        return False
 
     @classmethod
     def stop(cls) -> None:

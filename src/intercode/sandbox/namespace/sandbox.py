@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -148,7 +149,8 @@ class NamespaceSandbox(SupervisedSandbox):
         mounted: list[int] = []
         try:
             mounted += [layer.open_mount() for layer in sealed_layers]
-            connection = Launcher.get().create(request, [*copies, *mounted])
+            launcher = Launcher.get()
+            connection = launcher.create(request, [*copies, *mounted])
         finally:
             protocol.close_all(mounted)
         self.connection = SupervisorConnection(connection)
@@ -156,6 +158,10 @@ class NamespaceSandbox(SupervisedSandbox):
             layer.acquire()
         self.sealed_layers = sealed_layers
         self.supervisor_pid = self.connection.handshake["pid"]
+        if self.connection.handshake["cgroups"]:
+            self.connection.memory_exceeded = partial(
+                launcher.was_killed_for_memory, self.supervisor_pid
+            )
         self._record_bounds(self.connection.handshake["cgroups"])
 
     def _record_bounds(self, groups: Mapping[str, str]) -> None:

@@ -67,7 +67,7 @@ class SupervisedProcess:
             os.close(self._status)
             self._status = -1
             if len(data) < 4:
-                raise SandboxLostError("the sandbox ended while a command was running")
+                raise self._connection.lost_error("the sandbox ended while a command was running")
             self._code = struct.unpack("i", data)[0]
         return self._code
 

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from intercode.core.errors import SandboxError, SandboxLostError
+from intercode.core.errors import SandboxError, SandboxKilledError, SandboxLostError
 from intercode.sandbox.supervisor.runtime import protocol
 
 _POLL_SECONDS = 0.2
 _ANSWER_SECONDS = 10.0  # timeout for an answer; after that the sandbox counts as lost
 READ_SECONDS = 60.0  # timeout of requests that read or copy files
+_ENDING_SECONDS = 1.0  # time for a supervisor to end after the sandbox
 _TIMEVAL = struct.Struct("@ll")
 _FD_RETRY_SECONDS, _FD_RETRY_PAUSE = 30.0, 0.05
 
@@ -28,6 +29,10 @@ class SupervisorConnection:
 
     ``handshake``: the first message of the supervisor, if the connection was transferred; see
     ``transfer``. Raises SandboxError if the supervisor could not set the sandbox up.
+
+    Before it ends because of the sandbox, a supervisor says so. The loss is then the sandbox's own
+    doing (SandboxKilledError), as it is if ``memory_exceeded`` returns true, or if the supervisor
+    does not answer in time. A supervisor that ends without a word was ended by the machine.
     """
 
     def __init__(
@@ -36,6 +41,8 @@ class SupervisorConnection:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = connection
         self._seconds = 0.0
+        self._cause = ""  # why the sandbox ended, if that was its own doing
+        self.memory_exceeded: Callable[[], object] = lambda: False
         self.handshake: Mapping[str, Any]
         if handshake is not None:
             self.handshake = handshake
@@ -64,11 +71,12 @@ class SupervisorConnection:
 
         ``on_delay`` is called repeatedly while there is no answer. ``on_part`` is called with each
         part of an answer that comes in parts, except the last, which is returned. Raises OSError if
-        the supervisor refuses, SandboxLostError if it is gone.
+        the supervisor refuses, SandboxLostError if it is gone, or SandboxKilledError if what ran in
+        the sandbox has ended it.
         """
         with self._lock:
             if self._socket is None:
-                raise SandboxLostError("the sandbox is closed")
+                raise self._lost_error("the sandbox is closed")
             try:
                 self._set_timeout(self._socket, seconds)
                 protocol.send(self._socket, {"do": operation, **arguments}, fds)
@@ -83,13 +91,48 @@ class SupervisorConnection:
                 while on_part is not None and answer.get("more"):
                     on_part(answer)
                     answer, received = protocol.receive(self._socket, single=True)
+                self._cause = answer.get("lost", "")
+                if self._cause:
+                    raise EOFError(self._cause)
+            except BlockingIOError as e:
+                self._cause = f"there was no answer for {seconds:g} s"
+                self._drop()
+                raise self._lost_error("") from e
             except (OSError, EOFError) as e:
-                self._socket.close()
-                self._socket = None
-                raise SandboxLostError(f"the sandbox has ended: {e}") from e
+                if isinstance(e, protocol.UnexpectedDataError):  # a report follows the answer
+                    self._cause = "PID 1 ended"
+                self._read_report()
+                self._drop()
+                raise self._lost_error(f"the sandbox has ended: {e}") from e
         if not answer["ok"]:
             raise OSError(answer.get("errno", 5), answer["error"])
         return answer, received
+
+    def lost_error(self, message: str) -> SandboxLostError:
+        """Return the error for a sandbox that is ending: a SandboxLostError with this message, or
+        a SandboxKilledError with the cause."""
+        with self._lock:
+            if self._socket is not None and _readable(self._socket, _ENDING_SECONDS):
+                self._read_report()
+            return self._lost_error(message)
+
+    def _lost_error(self, message: str) -> SandboxLostError:
+        if not self._cause:
+            return SandboxLostError(message)
+        return SandboxKilledError(f"the sandbox was ended by what ran in it: {self._cause}")
+
+    def _read_report(self) -> None:
+        """Read why the supervisor ended, if it said so and that is not known yet."""
+        if not self._cause and self._socket is not None and _readable(self._socket, 0):
+            with suppress(OSError, EOFError):
+                self._cause = protocol.receive(self._socket, single=True)[0].get("lost", "")
+        if not self._cause and self.memory_exceeded():
+            self._cause = "it exceeded its memory limit"
+
+    def _drop(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
 
     def _set_timeout(self, connection: socket.socket, seconds: float) -> None:
         """Set the timeouts of the socket in the kernel, because Python's own timeouts would add a

@@ -6,8 +6,7 @@
    PID 1 of the sandbox only collects orphans. When it ends, the kernel kills all other processes of
    the sandbox.
 
-   The launcher passes its connection as descriptor 3 and the program of PID 1, if there is one, as
-   descriptor 4. The first message on 3 describes the isolation, the second is the request for a
+   The launcher passes its connection as descriptor 3. The first message on 3 describes the isolation, the second is the request for a
    sandbox. If descriptors cannot be passed, the first message contains the request, and the
    descriptors are inherited.
 
@@ -28,8 +27,7 @@
 #include <unistd.h>
 
 #define LAUNCHER 3
-#define PROGRAM 4
-#define INHERITED 5
+#define INHERITED 4
 
 /* ---------------------------------------------------------------------- set-up */
 static int set_up(const int *fds, size_t count) {
@@ -39,7 +37,7 @@ static int set_up(const int *fds, size_t count) {
     if (mount_root_layout(&sandbox.layout, sandbox.spec, fds, count)) return -1;
     if (!strcmp(json_text(sandbox.spec, "appearance"), "docker")
         && (open_terminal()
-            || run_init_shell(&sandbox.isolation, limits, json_get(sandbox.spec, "env"))))
+            || open_init_terminal(&sandbox.isolation, limits)))
         return -1;
     if (set_limits(limits, true, 0)) return -1;
     if (json_bool(sandbox.spec, "deterministic") && personality(ADDR_NO_RANDOMIZE) < 0)
@@ -63,10 +61,9 @@ int main(int count, char **arguments) {
     size_t inherited = (size_t)json_number(setup.body, "inherited");
     close_from(INHERITED + (int)inherited);
     filter_key = strtoul(json_text(setup.body, "key"), NULL, 10);
-    bool created = !create_isolation(&sandbox.isolation, setup.body,
-                                     json_bool(setup.body, "program") ? PROGRAM : -1);
+    process_title = arguments[0];
+    bool created = !create_isolation(&sandbox.isolation, setup.body);
     int error = errno;
-    close(PROGRAM);
     if (inherited) {
         request = (struct message){.body = (struct json *)json_get(setup.body, "request"),
                                    .count = inherited};

@@ -91,17 +91,19 @@ struct isolation {
 };
 
 void drop_capabilities(unsigned long allowed);  /* a bit for each */
-int create_isolation(struct isolation *isolation, const struct json *setup, int program);
+int create_isolation(struct isolation *isolation, const struct json *setup);
 int record_network(struct isolation *isolation);
 bool was_network_used(const struct isolation *isolation);
 int command_init(const struct isolation *isolation, const char *command);
 
 /* ---- namespace/init.c ---- */
-int start_init(struct isolation *isolation, bool plain, int program);
+extern char *process_title;  /* the first argument of this process */
+
+int start_init(struct isolation *isolation, bool plain);
 int mount_proc(struct isolation *isolation, const char *stage);
 int mount_own_proc(const char *stage);
 void bound_shared_counts(const char *proc);
-int run_init_shell(struct isolation *isolation, const struct json *limits, const struct json *env);
+int open_init_terminal(const struct isolation *isolation, const struct json *limits);
 int open_terminal(void);
 
 /* ---- namespace/mounts.c ---- */
@@ -231,6 +233,8 @@ pid_t read_inner_pid(int pidfd);  /* the number inside the sandbox */
 void reap(size_t i);  /* sends the exit status to the owner */
 void reap_all(void);
 void exit_if_init_ended(void);
+void exit_after_init(void) __attribute__((noreturn));
+void send_report(const char *cause);  /* why the sandbox ends by its own doing */
 /* names of processes that the supervisor did not start */
 size_t list_background(struct text *out);
 int end_all_processes(void);

@@ -119,6 +119,18 @@ class CgroupAllocator:
             return True
         return self.remove(name)
 
+    def killed_for_memory(self, name: str) -> bool:
+        """Return whether the kernel killed a process of the group because of its memory limit."""
+        paths = self.paths(name)
+        file = "memory.oom_control" if "memory" in paths else "memory.events"
+        try:
+            text = read_control_file(f"{paths.get('memory') or paths['']}/{file}")
+        except OSError:
+            return False
+        return any(
+            line.startswith("oom_kill ") and line != "oom_kill 0" for line in text.splitlines()
+        )
+
     def _is_reusable(self, name: str) -> bool:
         paths = self.paths(name)
         v1 = "pids" in paths

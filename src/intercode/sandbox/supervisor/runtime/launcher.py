@@ -17,7 +17,7 @@ import signal
 import socket
 import time
 
-from . import init_program, protocol, seccomp
+from . import protocol, seccomp
 from . import syscalls as sys_
 from .cgroups import CgroupAllocator, memory_limit
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _PREWARMED_COUNT = 2  # supervisors to prewarm
 _RETRY_MS = 10  # delay before another attempt to remove a group
 _END_SECONDS = 5.0  # time for sandboxes to end after the owner
+_REMEMBERED_KILLS = 1000  # supervisors killed because their sandbox exceeded its memory limit
 
 _COUNTED_LIMITS = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE, resource.RLIMIT_MEMLOCK)
 """The kernel compares these limits of the launcher with the sum over all sandboxes. Each sandbox
@@ -107,14 +108,6 @@ def _install_seccomp_filter() -> None:
     sys_.install_filter(seccomp.build_filter(sys_.ARCH, sys_.KEY))
 
 
-def _open_init_program() -> int:
-    """Return a descriptor of the program of PID 1, or -1 if the supervisor has to serve as it."""
-    try:
-        return init_program.open_program(sys_.ARCH)
-    except (KeyError, OSError):
-        return -1
-
-
 class _PrewarmedSupervisor:
     """A supervisor that waits for a request on a socket: its control group, and its kind, which is
     whether it has its own network and whether its PID 1 is the plain one."""
@@ -131,11 +124,11 @@ class _Launcher:
         self._program_fd = program  # of the supervisor
         self._stage = ""  # the stage of the last request
         self._kind = (True, True)
-        self._init_program_fd = _open_init_program()
         self._prewarmed: list[_PrewarmedSupervisor] = []
         self._fork_failed = False  # no supervisor could be started ahead
         self._group_of_pid: dict[int, str] = {}  # pid of a supervisor: its group
         self._ending_groups: list[str] = []  # groups of ended supervisors
+        self._memory_kills: list[int] = []  # pids of the supervisors that they killed
         self._wakeup_read, self._wakeup_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         sys_.prctl(sys_.PR_SET_CHILD_SUBREAPER, 1)  # not every PID 1 collects orphans
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
@@ -159,7 +152,10 @@ class _Launcher:
                     continue
                 request, fds = protocol.receive(self._owner)
                 try:
-                    self._create(request, fds)
+                    if "ended" in request:
+                        self._report_end(request["ended"], fds[0])
+                    else:
+                        self._create(request, fds)
                 finally:
                     protocol.close_all(fds)
             self._collect()
@@ -236,14 +232,14 @@ class _Launcher:
         fds: Sequence[int],
     ) -> int:  # fmt: skip
         """Start the process of a supervisor and send it the first message. Return its pid."""
-        given = theirs.fileno(), self._init_program_fd, fds
+        given = theirs.fileno(), fds
         try:
             pid = start_program(self._program_fd, *given)
         except PermissionError:  # it is on a file system mounted with noexec, or not for this user
             on_disk, self._program_fd = self._program_fd, _copy_to_memory(self._program_fd)
             os.close(on_disk)
             pid = start_program(self._program_fd, *given)
-        message = first_message(self._stage, self._kind, self._init_program_fd, request, fds)
+        message = first_message(self._stage, self._kind, request, fds)
         protocol.send(ours, message)
         return pid
 
@@ -271,13 +267,26 @@ class _Launcher:
         if self._groups is None:
             return
         with contextlib.suppress(ChildProcessError):
-            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if not pid:
+                    break
                 # other children are PID 1 of a sandbox whose supervisor has ended
                 if group := self._group_of_pid.pop(pid, ""):
                     self._ending_groups.append(group)
+                    if status == signal.SIGKILL and self._groups.killed_for_memory(group):
+                        self._memory_kills = [*self._memory_kills[-_REMEMBERED_KILLS:], pid]
         self._ending_groups = [
             name for name in self._ending_groups if not self._groups.release(name)
         ]
+
+    def _report_end(self, pid: int, reply: int) -> None:
+        """Answer whether a supervisor has ended, and whether the kernel killed it because its
+        sandbox exceeded the memory limit."""
+        self._collect()
+        answer = {"ended": pid not in self._group_of_pid, "memory": pid in self._memory_kills}
+        with socket.socket(fileno=os.dup(reply)) as owner, contextlib.suppress(OSError):
+            protocol.send(owner, answer)
 
     def shut_down(self) -> None:
         """End all sandboxes and remove their groups."""
@@ -293,22 +302,20 @@ class _Launcher:
             time.sleep(_RETRY_MS / 1e3)
 
 
-_LAUNCHER, _PROGRAM, _INHERITED = 3, 4, 5
+_LAUNCHER, _INHERITED = 3, 4
 _SAFE_DESCRIPTOR = 100  # above all inherited descriptors
 
 
-def start_program(supervisor: int, connection: int, program: int, fds: Sequence[int]) -> int:
+def start_program(supervisor: int, connection: int, fds: Sequence[int]) -> int:
     """Execute the supervisor, a descriptor. Return its pid.
 
-    It gets a connection to the launcher, the program of PID 1 (-1: none), and descriptors that
-    cannot be sent. Raises OSError if it cannot be executed.
+    It gets a connection to the launcher, and descriptors that cannot be sent. Raises OSError if it
+    cannot be executed.
     """
-    given = {_LAUNCHER: connection, _PROGRAM: program}
-    given |= {_INHERITED + i: fd for i, fd in enumerate(fds)}
+    given = {_LAUNCHER: connection, **{_INHERITED + i: fd for i, fd in enumerate(fds)}}
     high = {
         target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SAFE_DESCRIPTOR)
         for target, fd in {**given, -1: supervisor}.items()
-        if fd >= 0
     }
     itself = f"/proc/self/fd/{high[-1]}"
     actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in high.items() if target >= 0]
@@ -330,14 +337,12 @@ def _copy_to_memory(program: int) -> int:
 
 
 def first_message(
-    stage: str, kind: tuple[bool, bool], program: int, request: dict[str, Any] | None,
-    fds: Sequence[int],
+    stage: str, kind: tuple[bool, bool], request: dict[str, Any] | None, fds: Sequence[int]
 ) -> dict[str, Any]:  # fmt: skip
     """Return the first message to a supervisor: what to prepare, and the request if
     ``fds`` could not be sent with one."""
     own_network, plain = kind
     message = {
-        "stage": stage, "own_network": own_network, "plain": plain, "program": program >= 0,
-        "key": str(sys_.KEY),
+        "stage": stage, "own_network": own_network, "plain": plain, "key": str(sys_.KEY)
     }  # fmt: skip
     return message if request is None else {**message, "request": request, "inherited": len(fds)}

@@ -21,6 +21,10 @@ _MAX_MESSAGE = 64 << 20
 """Limit on the bytes of a message. A supervisor sends long listings in parts, which are shorter."""
 
 
+class UnexpectedDataError(EOFError):
+    """More data follows a message that the sender ends with, unless it is about to end."""
+
+
 def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
     """Send a message. Raises OSError if the connection is closed."""
     body = json.dumps(message).encode("utf-8", "surrogateescape")
@@ -53,7 +57,7 @@ def receive(sock: socket.socket, single: bool = False) -> tuple[dict[str, Any], 
             raise EOFError(f"a message of {length} bytes: at most {_MAX_MESSAGE} are read")
         body += _receive_exactly(sock, max(0, length - len(body)))
         if len(body) > length:
-            raise EOFError("unexpected data after the message")
+            raise UnexpectedDataError("unexpected data after the message")
         message = json.loads(body.decode("utf-8", "surrogateescape"))
     except BaseException:
         close_all(fds)

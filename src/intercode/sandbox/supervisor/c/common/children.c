@@ -65,15 +65,26 @@ void reap_all(void) {
     }
 }
 
+/* Tell the owner that PID 1 has ended, and exit. PID 1 ends only by SIGKILL, which the kernel sends
+   if memory runs out, so the owner takes this for the doing of the sandbox. */
+void exit_after_init(void) {
+    int status = 0;
+    char cause[64];
+    waitpid(sandbox.isolation.init, &status, 0);
+    snprintf(cause, sizeof cause, "signal %d ended PID 1", WTERMSIG(status));
+    send_report(cause);
+    _exit(0);
+}
+
 /* Exit if PID 1 is ending. No process can be started then, and PID 1 ends only when all processes
-   are collected. The exit tells the owner that the sandbox is gone. */
+   are collected. */
 void exit_if_init_ended(void) {
     struct pollfd init = {.fd = sandbox.init_fd, .events = POLLIN};
     for (size_t i = sandbox.count; i-- > 0;) {
         struct pollfd child = {.fd = sandbox.children[i].pidfd, .events = POLLIN};
         if (poll(&child, 1, 0) > 0) reap(i);
     }
-    if (poll(&init, 1, ENDING_MS) > 0) _exit(0);
+    if (poll(&init, 1, ENDING_MS) > 0) exit_after_init();
 }
 
 /* Kill every process of the sandbox and collect the children. Fails with EBUSY and the names of the

@@ -227,8 +227,36 @@ static void handle_request(void) {
     free(out.bytes);
 }
 
+void send_report(const char *cause) {
+    char bytes[256];
+    struct text report = {bytes, 0, sizeof bytes};  /* large enough: nothing is allocated */
+    append_format(&report, "{\"ok\": false, \"errno\": 0, \"error\": \"\", \"lost\": \"%s\"}", cause);
+    reply(sandbox.owner, &report, NULL, 0);
+}
+
+/* Report a crash and exit. In a container, any process can send the signal; that is ignored. */
+static void report_crash(int number, siginfo_t *info, void *context) {
+    (void)number, (void)context;
+    if (info->si_code <= 0 && (info->si_code != SI_TKILL || info->si_pid != getpid())) return;
+    send_report("the supervisor crashed");
+    _exit(1);
+}
+
+/* Report crashes to the owner, because only files and processes of the sandbox can cause one. The
+   handler has a stack of its own: the other one may be used up. */
+static void report_crashes(void) {
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
+    static char stack[1 << 14];
+    struct sigaction action = {.sa_sigaction = report_crash,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
+    if (sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL)) return;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
 /* Answer requests until the owner closes the connection or the sandbox ends. */
 void serve(void) {
+    report_crashes();
     for (;;) {
         struct pollfd polled[sandbox.count + 2];
         size_t count = sandbox.count;
@@ -237,7 +265,7 @@ void serve(void) {
         for (size_t i = 0; i < count; i++)
             polled[i + 2] = (struct pollfd){.fd = sandbox.children[i].pidfd, .events = POLLIN};
         if (poll(polled, count + 2, sandbox.in_container ? disk_check_timeout() : -1) < 0) continue;
-        if (polled[1].revents && !sandbox.in_container) return;
+        if (polled[1].revents && !sandbox.in_container) exit_after_init();
         if (polled[1].revents) reap_all();
         /* reap() moves the last child to the place of a reaped one */
         else for (size_t i = count; i-- > 0;)

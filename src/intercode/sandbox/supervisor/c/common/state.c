@@ -3,3 +3,4 @@
 #include "supervisor.h"
 
 struct supervisor sandbox;
+char *process_title;

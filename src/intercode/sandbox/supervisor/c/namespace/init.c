@@ -1,12 +1,17 @@
 /* Starts PID 1 of a sandbox and sends it commands. PID 1 mounts /proc, which only a process of the
    namespace can do, and then collects orphans. If the supervisor ends, the kernel kills PID 1, and
-   with it all processes of the sandbox. See runtime/init_program.py. */
+   with it all processes of the sandbox.
+
+   PID 1 executes nothing after the fork. So its memory belongs to the user namespace in which the
+   supervisor was executed, and as it is not dumpable, its files in /proc belong to nobody that the
+   sandbox knows: no process there can read its memory or write its oom_score_adj. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +20,12 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MAX_MESSAGE (1 << 20)
+#define MAX_COMMAND 16
+#define PAGE 4096UL
 #define SAFE_DESCRIPTOR 400  /* greater than every descriptor number that is passed on */
 #define CONTROL 3
 #define COUNTER 4
@@ -80,44 +88,117 @@ int mount_own_proc(const char *stage) {
     return last;
 }
 
-/* Execute `program`, or if it is -1, serve as PID 1 here until the supervisor closes `control`. */
-static void run_idle_init(int control, int counter, int program) {
-    char request[16];
-    ssize_t got;
-    signal(SIGCHLD, SIG_IGN);
+/* The code of PID 1 after its set-up, on pages of its own. It uses no other memory than `buffer`,
+   no library and no stack protector, because nothing else of the program remains mapped. */
+#define ALONE __attribute__((section("pid1"), aligned(4096), noinline, noreturn))
+extern char __start_pid1[], __stop_pid1[];
+
+struct range { uintptr_t from, to; };
+
+static inline __attribute__((always_inline)) long raw_call(long number, long a, long b, long c,
+                                                           long d) {
+#ifdef __x86_64__
+    register long fourth __asm__("r10") = d;
+    __asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c), "r"(fourth)
+                     : "rcx", "r11", "memory");
+    return number;
+#else
+    register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b,
+        x2 __asm__("x2") = c, x3 __asm__("x3") = d;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+    return x0;
+#endif
+}
+
+/* Unmap `gaps`, and serve the supervisor until it closes the connection. "stop" stops all other
+   processes of the sandbox at once, so that none can fork. "reset" restarts the numbering of
+   processes. The answer is "ok" or "no". */
+static ALONE void serve_alone(char *buffer, const struct range *gaps, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        raw_call(SYS_munmap, (long)gaps[i].from, (long)(gaps[i].to - gaps[i].from), 0, 0);
+    for (;;) {
+        long got = raw_call(SYS_read, CONTROL, (long)buffer, MAX_COMMAND, 0);
+        if (got == -EINTR) continue;
+        if (got <= 0) break;
+        bool done = true;
+        if (buffer[0] == 's') {
+            raw_call(SYS_kill, -1, SIGSTOP, 0, 0);
+        } else {
+            buffer[0] = '1';
+            done = raw_call(SYS_pwrite64, COUNTER, (long)buffer, 1, 0) == 1;
+        }
+        buffer[0] = done ? 'o' : 'n';
+        buffer[1] = done ? 'k' : 'o';
+        raw_call(SYS_write, CONTROL, (long)buffer, 2, 0);
+    }
+    for (;;) raw_call(SYS_exit_group, 1, 0, 0, 0);
+}
+
+/* Show `name` as the command line. The kernel shows the memory of the arguments, up to the first
+   NUL if the last byte is not NUL. */
+static void set_title(const char *name) {
+    size_t length = strlen(process_title), used = strlen(name);
+    if (used > length) return;
+    memset(process_title, 0, length);
+    memcpy(process_title, name, used);
+    if (used < length) process_title[length] = 1;
+}
+
+/* Lose every capability but one for good, also for programs that would be executed. */
+static void keep_capability(unsigned capability) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {0};
+    data[capability / 32].permitted = data[capability / 32].effective = 1U << capability % 32;
+    drop_capabilities(0);
+    syscall(SYS_capset, &header, data);
+}
+
+/* List what PID 1 does not need, the lowest first: all but its code, the stack, and the variables of
+   the thread, to which the kernel writes (rseq). */
+static size_t list_gaps(struct range gaps[3], const char *stack) {
+#ifdef __SANITIZE_ADDRESS__
+    return 0;
+#endif
+    struct range code = {(uintptr_t)__start_pid1, (uintptr_t)__stop_pid1};
+    struct range thread = {(uintptr_t)&errno - PAGE, (uintptr_t)&errno + PAGE};
+    struct range kept[] = {thread.from < code.from ? thread : code,
+                           thread.from < code.from ? code : thread,
+                           {(uintptr_t)stack - 2 * PAGE, 0}};
+    uintptr_t end = 0;
+    for (size_t i = 0; i < 3; i++) {
+        uintptr_t from = kept[i].from & -PAGE;
+        gaps[i] = (struct range){end, from > end ? from : end};
+        end = (kept[i].to + PAGE - 1) & -PAGE;
+    }
+    return 3;
+}
+
+/* Serve as PID 1 with this command line until the supervisor closes `control`. */
+static void wait_as(const char *name, int control, int counter) {
+    char buffer[MAX_COMMAND];
+    struct range gaps[3];
+    const char *slash = strrchr(name, '/');
+    signal(SIGCHLD, SIG_IGN);  /* the kernel collects orphans */
     control = fcntl(control, F_DUPFD, SAFE_DESCRIPTOR);
     counter = fcntl(counter, F_DUPFD, SAFE_DESCRIPTOR);
-    if (program >= 0) program = dup3(program, COUNTER + 1, O_CLOEXEC);
     dup2(control, CONTROL);
     dup2(counter, COUNTER);
-    close_from(COUNTER + 1 + (program >= 0));
-    char *const name[] = {"init", NULL}, *const nothing[] = {NULL};
-    if (program >= 0) fexecve(program, name, nothing);
-    prctl(PR_SET_NAME, "init", 0, 0, 0);
-    while ((got = read(CONTROL, request, sizeof request)) > 0 || (got < 0 && errno == EINTR)) {
-        bool done = request[0] == 's' ? !kill(-1, SIGSTOP) : pwrite(COUNTER, "1", 1, 0) == 1;
-        if (got > 0 && write(CONTROL, done ? "ok" : "no", 2) < 0) return;
-    }
+    close_from(COUNTER + 1);
+    keep_capability(CAP_CHECKPOINT_RESTORE);
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    prctl(PR_SET_NAME, slash ? slash + 1 : name, 0, 0, 0);
+    set_title(name);
+    serve_alone(buffer, gaps, list_gaps(gaps, buffer));
 }
 
-static void exec_bash(const struct json *env) {
-    static const int default_signals[] = {SIGPIPE, SIGINT, SIGXFSZ, SIGCHLD};
-    char **variables = calloc(env->length + 2, sizeof *variables);
-    size_t count = 0;
-    for (const struct json *v = env->first; v && variables; v = v->next)
-        if (strcmp(v->key, "TERM") && asprintf(&variables[count], "%s=%s", v->key, v->text) > 0)
-            count++;
-    if (!variables) return;
-    variables[count] = "TERM=xterm";
+/* Be on the terminal as a shell is: the leader of its foreground group. */
+static void open_as_terminal(void) {
     int terminal = open("/dev/pts/0", O_RDWR);  /* opening it makes it the controlling terminal */
     for (int fd = 0; fd < 3; fd++) dup2(terminal, fd);
-    close_from(3);
-    for (size_t i = 0; i < 4; i++) signal(default_signals[i], SIG_DFL);
-    char *const name[] = {"/bin/bash", NULL};
-    execve("/bin/bash", name, variables);
+    tcsetpgrp(terminal, getpid());
 }
 
-static void run_init(int control, bool plain, int program) {
+static void run_init(int control, bool plain) {
     char *message = malloc(MAX_MESSAGE + 1);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     setsid();
@@ -127,23 +208,23 @@ static void run_init(int control, bool plain, int program) {
     int counter = mount_own_proc(message);
     const char *answer = counter < 0 ? error_message() : "ok";
     if (send(control, answer, strlen(answer), MSG_NOSIGNAL) < 0 || counter < 0) return;
-    if (plain) {
-        run_idle_init(control, counter, program);
-    } else if ((got = recv(control, message, MAX_MESSAGE, 0)) > 0) {
-        struct json *request = json_parse(message, (size_t)got);
-        if (request && request->first && !chdir("/") && !set_limits(request->first, true, 0))
-            exec_bash(request->first->next);
-    }
+    if (plain) wait_as("init", control, counter);
+    if ((got = recv(control, message, MAX_MESSAGE, 0)) <= 0) return;
+    message[got] = 0;
+    const struct json *limits = json_parse(message, (size_t)got);
+    if (!limits || chdir("/") || set_limits(limits, true, 0)) return;
+    open_as_terminal();
+    wait_as("/bin/bash", control, counter);
 }
 
-int start_init(struct isolation *isolation, bool plain, int program) {
+int start_init(struct isolation *isolation, bool plain) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) return fail("socketpair");
     isolation->init = fork();
     if (isolation->init < 0) return fail("fork");
     if (isolation->init == 0) {
         close(pair[0]);
-        run_init(pair[1], plain, program);
+        run_init(pair[1], plain);
         _exit(1);
     }
     close(pair[1]);
@@ -161,19 +242,15 @@ int mount_proc(struct isolation *isolation, const char *stage) {
     return fail("PID 1: %s", got > 0 ? problem : "died");
 }
 
-int run_init_shell(struct isolation *isolation, const struct json *limits, const struct json *env) {
+/* Let a PID 1 that is not plain take its limits and a terminal, after the change of root. */
+int open_init_terminal(const struct isolation *isolation, const struct json *limits) {
     struct text message = {0};
-    append(&message, "[{", 2);
     for (const struct json *v = limits->first; v; v = v->next)
-        append_format(&message, "%s\"%s\": %lld", v == limits->first ? "" : ", ", v->key,
+        append_format(&message, "%s\"%s\": %lld", v == limits->first ? "{" : ", ", v->key,
                       v->number);
-    append(&message, "}, ", 3);
-    append_json_strings(&message, env);
-    append(&message, "]", 1);
+    append(&message, "}", 1);
     ssize_t sent = send(isolation->control, message.bytes, message.length, MSG_NOSIGNAL);
     free(message.bytes);
-    close(isolation->control);
-    isolation->control = -1;
     return sent < 0 ? fail("PID 1") : 0;
 }
 
@@ -192,8 +269,7 @@ int command_init(const struct isolation *isolation, const char *what) {
     return fail("PID 1 cannot do this: %s", what);
 }
 
-/* Keep the master side of a terminal open, so that the shell on it never reads the end of its
-   input. */
+/* Keep the master side of a terminal open. */
 int open_terminal(void) {
     int unlocked = 0, master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (master < 0) return fail("/dev/pts/ptmx");

@@ -87,7 +87,7 @@ void drop_capabilities(unsigned long allowed) {
         if (!(allowed >> capability & 1) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)) return;
 }
 
-int create_isolation(struct isolation *isolation, const struct json *setup, int program) {
+int create_isolation(struct isolation *isolation, const struct json *setup) {
     const char *stage = json_text(setup, "stage");
     isolation->own_network = json_bool(setup, "own_network");
     isolation->fdinfo = open("/proc/self/fdinfo", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -97,7 +97,7 @@ int create_isolation(struct isolation *isolation, const struct json *setup, int 
     if (isolation->own_network && bring_loopback_up()) return -1;
     if (record_network(isolation)) return -1;
     /* before capabilities are dropped: it needs them to reset the pid counter */
-    if (start_init(isolation, json_bool(setup, "plain"), program)) return -1;
+    if (start_init(isolation, json_bool(setup, "plain"))) return -1;
     drop_capabilities(CAPABILITIES);
     if (prepare_stage(stage, isolation->own_network)) return -1;
     return mount_proc(isolation, stage);
