@@ -55,8 +55,9 @@ __all__ = [
     "DatabaseSpec", "Dataset", "EnvironmentStateError", "EvalConfig", "ExecResult", "FileEntry",
     "GoldError", "Image", "InfrastructureError", "InterCodeError", "Language", "Layer", "LayerSpec",
     "MissingCapabilityError", "ModelError", "Registry", "SandboxError", "SandboxKilledError",
-    "SandboxLostError", "SandboxUnavailableError", "Score", "State", "Step", "StepResult", "Task", "TestResult",
-    "Trajectory", "UnknownNameError", "Usage", "UsageError", "load_log", "trajectories",
+    "SandboxLostError", "SandboxUnavailableError", "Score", "State", "Step", "StepResult", "Task",
+    "TestResult", "Trajectory", "UnknownNameError", "Usage", "UsageError", "load_log",
+    "trajectories",
 ]  # fmt: skip
 
 _OTHERS = {
