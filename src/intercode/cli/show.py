@@ -14,7 +14,7 @@ from intercode.cli.output import escape_control
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Step, Trajectory, Usage
-from intercode.results.statistics.samples import turn_count
+from intercode.results.statistics.metrics import turn_count
 
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
 _MAX_CHANGES = 10

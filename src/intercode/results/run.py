@@ -13,8 +13,7 @@ from intercode.core import logs, trajectories
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Step, Trajectory
 from intercode.results.statistics.figures import best_reward
-from intercode.results.statistics.metrics import drop_retried_failures, is_solved
-from intercode.results.statistics.samples import turn_count
+from intercode.results.statistics.metrics import drop_retried_failures, is_solved, turn_count
 
 _REPEATED_METADATA = ("environment", "dataset", "agent", "model", "profile")
 """Metadata that every row repeats, so that the tables of several runs can be joined."""

@@ -159,10 +159,6 @@ def _format_cell(cell: Cell, digits: int) -> str:
     return f"{cell:.{digits}f}" if isinstance(cell, float) else str(cell)
 
 
-def _render_text(tables: Sequence[Table]) -> str:
-    return "\n".join(_render_text_table(t) for t in tables)
-
-
 def _render_text_table(table: Table) -> str:
     lines = [list(table.columns), *table.formatted_rows()]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
@@ -176,10 +172,6 @@ def _render_text_table(table: Table) -> str:
         if number == 0:
             out.append("  ".join("-" * w for w in widths))
     return "\n".join([*out, *(f"Note: {n}" for n in table.notes)]) + "\n"
-
-
-def _render_markdown(tables: Sequence[Table]) -> str:
-    return "\n".join(_render_markdown_table(t) for t in tables)
 
 
 def _render_markdown_table(table: Table) -> str:
@@ -232,8 +224,8 @@ def _render_json(tables: Sequence[Table]) -> str:
 
 
 RENDERERS: dict[str, Callable[[Sequence[Table]], str]] = {
-    "text": _render_text,
-    "markdown": _render_markdown,
+    "text": lambda tables: "\n".join(map(_render_text_table, tables)),
+    "markdown": lambda tables: "\n".join(map(_render_markdown_table, tables)),
     "latex": render_latex,
     "csv": _render_csv,
     "json": _render_json,

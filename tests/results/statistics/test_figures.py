@@ -19,7 +19,8 @@ from intercode.results.report.result_sets import collect_result_sets
 from intercode.results.report.statistics_tables import statistics_tables
 from intercode.results.statistics import figures, metrics
 from intercode.results.statistics.intervals import wilson_interval
-from intercode.results.statistics.samples import agent_turns, independent_episodes, solving_turn
+from intercode.results.statistics.metrics import agent_turns
+from intercode.results.statistics.samples import independent_episodes, solving_turn
 
 GOOD = Step("ls", "x", reward=1.0)
 MEH = Step("ls -l", "y", reward=0.4)

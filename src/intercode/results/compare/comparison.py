@@ -13,10 +13,9 @@ from statistics import fmean
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.core.logs import find_logs, load_log
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Trajectory
-from intercode.results.report.result_sets import ResultSet, collect_result_sets
+from intercode.results.report.result_sets import ResultSet, load_result_sets
 from intercode.results.statistics import metrics
 from intercode.results.statistics.figures import BEST_REWARD, MEAN_FIGURES
 from intercode.results.statistics.intervals import (
@@ -121,7 +120,7 @@ def open_side(letter: str, path: Path) -> Side:
 
     Raises UsageError if there are several, naming them, or no episode.
     """
-    result_sets = collect_result_sets([(log, load_log(log)) for log in find_logs([path])])
+    result_sets = load_result_sets([path])
     if len(result_sets) > 1:
         named = "; ".join(f"{e.log} ({e.agent}, {e.model})" for e in result_sets[:6])
         raise UsageError(
@@ -291,13 +290,12 @@ def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Co
         if single
         else sign_flip_test(differences)
     )
-    figures = [m for m in _paired_figures(pairs) if m is not None]
     return Comparison(
         first,
         second,
         tasks,
         excluded=tuple(_excluded_tasks(first, second)),
-        figures=tuple(figures),
+        figures=tuple(_paired_figures(pairs)),
         test=test,
         detectable=_detectable_points(differences),
         flips=tuple(_flips(tasks, pairs)),
@@ -308,7 +306,7 @@ def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Co
 
 def _paired_figures(
     pairs: Sequence[tuple[list[Trajectory], list[Trajectory]]],
-) -> list[PairedFigure | None]:
+) -> list[PairedFigure]:
     def percent(of: _FigureFunction) -> _FigureFunction:
         return lambda t: None if (value := of(t)) is None else 100 * value
 
@@ -320,7 +318,8 @@ def _paired_figures(
         ("error % true", "%", completed(percent(metrics.true_error_share))),
         *((n, unit, of if n == BEST_REWARD else completed(of)) for n, unit, of in MEAN_FIGURES),
     ]
-    return [_paired_figure(name, unit, pairs, of) for name, unit, of in means]
+    figures = [_paired_figure(name, unit, pairs, of) for name, unit, of in means]
+    return [figure for figure in figures if figure is not None]
 
 
 def _paired_figure(

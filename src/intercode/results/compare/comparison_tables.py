@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
-from intercode.results.compare.comparison import POWER, Comparison, Flip, Mismatch, Side
+from intercode.results.compare.comparison import POWER, Comparison, Flip, Side
 from intercode.results.report.result_sets import why_not_comparable
 from intercode.results.statistics.metrics import count_failed, success_rate, upper_bound
 from intercode.results.tables import Cell, Table
 
 MAX_LISTED_TASKS = 20
 """The number of tasks in a list unless all are requested."""
+_FLAKY = {True: "yes", False: "no", None: "?"}
 
 
 def comparison_tables(comparisons: Sequence[Comparison], *, full: bool = False) -> list[Table]:
@@ -114,7 +116,7 @@ def _flips_table(comparison: Comparison, full: bool) -> Table:
     a, b = comparison.first.letter, comparison.second.letter
     listed = comparison.flips if full else _largest_flips(comparison.flips, MAX_LISTED_TASKS)
     rows = tuple(
-        (f.task, 100 * f.first, 100 * f.second, b if f.second > f.first else a, _flaky_cell(f))
+        (f.task, 100 * f.first, 100 * f.second, b if f.second > f.first else a, _FLAKY[f.flaky])
         for f in listed
     )
     notes = _hidden_rows_note(len(comparison.flips) - len(listed))
@@ -151,10 +153,6 @@ def _hidden_rows_note(hidden: int) -> tuple[str, ...]:
     return (f"and {hidden} more: --all shows them.",) if hidden else ()
 
 
-def _flaky_cell(flip: Flip) -> str:
-    return {True: "yes", False: "no", None: "?"}[flip.flaky]
-
-
 def _format_p(value: float) -> str:
     return f"{value:.4f}" if value >= 0.001 else f"{value:.1e}"
 
@@ -166,17 +164,12 @@ def _side_json(side: Side) -> dict[str, Any]:
         "dataset": results.dataset, "agent": results.agent, "model": results.model,
         "conditions": results.conditions, "tasks": len(side.tasks), "epochs": side.epochs,
         "episodes": len(side.samples), "failed": count_failed(side.samples),
-        **_bounds_json(side),
+        **(
+            {"success": success_rate(side.samples), "upper_bound": upper_bound(side.samples)}
+            if _has_errors(side)
+            else {}
+        ),
     }  # fmt: skip
-
-
-def _bounds_json(side: Side) -> dict[str, Any]:
-    """Return the success of a side and its upper bound if some of its episodes ended in an
-    error."""
-    samples = side.samples
-    if not _has_errors(side):
-        return {}
-    return {"success": success_rate(samples), "upper_bound": upper_bound(samples)}
 
 
 def _comparison_json(comparison: Comparison) -> dict[str, Any]:
@@ -198,11 +191,7 @@ def _comparison_json(comparison: Comparison) -> dict[str, Any]:
             {"task": f.task, "first": 100 * f.first, "second": 100 * f.second, "flaky": f.flaky}
             for f in comparison.flips
         ],
-        "left_out": [{"task": left.task, "reason": left.reason} for left in comparison.excluded],
-        "let_pass": [_mismatch_json(d) for d in comparison.allowed_mismatches],
-        "also_different": [_mismatch_json(d) for d in comparison.other_differences],
+        "left_out": list(map(asdict, comparison.excluded)),
+        "let_pass": list(map(asdict, comparison.allowed_mismatches)),
+        "also_different": list(map(asdict, comparison.other_differences)),
     }  # fmt: skip
-
-
-def _mismatch_json(mismatch: Mismatch) -> dict[str, str]:
-    return {"name": mismatch.name, "first": mismatch.first, "second": mismatch.second}

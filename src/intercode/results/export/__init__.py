@@ -12,7 +12,7 @@ from intercode.core.errors import UsageError
 from intercode.core.registry import Registry
 from intercode.core.trajectories import trajectory_from_row, trajectory_to_row
 from intercode.core.types import Trajectory
-from intercode.results.export.base import Exporter, ExportResult
+from intercode.results.export.base import ExportResult
 from intercode.results.safe_text import has_surrogates, replace_surrogates
 
 __all__ = ["FORMATS", "ExportResult", "export"]
@@ -37,11 +37,10 @@ def export(source: Path, to: str, out: Path, **options: object) -> ExportResult:
     UnknownNameError for an unknown format, UsageError for a log without episodes and for
     what the format cannot hold, ConfigError if a package is missing.
     """
-    exporter: Exporter = FORMATS.load(to)
+    write: Callable[..., ExportResult] = FORMATS.load(to)
     episodes: list[Trajectory] = logs.load_log(source)
     if not episodes:
         raise UsageError(f"{source} holds no episode to export")
-    write: Callable[..., ExportResult] = exporter
     cleaned = [_without_surrogates(t) for t in episodes]
     result = write(cleaned, out, **options)
     changed = sum(a is not b for a, b in zip(episodes, cleaned, strict=True))

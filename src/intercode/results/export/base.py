@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from intercode.core.types import Step, Trajectory
 
@@ -25,14 +25,6 @@ class ExportResult:
     files: tuple[Path, ...]
     records: int
     omitted: tuple[str, ...] = ()
-
-
-class Exporter(Protocol):
-    """An export format."""
-
-    def __call__(self, episodes: Sequence[Trajectory], out: Path, **options: Any) -> ExportResult:
-        """Write episodes to ``out``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

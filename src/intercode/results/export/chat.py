@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.registry import unknown_name_error
-from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
+from intercode.core.types import Trajectory
 from intercode.results.export.base import (
     ExportResult,
     Turn,
@@ -19,6 +19,7 @@ from intercode.results.export.base import (
     write_jsonl,
 )
 from intercode.results.export.tools import offered_tools
+from intercode.results.statistics.metrics import solves
 
 SELECTIONS = ("success", "turns", "all")
 
@@ -60,7 +61,7 @@ def _rows(episode: Trajectory, which: str, messages_only: bool) -> Iterator[dict
     if which == "all":
         yield _row(episode, all_turns, messages_only)
         return
-    solved_turn = next((n for n, turn in enumerate(all_turns) if _is_solved(turn.step)), None)
+    solved_turn = next((n for n, turn in enumerate(all_turns) if solves(turn.step)), None)
     if solved_turn is None:
         return
     turns = all_turns[: solved_turn + 1]
@@ -86,7 +87,3 @@ def _row(episode: Trajectory, turns: Sequence[Turn], messages_only: bool) -> dic
             "made_from": "messages" if has_messages(episode) else "actions",
         }
     return row
-
-
-def _is_solved(step: Step) -> bool:
-    return step.reward is not None and step.reward >= SUCCESS_THRESHOLD

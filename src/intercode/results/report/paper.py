@@ -26,6 +26,9 @@ PAIRED_AGENTS = ("single-turn", "try-again")
 SCHEMA_GIVEN = " (schema given)"
 """The suffix of a model that was given the tables and columns (the paper's handicap)."""
 _SCHEMA_SUBSET = ":schema"
+STRATEGY_FIGURES = ("success %", "turns", "error %", "error % true")
+FIGURE_DIGITS = (("turns", 2), ("error %", 2), ("error % true", 2))
+"""The decimals of the figures in tables, where they are not 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +139,7 @@ def _strategies_table(result_sets: Sequence[ResultSet]) -> Table:
         used += matching
         for result_set in sorted(matching, key=lambda e: _rank(e.model)):
             complete = not missing_groups(split, result_set)
-            figures = (
-                metrics.success_rate(result_set.episodes),
-                metrics.mean_turns(result_set.episodes),
-                metrics.error_rate(result_set.episodes),
-                metrics.error_rate(result_set.episodes, metrics.true_error_share),
-            )
+            figures = strategy_figures(result_set.episodes)
             label = (
                 result_set.environment,
                 result_set.agent,
@@ -157,11 +155,20 @@ def _strategies_table(result_sets: Sequence[ResultSet]) -> Table:
             "published ReAct logs are listed under gpt-3.5, but their code used text-davinci-003."
         )
     columns = ("environment", "agent", "model", "conditions", "tasks")
-    figures_of = ("success %", "turns", "error %", "error % true")
-    digits = (("turns", 2), ("error %", 2), ("error % true", 2))
+    names = columns + STRATEGY_FIGURES
     title = "Strategies: success, turns, error %"
     notes = list(dict.fromkeys([*notes, *mixed_conditions_warning(used)]))
-    return Table("strategies", title, columns + figures_of, tuple(rows), tuple(notes), digits)
+    return Table("strategies", title, names, tuple(rows), tuple(notes), FIGURE_DIGITS)
+
+
+def strategy_figures(episodes: Episodes) -> tuple[float | None, ...]:
+    """Return the STRATEGY_FIGURES of episodes."""
+    return (
+        metrics.success_rate(episodes),
+        metrics.mean_turns(episodes),
+        metrics.error_rate(episodes),
+        metrics.error_rate(episodes, metrics.true_error_share),
+    )
 
 
 def _is_human_session(result_set: ResultSet) -> bool:

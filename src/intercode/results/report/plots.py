@@ -12,16 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intercode.core import logs
 from intercode.core.errors import ConfigError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Trajectory
 from intercode.results.report.result_sets import (
     ResultSet,
-    collect_result_sets,
     different_tasks_warning,
+    load_result_sets,
 )
-from intercode.results.report.run_tables import MAX_GROUPS, ordered_groups
+from intercode.results.report.run_tables import MAX_GROUPS
 from intercode.results.statistics import figures, metrics
 from intercode.results.statistics.intervals import Estimate
 
@@ -48,14 +47,7 @@ def save_plots(paths: Sequence[Path], directory: Path, kind: str = "svg") -> lis
     """
     if kind not in PLOT_FORMATS:
         raise unknown_name_error("kind of figure", kind, list(PLOT_FORMATS))
-    result_sets = collect_result_sets(
-        [(path, logs.load_log(path)) for path in logs.find_logs(paths)]
-    )
-    return draw_plots(result_sets, directory, kind)
-
-
-def draw_plots(result_sets: Sequence[ResultSet], directory: Path, kind: str = "svg") -> list[Path]:
-    """Draw the figures of result sets: see ``save_plots``."""
+    result_sets = load_result_sets(paths)
     try:
         import matplotlib
     except ImportError as e:
@@ -126,7 +118,7 @@ def _plot_by_group(title: str, rows: Sequence[ResultSet]) -> Figure | None:
     split = [metrics.split_episodes(e.episodes, metrics.group_of) for e in rows]
     rows = [result_set for result_set, part in zip(rows, split, strict=True) if part]
     parts = [part for part in split if part]
-    groups = ordered_groups({g for part in parts for g in part})
+    groups = sorted({g for part in parts for g in part}, key=figures.group_rank)
     if not 2 <= len(groups) <= MAX_GROUPS:
         return None
     figure, axes = _new_axes(title, "", "success, %")
@@ -161,19 +153,14 @@ def _plot_points(
     """Plot one point for each part's success, with its interval, and horizontally that of
     ``across``."""
     points = [(x, e) for x, part in zip(at, parts, strict=True) if (e := figures.success(part))]
+    spans = [(e.value, *_bounds(e)) for _, e in points]
     sideways = None
     if across is not None and across.low is not None and across.high is not None:
         sideways = [[across.value - max(across.low, 0.0)], [across.high - across.value]]
-    bounds = [_bounds(e) for _, e in points]
-    lower_errors = [
-        max(0.0, e.value - low) for (_, e), (low, _) in zip(points, bounds, strict=True)
-    ]
-    upper_errors = [
-        max(0.0, high - e.value) for (_, e), (_, high) in zip(points, bounds, strict=True)
-    ]
+    lower = [max(0.0, value - low) for value, low, _ in spans]
+    upper = [max(0.0, high - value) for value, _, high in spans]
     axes.errorbar(
-        [x for x, _ in points], [e.value for _, e in points],
-        yerr=[lower_errors, upper_errors], xerr=sideways,
+        [x for x, _ in points], [e.value for _, e in points], yerr=[lower, upper], xerr=sideways,
         fmt=MARKERS[n % len(MARKERS)], color=_colour(n), capsize=3, label=label,
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from intercode.core.logs import find_logs, load_log
 from intercode.core.types import Trajectory
 from intercode.results.statistics.metrics import drop_retried_failures
 
@@ -137,6 +138,12 @@ def describe_conditions(episode: Trajectory) -> str:
     parts += ["network"] if run.get("network") == "host" else []
     parts += ["not comparable"] if run.get("comparable") is False else []
     return ", ".join(parts)
+
+
+def load_result_sets(paths: Sequence[Path]) -> list[ResultSet]:
+    """Return the result sets of all logs and runs at some paths. Raises UsageError for a path
+    without logs."""
+    return collect_result_sets([(path, load_log(path)) for path in find_logs(paths)])
 
 
 def collect_result_sets(logs: Sequence[tuple[Path, Sequence[Trajectory]]]) -> list[ResultSet]:

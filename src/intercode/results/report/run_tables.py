@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from intercode.core.types import Trajectory
-from intercode.results.report.paper import failure_notes, mixed_conditions_warning
+from intercode.results.report.paper import (
+    FIGURE_DIGITS,
+    STRATEGY_FIGURES,
+    failure_notes,
+    mixed_conditions_warning,
+    strategy_figures,
+)
 from intercode.results.report.result_sets import (
     SOURCE_RUN,
     ResultSet,
@@ -13,7 +19,7 @@ from intercode.results.report.result_sets import (
     why_not_comparable,
 )
 from intercode.results.statistics import metrics
-from intercode.results.statistics.figures import HARDNESS
+from intercode.results.statistics.figures import group_rank
 from intercode.results.tables import Cell, Table
 
 MAX_GROUPS = 8
@@ -32,7 +38,6 @@ FIXED_COLUMNS = (
     "episodes",
     "failed",
 )
-_DIGITS = (("turns", 2), ("error %", 2), ("error % true", 2))
 
 
 def run_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
@@ -59,25 +64,14 @@ def log_tables(logs: Sequence[ResultSet]) -> list[Table]:
         if result_set.source == SOURCE_RUN:
             continue
         episodes = result_set.episodes
-        rows.append(
-            (
-                result_set.log.name,
-                result_set.environment,
-                result_set.agent,
-                result_set.model,
-                len(episodes),
-                sum(map(metrics.is_solved, episodes)),
-                metrics.success_rate(episodes),
-                metrics.mean_turns(episodes),
-                metrics.error_rate(episodes),
-                metrics.error_rate(episodes, metrics.true_error_share),
-            )
-        )
+        label = (result_set.log.name, result_set.environment, result_set.agent, result_set.model)
+        counts = (len(episodes), sum(map(metrics.is_solved, episodes)))
+        rows.append((*label, *counts, *strategy_figures(episodes)))
         notes += failure_notes(result_set)
     columns = ("log", "environment", "agent", "model", "tasks", "solved")
-    figures = ("success %", "turns", "error %", "error % true")
     notes += _different_tasks_warnings(logs)
-    table = Table("logs", "Logs read", columns + figures, tuple(rows), tuple(notes), _DIGITS)
+    names = columns + STRATEGY_FIGURES
+    table = Table("logs", "Logs read", names, tuple(rows), tuple(notes), FIGURE_DIGITS)
     return [table] if rows else []
 
 
@@ -95,9 +89,8 @@ def _different_tasks_warnings(logs: Sequence[ResultSet]) -> list[str]:
 
 def _dataset_table(name: str, result_sets: Sequence[ResultSet]) -> Table:
     key = _group_key(result_sets)
-    groups = ordered_groups(
-        {g for e in result_sets for g in metrics.split_episodes(e.episodes, key)}
-    )
+    found = {g for e in result_sets for g in metrics.split_episodes(e.episodes, key)}
+    groups = sorted(found, key=group_rank)
     has_try_again = any(e.agent == "try-again" for e in result_sets)
     sampled = any(_task_count(e) < len(e.episodes) for e in result_sets)
     failed = any(metrics.count_failed(e.episodes) for e in result_sets)
@@ -112,7 +105,7 @@ def _dataset_table(name: str, result_sets: Sequence[ResultSet]) -> Table:
         notes.append(f"not comparable: {reason}.")
     notes += mixed_conditions_warning(result_sets) + different_tasks_warning(result_sets)
     title = f"{name}: success, %"
-    return Table(name, title, columns, tuple(rows), tuple(notes), _DIGITS)
+    return Table(name, title, columns, tuple(rows), tuple(notes), FIGURE_DIGITS)
 
 
 def _row(
@@ -157,12 +150,3 @@ def _group_key(result_sets: Sequence[ResultSet]) -> Callable[[Trajectory], str |
         if 2 <= len({way(t) for e in result_sets for t in e.episodes} - {None}) <= MAX_GROUPS:
             return way
     return lambda _: None
-
-
-def ordered_groups(groups: set[str]) -> list[str]:
-    """Return groups by degree of hardness if they are that, else by name."""
-
-    def rank(name: str) -> tuple[int, str]:
-        return (HARDNESS.index(name) if name in HARDNESS else len(HARDNESS), name)
-
-    return sorted(groups, key=rank)

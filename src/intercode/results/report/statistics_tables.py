@@ -15,13 +15,9 @@ from intercode.results.statistics.figures import (
     success,
     success_by_turn,
 )
-from intercode.results.statistics.intervals import Estimate
-from intercode.results.statistics.samples import (
-    agent_turns,
-    all_samples,
-    by_task,
-    independent_episodes,
-)
+from intercode.results.statistics.intervals import Estimate, value_and_bounds
+from intercode.results.statistics.metrics import agent_turns
+from intercode.results.statistics.samples import all_samples, by_task, independent_episodes
 from intercode.results.tables import Cell, Table
 
 BOUND_COLUMNS = ("value", "low", "high")
@@ -33,25 +29,9 @@ _UNKNOWN_VALIDITY_NOTE = (
 def statistics_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
     """Return all statistics of all result sets. A table is named ``statistics/…``, ``splits/…``,
     ``by-turn/…``, ``behaviour/…`` or ``errors/…`` with dataset, agent and model."""
-    return [
-        table for result_set in result_sets for table in result_set_tables(result_set) if table.rows
-    ]
-
-
-def result_set_tables(result_set: ResultSet) -> list[Table]:
-    """Return the five tables of one result set."""
-    return [
-        _figures_table(result_set),
-        _subsets_table(result_set),
-        _by_turn_table(result_set),
-        _behaviour_table(result_set),
-        _errors_table(result_set),
-    ]
-
-
-def bound_cells(estimate: Estimate | None) -> tuple[Cell, Cell, Cell]:
-    """Return value, low and high as cells."""
-    return (None,) * 3 if estimate is None else (estimate.value, estimate.low, estimate.high)
+    kinds = (_figures_table, _subsets_table, _by_turn_table, _behaviour_table, _errors_table)
+    tables = [kind(result_set) for result_set in result_sets for kind in kinds]
+    return [table for table in tables if table.rows]
 
 
 def count_cells(estimate: Estimate | None) -> tuple[Cell, Cell, Cell]:
@@ -62,7 +42,6 @@ def count_cells(estimate: Estimate | None) -> tuple[Cell, Cell, Cell]:
 
 
 def _name_and_title(result_set: ResultSet, kind: str, what: str) -> tuple[str, str]:
-    """Return a table's name and title."""
     parts = [result_set.dataset, result_set.agent, result_set.model]
     return "/".join([kind, *parts]), f"{', '.join(parts)} ({result_set.description}): {what}"
 
@@ -78,7 +57,7 @@ def _figures_table(result_set: ResultSet) -> Table:
 
 def _figure_rows(figures: Sequence[Figure]) -> tuple[tuple[Cell, ...], ...]:
     return tuple(
-        (f.name, f.unit, *bound_cells(f.estimate), *count_cells(f.estimate)) for f in figures
+        (f.name, f.unit, *value_and_bounds(f.estimate), *count_cells(f.estimate)) for f in figures
     )
 
 
@@ -87,7 +66,7 @@ def _subsets_table(result_set: ResultSet) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for by, value, some in subsets(all_samples(result_set.episodes)):
         estimate = success(some)
-        rows.append((by, value, *bound_cells(estimate), *count_cells(estimate)))
+        rows.append((by, value, *value_and_bounds(estimate), *count_cells(estimate)))
     columns = ("split", "by", *BOUND_COLUMNS, "samples", "tasks", "interval")
     return Table(name, title, columns, tuple(rows))
 
@@ -95,7 +74,7 @@ def _subsets_table(result_set: ResultSet) -> Table:
 def _by_turn_table(result_set: ResultSet) -> Table:
     name, title = _name_and_title(result_set, "by-turn", "solved within so many turns, %")
     by_turn = enumerate(success_by_turn(result_set.episodes), start=1)
-    rows = tuple((turn, *bound_cells(estimate)) for turn, estimate in by_turn)
+    rows = tuple((turn, *value_and_bounds(estimate)) for turn, estimate in by_turn)
     notes: tuple[str, ...] = ()
     if _is_scored_at_end(result_set):
         notes = ("scored at the end of an episode only: solved counts at its last turn.",)

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
+from intercode.core.types import Step, Trajectory
 from intercode.results.statistics.error_classes import error_class
 from intercode.results.statistics.exploration import is_exploration
 from intercode.results.statistics.figures import Figure, share_figure
 from intercode.results.statistics.intervals import Cluster, Estimate, estimate_proportion
-from intercode.results.statistics.samples import agent_turns, by_task, independent_episodes
+from intercode.results.statistics.metrics import agent_turns, solves
+from intercode.results.statistics.samples import by_task, independent_episodes
 
 Episodes = Sequence[Trajectory]
 HUMAN_ACTOR = "human"
@@ -145,8 +146,7 @@ def _pooled_share(flagged: Sequence[tuple[Trajectory, list[bool]]]) -> Estimate 
 
 
 def _is_exploration(step: Step, environment: str) -> bool:
-    solved = step.reward is not None and step.reward >= SUCCESS_THRESHOLD
-    return not solved and is_exploration(step.action, environment)
+    return not solves(step) and is_exploration(step.action, environment)
 
 
 def _with_actions(episodes: Episodes) -> list[Trajectory]:

@@ -21,15 +21,13 @@ from intercode.results.statistics.intervals import (
     estimate_proportion,
     values_by_task,
 )
+from intercode.results.statistics.metrics import agent_turns, has_validity, is_invalid, turn_count
 from intercode.results.statistics.samples import (
-    agent_turns,
     all_samples,
     by_task,
-    has_validity,
     independent_episodes,
-    is_invalid,
+    max_epochs,
     solving_turn,
-    turn_count,
 )
 
 Episodes = Sequence[Trajectory]
@@ -162,11 +160,10 @@ def pass_k_values(epochs: int) -> list[int]:
 def all_figures(episodes: Episodes) -> list[Figure]:
     """Return every figure of a result set's episodes, unknown ones included."""
     samples = all_samples(episodes)
-    epochs = max((len(same) for same in by_task(samples).values()), default=0)
     out = [Figure("success", "%", success(samples))]
     if metrics.count_failed(samples):
         out.append(Figure("success, upper bound", "%", success_upper_bound(samples)))
-    for k in pass_k_values(epochs):
+    for k in pass_k_values(max_epochs(samples)):
         out.append(Figure(f"pass@{k}", "%", pass_at(samples, k)))
         out.append(Figure(f"pass^{k}", "%", pass_all(samples, k)))
     out += [
@@ -188,30 +185,28 @@ def all_figures(episodes: Episodes) -> list[Figure]:
 def subsets(episodes: Episodes) -> Iterable[tuple[str, str, list[Trajectory]]]:
     """Yield episodes by hardness, by group and by tag: the criterion, its value, the episodes."""
     for by, key in (("hardness", lambda t: t.hardness), ("group", lambda t: t.group)):
-        for name, some in sorted(metrics.split_episodes(episodes, key).items(), key=_rank):
-            yield by, name, some
+        parts = metrics.split_episodes(episodes, key)
+        yield from ((by, name, parts[name]) for name in sorted(parts, key=group_rank))
     tags = sorted({tag for t in episodes for tag in t.tags})
     for tag in tags:
         yield "tag", tag, [t for t in episodes if tag in t.tags]
 
 
-def _rank(part: tuple[str, list[Trajectory]]) -> tuple[int, str]:
-    """Sort hardness from easy to extra, everything else by name."""
-    return (HARDNESS.index(part[0]) if part[0] in HARDNESS else len(HARDNESS), part[0])
+def group_rank(name: str) -> tuple[int, str]:
+    """Return the key that sorts groups: hardness from easy to extra, everything else by name."""
+    return (HARDNESS.index(name) if name in HARDNESS else len(HARDNESS), name)
 
 
 def _per_task_figure(
     episodes: Episodes, k: int, of: Callable[[int, int], float]
 ) -> OptionalEstimate:
     counts = [
-        (len(same), sum(map(metrics.is_solved, same))) for same in _tasks_with_samples(episodes, k)
+        (len(same), sum(map(metrics.is_solved, same)))
+        for same in by_task(all_samples(episodes)).values()
+        if len(same) >= k
     ]
     values = [of(n, c) for n, c in counts]
     return _to_percent(estimate_bootstrap_mean(values, samples=sum(n for n, _ in counts)))
-
-
-def _tasks_with_samples(episodes: Episodes, k: int) -> list[list[Trajectory]]:
-    return [same for same in by_task(all_samples(episodes)).values() if len(same) >= k]
 
 
 def _mean(samples: Episodes, value_of: Callable[[Trajectory], float | None]) -> OptionalEstimate:

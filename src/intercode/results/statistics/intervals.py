@@ -15,6 +15,7 @@ from statistics import fmean
 from intercode.results.statistics.distributions import normal_cdf, normal_quantile, t_quantile
 
 LEVEL = 0.95
+_UPPER = (1 + LEVEL) / 2
 RESAMPLES = 2000
 SINGLE_TASK, NO_SPREAD = "one task only", "no spread seen"
 """Values of ``Estimate.method`` that say why there is no interval."""
@@ -58,7 +59,7 @@ def wilson_interval(share: float, size: float, level: float = LEVEL) -> tuple[fl
     return _wilson_bounds(share, size, normal_quantile((1 + level) / 2))
 
 
-def estimate_proportion(clusters: Sequence[Cluster], level: float = LEVEL) -> Estimate | None:
+def estimate_proportion(clusters: Sequence[Cluster]) -> Estimate | None:
     """Return a share of all samples, with an interval that treats clusters as the independent
     units.
 
@@ -75,14 +76,14 @@ def estimate_proportion(clusters: Sequence[Cluster], level: float = LEVEL) -> Es
         return None
     share = sum(c.hits for c in counted) / total
     if total == n:
-        return Estimate(share, *wilson_interval(share, n, level), n, n, "Wilson")
+        return Estimate(share, *wilson_interval(share, n), n, n, "Wilson")
     variance = ratio_variance(counted)
     if variance is None:
         return Estimate(share, None, None, total, n, SINGLE_TASK)
     if not variance:
-        return Estimate(share, *wilson_interval(share, n, level), total, n, "Wilson, one per task")
+        return Estimate(share, *wilson_interval(share, n), total, n, "Wilson, one per task")
     effective = min(share * (1 - share) / variance, total)
-    bounds = _wilson_bounds(share, effective, t_quantile((1 + level) / 2, n - 1))
+    bounds = _wilson_bounds(share, effective, t_quantile(_UPPER, n - 1))
     return Estimate(share, *bounds, total, n, "Wilson, clustered by task")
 
 
@@ -98,7 +99,7 @@ def ratio_variance(clusters: Sequence[Cluster]) -> float | None:
     return n / (n - 1) * sum((c.hits - ratio * c.size) ** 2 for c in clusters) / total**2
 
 
-def estimate_mean(values: Sequence[Sequence[float]], level: float = LEVEL) -> Estimate | None:
+def estimate_mean(values: Sequence[Sequence[float]]) -> Estimate | None:
     """Return the mean over all samples, with Student's t interval that treats clusters as the
     units.
 
@@ -113,7 +114,7 @@ def estimate_mean(values: Sequence[Sequence[float]], level: float = LEVEL) -> Es
     value, variance = math.fsum(c.hits for c in counted) / total, ratio_variance(counted)
     if not variance:
         return Estimate(value, None, None, total, n, SINGLE_TASK if n == 1 else NO_SPREAD)
-    margin = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
+    margin = t_quantile(_UPPER, n - 1) * math.sqrt(variance)
     return Estimate(value, value - margin, value + margin, total, n, "t over tasks")
 
 
@@ -127,12 +128,7 @@ def standard_error(values: Sequence[float]) -> float | None:
 
 
 def bootstrap_interval(
-    values: Sequence[float],
-    level: float = LEVEL,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    expanded: bool = True,
+    values: Sequence[float], *, resamples: int = RESAMPLES, seed: int = 0, expanded: bool = True
 ) -> tuple[float, float]:
     """Return a percentile interval for the mean of one value per cluster, resampling whole
     clusters.
@@ -144,15 +140,13 @@ def bootstrap_interval(
     draw = random.Random(seed).choices
     n, all_of = len(values), list(values)
     means = sorted(sum(draw(all_of, k=n)) / n for _ in range(resamples))
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     if expanded and n > 1:
         tail = normal_cdf(-math.sqrt(n / (n - 1)) * t_quantile(1 - tail, n - 1))
     return _percentile(means, tail), _percentile(means, 1 - tail)
 
 
-def estimate_bootstrap_mean(
-    values: Sequence[float], level: float = LEVEL, *, samples: int, seed: int = 0
-) -> Estimate | None:
+def estimate_bootstrap_mean(values: Sequence[float], *, samples: int) -> Estimate | None:
     """Return the mean of one value in 0..1 per cluster with its bootstrap interval.
 
     If all values are equal, all resamples are equal; the interval is then Wilson's with one sample
@@ -164,20 +158,12 @@ def estimate_bootstrap_mean(
     if n == 1:
         return Estimate(value, None, None, samples, n, SINGLE_TASK)
     if min(values) == max(values):
-        return Estimate(
-            value, *wilson_interval(value, n, level), samples, n, "Wilson, one per task"
-        )
-    return Estimate(
-        value, *bootstrap_interval(values, level, seed=seed), samples, n, "bootstrap over tasks"
-    )
+        return Estimate(value, *wilson_interval(value, n), samples, n, "Wilson, one per task")
+    return Estimate(value, *bootstrap_interval(values), samples, n, "bootstrap over tasks")
 
 
 def estimate_paired_difference(
-    differences: Sequence[float],
-    level: float = LEVEL,
-    *,
-    bound: float | None = None,
-    samples: int | None = None,
+    differences: Sequence[float], *, bound: float | None = None, samples: int | None = None
 ) -> Estimate:
     """Return the mean of differences, one per task, with an interval. ``bound`` is the largest
     possible difference of shares (1, or 100 in percent); ``samples`` is the number of episodes in
@@ -192,13 +178,13 @@ def estimate_paired_difference(
     total = n if samples is None else samples
     if bound is not None and _is_three_valued(differences, bound):
         extended = [*differences, bound, -bound]
-        margin = normal_quantile((1 + level) / 2) * paired_standard_error(differences, bound=bound)
+        margin = normal_quantile(_UPPER) * paired_standard_error(differences, bound=bound)
         low, high = max(-bound, fmean(extended) - margin), min(bound, fmean(extended) + margin)
         return Estimate(value, min(low, value), max(high, value), total, n, "paired, Bonett-Price")
     error = standard_error(differences)
     if not error:
         return Estimate(value, None, None, total, n, SINGLE_TASK if n == 1 else NO_SPREAD)
-    margin = t_quantile((1 + level) / 2, n - 1) * error
+    margin = t_quantile(_UPPER, n - 1) * error
     low, high = value - margin, value + margin
     if bound is not None:
         low, high = max(-bound, low), min(bound, high)
@@ -218,6 +204,13 @@ def paired_standard_error(differences: Sequence[float], *, bound: float) -> floa
 def _is_three_valued(differences: Sequence[float], bound: float) -> bool:
     steps = {abs(d) for d in differences}
     return steps <= {0.0, bound} or min(differences) == max(differences)
+
+
+def value_and_bounds(
+    estimate: Estimate | None,
+) -> tuple[float | None, float | None, float | None]:
+    """Return an estimate's value and interval, None for each that is unknown."""
+    return (None,) * 3 if estimate is None else (estimate.value, estimate.low, estimate.high)
 
 
 def values_by_task(pairs: Sequence[tuple[str, float]]) -> list[list[float]]:

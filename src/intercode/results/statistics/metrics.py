@@ -71,7 +71,21 @@ def upper_bound(episodes: Episodes) -> float | None:
 def first_turn_rate(episodes: Episodes) -> float | None:
     """Return the share of all episodes whose first turn has reward 1, in percent: Single Turn from
     Try Again. An error of the infrastructure counts as in ``success_rate``."""
-    return _percent(bool(t.steps) and _solves(t.steps[0]) and not is_failed(t) for t in episodes)
+    return _percent(bool(t.steps) and solves(t.steps[0]) and not is_failed(t) for t in episodes)
+
+
+def agent_turns(episode: Trajectory) -> tuple[Step, ...]:
+    """Return the turns of the agent, without the submission that the authors' ReAct loop adds when
+    the turns are used up."""
+    steps = episode.steps
+    if len(steps) > episode.run.get("turns_taken", len(steps)) and steps[-1].action == "submit":
+        return steps[:-1]
+    return steps
+
+
+def turn_count(episode: Trajectory) -> float:
+    """Return how many turns were taken; the authors' logs have their own count."""
+    return float(episode.run.get("turns_taken", episode.turns))
 
 
 def mean_turns(episodes: Episodes) -> float | None:
@@ -80,8 +94,19 @@ def mean_turns(episodes: Episodes) -> float | None:
 
     Their count leaves out the submission that ReAct's loop adds when the turns are used up.
     """
-    turns = [float(t.run.get("turns_taken", t.turns)) for t in completed_episodes(episodes)]
+    turns = [turn_count(t) for t in completed_episodes(episodes)]
     return fmean(turns) if turns else None
+
+
+def is_invalid(step: Step) -> bool:
+    """Return whether a turn's action could not be executed, or held no code. A turn without a
+    recorded flag is not invalid."""
+    return step.valid is False or lacks_code(step)
+
+
+def has_validity(step: Step) -> bool:
+    """Return whether the validity of a turn's action is known."""
+    return step.valid is not None or lacks_code(step)
 
 
 def error_share(episode: Trajectory) -> float | None:
@@ -91,11 +116,7 @@ def error_share(episode: Trajectory) -> float | None:
     A forced submission counts as an action here, as in the authors' analysis. A turn without a flag
     counts as invalid if it held no code, else not at all; None if no turn has a known validity.
     """
-    flags = [
-        step.valid if step.valid is not None else False
-        for step in episode.steps
-        if step.valid is not None or lacks_code(step)
-    ]
+    flags = [bool(step.valid) for step in episode.steps if has_validity(step)]
     return flags.count(False) / len(flags) if flags else None
 
 
@@ -105,15 +126,8 @@ def true_error_share(episode: Trajectory) -> float | None:
 
     In the authors' ReAct logs both carry the flag of the turn before.
     """
-    steps = episode.steps
-    if len(steps) > episode.run.get("turns_taken", len(steps)) and steps[-1].action == "submit":
-        steps = steps[:-1]
-    flags = [
-        step.valid is not False and not lacks_code(step)
-        for step in steps
-        if step.valid is not None or lacks_code(step)
-    ]
-    return flags.count(False) / len(flags) if flags else None
+    flags = [is_invalid(step) for step in agent_turns(episode) if has_validity(step)]
+    return flags.count(True) / len(flags) if flags else None
 
 
 def error_rate(
@@ -145,7 +159,8 @@ def group_of(episode: Trajectory) -> str | None:
     return first if first is not None else second
 
 
-def _solves(step: Step) -> bool:
+def solves(step: Step) -> bool:
+    """Return whether the reward after a turn was 1."""
     return step.reward is not None and step.reward >= SUCCESS_THRESHOLD
 
 

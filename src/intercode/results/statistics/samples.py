@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from intercode.core.logs import lacks_code
-from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
-from intercode.results.statistics.metrics import drop_retried_failures, is_failed
+from intercode.core.types import Trajectory
+from intercode.results.statistics.metrics import (
+    agent_turns,
+    drop_retried_failures,
+    is_failed,
+    solves,
+    split_episodes,
+)
 
 
 def independent_episodes(episodes: Iterable[Trajectory]) -> list[Trajectory]:
@@ -28,29 +33,12 @@ def all_samples(episodes: Iterable[Trajectory]) -> list[Trajectory]:
 
 def by_task(episodes: Iterable[Trajectory]) -> dict[str, list[Trajectory]]:
     """Return episodes by task, in the order of the first of each."""
-    out: dict[str, list[Trajectory]] = {}
-    for episode in episodes:
-        out.setdefault(episode.task, []).append(episode)
-    return out
+    return split_episodes(episodes, lambda t: t.task)
 
 
 def max_epochs(episodes: Iterable[Trajectory]) -> int:
     """Return the largest number of episodes of one task."""
     return max((len(same) for same in by_task(episodes).values()), default=0)
-
-
-def agent_turns(episode: Trajectory) -> tuple[Step, ...]:
-    """Return the turns of the agent, without the submission that the authors' ReAct loop adds when
-    the turns are used up."""
-    steps = episode.steps
-    if len(steps) > episode.run.get("turns_taken", len(steps)) and steps[-1].action == "submit":
-        return steps[:-1]
-    return steps
-
-
-def turn_count(episode: Trajectory) -> float:
-    """Return how many turns were taken; the authors' logs have their own count."""
-    return float(episode.run.get("turns_taken", episode.turns))
 
 
 def solving_turn(episode: Trajectory) -> int | None:
@@ -61,17 +49,6 @@ def solving_turn(episode: Trajectory) -> int | None:
     counts with the turn before.
     """
     for number, step in enumerate(episode.steps, start=1):
-        if step.reward is not None and step.reward >= SUCCESS_THRESHOLD:
+        if solves(step):
             return min(number, max(1, len(agent_turns(episode))))
     return None
-
-
-def is_invalid(step: Step) -> bool:
-    """Return whether a turn's action could not be executed, or held no code. A turn without a
-    recorded flag is not invalid."""
-    return step.valid is False or lacks_code(step)
-
-
-def has_validity(step: Step) -> bool:
-    """Return whether the validity of a turn's action is known."""
-    return step.valid is not None or lacks_code(step)

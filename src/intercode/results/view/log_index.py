@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from intercode.core import logs, trajectories
 from intercode.core.errors import DataError, UsageError
@@ -12,21 +13,27 @@ from intercode.core.types import Trajectory
 from intercode.results.view.rows import EpisodeEntry, index_episode
 
 
-class LogIndex(Protocol):
+class LogIndex(ABC):
     """The episodes of a run. ``problems`` describes what could not be read, one sentence each."""
 
-    path: Path
-    metadata: dict[str, Any]
-    entries: list[EpisodeEntry]
-    problems: list[str]
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.entries: list[EpisodeEntry] = []
+        self.metadata: dict[str, Any] = {}
+        self.problems: list[str] = []
 
+    @abstractmethod
     def refresh(self) -> None:
         """Index what was written since the last call."""
-        ...
 
     def episode(self, at: int) -> Trajectory:
         """Return the episode at a position. Raises UsageError if there is none."""
-        ...
+        if not 0 <= at < len(self.entries):
+            raise UsageError(f"{self.path} has no episode {at}: it has {len(self.entries)}")
+        return self._read(at)
+
+    @abstractmethod
+    def _read(self, at: int) -> Trajectory: ...
 
 
 def open_log(path: Path) -> LogIndex:
@@ -34,7 +41,7 @@ def open_log(path: Path) -> LogIndex:
     return JsonlIndex(path) if path.is_dir() or path.suffix == ".jsonl" else AuthorsLogIndex(path)
 
 
-class JsonlIndex:
+class JsonlIndex(LogIndex):
     """A run directory, or a file with one episode per line, of which only the offsets are kept in
     memory.
 
@@ -43,16 +50,14 @@ class JsonlIndex:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         self._file = path / trajectories.TRAJECTORIES_FILE if path.is_dir() else path
         self._run_file = path / trajectories.RUN_FILE
         self._file_identity: tuple[int, int] | None = None
         self._reset()
 
     def _reset(self) -> None:
-        self.entries: list[EpisodeEntry] = []
-        self.metadata: dict[str, Any] = {}
-        self.problems: list[str] = []
+        self.entries, self.metadata, self.problems = [], {}, []
         self._offsets: list[tuple[int, int]] = []
         self._end = self._lines = 0
 
@@ -76,10 +81,7 @@ class JsonlIndex:
                 self._add(raw)
                 self._end += len(raw)
 
-    def episode(self, at: int) -> Trajectory:
-        """Read the episode at a position."""
-        if not 0 <= at < len(self._offsets):
-            raise UsageError(f"{self.path} has no episode {at}: it has {len(self._offsets)}")
+    def _read(self, at: int) -> Trajectory:
         start, length = self._offsets[at]
         with self._file.open("rb") as file:
             file.seek(start)
@@ -115,14 +117,11 @@ class JsonlIndex:
                 self.problems.append(str(e))
 
 
-class AuthorsLogIndex:
+class AuthorsLogIndex(LogIndex):
     """A log in the authors' format, kept in memory, and read again when the file has changed."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.entries: list[EpisodeEntry] = []
-        self.metadata: dict[str, Any] = {}
-        self.problems: list[str] = []
+        super().__init__(path)
         self._episodes: list[Trajectory] = []
         self._file_version: tuple[int, int] | None = None
 
@@ -141,8 +140,5 @@ class AuthorsLogIndex:
         same = {k for k, v in first.items() if all(t.run.get(k) == v for t in self._episodes)}
         self.metadata = {k: v for k, v in first.items() if k in same}
 
-    def episode(self, at: int) -> Trajectory:
-        """Return the episode at a position."""
-        if not 0 <= at < len(self._episodes):
-            raise UsageError(f"{self.path} has no episode {at}: it has {len(self._episodes)}")
+    def _read(self, at: int) -> Trajectory:
         return self._episodes[at]

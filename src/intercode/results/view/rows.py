@@ -6,11 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from intercode.core.trajectories import EpisodeNode, build_episode_trees
+from intercode.core.trajectories import build_episode_trees
 from intercode.core.types import Trajectory, Usage
-from intercode.results.statistics.intervals import Cluster, estimate_proportion
-from intercode.results.statistics.metrics import drop_retried_failures, is_failed
-from intercode.results.statistics.samples import all_samples, by_task, is_invalid, turn_count
+from intercode.results.statistics.intervals import (
+    Cluster,
+    estimate_proportion,
+    value_and_bounds,
+)
+from intercode.results.statistics.metrics import (
+    drop_retried_failures,
+    is_failed,
+    is_invalid,
+    turn_count,
+)
+from intercode.results.statistics.samples import all_samples, by_task
 
 FIELDS = (
     "task", "index", "query", "epoch", "id", "parent", "branched_at", "group", "hardness", "tags",
@@ -77,7 +86,7 @@ def episode_rows(entries: Sequence[EpisodeEntry]) -> list[list[Any]]:
         visited.add(id(node.trajectory))
         own = by_stub[id(node.trajectory)]
         out.append([*own.values, own.at, depth, id(own.stub) not in counted])
-        stack += _child_nodes(node, depth)
+        stack += [(child, depth + 1) for child in reversed(node.children)]
     circular = [e for e in entries if id(e.stub) not in visited]  # each other's parents
     return out + [[*e.values, e.at, 0, id(e.stub) not in counted] for e in circular]
 
@@ -99,16 +108,17 @@ def run_summary(entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
         Cluster(sum(solved[id(t)] for t in same), len(same))
         for same in by_task(e.stub for e in counted).values()
     ]
-    success = estimate_proportion(clusters)
+    share = estimate_proportion(clusters)
+    success, low, high = value_and_bounds(None if share is None else share.scaled(100))
     total_usage = sum((e.usage for e in entries), Usage())
     return {
         "episodes": len(entries),
         "counted": len(counted),
         "tasks": len(clusters),
         "solved": sum(solved.values()),
-        "success": None if success is None else 100 * success.value,
-        "low": None if success is None or success.low is None else 100 * success.low,
-        "high": None if success is None or success.high is None else 100 * success.high,
+        "success": success,
+        "low": low,
+        "high": high,
         "errors": errors,
         **({"upper_bound": 100 * (sum(solved.values()) + errors) / len(counted)} if errors else {}),
         "turns": sum(e.turns for e in last) / len(last) if last else None,
@@ -121,7 +131,3 @@ def run_summary(entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
 def own_metadata(run: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return those metadata of an episode's record that differ from the run's."""
     return {k: v for k, v in run.items() if k in EPISODE_METADATA or metadata.get(k) != v}
-
-
-def _child_nodes(node: EpisodeNode, depth: int) -> list[tuple[EpisodeNode, int]]:
-    return [(child, depth + 1) for child in reversed(node.children)]

@@ -77,7 +77,6 @@ def _read_headers(unpacked: gzip.GzipFile, path: Path) -> Iterator[tarfile.TarIn
 def _check_member(
     member: tarfile.TarInfo, known: Mapping[str, int], files: Mapping[str, bytes], path: Path
 ) -> None:
-    """Raise DataError for a member that a bundle cannot have."""
     name = member.name
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
         raise DataError(f"{path} is refused: {name!r} in it is not a plain file")

@@ -26,6 +26,7 @@ from intercode.results.export.bundle.archive import file_digest, read_archive, w
 from intercode.results.export.bundle.validation import parse_object, validate_types
 from intercode.results.safe_text import has_surrogates
 from intercode.results.statistics import figures
+from intercode.results.statistics.intervals import value_and_bounds
 from intercode.results.statistics.metrics import count_failed, drop_retried_failures, is_solved
 from intercode.results.statistics.samples import all_samples
 
@@ -134,16 +135,17 @@ def summarize_results(episodes: list[Trajectory]) -> dict[str, Any]:
     interval. All are over every episode; one that ended in an error of the infrastructure
     (``failed``) is not solved."""
     samples = all_samples(episodes)
-    success = figures.success(episodes)
+    bounds = value_and_bounds(figures.success(episodes))
+    success, low, high = (None if value is None else round(value, 6) for value in bounds)
     return {
         "tasks": len({t.task for t in samples}),
         "task_set": _task_set_digest(samples),
         "episodes": len(samples),
         "failed": count_failed(samples),
         "solved": sum(map(is_solved, samples)),
-        "success": None if success is None else round(success.value, 6),
-        "low": None if success is None or success.low is None else round(success.low, 6),
-        "high": None if success is None or success.high is None else round(success.high, 6),
+        "success": success,
+        "low": low,
+        "high": high,
     }
 
 

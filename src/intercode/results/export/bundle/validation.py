@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.types import Step, Trajectory, to_jsonable
+
+_EPISODE_TYPES = {
+    **dict.fromkeys(("task", "query", "end", "id"), str),
+    "run": dict,
+    **dict.fromkeys(("index", "epoch"), int),
+    **dict.fromkeys(("error", "group", "hardness", "parent"), str | None),
+}
+_STEP_TYPES = {
+    **dict.fromkeys(("action", "observation", "message", "thought", "actor"), str),
+    **dict.fromkeys(("executed", "timed_out", "refused"), bool),
+    "valid": bool | None,
+    **dict.fromkeys(("parts", "hashes", "diffs"), dict),
+}
 
 
 def parse_object(content: bytes, where: str) -> dict[str, Any]:
@@ -24,33 +38,24 @@ def parse_object(content: bytes, where: str) -> dict[str, Any]:
 def validate_types(episode: Trajectory) -> None:
     """Raise DataError if a value of the episode does not have the type that the program relies
     on."""
-    texts = {"task": episode.task, "query": episode.query, "end": episode.end, "id": episode.id}
-    for name, value in texts.items():
-        _require(isinstance(value, str), name, value)
-    _require(isinstance(episode.run, dict), "run", episode.run)
-    for name, number in (("index", episode.index), ("epoch", episode.epoch)):
-        _require(isinstance(number, int), name, number)
-    for name in ("error", "group", "hardness", "parent"):
-        text = getattr(episode, name)
-        _require(text is None or isinstance(text, str), name, text)
+    _require_types(episode, _EPISODE_TYPES)
     for step in episode.steps:
         _validate_step(step)
 
 
 def _validate_step(step: Step) -> None:
-    for name in ("action", "observation", "message", "thought", "actor"):
-        _require(isinstance(getattr(step, name), str), name, getattr(step, name))
-    for name in ("executed", "timed_out", "refused"):
-        _require(isinstance(getattr(step, name), bool), name, getattr(step, name))
+    _require_types(step, _STEP_TYPES)
     reward = step.reward
     number = isinstance(reward, int | float) and not isinstance(reward, bool)
     sound = number and reward is not None and math.isfinite(reward) and reward <= 1.0 + 1e-9
     _require(reward is None or sound, "reward", reward)
-    _require(step.valid is None or isinstance(step.valid, bool), "valid", step.valid)
     for name, count in to_jsonable(step.usage).items():
         _require(count is None or isinstance(count, int | float), name, count)
-    for name in ("parts", "hashes", "diffs"):
-        _require(isinstance(getattr(step, name), dict), name, getattr(step, name))
+
+
+def _require_types(record: Trajectory | Step, types: Mapping[str, Any]) -> None:
+    for name, kind in types.items():
+        _require(isinstance(getattr(record, name), kind), name, getattr(record, name))
 
 
 def _require(holds: bool, name: str, value: object) -> None:

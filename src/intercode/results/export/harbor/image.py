@@ -65,7 +65,6 @@ def _recipe_lines(recipe: packaged.Recipe) -> list[str]:
 
 
 def _layer_lines(layer: LayerSpec, number: int, files: Files) -> list[str]:
-    """Return the instructions that add a layer to the image."""
     if layer.kind == "script":
         files[f"layer{number}.sh"] = layer.path.read_bytes(), 0o755
         name = f"/tmp/layer{number}.sh"

@@ -49,7 +49,7 @@ _REWARD = """\
 mkdir -p /logs/verifier
 if {test}; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 """
-_SHEBANG = "#!/bin/sh\n"
+_SH, _BASH = "#!/bin/sh\n", "#!/bin/bash\n"
 
 
 def write_tasks(
@@ -120,10 +120,10 @@ def _flag_files(task: Task) -> Files:
     solution = task.data.get("solution") or f"printf '%s\\n' {shlex.quote(flags[0])}"
     return {
         "instruction.md": _text_file(f"{query}nothing else, to {FLAG_PATH}."),
-        "tests/test.sh": _script_file(_REWARD.format(test=test)),
+        "tests/test.sh": _text_file(_REWARD.format(test=test), _SH),
         "tests/flags.sha256": _text_file(sums),
-        "solution/solve.sh": _bash_file(
-            f"cd {shlex.quote(task.cwd)}\n(\n{solution}\n) > {FLAG_PATH}"
+        "solution/solve.sh": _text_file(
+            f"cd {shlex.quote(task.cwd)}\n(\n{solution}\n) > {FLAG_PATH}", _BASH
         ),
     }
 
@@ -143,10 +143,10 @@ def _python_files(task: Task) -> Files:
     query = "\n\n".join(filter(None, (task.query, notes, f"Write {subject} to {PROGRAM_PATH}.")))
     return {
         "instruction.md": _text_file(query),
-        "tests/test.sh": _script_file('exec python3 -I "$(dirname "$0")/run.py"\n'),
+        "tests/test.sh": _text_file('exec python3 -I "$(dirname "$0")/run.py"\n', _SH),
         "tests/run.py": _text_file(runner),
         "tests/tests.json": _text_file(json.dumps(tests, ensure_ascii=False, indent=1)),
-        "solution/solve.sh": _script_file(f"cp /solution/solution.py {PROGRAM_PATH}"),
+        "solution/solve.sh": _text_file(f"cp /solution/solution.py {PROGRAM_PATH}", _SH),
         "solution/solution.py": _text_file(task.solution or ""),
     }
 
@@ -158,23 +158,16 @@ def _probe_files(task: Task, expected: ExpectedOutput | None) -> Files:
     test = 'cmp -s <(bash "$here/look.sh" 2>&1 | sort) <(sort "$here/expected.txt")'
     return {
         "instruction.md": _text_file(task.query),
-        "tests/test.sh": _bash_file(here + _REWARD.format(test=test)),
+        "tests/test.sh": _text_file(here + _REWARD.format(test=test), _BASH),
         "tests/look.sh": _text_file(task.probe or ""),
         "tests/expected.txt": (encode_text(expected(task)), 0o644),
-        "solution/solve.sh": _bash_file(f"cd {shlex.quote(task.cwd)}\n{task.solution}"),
+        "solution/solve.sh": _text_file(f"cd {shlex.quote(task.cwd)}\n{task.solution}", _BASH),
     }
 
 
-def _text_file(text: str) -> tuple[bytes, int]:
-    return encode_text(f"{text.rstrip()}\n"), 0o644
-
-
-def _script_file(text: str) -> tuple[bytes, int]:
-    return encode_text(f"{_SHEBANG}{text.rstrip()}\n"), 0o755
-
-
-def _bash_file(text: str) -> tuple[bytes, int]:
-    return encode_text(f"#!/bin/bash\n{text.rstrip()}\n"), 0o755
+def _text_file(text: str, shebang: str = "") -> tuple[bytes, int]:
+    """Return the content and the mode of a file, executable with a shebang."""
+    return encode_text(f"{shebang}{text.rstrip()}\n"), 0o755 if shebang else 0o644
 
 
 def _write_task(folder: Path, files: Files) -> None:
