@@ -8,6 +8,7 @@ from hostile.__main__ import sampled
 from hostile.cases import Case, all_cases
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS
+from hostile.visible_state import DAMAGE, read_state
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.bash.persistent import BashSession
@@ -23,6 +24,25 @@ def _suffer(sandbox: Sandbox, case: Case, planted: Planted) -> None:
     for action in case.actions:
         session.run(planted.fill(action), case.limit)
     session.close()
+
+
+def test_a_recycled_sandbox_shows_nothing_that_was_damaged() -> None:
+    """Everything that the kernel shows of processes, namespaces, devices, terminals and sockets is
+    as in a new sandbox. What may differ is listed in visible_state.py."""
+    with open_test_sandbox() as new, open_test_sandbox() as sandbox:
+        expected = read_state(new)
+        assert len(expected) > 1000
+        for _ in range(2):
+            damaged = sandbox.run(["python3", "-c", DAMAGE], timeout=30)
+            assert damaged.timed_out or damaged.ok, damaged
+            sandbox.recycle()
+            found = read_state(sandbox)
+            paths = sorted(expected.keys() | found.keys())
+            assert [
+                (path, expected.get(path), found.get(path))
+                for path in paths
+                if expected.get(path) != found.get(path)
+            ] == []
 
 
 @pytest.mark.slow

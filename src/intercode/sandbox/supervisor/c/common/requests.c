@@ -119,7 +119,7 @@ static int do_recycle(const struct message *m) {
     if (end_all_processes()) return -1;
     if (was_network_used(&sandbox.isolation))
         return errno = EBUSY, fail("the network of the sandbox was used");
-    if (renew_ipc() || do_replace_files(m)) return -1;
+    if (renew_ipc() || remount_terminals() || do_replace_files(m)) return -1;
     return command_init(&sandbox.isolation, "reset");
 }
 

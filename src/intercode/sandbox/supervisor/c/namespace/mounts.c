@@ -42,6 +42,18 @@ static int mount_shm(const char *dev) {
                      "mode=1777,size=64m,nr_inodes=1024");
 }
 
+static int mount_terminals(const char *dev) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/pts", dev);
+    return sys_mount("devpts", path, "devpts", DEV_FLAGS,
+                     "newinstance,ptmxmode=0666,mode=620,max=64");
+}
+
+/* Give a sandbox in which nothing runs new terminals: processes can change the old ones' modes. */
+int remount_terminals(void) {
+    return sys_umount("/dev/pts") || mount_terminals("/dev") ? -1 : 0;
+}
+
 static int mount_dev(void) {
     static const char *const names[] = {"null", "zero", "full", "random", "urandom", "tty"};
     static const char *const links[][2] = {
@@ -61,9 +73,7 @@ static int mount_dev(void) {
     }
     for (size_t i = 0; i < COUNT(links); i++)
         if (make_link(links[i][0], links[i][1])) return -1;
-    if (make_directory("dev/pts") || sys_mount("devpts", "dev/pts", "devpts", DEV_FLAGS,
-                                               "newinstance,ptmxmode=0666,mode=620,max=64"))
-        return -1;
+    if (make_directory("dev/pts") || mount_terminals("dev")) return -1;
     return make_directory("dev/shm") || mount_shm("dev") ? -1 : 0;
 }
 
