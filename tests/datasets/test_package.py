@@ -9,6 +9,7 @@ import pytest
 from intercode import datasets
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset
+from intercode.sandbox.images.build.on_demand import resolve_or_build
 
 ROWS = """\
 {"query": "say one", "gold": "echo one"}
@@ -40,7 +41,7 @@ def test_everything_that_a_package_may_say(tmp_path: Path) -> None:
 description = "Some words"
 environment = "bash"
 tasks = "more.csv"
-image = "tar:/some/where.tar"
+image = "registry:example.org/some/image"
 reward = "judge.py:score"
 preprocess = "judge.py:row"
 programs = ["jq", "git"]
@@ -61,7 +62,7 @@ def score(task, agent, gold): ...
     assert (task.query, task.cwd, task.data) == ("SAY ONE", "/work", {"extra": "/work"})
     assert (task.probe, task.probe_paths) == ("echo here", ("/work",))
     assert dataset.reward == f"{tmp_path}/judge.py:score"
-    assert (dataset.image, dataset.notes) == ("tar:/some/where.tar", "Some words")
+    assert (dataset.image, dataset.notes) == ("registry:example.org/some/image", "Some words")
     assert dataset.programs == ("jq", "git")
 
 
@@ -82,6 +83,51 @@ def test_the_image_is_one_beside_it_or_any(
 ) -> None:
     (tmp_path / file).write_text("")
     assert made(tmp_path, settings).image.rstrip("/.") == image.format(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "{out}", "../out", "dir:{out}", "dir:../out", "tar:{out}/root.tar", "oci:{out}",
+        "oci:../out", "docker-archive:{out}/a.tar", "dockerfile:{out}", "recipe:{out}/recipe.toml",
+        "link", "dir:link", "dir:~",
+    ],
+)  # fmt: skip
+def test_no_image_outside_of_the_package_is_used(
+    tmp_path: Path, image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "out"))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "link").symlink_to(tmp_path / "out")
+    name = image.format(out=tmp_path / "out")
+    with pytest.raises(UsageError, match=r"leads out of|there is no") as error:
+        resolve_or_build(made(tmp_path / "mine", f'image = "{name}"').image)
+    assert name.partition(":")[2] in str(error.value) or name in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["tasks", "reward", "preprocess"])
+def test_no_other_file_outside_of_the_package_is_used(tmp_path: Path, key: str) -> None:
+    (tmp_path / "out.py").write_text("raise RuntimeError('executed')\n")
+    with pytest.raises(DataError, match=r"out\.py.* leads out of"):
+        name = "../out.py" if key == "tasks" else "../out.py:f"
+        made(tmp_path / "mine", f'{key} = "{name}"')
+
+
+def test_the_base_of_a_recipe_is_in_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    recipe = f'base = "dir:{tmp_path}/out"\n'
+    dataset = made(tmp_path / "mine", "", recipe_toml=recipe)
+    with pytest.raises(UsageError, match=f"base dir:{tmp_path}/out is outside of"):
+        resolve_or_build(dataset.image)
+
+
+@pytest.mark.sandbox
+def test_the_script_of_a_recipe_is_in_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "setup.sh").write_text("true\n")
+    dataset = made(tmp_path / "mine", "", recipe_toml='base = "host"\nsetup = "../setup.sh"\n')
+    with pytest.raises(DataError, match=r"setup = '../setup.sh' leads out of"):
+        resolve_or_build(dataset.image)
 
 
 def test_a_probe_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None:

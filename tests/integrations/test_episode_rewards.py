@@ -193,7 +193,7 @@ def _served(mode: str) -> Iterator[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-def test_a_client_of_a_server_is_paid_no_more(mode: str) -> None:
+def test_a_client_of_a_server_earns_no_more(mode: str) -> None:
     with _served(mode) as client:
         for seed in SEEDS:
             client.reset(seed=seed, task=0)
@@ -241,7 +241,7 @@ def test_branches_from_a_snapshot_are_each_worth_no_more(environment: str, mode:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_wrong_flags_pay_nothing(mode: str) -> None:
+def test_wrong_flags_earn_nothing(mode: str) -> None:
     facade = CtfEnvironment(reward_mode=mode)
     facade.reset(task=0, seed=3)
     for _ in range(3):

@@ -22,6 +22,7 @@ _KEY_TYPES: dict[str, type] = {
     "preprocess": str, "programs": list, "defaults": dict,
 }  # fmt: skip
 _IMAGE_FILES = ("recipe.toml", "Dockerfile")
+_LOCAL_IMAGES = ("dir", "tar", "docker-archive", "oci", "dockerfile", "recipe")
 _WITHOUT_PROBE = ("ctf", "python", "sql")
 
 
@@ -47,8 +48,8 @@ def load(path: Path) -> Dataset:
     - ``defaults``: values for keys that a row lacks.
     - ``description``: a sentence about the tasks.
 
-    Raises UsageError for a missing file, ConfigError for a malformed task.toml, DataError for
-    broken rows.
+    Files that these keys name have to be in the package. Raises DataError for one outside of it,
+    UsageError for a missing file, ConfigError for a malformed task.toml, DataError for broken rows.
     """
     folder = (path.parent if path.name == TASK_FILE else path).absolute()
     settings = _read_settings(folder)
@@ -97,7 +98,7 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
 
 def _rows_file(folder: Path, given: str | None) -> Path:
     if given is not None:
-        return folder / given
+        return _file_inside(folder, given)
     candidates = sorted(p for p in folder.glob("tasks.*") if p.suffix.lower() in files.SUFFIXES)
     if len(candidates) == 1:
         return candidates[0]
@@ -107,10 +108,21 @@ def _rows_file(folder: Path, given: str | None) -> Path:
     )
 
 
+def _file_inside(folder: Path, name: str) -> Path:
+    """Return the path of a file of the package. Raises DataError if it leads out of it."""
+    files.require_inside(folder / name, folder, f"{folder / TASK_FILE}: {name}")
+    return folder / name
+
+
 def _image_spec(folder: Path, given: str | None) -> str:
-    """Return an image specification in which paths of the package are absolute."""
+    """Return an image specification in which paths of the package are absolute.
+
+    Raises DataError for a path that leads out of the package: agents read every file of the image.
+    """
     name = given or next((n for n in _IMAGE_FILES if (folder / n).is_file()), "host")
     path = folder / name
+    if path.exists():
+        _file_inside(folder, name)
     if path.is_dir():
         return f"dir:{path}"
     if path.is_file():
@@ -118,8 +130,9 @@ def _image_spec(folder: Path, given: str | None) -> str:
             return f"recipe:{path}"
         return f"tar:{path}" if ".tar" in path.suffixes else f"dockerfile:{path}"
     kind, mark, rest = name.partition(":")
-    if mark and (folder / rest).exists():  # for example oci:image
-        return f"{kind}:{folder / rest}"
+    is_path = kind != "recipe" or "/" in rest or rest.endswith(".toml")
+    if mark and kind in _LOCAL_IMAGES and (is_path or (folder / rest).exists()):
+        return f"{kind}:{_file_inside(folder, rest)}"  # for example oci:image
     if mark or name == "host":
         return name
     raise UsageError(
@@ -129,7 +142,7 @@ def _image_spec(folder: Path, given: str | None) -> str:
 
 def _absolute_reference(folder: Path, reference: str) -> str:
     """Return a reference in which a file of the package has an absolute path."""
-    return str(folder / reference) if is_file_reference(reference) else reference
+    return str(_file_inside(folder, reference)) if is_file_reference(reference) else reference
 
 
 def read_description(folder: Path) -> str:

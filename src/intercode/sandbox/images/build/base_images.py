@@ -35,7 +35,7 @@ class BaseImageResolver:
     ``resolve`` returns the image of a specification. ``aliases`` maps further names to
     specifications and takes precedence. ``mirrors``: see ``debian.debian_image``. ``force`` builds
     images of Debian releases again. ``allowed_directory``: names other than aliases may refer only
-    to files below it (None: to any), as a Dockerfile may use files of its context only.
+    to files below it (None: to any), as a Dockerfile or recipe may use files of its directory only.
     """
 
     resolve: Callable[[str], Image]

@@ -61,8 +61,7 @@ def resolve_or_build(
         _allowed_directory.get(),
     )
     path = Path(rest).expanduser().resolve()
-    if kind == "dockerfile":
-        bases = replace(bases, allowed_directory=path if path.is_dir() else path.parent)
+    bases = replace(bases, allowed_directory=path if path.is_dir() else path.parent)
     if path in _builds_in_progress.get():
         raise UsageError(f"{spec} uses itself as a base: choose another base")
     mark, trusted_directory = (

@@ -176,12 +176,14 @@ def _run_setup(
 def _setup_script(recipe: UserRecipe) -> str:
     """Return the set-up as text: the content of the script that it names, or the text itself.
 
-    Raises DataError for the name of a missing script.
+    Raises DataError for the name of a script that is missing or elsewhere.
     """
     beside = recipe.path.parent / recipe.setup
     if "\n" in recipe.setup or " " in recipe.setup:
         return recipe.setup
     if beside.is_file():
+        if not beside.resolve().is_relative_to(recipe.path.parent):
+            raise DataError(f"setup = {recipe.setup!r} leads out of {recipe.path.parent}")
         return beside.read_text("utf-8", "surrogateescape")
     if "/" in recipe.setup or recipe.setup.endswith(".sh"):
         raise DataError(f"setup = {recipe.setup!r}: there is no such script beside the recipe")
