@@ -65,6 +65,16 @@ def members(processes: Path) -> str:
         return ""
 
 
+def test_the_memory_of_the_supervisor_is_not_that_of_its_sandbox() -> None:
+    with shell("namespace/1") as (sandbox, _):
+        assert isinstance(sandbox, NamespaceSandbox)
+        with sandbox.fork() as copy:
+            for opened in (sandbox, copy):
+                inside = (own_group(opened) / "cgroup.procs").read_text().split()
+                assert str(opened.supervisor_pid) not in inside
+                assert len(inside) >= 2, "PID 1 and the command"
+
+
 def test_groups_do_not_accumulate() -> None:
     for _ in range(12):
         with shell("namespace/1") as (sandbox, _):

@@ -61,9 +61,11 @@ int main(int count, char **arguments) {
     size_t inherited = (size_t)json_number(setup.body, "inherited");
     close_from(INHERITED + (int)inherited);
     filter_key = strtoul(json_text(setup.body, "key"), NULL, 10);
+    open_group(json_get(setup.body, "group"));
     process_title = arguments[0];
     bool created = !create_isolation(&sandbox.isolation, setup.body);
     int error = errno;
+    leave_group();
     if (inherited) {
         request = (struct message){.body = (struct json *)json_get(setup.body, "request"),
                                    .count = inherited};
@@ -76,7 +78,9 @@ int main(int count, char **arguments) {
     sandbox.owner = request.fds[0];
     sandbox.spec = request.body;
     errno = error;
+    if (json_number(sandbox.spec, "copies")) enter_group();  /* they count for the sandbox */
     bool ready = created && !set_up(request.fds + 1, request.count - 1);
+    if (json_number(sandbox.spec, "copies")) leave_group();
     send_handshake(ready);
     for (size_t i = 1; i < request.count; i++) close(request.fds[i]);
     serve();

@@ -106,6 +106,14 @@ void bound_shared_counts(const char *proc);
 int open_init_terminal(const struct isolation *isolation, const struct json *limits);
 int open_terminal(void);
 
+/* ---- namespace/group.c ---- */
+void open_group(const struct json *paths);
+void leave_group(void);
+pid_t fork_into_group(void);
+int enter_group(void);
+int hide_groups(void);
+bool is_group_namespace_shared(void);
+
 /* ---- namespace/mounts.c ---- */
 struct layout { int *uppers; size_t count; int lower, hidden_directory; };
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _PREFIX = "intercode-"  # prefix of names; the user id of the sandboxes follows
-_IDLE = "idle"  # the group that a launcher enters before it ends
+_IDLE = "idle"  # the group of supervisors, and of launchers that end
 _MAX_FREE = 4  # limit on unused groups
 _DEVICE_FILES_MEMORY = 65 << 20  # bytes of files in /dev and /dev/shm of a sandbox
 
@@ -50,6 +50,17 @@ class CgroupAllocator:
     def paths(self, name: str) -> dict[str, str]:
         """Return a group's directory per controller."""
         return {controller: f"{home}/{name}" for controller, home in self.directories.items()}
+
+    def supervisor_paths(self) -> dict[str, str]:
+        """Return the files of the current group that a supervisor needs: those to enter the group
+        and to leave it, and of version 2 its directory. It only has to leave the group that limits
+        memory."""
+        assert self.current is not None
+        controller, file = ("", "cgroup.procs") if self.version == 2 else ("memory", "tasks")
+        home = self.directories[controller]
+        inside = f"{home}/{self.current}"
+        paths = {"enter": f"{inside}/{file}", "leave": f"{home}/{_IDLE}/{file}"}
+        return {**paths, "directory": inside} if self.version == 2 else paths
 
     def enter_next(self) -> None:
         """Move this process into the group of the next sandbox."""

@@ -240,7 +240,8 @@ class _Launcher:
             os.close(on_disk)
             pid = start_program(self._program_fd, *given)
         message = first_message(self._stage, self._kind, request, fds)
-        protocol.send(ours, message)
+        group = self._groups.supervisor_paths() if self._groups is not None else {}
+        protocol.send(ours, {**message, "group": group})
         return pid
 
     def _enter_next_group(self) -> None:

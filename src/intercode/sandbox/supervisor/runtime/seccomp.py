@@ -134,12 +134,12 @@ def _pipe_size_rules() -> list[bytes]:
     ]  # fmt: skip
 
 
-def _require_key(key: int) -> list[bytes]:
-    """Allow a call whose sixth argument is the key, and refuse others."""
+def _require_key(key: int, code: int = errno.EPERM) -> list[bytes]:
+    """Allow a call whose sixth argument is the key, and refuse others with an error number."""
     low, high = key & 0xFFFFFFFF, key >> 32
     return [
         _op(_LOAD, _KEY_LOW), _op(_JEQ, low, 0, 3), _op(_LOAD, _KEY_HIGH), _op(_JEQ, high, 0, 1),
-        _op(_RET, _ALLOW), _refuse(errno.EPERM),
+        _op(_RET, _ALLOW), _refuse(code),
     ]  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def build_filter(machine: str, key: int) -> bytes:
     ops.append(_op(_LOAD, _NR))
     if machine == "x86_64":  # the x32 calls
         ops += [_op(_JGE, 0x40000000, 0, 1), _refuse(errno.ENOSYS)]
-    ops += _if_number(table["clone3"], [_refuse(errno.ENOSYS)])  # a filter cannot read its flags
+    ops += _if_number(table["clone3"], _require_key(key, errno.ENOSYS))  # its flags are not readable
     ops += _if_number(
         table["clone"],
         [

@@ -10,11 +10,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -78,39 +79,79 @@ static void move_descriptors(const struct json *targets, const int *fds, int *mo
         moved[i] = clash ? fcntl(fds[i], F_DUPFD_CLOEXEC, SAFE_DESCRIPTOR) : fds[i];
 }
 
-static int start_process(const char *program, char **argv, char **env, const struct json *targets,
-                         const int *fds, size_t count, pid_t *pid) {
-    static const int default_signals[] = {SIGPIPE, SIGINT, SIGXFSZ, SIGCHLD};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, defaults;
-    bool result_fd[3] = {false};
+/* What a new process executes, and why it failed, in memory that it shares with the supervisor. */
+struct program {
+    const char *path;
+    char **argv, **env;
+    const struct json *targets;
+    const int *fds;
+    size_t count;
+    int *error;
+};
+
+/* Give a new process its descriptors; 0, 1 and 2 are /dev/null by default. */
+static int take_descriptors(const struct program *p) {
+    bool given[3] = {false};
     size_t i = 0;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    for (const struct json *v = targets ? targets->first : NULL; v && i < count; v = v->next, i++) {
-        posix_spawn_file_actions_adddup2(&actions, fds[i], (int)v->number);
-        if (v->number >= 0 && v->number < 3) result_fd[v->number] = true;
+    for (const struct json *v = p->targets ? p->targets->first : NULL; v && i < p->count;
+         v = v->next, i++) {
+        int target = (int)v->number;
+        if (p->fds[i] == target ? fcntl(target, F_SETFD, 0) : dup2(p->fds[i], target) < 0)
+            return -1;
+        if (target >= 0 && target < 3) given[target] = true;
     }
-    for (int number = 0; number < 3; number++)
-        if (!result_fd[number])
-            posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0);
+    for (int number = 0; number < 3; number++) {
+        int fd = given[number] ? number : open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (fd < 0 || (!given[number] && dup3(fd, number, 0) < 0 && fd != number)) return -1;
+        if (fd == number && fcntl(fd, F_SETFD, 0)) return -1;
+    }
+    return 0;
+}
+
+/* In a new process: execute the program. */
+static __attribute__((noinline, noreturn)) void execute(const struct program *p, bool in_group) {
+    static const int default_signals[] = {SIGPIPE, SIGINT, SIGXFSZ, SIGCHLD, SIGSEGV, SIGBUS,
+                                          SIGABRT, SIGILL, SIGFPE};
+    sigset_t none;
     sigemptyset(&none);
-    sigemptyset(&defaults);
-    for (i = 0; i < 4; i++) sigaddset(&defaults, default_signals[i]);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK
-                                              | POSIX_SPAWN_SETSIGDEF);
-    int code = posix_spawn(pid, program, &actions, &attributes, argv, env);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
+    setsid();
+    for (size_t i = 0; i < sizeof default_signals / sizeof *default_signals; i++)
+        signal(default_signals[i], SIG_DFL);
+    if ((in_group || !enter_group()) && !hide_groups() && !take_descriptors(p)) {
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        execve(p->path, p->argv, p->env);
+    }
+    *p->error = errno;
+    _exit(127);
+}
+
+/* Start a process. The calling thread waits until it has executed its program. */
+static int start_process(const struct program *p, pid_t *pid) {
+    sigset_t all, before;
+    sigfillset(&all);
+    *p->error = 0;
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid_t child = fork_into_group();
+    if (child == 0) execute(p, true);
+    if (child < 0 && (child = vfork()) == 0) execute(p, false);
+    int code = child < 0 ? errno : *p->error;
+    if (child > 0 && code) waitpid(child, NULL, 0);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    *pid = child;
     errno = code;
     return code ? -1 : 0;
 }
 
-/* Start a program in the sandbox. This uses posix_spawn(3) instead of fork(2), so the child shares
-   this process's memory until it executes the program. */
+static int *shared_error(void) {
+    static int *error;
+    if (!error) error = mmap(NULL, sizeof *error, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                             -1, 0);
+    if (error == MAP_FAILED) abort();
+    return error;
+}
+
+/* Start a program in the sandbox. The child shares this process's memory until it executes the
+   program, as fork(2) would copy it. */
 int spawn(const struct json *request, const int *fds, size_t count, pid_t *pid) {
     const struct json *argv = json_get(request, "argv"), *env = json_get(request, "env");
     const char *cwd = json_text(request, "cwd"), *name;
@@ -124,8 +165,9 @@ int spawn(const struct json *request, const int *fds, size_t count, pid_t *pid) 
     if (chdir(cwd)) {
         fail("%s", cwd);
     } else if (!find_program(name, json_text(env, "PATH"), program, sizeof program)
-               || start_process(program, arguments, variables, json_get(request, "targets"), moved,
-                                count, pid)) {
+               || start_process(&(struct program){program, arguments, variables,
+                                                  json_get(request, "targets"), moved, count,
+                                                  shared_error()}, pid)) {
         fail("%s", name);
     } else {
         result = 0;

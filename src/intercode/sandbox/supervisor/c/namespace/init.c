@@ -202,6 +202,7 @@ static void run_init(int control, bool plain) {
     char *message = malloc(MAX_MESSAGE + 1);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     setsid();
+    if (hide_groups()) return;
     ssize_t got = message ? recv(control, message, MAX_MESSAGE, 0) : 0;
     if (got <= 0) return;
     message[got] = 0;

@@ -30,7 +30,8 @@ static int enter_namespaces(struct isolation *isolation) {
     uid_t uid = geteuid();
     gid_t gid = getegid();
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  /* required to write the id maps */
-    if (sys_unshare(NAMESPACES | (isolation->own_network ? CLONE_NEWNET : 0))) return -1;
+    int later = is_group_namespace_shared() ? CLONE_NEWCGROUP : 0;
+    if (sys_unshare((NAMESPACES & ~later) | (isolation->own_network ? CLONE_NEWNET : 0))) return -1;
     if (write_text("/proc/self/setgroups", "deny")) return -1;
     snprintf(map, sizeof map, "0 %u 1", uid);
     if (write_text("/proc/self/uid_map", map)) return -1;
