@@ -100,12 +100,10 @@ class ModelAgent(Agent):
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The conversation of this episode so far."""
         return tuple(self.conversation.messages)
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """The tools that the model may call in this episode."""
         return self.conversation.tools
 
     def metadata(self) -> dict[str, Any]:

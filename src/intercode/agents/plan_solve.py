@@ -53,14 +53,12 @@ class PlanSolveAgent(ModelAgent):
         return ObservationLimits(1000, 25) if self._steps else ObservationLimits(250, 25)
 
     def start(self, brief: Brief) -> None:
-        """Begin an episode."""
         self._steps = []
         self._planned = self._solved = False
         self._refined = 0
         super().start(brief)
 
     def add_feedback(self, feedback: Feedback) -> None:
-        """Add the feedback on the last turn to the conversation."""
         self._solved = feedback.score is not None and feedback.score.success
         super().add_feedback(feedback)
 

@@ -45,7 +45,6 @@ class ToolCallingAgent(ModelAgent):
     def record_intervention(
         self, action: str, feedback: Feedback, before: Feedback | None = None
     ) -> bool:
-        """Tell the model of a turn that a human took in its place; see Agent."""
         if before is not None and not self._intervened:
             self.add_feedback(before)
         self._add_results(INTERVENTION_RESULT)
@@ -73,7 +72,6 @@ class ToolCallingAgent(ModelAgent):
         super().add_answer(replace(completion, calls=tuple(self._calls)), text)
 
     def _add_results(self, result: str) -> None:
-        """Give each open call its result."""
         for number, call in enumerate(self._calls):
             self.conversation.add_tool_result(call["id"], ONE_CALL_PER_TURN if number else result)
         self._calls = []

@@ -166,7 +166,6 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _entries(kind: str) -> Iterator[Entry]:
-    """Yield the entries of a registry."""
     module, _, attribute = _REGISTRIES[kind].partition(":")
     registry: Registry = getattr(importlib.import_module(module), attribute)
     for plugin in registry.shadowed_plugins():

@@ -59,13 +59,9 @@ def write_task_package(home: Path, *, dockerfile: bool = False, plugin: bool = F
         raise UsageError(f"{name!r} is the name of a module of Python itself: choose another")
     image = "Dockerfile" if dockerfile else "recipe.toml"
     words = {"name": name, "module": module, "image": image}
-    texts = _templates("task") | (_templates("plugin") if plugin else {})
+    texts = read_templates("intercode.cli", "templates/task")
+    texts |= read_templates("intercode.cli", "templates/plugin") if plugin else {}
     del texts["recipe.toml" if dockerfile else "Dockerfile"]
     texts[f"test_{module}.py"] = texts.pop("test.py")
     texts["files/names.txt"] = texts.pop("names.txt")
     return write_templates(home, texts, words)
-
-
-def _templates(kind: str) -> dict[str, str]:
-    """Return the files of one folder of templates, by the names to write them under."""
-    return read_templates("intercode.cli", f"templates/{kind}")

@@ -18,7 +18,7 @@ def log(message: str) -> None:
 
 def episode_progress() -> Callable[[int, int], None]:
     """Return a function that prints the progress, or that does nothing without a terminal."""
-    return _print_progress if sys.stderr.isatty() else _ignore_progress
+    return _print_progress if sys.stderr.isatty() else lambda _done, _total: None
 
 
 def escape_control(text: str) -> str:
@@ -40,7 +40,3 @@ def escape_all_but_colours(text: str) -> str:
 def _print_progress(done: int, total: int) -> None:
     end = "\n" if done == total else ""
     print(f"\r{done}/{total} episodes", end=end, file=sys.stderr, flush=True)
-
-
-def _ignore_progress(_done: int, _total: int) -> None:
-    pass

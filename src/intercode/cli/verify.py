@@ -7,7 +7,15 @@ import sys
 
 from intercode.cli.output import escape_control
 from intercode.cli.parser import ENVIRONMENT_OPTION
+from intercode.cli.replay.branch import (
+    NOT_DETERMINISTIC,
+    describe_mismatch,
+    format_difference,
+    indent,
+)
 from intercode.core.config import parse_key_values
+from intercode.evaluation.replay.recorded_environments import ReplayOptions
+from intercode.evaluation.replay.verify import verify, write_receipt
 
 DIFFERS = 1
 """Exit status if an episode differs from its record."""
@@ -40,9 +48,6 @@ SETTINGS = {"seed": {"type": int}}
 
 def handle(args: argparse.Namespace) -> int:
     """Verify the bundle, write the receipt, and print the result."""
-    from intercode.evaluation.replay.recorded_environments import ReplayOptions
-    from intercode.evaluation.replay.verify import verify, write_receipt
-
     own = parse_key_values(args.env_option)
     if args.reward is not None:
         own["reward"] = args.reward
@@ -64,18 +69,10 @@ def handle(args: argparse.Namespace) -> int:
     if first is None:
         print(f"EQUAL    {counts}: every recorded observation, reward and hash is equal")
     else:
-        from intercode.cli.replay.branch import format_difference, indent
-
         print(f"DIFFERS  {len(report.native_mismatches)} of {counts}")
-        what = ", ".join(first.differs_in)
-        name = f"{first.task} {first.episode}".strip()
-        print(
-            escape_control(
-                f"         first {name}, step {first.turn + 1}, in {what} ({first.cause})"
-            )
-        )
+        print(escape_control(f"         first {describe_mismatch(first)}"))
         print(escape_control(indent(format_difference(first))))
         if not report.deterministic:
-            print("         not recorded as deterministic: see `intercode eval --deterministic`")
+            print(NOT_DETERMINISTIC)
     print(f"seed {verdict.seed}; wrote {receipt}", file=sys.stderr)
     return 0 if verdict.equal else DIFFERS

@@ -9,7 +9,6 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Self
 
 from intercode.core import event_loop
@@ -172,8 +171,6 @@ class _Call:
         )
 
 
-__all__ = ["CallLimits", "Channel", "DeadlineExceededError", "Endpoint"]
-
 SINGLE_REQUEST_STATUSES = frozenset({400, 413, 422, 451})
 """Statuses of refusals that may concern this conversation only: content filters, lengths,
 formats."""
@@ -237,12 +234,10 @@ class Endpoint(Model):
 
     @property
     def max_answer_tokens(self) -> int | None:
-        """The limit on the tokens of an answer; None if requests set none."""
         return self.generation.max_answer_tokens
 
     @property
     def token_ratio(self) -> float:
-        """The factor that corrects estimates of tokens, from the endpoint's own counts."""
         return self.calibration.ratio if self.calibration else 1.0
 
     @property
@@ -315,8 +310,6 @@ class Endpoint(Model):
         return view
 
     def metadata(self) -> dict[str, Any]:
-        """Return what a run records of its model: everything that can change an answer, and no
-        secret."""
         return {
             "name": self.name,
             "provider": self.provider,
@@ -365,12 +358,7 @@ class Endpoint(Model):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _prepare(

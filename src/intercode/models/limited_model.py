@@ -82,16 +82,13 @@ class LimitedModel(Model):
 
     @property
     def max_answer_tokens(self) -> int | None:
-        """The limit that the model itself has on the tokens of an answer."""
         return self.model.max_answer_tokens
 
     @property
     def token_ratio(self) -> float:
-        """The factor that corrects estimates of tokens, from the endpoint's own counts."""
         return self.calibration.ratio
 
     def count_tokens(self, content: str | Sequence[Message] | Mapping[str, Any]) -> int | None:
-        """Return the model's own count."""
         return self.model.count_tokens(content)
 
     def metadata(self) -> dict[str, Any]:
@@ -99,7 +96,6 @@ class LimitedModel(Model):
         return self.model.metadata()
 
     def close(self) -> None:
-        """Close the connections of the model."""
         self.model.close()
 
     def for_sample(self, sample: int) -> LimitedModel:
@@ -226,7 +222,6 @@ class LimitedModel(Model):
         return BudgetError(reason, run_limit=any(b.whole_run for b in lowered))
 
     def _deadline_error(self, error: DeadlineExceededError) -> BudgetError:
-        """Return the BudgetError for an answer that did not arrive before a budget's deadline."""
         timed = [b for b in self.budgets if b.deadline is not None]
         first = min(timed, key=lambda b: b.deadline or 0.0)
         whose = "run's" if first.whole_run else "episode's"

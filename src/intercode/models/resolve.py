@@ -100,7 +100,6 @@ def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
 def _open_native(
     provider: str, name: str, base_url: str | None, key: str | None, options: dict[str, Any]
 ) -> Model:
-    """Return a model that uses its provider's client library."""
     variable = KEY_VARIABLES[provider]
     key = key or (os.environ.get(variable) if variable else None)
     if variable and not key:

@@ -6,8 +6,9 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from intercode.cli.evaluate import dry_run
 from intercode.cli.evaluate.options import ARGUMENTS, SETTINGS, read_settings
 from intercode.cli.output import log
 from intercode.cli.parser import given_options
@@ -19,10 +20,11 @@ from intercode.core.errors import (
     TooManyErrorsError,
     UsageError,
 )
-
-if TYPE_CHECKING:
-    from intercode.evaluation.evaluate.grid import Grid
-    from intercode.evaluation.evaluate.plan import Plan
+from intercode.evaluation.evaluate.grid import Grid, make_plans, read_grid, run_grid
+from intercode.evaluation.evaluate.plan import Plan, make_plan
+from intercode.evaluation.evaluate.run import run_plan
+from intercode.evaluation.evaluate.sandbox_check import with_remedy
+from intercode.results import report
 
 __all__ = ["ARGUMENTS", "SETTINGS", "handle"]
 
@@ -61,22 +63,14 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
-    from intercode.evaluation.evaluate.plan import make_plan
-    from intercode.evaluation.evaluate.run import run_plan
-    from intercode.results import report
-
     config = make_config(values, str(file) if file else "the settings")
     if config.out is not None and config.out.exists() and not config.out.is_dir():
         raise UsageError(f"--out {config.out} is a file; name a directory")
     try:
         plan = make_plan(config)
     except SandboxUnavailableError as e:
-        from intercode.evaluation.evaluate.sandbox_check import with_remedy
-
         raise with_remedy(e) from e
     if dry:
-        from intercode.cli.evaluate import dry_run
-
         dry_run.print_estimate(plan)
         return 0
     stopped: InterCodeError | None = None
@@ -100,7 +94,6 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
 
 
 def _stop_message(error: InterCodeError, plan: Plan) -> str:
-    """Return why a run has stopped early and how to resume it."""
     left = len(plan.pending_samples())
     change = "a higher limit" if isinstance(error, BudgetError) else "the cause fixed"
     return (
@@ -120,10 +113,6 @@ def _error_summary(texts: Sequence[str], out: Path) -> str:
 
 
 def _run_grid(values: dict[str, Any], file: Path | None, dry: bool) -> int:
-    """Play the runs of an experiment."""
-    from intercode.evaluation.evaluate.grid import read_grid, run_grid
-    from intercode.results import report
-
     name = file.stem if file is not None else "experiment"
     out = Path(values.get("out") or Path("runs") / name).expanduser()
     grid = read_grid(values, out, str(file or "the settings"))
@@ -142,9 +131,6 @@ def _run_grid(values: dict[str, Any], file: Path | None, dry: bool) -> int:
 
 
 def _dry_run_grid(grid: Grid) -> int:
-    from intercode.cli.evaluate import dry_run
-    from intercode.evaluation.evaluate.grid import make_plans
-
     estimates, failed = [], 0
     for cell, plan in make_plans(grid):
         if isinstance(plan, InterCodeError):

@@ -88,7 +88,6 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _recorded_settings(run: Path) -> dict[str, Any]:
-    """Return the settings that a run was started with."""
     settings = trajectories.read_run_metadata(run).get("config")
     if not isinstance(settings, Mapping):
         raise UsageError(f"{run} does not record its settings: give them, with --out {run}")

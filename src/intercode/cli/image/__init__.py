@@ -9,6 +9,15 @@ import sys
 from intercode.cli.image import build_image, inventory
 from intercode.cli.output import log
 from intercode.cli.parser import add_options
+from intercode.core.paths import cache_root
+from intercode.sandbox.images import registry
+from intercode.sandbox.images.build import on_demand
+from intercode.sandbox.images.build.built_images import built_images, delete_built_image
+from intercode.sandbox.images.build.container_engines import prune_engine_images
+from intercode.sandbox.images.cache import prune as pruning
+from intercode.sandbox.images.oci import saved_images
+from intercode.sandbox.images.recipes import packaged
+from intercode.sandbox.images.registry.reference import HTTP_REGISTRIES_VARIABLE
 
 EXAMPLE = """\
 examples:
@@ -80,10 +89,6 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _pull(args: argparse.Namespace) -> int:
-    from intercode.core.paths import cache_root
-    from intercode.sandbox.images import registry
-    from intercode.sandbox.images.registry.reference import HTTP_REGISTRIES_VARIABLE
-
     text = args.name.removeprefix("registry:")
     reference = registry.parse_reference(text)
     if args.http:
@@ -97,10 +102,6 @@ def _pull(args: argparse.Namespace) -> int:
 
 
 def _import(args: argparse.Namespace) -> int:
-    from intercode.core.paths import cache_root
-    from intercode.sandbox.images.build import on_demand
-    from intercode.sandbox.images.oci import saved_images
-
     image = saved_images.import_image(
         on_demand.resolve_or_build(args.spec, log), args.name, cache_root()
     )
@@ -109,10 +110,6 @@ def _import(args: argparse.Namespace) -> int:
 
 
 def _remove(args: argparse.Namespace) -> int:
-    from intercode.core.paths import cache_root
-    from intercode.sandbox.images.cache import prune as pruning
-    from intercode.sandbox.images.recipes import packaged
-
     cache, exists = cache_root(), False
     name = f"recipe:{args.name}" if args.name in packaged.recipe_names() else args.name
     if name.startswith("recipe:") and "/" not in name:
@@ -120,11 +117,10 @@ def _remove(args: argparse.Namespace) -> int:
         for path in (built, built.with_suffix(".json")):
             exists = path.is_file() or exists
             path.unlink(missing_ok=True)
-    for image in inventory.built_images(name):
-        from intercode.sandbox.images.build.built_images import delete_built_image
-
-        delete_built_image(image)
-        exists = True
+    for image in built_images():
+        if image.spec == name:
+            delete_built_image(image)
+            exists = True
     removed = pruning.remove_image(cache, name, inventory.paths_in_use())
     if not exists and removed is None:
         print(
@@ -140,14 +136,8 @@ def _remove(args: argparse.Namespace) -> int:
 
 
 def _prune(args: argparse.Namespace) -> int:
-    from intercode.core.paths import cache_root
-    from intercode.sandbox.images.build.container_engines import prune_engine_images
-    from intercode.sandbox.images.cache import prune as pruning
-
     cache = cache_root()
     for image in inventory.orphaned_images():
-        from intercode.sandbox.images.build.built_images import delete_built_image
-
         delete_built_image(image)
         print(f"removed {image.spec}, whose source is deleted")
     done = pruning.prune(cache, inventory.paths_in_use(), everything=args.all)

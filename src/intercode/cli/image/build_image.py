@@ -8,6 +8,10 @@ from pathlib import Path
 
 from intercode.cli.output import log
 from intercode.core.errors import UsageError
+from intercode.sandbox.images.build.container_engines import build_with_engine
+from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode.sandbox.images.dockerfile.build import locate_dockerfile
+from intercode.sandbox.images.recipes.mmdebstrap import build_recipe
 
 EXAMPLE = """\
 examples:
@@ -51,11 +55,7 @@ def _build(args: argparse.Namespace) -> str:
     if args.engine:
         return _build_with_engine(args, Path(spec.partition(":")[2]), chosen[1])
     if spec == f"recipe:{args.name}" and "/" not in args.name:
-        from intercode.sandbox.images.recipes.mmdebstrap import build_recipe
-
         return str(build_recipe(args.name, args.mirror, log, force=args.force))
-    from intercode.sandbox.images.build.on_demand import resolve_or_build
-
     image = resolve_or_build(
         spec, log, aliases=chosen[0], args=chosen[1], target=args.target, mirrors=args.mirror,
         force=args.force,
@@ -65,10 +65,6 @@ def _build(args: argparse.Namespace) -> str:
 
 
 def _build_with_engine(args: argparse.Namespace, path: Path, given: dict[str, str]) -> str:
-    from intercode.sandbox.images.build.container_engines import build_with_engine
-    from intercode.sandbox.images.build.on_demand import resolve_or_build
-    from intercode.sandbox.images.dockerfile.build import locate_dockerfile
-
     if args.table:
         raise UsageError("--from cannot be used with --engine, which uses its own images")
     file, context = locate_dockerfile(path)

@@ -8,19 +8,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from intercode.core.errors import UsageError
+from intercode.core.paths import cache_root
 from intercode.core.registry import unknown_name_error
-
-if TYPE_CHECKING:
-    from intercode.sandbox.images.build.built_images import BuiltImage
+from intercode.sandbox.images.build.built_images import BuiltImage, built_images
+from intercode.sandbox.images.cache import prune, records
+from intercode.sandbox.images.oci.assemble import tree_key
+from intercode.sandbox.images.recipes import packaged
 
 
 def print_images(args: argparse.Namespace) -> int:
     """Print a line for each image, and what else the cache contains."""
-    from intercode.core.paths import cache_root
-
     cache = cache_root()
     rows = list(_image_rows(cache))
     if args.json:
@@ -41,9 +41,6 @@ def print_images(args: argparse.Namespace) -> int:
 
 def print_image(args: argparse.Namespace) -> int:
     """Print everything that is known of one image as JSON."""
-    from intercode.core.paths import cache_root
-    from intercode.sandbox.images.recipes import packaged
-
     cache = cache_root()
     name = f"recipe:{args.name}" if args.name in packaged.recipe_names() else args.name
     rows = [row for row in _image_rows(cache) if row["name"] == name]
@@ -72,8 +69,6 @@ def _unknown_image(name: str, known: list[str]) -> UsageError:
 
 
 def _recipe_build(name: str, cache: Path) -> dict[str, Any]:
-    from intercode.sandbox.images.recipes import packaged
-
     record = packaged.built_path(name, cache).with_suffix(".json")
     if not record.is_file():
         return {}
@@ -84,9 +79,6 @@ def _recipe_build(name: str, cache: Path) -> dict[str, Any]:
 
 def _image_rows(cache: Path) -> Iterator[dict[str, Any]]:
     """Yield a row for each image: unpacked ones, built ones, and recipes that are neither."""
-    from intercode.sandbox.images.cache import prune, records
-    from intercode.sandbox.images.recipes import packaged
-
     seen = set()
     for record in records.all_records(cache):
         seen.add(record.name)
@@ -115,13 +107,6 @@ def _image_rows(cache: Path) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def built_images(name: str | None = None) -> list[BuiltImage]:
-    """Return the images that were built from a recipe file or a Dockerfile."""
-    from intercode.sandbox.images.build.built_images import built_images
-
-    return [image for image in built_images() if name in (None, image.spec)]
-
-
 def orphaned_images() -> list[BuiltImage]:
     """Return the images whose recipe or Dockerfile is deleted, so that they cannot be requested."""
     images = []
@@ -134,8 +119,6 @@ def orphaned_images() -> list[BuiltImage]:
 
 def paths_in_use() -> set[str]:
     """Return the paths in the cache that built images need."""
-    from intercode.sandbox.images.oci.assemble import tree_key
-
     steps = {f"built/{step}" for one in built_images() for step in one.steps}
     return steps | {f"layers/{tree_key(one.base_digest)}" for one in built_images()}
 
@@ -150,8 +133,6 @@ def format_size(size: int) -> str:
 
 def _other_usage(cache: Path) -> str:
     """Return the sizes of what the cache contains in addition to images."""
-    from intercode.sandbox.images.cache import prune
-
     parts = [("downloads", "blobs"), ("set-up of tasks and steps of builds", "built")]
     sizes = [f"{what} {format_size(prune.disk_usage(cache / home))}" for what, home in parts]
     return f"In {cache}: {', '.join(sizes)} (intercode image prune)."

@@ -119,7 +119,6 @@ def run_session(session: PlaySession) -> int:
 
 
 def _play_task(session: PlaySession, env: InterCodeEnv, remaining: tuple[int, ...]) -> Trajectory:
-    """Play the first of the remaining tasks and return its episode."""
     plan = session.plan
     unfinished = session.unfinished if remaining == session.tasks else None
 

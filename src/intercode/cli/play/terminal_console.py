@@ -15,10 +15,10 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from intercode.cli.output import escape_all_but_colours, escape_control
+from intercode.cli.output import escape_control
 from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
-from intercode.cli.play.terminal_player import Quit, is_command
+from intercode.cli.play.terminal_player import Console, Quit, is_command
 from intercode.core.paths import state_root
 
 _LEXERS = {"python": "PythonLexer", "sql": "MySqlLexer"}
@@ -34,7 +34,7 @@ class ActionHistory(FileHistory):
             super().store_string(string)
 
 
-class TerminalConsole:
+class TerminalConsole(Console):
     """Reads from a terminal.
 
     Enter runs a complete action and begins a new line in an incomplete one. Alt-Enter always begins
@@ -46,7 +46,7 @@ class TerminalConsole:
     def __init__(
         self, environment: str, status: Callable[[], str], words: Iterable[str], gate: InterruptGate
     ) -> None:
-        self.gate: InterruptGate | None = gate
+        self.gate = gate
         self._rules = input_rules_for(environment)
         self._lexer = pygments_lexer(environment)
         self._python = environment == "python"
@@ -64,7 +64,6 @@ class TerminalConsole:
         )
 
     def ask(self, prompt: str, rules: InputRules, default: str = "") -> str:  # noqa: ARG002
-        """Read an action or a command."""
         if self.gate:
             self.gate.clear()
         while True:
@@ -74,11 +73,6 @@ class TerminalConsole:
                 continue
             except EOFError as e:
                 raise Quit from e
-
-    def say(self, text: str) -> None:
-        """Print text, of which only colours may control the terminal."""
-        text = escape_all_but_colours(text)
-        print(text, end="" if text.endswith("\n") else "\n", flush=True)
 
     def code(self, text: str) -> None:
         """Print code, in colours unless NO_COLOR is set or Pygments is not installed."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 from intercode.agents.base import Feedback
 from intercode.agents.parsing import language_of
-from intercode.cli.output import escape_control
+from intercode.cli.output import escape_all_but_colours, escape_control
 from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.core.errors import InterCodeError
@@ -50,25 +51,26 @@ class Quit(Exception):  # noqa: N818
     """The human typed `quit`, or the input has ended."""
 
 
-class Console(Protocol):
+class Console(ABC):
     """Where the human types and reads.
 
     ``gate`` decides what Ctrl-C stops. Without one, Ctrl-C ends the session.
     """
 
-    gate: InterruptGate | None
+    gate: InterruptGate | None = None
 
+    @abstractmethod
     def ask(self, prompt: str, rules: InputRules, default: str = "") -> str:
         """Read one action or command of one or more lines. Raises Quit at the end of the input."""
-        ...
 
     def say(self, text: str) -> None:
-        """Print text on lines of its own."""
-        ...
+        """Print text on lines of its own, of which only colours may control the terminal."""
+        text = escape_all_but_colours(text)
+        print(text, end="" if text.endswith("\n") else "\n", flush=True)
 
     def code(self, text: str) -> None:
         """Print code."""
-        ...
+        self.say(text)
 
 
 class TerminalPlayer(Player):
@@ -83,7 +85,7 @@ class TerminalPlayer(Player):
         console: Console,
         *,
         agent: str | None = None,
-        on_turn: Callable[[InteractiveEpisode], None] | None = None,
+        on_turn: Callable[[InteractiveEpisode], None] = lambda _: None,
     ) -> None:
         self.console, self.agent, self._on_turn = console, agent, on_turn
         self._episode: InteractiveEpisode | None = None
@@ -107,7 +109,7 @@ class TerminalPlayer(Player):
             self.console.say(feedback.observation)
         if feedback.timed_out:
             self.console.say("(stopped at the time limit)")
-        self._save_session(episode)
+        self._on_turn(episode)
 
     def status(self, limit: int | None) -> str:
         """Return one line with the task, the turn and the last score that was requested."""
@@ -144,10 +146,6 @@ class TerminalPlayer(Player):
         parts = trajectory.steps[-1].parts if trajectory.steps else {}
         self.console.say(f"{verdict}: {score_line(Score(trajectory.reward, parts))}")
 
-    def _save_session(self, episode: InteractiveEpisode) -> None:
-        if self._on_turn:
-            self._on_turn(episode)
-
     def _show(self, steps: list[Step]) -> None:
         for number, step in enumerate(steps, 1):
             who = f" {step.actor}" if self.agent else ""
@@ -161,7 +159,7 @@ class TerminalPlayer(Player):
         self, episode: InteractiveEpisode, proposal: AgentOutput | None, leader: Leader
     ) -> Choice:
         """Read commands until one is a choice. Raises Quit."""
-        self._save_session(episode)
+        self._on_turn(episode)
         offered = proposal if leader == "agent" else None
         if offered is not None and offered is not self._shown_proposal:
             self._propose(offered)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from typing import TYPE_CHECKING
 
 from intercode.core.config import parse_key_values
+from intercode.core.types import Step
+from intercode.evaluation.replay.branching import BranchOptions, BranchResult, branch
+from intercode.evaluation.replay.log_replay import StepComparison
+from intercode.evaluation.replay.recorded_environments import ReplayOptions
 
-if TYPE_CHECKING:
-    from intercode.core.types import Step
-    from intercode.evaluation.replay.branching import BranchOptions, BranchResult
-    from intercode.evaluation.replay.log_replay import StepComparison
-    from intercode.evaluation.replay.recorded_environments import ReplayOptions
-
+NOT_DETERMINISTIC = "         not recorded as deterministic: see `intercode eval --deterministic`"
 _SHOWN_LINES = 12
 _ACTION_SHOWN = 60
 
@@ -41,8 +39,6 @@ def is_requested(args: argparse.Namespace) -> bool:
 
 def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
     """Branch off, save the new episode, and print what changed."""
-    from intercode.evaluation.replay.branching import BranchOptions, branch
-
     request = BranchOptions(
         args.episode, dict(args.edit), args.after, args.agent, parse_key_values(args.agent_option),
         args.model, args.base_url, args.max_turns,
@@ -90,6 +86,12 @@ def _format_change(old: Step | None, new: Step | None) -> str:
 
 def _format_reward(reward: float | None) -> str:
     return "none" if reward is None else f"{reward:g}"
+
+
+def describe_mismatch(check: StepComparison) -> str:
+    """Describe which step differs, in what, and why."""
+    name, what = f"{check.task} {check.episode}".strip(), ", ".join(check.differs_in)
+    return f"{name}, step {check.turn + 1}, in {what} ({check.cause})"
 
 
 def format_difference(check: StepComparison) -> str:

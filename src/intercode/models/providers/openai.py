@@ -194,7 +194,6 @@ class OpenAIModel(Endpoint):
         raise AttemptError(self.redact(str(unusable)), response_lost=True, requests_sent=sent)
 
     def _status_error(self, answer: HttpResponse, requests: int) -> Exception:
-        """Return the error for a status that is not a success."""
         message, code = parse_error(answer.body)
         message = f"HTTP {answer.status}: {message}"
         if answer.status < 400:
@@ -220,7 +219,6 @@ def _other_limit_field(name: str) -> str:
 
 
 def _with_limit_field(request: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the request with its token limit under that name."""
     if name == LIMIT_FIELDS[0] or "max_tokens" not in request:
         return request
     renamed = dict(request)

@@ -33,7 +33,6 @@ class ScriptedModel(Model):
         return f"ScriptedModel({self.name!r})"
 
     def metadata(self) -> dict[str, Any]:
-        """Return what a run records of its model."""
         return {"name": self.name, "endpoint": None, "generation": {}, "price": None}
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:  # noqa: ARG002

@@ -132,17 +132,6 @@ def open_side(letter: str, path: Path) -> Side:
     return Side(letter, path, result_sets[0])
 
 
-def condition_mismatches(first: Side, second: Side) -> list[Mismatch]:
-    """Return the conditions in which two sides differ. A value that only one side records is a
-    difference; an unrecorded policy or determinism means none."""
-    return _differences(first, second, CONDITIONS)
-
-
-def other_differences(first: Side, second: Side) -> list[Mismatch]:
-    """Return the other differences, which do not prevent a comparison."""
-    return _differences(first, second, {name: (name,) for name in REPORTED_METADATA})
-
-
 def check_conditions(
     first: Side, second: Side, allow_mismatch: Sequence[str] = ()
 ) -> list[Mismatch]:
@@ -159,7 +148,7 @@ def check_conditions(
         raise UsageError(
             f"{first.path} is {own} and {second.path} is {other}: they have no task in common"
         )
-    differing = condition_mismatches(first, second)
+    differing = _differences(first, second, CONDITIONS)
     refused = [d for d in differing if d.name not in allow_mismatch]
     if refused:
         words = "; ".join(map(str, refused))
@@ -172,6 +161,8 @@ def check_conditions(
 
 
 def _differences(first: Side, second: Side, names: Mapping[str, Sequence[str]]) -> list[Mismatch]:
+    """Return what two sides differ in. A value that only one side records is a difference; an
+    unrecorded policy or determinism means none."""
     out = []
     for name, keys in names.items():
         a, b = first.recorded_value(keys), second.recorded_value(keys)
@@ -300,7 +291,9 @@ def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Co
         detectable=_detectable_points(differences),
         flips=tuple(_flips(tasks, pairs)),
         allowed_mismatches=tuple(allowed),
-        other_differences=tuple(other_differences(first, second)),
+        other_differences=tuple(
+            _differences(first, second, {name: (name,) for name in REPORTED_METADATA})
+        ),
     )
 
 

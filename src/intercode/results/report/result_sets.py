@@ -121,7 +121,8 @@ def describe_conditions(episode: Trajectory) -> str:
 
     def tagged(name: str, tag: str, sign: str, length: int) -> str:
         value = str(run.get(name) or "?")
-        return f"{value}{sign}{_short_digest(run[tag], length)}" if run.get(tag) else value
+        digest = str(run.get(tag) or "").removeprefix("sha256:")[:length]
+        return f"{value}{sign}{digest}" if run.get(tag) else value
 
     has_image = run.get("environment") != "sql"  # the tier names the SQL engine
     parts = [
@@ -204,10 +205,6 @@ def _result_set(path: Path, episode: Trajectory) -> ResultSet:
         log=path,
         episodes=(episode,),
     )
-
-
-def _short_digest(value: object, length: int) -> str:
-    return str(value).removeprefix("sha256:")[:length]
 
 
 def why_not_comparable(episodes: Iterable[Trajectory]) -> str:

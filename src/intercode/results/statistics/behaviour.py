@@ -31,33 +31,23 @@ class ErrorCount:
 
 def behaviour_figures(episodes: Episodes) -> list[Figure]:
     """Return all figures of behaviour; those of turns have intervals clustered by task."""
-    episodes_counted = independent_episodes(episodes)
-    known = any(step.valid is not None for t in episodes_counted for step in t.steps)
-    out = [
-        Figure("actions that explore", "%", share_of_actions(episodes_counted, exploration_flags)),
-        Figure(
-            "actions that explore, before the first that acts",
-            "%",
-            share_of_actions(episodes_counted, leading_exploration_flags),
+    episodes = independent_episodes(episodes)
+    acting = [t for t in episodes if executed_actions(t)]
+    by_person = share_of_turns(episodes, lambda _, s: s.actor == HUMAN_ACTOR)
+    figures = {
+        "actions that explore": share_of_actions(episodes, exploration_flags),
+        "actions that explore, before the first that acts": share_of_actions(
+            episodes, leading_exploration_flags
         ),
-        Figure(
-            "episodes that begin with exploring",
-            "%",
-            share_figure(_with_actions(episodes_counted), _starts_with_exploration),
-        ),
-        Figure("repeated actions", "%", share_of_actions(episodes_counted, repetition_flags)),
-        Figure("turns without code", "%", share_of_turns(episodes_counted, _has_no_code)),
-        Figure("refused turns", "%", share_of_turns(episodes_counted, lambda _, s: s.refused)),
-        Figure(
-            "turns by a person",
-            "%",
-            share_of_turns(episodes_counted, lambda _, s: s.actor == HUMAN_ACTOR),
-        ),
-    ]
-    if known:
-        timed = share_of_turns(episodes_counted, lambda _, s: s.timed_out)
-        out.append(Figure("turns that timed out", "%", timed))
-    return out
+        "episodes that begin with exploring": share_figure(acting, _starts_with_exploration),
+        "repeated actions": share_of_actions(episodes, repetition_flags),
+        "turns without code": share_of_turns(episodes, _has_no_code),
+        "refused turns": share_of_turns(episodes, lambda _, s: s.refused),
+        "turns by a person": by_person,
+    }
+    if any(step.valid is not None for t in episodes for step in t.steps):
+        figures["turns that timed out"] = share_of_turns(episodes, lambda _, s: s.timed_out)
+    return [Figure(name, "%", estimate) for name, estimate in figures.items()]
 
 
 def count_error_classes(episodes: Episodes) -> list[ErrorCount]:
@@ -147,10 +137,6 @@ def _pooled_share(flagged: Sequence[tuple[Trajectory, list[bool]]]) -> Estimate 
 
 def _is_exploration(step: Step, environment: str) -> bool:
     return not solves(step) and is_exploration(step.action, environment)
-
-
-def _with_actions(episodes: Episodes) -> list[Trajectory]:
-    return [t for t in episodes if executed_actions(t)]
 
 
 def _starts_with_exploration(episode: Trajectory) -> bool:

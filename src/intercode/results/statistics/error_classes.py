@@ -118,12 +118,8 @@ def error_class(step: Step, environment: str) -> str | None:
         _first_match(_SHELL[:2], observation)
         or _python_error_in_shell(observation)
         or _first_match(_SHELL[2:], observation)
-        or _other_or_status_only(observation)
+        or (OTHER if observation.strip() else STATUS_ONLY)
     )
-
-
-def _other_or_status_only(observation: str) -> str:
-    return OTHER if observation.strip() else STATUS_ONLY
 
 
 def _first_match(rules: Rules, observation: str) -> str | None:
