@@ -88,6 +88,13 @@ def test_absent_and_binary(tmp_path: Path) -> None:
         load(str(tmp_path / "b.json"))
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+def test_a_name_that_no_file_can_have_is_an_error_of_the_row(tmp_path: Path, name: str) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"query": "", "gold": "", "files": name}))
+    with pytest.raises(DataError, match="line 1: 'files' names"):
+        load(str(tmp_path / "rows.jsonl"))
+
+
 @pytest.mark.parametrize("how", ["absolute", "parent", "link", "link inside a path"])
 @pytest.mark.parametrize("key", ["files", "probe", "database"])
 def test_rows_name_only_files_of_their_directory(tmp_path: Path, key: str, how: str) -> None:

@@ -1,11 +1,12 @@
 """Runs hostile cases without a test runner, as the current user, and prints a table.
 
     python -m hostile [--sample N] [--seed N] [--back-end NAME] [--serve] [WORD ...]
+    python -m hostile fuzz [--seconds N] [--seed N] [KIND ...]
 
 Words select the cases whose class and name contain one of them. The exit status is 1 if a case
 fails that is not known to. With ``--serve`` the positions of cases are read from the standard
 input, and each is answered with the user id and ``ok`` or the failed expectation. ``tests`` and
-``src`` must be on PYTHONPATH.
+``src`` must be on PYTHONPATH. For ``fuzz`` see ``fuzzing/campaign.py``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import time
 from collections import Counter
 
 from hostile.cases import Case, all_cases
+from hostile.fuzzing import campaign
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS, try_case
 from support import back_end
@@ -57,6 +59,8 @@ def serve(back_end: str) -> int:
 
 def main() -> int:
     """Parse the command line, run the cases, and print. Returns the exit status."""
+    if sys.argv[1:2] == ["fuzz"]:
+        return campaign.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="hostile", description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*")
     parser.add_argument("--back-end", default="namespace", choices=sorted(BACK_ENDS))

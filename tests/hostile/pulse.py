@@ -18,16 +18,17 @@ _MOST = 10.0  # maximum factor
 
 
 class ProcessorWait:
-    """The time for which this thread and a process have waited for a processor since the creation
-    of this object. On a busy machine an operation takes longer by this time, and not because the
-    operation is slow."""
+    """The time for which this thread and some processes have waited for a processor since the
+    creation of this object. On a busy machine, an operation that is not slow takes longer by this
+    time."""
 
-    def __init__(self, pid: int) -> None:
-        self._files = [Path("/proc/thread-self/schedstat"), Path(f"/proc/{pid}/schedstat")]
+    def __init__(self, *pids: int) -> None:
+        self._files = [Path("/proc/thread-self/schedstat")]
+        self._files += [Path(f"/proc/{pid}/schedstat") for pid in pids]
         self._before = [_waited(file) for file in self._files]
 
     def seconds(self) -> float:
-        """Return the sum of both. A process that has ended counts as one that did not wait."""
+        """Return the sum of all. A process that has ended counts as one that did not wait."""
         now = [_waited(file) for file in self._files]
         return sum(max(0.0, b - a) for a, b in zip(self._before, now, strict=True))
 

@@ -36,10 +36,15 @@ def read_text(path: Path) -> str:
 
 def require_inside(path: Path, folder: Path, what: str) -> None:
     """Raise DataError if ``path`` leads out of ``folder``, by ``..``, as an absolute path or by a
-    link. ``what`` describes the path in the message."""
-    if not path.resolve().is_relative_to(folder.resolve()):
+    link, or if it cannot be looked up. ``what`` describes the path in the message."""
+    try:
+        target = path.resolve()
+        path.exists()
+    except (OSError, ValueError, RuntimeError) as e:  # too long, a NUL byte, links in a circle
+        raise DataError(f"{what} cannot be looked up: {e}") from e
+    if not target.is_relative_to(folder.resolve()):
         raise DataError(
-            f"{what} leads out of {folder}, to {path.resolve()}: copy what is needed into {folder}"
+            f"{what} leads out of {folder}, to {target}: copy what is needed into {folder}"
         )
 
 

@@ -15,6 +15,7 @@ from intercode.datasets.files import read_text
 _SECTIONS = ("task", "metadata", "verifier", "agent", "solution", "environment")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _MEMORY, _STORAGE = 2 << 30, 10 << 30
+_MAX_NUMBER = 1e15  # a number of bytes or larger units
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
@@ -48,7 +49,7 @@ def read_config(path: Path) -> Config:
     """Return the settings in a ``task.toml``. Raises DataError that names the setting."""
     try:
         table = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as e:
+    except (ValueError, RecursionError) as e:  # also numbers too long, and lists too deep
         raise DataError(f"{path} is not valid TOML: {e}") from e
     sections = {name: table.get(name, {}) for name in _SECTIONS}
     for name, section in sections.items():
@@ -117,10 +118,11 @@ def _seconds(path: Path, section: Mapping[str, Any], name: str) -> float:
 def _size(path: Path, section: Mapping[str, Any], name: str, default: int) -> int:
     """Return a size in bytes: ``memory_mb = 2048``, or ``memory = "2G"`` in older files."""
     in_mb, text = section.get(f"{name}_mb"), section.get(name)
-    if isinstance(in_mb, int | float) and not isinstance(in_mb, bool) and in_mb > 0:
-        return int(in_mb * (1 << 20))
+    number = in_mb if isinstance(in_mb, int | float) and not isinstance(in_mb, bool) else 0
+    if 0 < number < _MAX_NUMBER:
+        return int(number * (1 << 20))
     match = _SIZE.fullmatch(str(text).strip()) if text is not None else None
-    if match is not None and float(match[1]) > 0:
+    if match is not None and 0 < float(match[1]) < _MAX_NUMBER:
         return int(float(match[1]) * (1 << _UNITS[match[2].upper()]))
     if in_mb is None and text is None:
         return default

@@ -1,0 +1,97 @@
+"""Short runs of the fuzzers; ``python -m hostile fuzz`` has the long ones. A finding is noticed and
+shrunk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from hostile.fuzzing import campaign, messages, search
+
+SECONDS = 300.0 if os.environ.get("INTERCODE_HOSTILE_LONG") else 15.0
+
+
+def _needs(kind: str) -> list[Any]:
+    return [pytest.mark.sandbox] if kind in ("actions", "messages") else []
+
+
+@pytest.mark.slow
+@pytest.mark.namespace_only("the fuzzers open sandboxes of namespaces")
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=_needs(k)) for k in campaign.KINDS])
+def test_a_fuzzer_finds_nothing(kind: str) -> None:
+    if kind == "messages" and not (shutil.which("gcc") or shutil.which("clang")):
+        pytest.skip("compiling with sanitizers needs gcc or clang")
+    count, findings = campaign.run(kind, 17, SECONDS)
+    assert not findings, "\n\n".join(f"seed {f.seed}: {f.what}\n{f.case}" for f in findings)
+    assert count > 20
+
+
+def _raise(case: list[int]) -> None:
+    if 5 in case:
+        raise KeyError("five")
+
+
+def _wait(case: list[int]) -> None:
+    if any(n > 900 for n in case):
+        time.sleep(0.1)
+
+
+def _grow(case: list[int]) -> None:
+    if len(case) > 7:
+        bytearray(b"x" * (32 << 20))
+
+
+@dataclass
+class _Planted:
+    """A target with a fault."""
+
+    attack: Callable[[list[int]], None]
+    limit = 0.05
+    memory = 16 << 20
+
+    def cases(self) -> st.SearchStrategy[list[int]]:
+        return st.lists(st.integers(0, 1000), max_size=20)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("fault", "smallest"), [(_raise, [5]), (_wait, [901]), (_grow, [0] * 8)])
+def test_a_finding_is_shrunk_and_found_again_with_its_seed(
+    fault: Callable[[list[int]], None], smallest: list[int]
+) -> None:
+    _, findings = search.search(_Planted(fault), 1, 1.0)
+    assert [f.case for f in findings] == [repr(smallest)], findings
+    _, again = search.search(_Planted(fault), findings[0].seed, 0.2)
+    assert [f.case for f in again] == [repr(smallest)]
+
+
+def test_a_list_is_shrunk_to_the_parts_that_matter() -> None:
+    assert search.shrink(range(100), lambda few: {3, 97} <= set(few), 10.0) == [3, 97]
+
+
+@pytest.mark.slow
+@pytest.mark.sandbox
+@pytest.mark.namespace_only("the supervisor of a namespace")
+def test_a_sanitizer_reports_a_planted_fault(tmp_path: Path) -> None:
+    if not (shutil.which("gcc") or shutil.which("clang")):
+        pytest.skip("compiling with sanitizers needs gcc or clang")
+    shutil.copytree(messages.SOURCES, tmp_path / "c")
+    faulty = tmp_path / "c" / "common" / "processes.c"
+    text = faulty.read_text()
+    assert "int moved[MOST_FDS]" in text
+    faulty.write_text(text.replace("int moved[MOST_FDS]", "int moved[3]"))
+    target = messages.Messages(tmp_path / "c")
+    try:
+        _, findings = search.search(target, 1, 20)
+    finally:
+        target.close()
+    assert len(findings) == 1 and "processes.c" in findings[0].what
