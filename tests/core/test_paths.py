@@ -77,7 +77,7 @@ def test_another_user_reaches_no_file_of_a_layer(cache: Path) -> None:
 def test_a_cache_that_others_write_to_is_refused(cache: Path, mode: int) -> None:
     cache.mkdir()
     cache.chmod(mode)
-    (cache / "supervisors").mkdir()
+    (cache / "supervisors").mkdir(mode=0o755)
     with pytest.raises(ConfigError, match=f"can write to {cache}.*chmod go-w {cache}"):
         paths.cache_root()
     cache.chmod(0o755)
@@ -109,6 +109,62 @@ def test_a_cache_that_another_user_planted_is_refused(
         monkeypatch.setenv("INTERCODE_CACHE", str(path))
         with pytest.raises(ConfigError, match=f"{named} belongs to the user with id {NOBODY}"):
             paths.cache_root()
+
+
+@AS_ROOT
+@pytest.mark.parametrize("kind", ["directory", "file", "link"])
+def test_what_another_user_planted_in_a_cache_is_refused(cache: Path, kind: str) -> None:
+    """A cache that others could write to once still has what they left."""
+    cache.mkdir(mode=0o755)
+    child = cache / ("answers.sqlite" if kind == "file" else "layers")
+    target = cache.parent / "target"
+    target.mkdir()
+    if kind == "directory":
+        child.mkdir()
+    elif kind == "file":
+        child.write_text("")
+    else:
+        child.symlink_to(target)
+    os.lchown(child, NOBODY, NOBODY)
+    with pytest.raises(ConfigError, match=f"{child} belongs to the user with id {NOBODY}"):
+        paths.cache_root()
+    os.lchown(child, 0, 0)
+    assert paths.cache_root() == cache
+
+
+def test_a_directory_in_a_cache_that_others_write_to_is_refused(cache: Path) -> None:
+    cache.mkdir(mode=0o755)
+    (cache / "made").mkdir()
+    (cache / "made").chmod(0o777)
+    with pytest.raises(ConfigError, match=r"made can be written by other users \(mode 777\)"):
+        paths.cache_root()
+
+
+def test_a_cache_that_was_made_with_the_umask_002_can_be_used(cache: Path) -> None:
+    cache.mkdir(mode=0o755)
+    (cache / "made").mkdir()
+    (cache / "made").chmod(0o775)
+    paths.cache_root()
+    assert stat.S_IMODE((cache / "made").stat().st_mode) == 0o755
+
+
+@AS_ROOT
+def test_another_user_reaches_no_layer_in_a_directory_that_keeps_its_mode(cache: Path) -> None:
+    cache.mkdir(mode=0o755)
+    (cache / "notes.txt").write_text("a directory that is more than a cache")
+    (cache / "layers").mkdir(mode=0o755)  # of an earlier version
+    for name in ("layers", "dated", "built", "containers"):
+        tree = paths.cache_root() / name / "x"
+        tree.mkdir(parents=True)
+        tree.chmod(0o777)
+        (tree / "file").write_text("of the image")
+        (tree / "file").chmod(0o666)
+        for user, succeeds in ((NOBODY, False), (paths.sandbox_uid(), True)):
+            done = subprocess.run(
+                ["/bin/sh", "-c", f"echo planted >> {tree / 'file'}"], user=user, group=user,
+                extra_groups=[], capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert (done.returncode == 0) is succeeds, (name, done.stderr)
 
 
 def test_an_existing_directory_keeps_its_mode(cache: Path) -> None:

@@ -21,8 +21,9 @@ def cache_root() -> Path:
 
     Other users of the machine cannot enter a directory that this function creates, nor the default
     one, so that they reach no file of an image that is writable for everybody. An existing
-    ``INTERCODE_CACHE`` keeps its mode, unless it is empty. Raises ConfigError if another user could
-    write to the directory or replace it; programs in it are executed.
+    ``INTERCODE_CACHE`` keeps its mode, unless it is empty; the directories of layers in it are
+    closed. Raises ConfigError if another user could write to the directory or replace it, or owns
+    or can write to something in it; programs in it are executed.
     """
     is_default = False
     if chosen := os.environ.get("INTERCODE_CACHE"):
@@ -36,14 +37,21 @@ def cache_root() -> Path:
     if checked not in _checked_caches or not path.is_dir():
         created = _make_directory(path)
         require_own_directory(path)
+        _require_own_children(path)
         if created or is_default or not any(path.iterdir()):
             _close_to_other_users(path)
+        elif path.stat().st_mode & stat.S_IXOTH and path.stat().st_uid == os.geteuid():
+            for name in _LAYER_DIRECTORIES:
+                (path / name).mkdir(mode=0o700, exist_ok=True)
+                _close_to_other_users(path / name)
         _checked_caches.add(checked)
     return path
 
 
 _checked_caches: set[tuple[Path, int, int]] = set()
 """The cache directories that this process has checked, with its user id and that of sandboxes."""
+_LAYER_DIRECTORIES = ("layers", "dated", "built", "containers")
+"""The directories in a cache whose files have the modes that an image gives them."""
 _UNMAPPED_UID = 65534  # the owner of everything outside a user namespace
 
 
@@ -80,6 +88,35 @@ def require_own_directory(path: Path) -> None:
                 f"{stat.S_IMODE(info.st_mode):o}). Run `chmod go-w {part}`, or set INTERCODE_CACHE "
                 "to a directory of your own"
             )
+
+
+def _require_own_children(path: Path) -> None:
+    """Raise ConfigError if another user than root owns, or can write to, something in a cache.
+
+    Other users may have put it there while they could write to the cache.
+    """
+    for child in path.iterdir():
+        try:
+            info = child.lstat()
+        except FileNotFoundError:  # another process has just removed it
+            continue
+        if info.st_uid not in (0, os.geteuid()):
+            reason = f"belongs to the user with id {info.st_uid}"
+        elif stat.S_ISLNK(info.st_mode):
+            if child.exists():
+                require_own_directory(child)
+            continue
+        elif info.st_mode & stat.S_IWOTH:
+            reason = f"can be written by other users (mode {stat.S_IMODE(info.st_mode):o})"
+        else:
+            if info.st_mode & stat.S_IWGRP:  # created with the umask 002
+                with suppress(OSError):
+                    child.chmod(stat.S_IMODE(info.st_mode) & ~stat.S_IWGRP)
+            continue
+        raise ConfigError(
+            f"the cache {path} is not safe to use: {child} {reason}, who may have planted what "
+            "this process executes. Remove it, or set INTERCODE_CACHE to a directory of your own"
+        )
 
 
 def _is_initial_user_namespace() -> bool:
