@@ -45,6 +45,28 @@ def test_a_recycled_sandbox_shows_nothing_that_was_damaged() -> None:
             ] == []
 
 
+_LOWER_PRIORITY = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+try: os.setpriority(os.PRIO_USER, 0, 19)
+except OSError: pass
+libc.syscall(251 if os.uname().machine == 'x86_64' else 30, 3, os.getuid(), 3 << 13)
+"""
+
+
+def test_a_lowered_priority_does_not_reach_the_next_episode() -> None:
+    shown = ["python3", "-c", "import os; print(os.getpriority(0, 0), os.getpriority(0, 1))"]
+    with open_test_sandbox() as sandbox:
+        expected = sandbox.run(shown).output
+        sandbox.run(["python3", "-c", _LOWER_PRIORITY])
+        try:
+            sandbox.recycle()
+        except SandboxError as e:  # PID 1 of a container is a process of the same user
+            assert back_end.is_container() and "priority" in str(e)
+        else:
+            assert sandbox.run(shown).output == expected
+
+
 @pytest.mark.slow
 def test_a_recycled_sandbox_is_clean_after_hostile_cases() -> None:
     open_test_sandbox().close()  # skips the test if there is no sandbox

@@ -164,6 +164,7 @@ static int set_up(const struct message *m) {
     if (build_index(sandbox.root, lowers > 0)) return -1;
     if (copies && copy_paths(m->fds[lowers], json_get(sandbox.spec, "paths"))) return -1;
     for (size_t i = lowers; i < m->count; i++) close(m->fds[i]);
+    record_priority();
     return start_owner_watch();
 }
 

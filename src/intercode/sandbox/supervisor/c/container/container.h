@@ -109,6 +109,7 @@ void start_disk_checks(void);
 int handle_container_request(const char *operation, const struct message *m, struct text *out,
                              int *result_fd);
 void set_command_file_limit(bool only);
+void record_priority(void);
 void limit_child_files(pid_t pid);
 void end_container(void) __attribute__((noreturn));
 

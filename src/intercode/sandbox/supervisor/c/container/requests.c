@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,11 +18,26 @@ static int do_replace_files(const struct message *m) {
     return m->count ? copy_paths(m->fds[0], json_get(m->body, "paths")) : 0;
 }
 
-/* Refuse if the network was used, because the container keeps its traces. */
+/* The supervisor has the user of the commands, which can lower the priority of all its processes. */
+static struct { int cpu; long disk; } initial_priority;
+
+static int read_cpu_priority(void) { return getpriority(PRIO_PROCESS, 0); }
+
+static long read_disk_priority(void) { return syscall(SYS_ioprio_get, 1, 0); }
+
+void record_priority(void) {
+    initial_priority.cpu = read_cpu_priority();
+    initial_priority.disk = read_disk_priority();
+}
+
+/* Refuse if the network was used, or the priority lowered, because the container keeps the traces. */
 static int do_recycle(const struct message *m) {
     if (end_all_processes()) return -1;
     if (sandbox.isolation.own_network && was_network_used(&sandbox.isolation))
         return errno = EBUSY, fail("the network of the sandbox was used");
+    if (read_cpu_priority() != initial_priority.cpu
+        || read_disk_priority() != initial_priority.disk)
+        return errno = EBUSY, fail("the priority of the sandbox was lowered");
     return clear_ipc() || do_replace_files(m) ? -1 : 0;
 }
 
