@@ -10,10 +10,6 @@ from typing import Any
 from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.core.config import parse_key_values
 from intercode.core.errors import DataError, UsageError
-from intercode.core.types import to_jsonable
-from intercode.evaluation.check import dataset, findings
-from intercode.evaluation.check.prompt_leaks import find_leaks
-from intercode.results.tables import render
 
 UNSOUND = 1
 """Exit status if there is a fault or a leak."""
@@ -72,6 +68,9 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
+    from intercode.evaluation.check import dataset, findings
+    from intercode.results.tables import render
+
     report = dataset.check(
         name, profile=args.profile, image=args.image, network=args.network,
         parallel=args.parallel, timeout=args.timeout, cache_golds=not args.no_gold_cache,
@@ -99,6 +98,9 @@ def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _check_prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    from intercode.core.types import to_jsonable
+    from intercode.evaluation.check.prompt_leaks import find_leaks
+
     report = find_leaks()
     if not args.json:
         for leak in report.leaks:

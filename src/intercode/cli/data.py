@@ -7,8 +7,6 @@ import sys
 
 from intercode.cli.parser import add_options
 from intercode.core.errors import UsageError
-from intercode.datasets import data_files, fetch
-from intercode.datasets.convert import convert
 
 EXAMPLE = """\
 examples:
@@ -46,10 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Fetch, print the directory, or convert."""
+    from intercode.datasets import data_files, fetch
+
     if args.what == "path":
         print(data_files.fetched_data_root())
         return 0
     if args.what == "convert":
+        from intercode.datasets.convert import convert
+
         for file in convert(args.name, args.release, args.out):
             print(file)
         return 0

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from intercode.cli.output import episode_progress
 from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS, given_options
 from intercode.core.config import parse_key_values
-from intercode.core.errors import UsageError
-from intercode.evaluation.replay.recorded_environments import ReplayOptions
-from intercode.evaluation.replay.regrade import DIFFERENCES_FILE, RegradeResult, regrade
-from intercode.results.tables import Cell, Table, render
+
+if TYPE_CHECKING:
+    from intercode.evaluation.replay.regrade import RegradeResult
+    from intercode.results.tables import Table
 
 MAX_SHOWN_EPISODES = 20
 """How many episodes with another outcome are printed; the file has all."""
@@ -41,6 +42,11 @@ SETTINGS = {"out": {"required": True}}
 
 def handle(args: argparse.Namespace) -> int:
     """Regrade the run and print what changed."""
+    from intercode.core.errors import UsageError
+    from intercode.evaluation.replay.recorded_environments import ReplayOptions
+    from intercode.evaluation.replay.regrade import DIFFERENCES_FILE, regrade
+    from intercode.results.tables import render
+
     given = given_options(args)
     if "profile" not in given and "reward" not in given:
         raise UsageError("name what to grade by: --profile standard|original, or --reward PKG:FN")
@@ -65,6 +71,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _tables(result: RegradeResult) -> list[Table]:
+    from intercode.results.tables import Cell, Table
+
     episodes = len(result.after)
     changed = {(d.task, d.epoch) for d in result.differences}
     gained = sum(b.success for _, b in result.flips)

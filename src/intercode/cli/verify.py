@@ -7,15 +7,7 @@ import sys
 
 from intercode.cli.output import escape_control
 from intercode.cli.parser import ENVIRONMENT_OPTION
-from intercode.cli.replay.branch import (
-    NOT_DETERMINISTIC,
-    describe_mismatch,
-    format_difference,
-    indent,
-)
 from intercode.core.config import parse_key_values
-from intercode.evaluation.replay.recorded_environments import ReplayOptions
-from intercode.evaluation.replay.verify import verify, write_receipt
 
 DIFFERS = 1
 """Exit status if an episode differs from its record."""
@@ -48,6 +40,9 @@ SETTINGS = {"seed": {"type": int}}
 
 def handle(args: argparse.Namespace) -> int:
     """Verify the bundle, write the receipt, and print the result."""
+    from intercode.evaluation.replay.recorded_environments import ReplayOptions
+    from intercode.evaluation.replay.verify import verify, write_receipt
+
     own = parse_key_values(args.env_option)
     if args.reward is not None:
         own["reward"] = args.reward
@@ -69,10 +64,12 @@ def handle(args: argparse.Namespace) -> int:
     if first is None:
         print(f"EQUAL    {counts}: every recorded observation, reward and hash is equal")
     else:
+        from intercode.cli.replay import branch
+
         print(f"DIFFERS  {len(report.native_mismatches)} of {counts}")
-        print(escape_control(f"         first {describe_mismatch(first)}"))
-        print(escape_control(indent(format_difference(first))))
+        print(escape_control(f"         first {branch.describe_mismatch(first)}"))
+        print(escape_control(branch.indent(branch.format_difference(first))))
         if not report.deterministic:
-            print(NOT_DETERMINISTIC)
+            print(branch.NOT_DETERMINISTIC)
     print(f"seed {verdict.seed}; wrote {receipt}", file=sys.stderr)
     return 0 if verdict.equal else DIFFERS

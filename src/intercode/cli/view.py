@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import webbrowser
+from typing import TYPE_CHECKING
 
 from intercode.core.errors import UsageError
-from intercode.results.view import Library, Server, write_page
+
+if TYPE_CHECKING:
+    from intercode.results.view import Library
 
 EXAMPLE = """\
 examples:
@@ -31,6 +34,8 @@ SETTINGS = {"port": {"type": int}}
 
 def handle(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C, or write the file."""
+    from intercode.results.view import Library
+
     if args.html and args.port is not None:
         raise UsageError("--port cannot be used with --html, which serves nothing")
     library = Library(args.paths)
@@ -40,6 +45,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _write(library: Library, args: argparse.Namespace) -> int:
+    from intercode.results.view import write_page
+
     size = write_page(library, args.html)
     print(f"wrote {args.html} ({size / 1e6:.1f} MB)", file=sys.stderr)
     if args.open:
@@ -48,6 +55,8 @@ def _write(library: Library, args: argparse.Namespace) -> int:
 
 
 def _serve(library: Library, args: argparse.Namespace) -> int:
+    from intercode.results.view import Server
+
     with Server(library, args.port or 0) as server:
         print(f"{server.url}\nCtrl-C ends it.", flush=True)
         if args.open:

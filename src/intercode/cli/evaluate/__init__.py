@@ -6,9 +6,8 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from intercode.cli.evaluate import dry_run
 from intercode.cli.evaluate.options import ARGUMENTS, SETTINGS, read_settings
 from intercode.cli.output import log
 from intercode.cli.parser import given_options
@@ -20,11 +19,10 @@ from intercode.core.errors import (
     TooManyErrorsError,
     UsageError,
 )
-from intercode.evaluation.evaluate.grid import Grid, make_plans, read_grid, run_grid
-from intercode.evaluation.evaluate.plan import Plan, make_plan
-from intercode.evaluation.evaluate.run import run_plan
-from intercode.evaluation.evaluate.sandbox_check import with_remedy
-from intercode.results import report
+
+if TYPE_CHECKING:
+    from intercode.evaluation.evaluate.grid import Grid
+    from intercode.evaluation.evaluate.plan import Plan
 
 __all__ = ["ARGUMENTS", "SETTINGS", "handle"]
 
@@ -63,14 +61,22 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
+    from intercode.evaluation.evaluate.plan import make_plan
+    from intercode.evaluation.evaluate.run import run_plan
+    from intercode.results import report
+
     config = make_config(values, str(file) if file else "the settings")
     if config.out is not None and config.out.exists() and not config.out.is_dir():
         raise UsageError(f"--out {config.out} is a file; name a directory")
     try:
         plan = make_plan(config)
     except SandboxUnavailableError as e:
+        from intercode.evaluation.evaluate.sandbox_check import with_remedy
+
         raise with_remedy(e) from e
     if dry:
+        from intercode.cli.evaluate import dry_run
+
         dry_run.print_estimate(plan)
         return 0
     stopped: InterCodeError | None = None
@@ -113,6 +119,9 @@ def _error_summary(texts: Sequence[str], out: Path) -> str:
 
 
 def _run_grid(values: dict[str, Any], file: Path | None, dry: bool) -> int:
+    from intercode.evaluation.evaluate.grid import read_grid, run_grid
+    from intercode.results import report
+
     name = file.stem if file is not None else "experiment"
     out = Path(values.get("out") or Path("runs") / name).expanduser()
     grid = read_grid(values, out, str(file or "the settings"))
@@ -131,6 +140,9 @@ def _run_grid(values: dict[str, Any], file: Path | None, dry: bool) -> int:
 
 
 def _dry_run_grid(grid: Grid) -> int:
+    from intercode.cli.evaluate import dry_run
+    from intercode.evaluation.evaluate.grid import make_plans
+
     estimates, failed = [], 0
     for cell, plan in make_plans(grid):
         if isinstance(plan, InterCodeError):

@@ -10,15 +10,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from intercode.cli.output import episode_progress
 from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.cli.replay import branch
 from intercode.core.config import parse_key_values
-from intercode.evaluation.replay import log_replay
-from intercode.evaluation.replay.log_replay import ReplayReport
-from intercode.results.tables import Table, render
+
+if TYPE_CHECKING:
+    from intercode.evaluation.replay.log_replay import ReplayReport
+    from intercode.results.tables import Table
 
 EXAMPLE = """\
 examples:
@@ -68,6 +69,9 @@ NOT_EQUAL = 1
 
 def handle(args: argparse.Namespace) -> int:
     """Replay the episodes, print the results, and write the differences."""
+    from intercode.evaluation.replay import log_replay
+    from intercode.results import report
+
     options = log_replay.ReplayOptions(
         profile=args.profile, image=args.image, network=args.network, dataset=args.dataset,
         timeout=args.timeout, parallel=args.parallel, env_options=parse_key_values(args.env_option),
@@ -80,7 +84,7 @@ def handle(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_as_json(r) for r in reports], indent=1))
     else:
-        print(render([_table(reports), _causes(reports)], "text"))
+        print(report.render([_table(reports), _causes(reports)], "text"))
         _print_native_results(reports)
     return NOT_EQUAL if any(r.native_mismatches for r in reports) else 0
 
@@ -130,6 +134,8 @@ def _write(out: Path, reports: Sequence[ReplayReport]) -> None:
 
 
 def _table(reports: Sequence[ReplayReport]) -> Table:
+    from intercode.results.tables import Table
+
     rows = [_row(r.file, [r]) for r in reports]
     if len(reports) > 1:
         rows.append(_row("all", reports))
@@ -146,6 +152,8 @@ def _table(reports: Sequence[ReplayReport]) -> Table:
 
 
 def _row(name: str, reports: Sequence[ReplayReport]) -> tuple[Any, ...]:
+    from intercode.evaluation.replay.log_replay import ReplayReport
+
     whole = ReplayReport(name, steps=[s for r in reports for s in r.steps])
     every, stable = whole.shares(), whole.shares(stable_only=True)
     return (
@@ -161,6 +169,8 @@ def _percent(share: float | None) -> float | None:
 
 
 def _causes(reports: Sequence[ReplayReport]) -> Table:
+    from intercode.results.tables import Table
+
     steps = [s for r in reports for s in r.mismatches]
     counts = Counter(s.cause for s in steps)
     rows = [

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
+from typing import TYPE_CHECKING
 
 from intercode.core.config import parse_key_values
-from intercode.core.types import Step
-from intercode.evaluation.replay.branching import BranchOptions, BranchResult, branch
-from intercode.evaluation.replay.log_replay import StepComparison
-from intercode.evaluation.replay.recorded_environments import ReplayOptions
+
+if TYPE_CHECKING:
+    from intercode.core.types import Step
+    from intercode.evaluation.replay.branching import BranchOptions, BranchResult
+    from intercode.evaluation.replay.log_replay import StepComparison
+    from intercode.evaluation.replay.recorded_environments import ReplayOptions
 
 NOT_DETERMINISTIC = "         not recorded as deterministic: see `intercode eval --deterministic`"
 _SHOWN_LINES = 12
@@ -39,6 +42,8 @@ def is_requested(args: argparse.Namespace) -> bool:
 
 def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
     """Branch off, save the new episode, and print what changed."""
+    from intercode.evaluation.replay.branching import BranchOptions, branch
+
     request = BranchOptions(
         args.episode, dict(args.edit), args.after, args.agent, parse_key_values(args.agent_option),
         args.model, args.base_url, args.max_turns,
