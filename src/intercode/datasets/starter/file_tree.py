@@ -34,12 +34,13 @@ EntryKind = Literal["file", "dir", "link"]
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """A file, directory or symbolic link. ``mtime`` is in seconds since 1970, UTC."""
+    """A file, directory or symbolic link. ``mtime`` is in seconds since 1970, UTC (None: the time
+    at which it is written)."""
 
     kind: EntryKind
     path: str
     mode: int
-    mtime: int
+    mtime: int | None
     data: bytes = b""
     target: str = ""
 
@@ -82,9 +83,9 @@ def _parse_head(line: str, where: str) -> TreeEntry:
 
 
 def empty_directory(path: str) -> list[TreeEntry]:
-    """Return one empty directory and its parents."""
+    """Return one empty directory and its parents, without dates."""
     parents = [str(parent) for parent in PurePosixPath(path).parents if str(parent) != "/"]
-    return [TreeEntry("dir", name, 0o755, EPOCH) for name in (*reversed(parents), path)]
+    return [TreeEntry("dir", name, 0o755, None) for name in (*reversed(parents), path)]
 
 
 def tree_digest(entries: Sequence[TreeEntry]) -> str:
@@ -115,6 +116,8 @@ def write_tree(dest: Path, entries: Sequence[TreeEntry]) -> None:
         path = dest / entry.path.lstrip("/")
         if entry.kind != "link":
             path.chmod(entry.mode)
-        os.utime(path, (entry.mtime, entry.mtime), follow_symlinks=False)
+        if entry.mtime is not None:
+            os.utime(path, (entry.mtime, entry.mtime), follow_symlinks=False)
     dest.chmod(0o755)
-    os.utime(dest, (EPOCH, EPOCH))
+    if any(entry.mtime is not None for entry in entries):
+        os.utime(dest, (EPOCH, EPOCH))
