@@ -65,7 +65,6 @@ def run_metadata(
         "agent_options": config.agent_options,
         "model_options": config.model_options,
         "prompts": sorted(_prompt_digests(agent_metadata)),
-        "sources": {name: text for name, part in parts.items() if (text := source_of(part))},
         "generation": _generation_settings(model_metadata, config),
         "agent_metadata": agent_metadata,
         "model_metadata": model_metadata,
@@ -74,6 +73,8 @@ def run_metadata(
         "code": source_versions(config),
         "config": {k: v for k, v in to_jsonable(config).items() if k not in ("out", "parallel")},
     }
+    if sources := {name: text for name, part in parts.items() if (text := source_of(part))}:
+        values["sources"] = sources
     if model is not None and model.endpoint:
         values["endpoint"] = model.endpoint
     cleaned: dict[str, Any] = remove_secrets(to_jsonable(values))
