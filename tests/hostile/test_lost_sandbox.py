@@ -104,6 +104,31 @@ def test_an_ended_sandbox_is_a_failed_episode(profile: str, mode: str) -> None:
 
 
 @pytest.mark.namespace_only("PID 1 of a container is its supervisor")
+@pytest.mark.parametrize("name", ["python", "code", "ctf"])
+def test_it_is_a_failed_episode_of_every_environment(name: str) -> None:
+    with intercode.make(name, dataset="starter") as env:
+        env.reset(seed=0, options={"task": 0})
+        env.step("1")
+        kill_init(env.sandbox)
+        _, reward, terminated, _, info = env.step("1")
+        assert (reward, terminated, info["sandbox_lost"]) == (0.0, True, True)
+
+
+@pytest.mark.namespace_only("control groups of version 1 or 2")
+def test_a_supervisor_that_was_killed_for_memory_is_the_doing_of_the_sandbox() -> None:
+    """The kernel counts in the sandbox's group, and the launcher sees how the supervisor ended."""
+    with open_test_sandbox() as sandbox:
+        if sandbox.tier != "namespace/1":
+            pytest.skip("needs control groups")
+        killed = sandbox.run(["python3", "-c", "bytearray(3 << 30)"], timeout=30)
+        assert killed.exit_code == -9
+        kill_supervisor(sandbox)
+        with pytest.raises(SandboxKilledError, match="memory limit"):
+            for _ in range(100):
+                sandbox.run(["true"])
+
+
+@pytest.mark.namespace_only("PID 1 of a container is its supervisor")
 def test_a_sandbox_that_ends_before_the_submission_scores_0() -> None:
     with intercode.make("bash", dataset="starter") as env:
         env.reset(seed=0, options={"task": 0})
