@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core.errors import SandboxKilledError
+from intercode.environments.harbor import verifier
 from intercode.environments.harbor.env import HarborEnv
 from support.harbor import write_task
 
@@ -79,6 +81,23 @@ def test_a_deceived_verifier_gives_no_reward(env: HarborEnv, name: str) -> None:
     assert score.value == 0.0, score.details
     if name != "usercustomize":  # it has no effect
         assert re.match("the verifier |/logs/verifier|/tests/", score.details["said"])
+
+
+def test_a_verifier_that_ends_its_sandbox_gives_no_reward(
+    env: HarborEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sandbox of the agent is another one, in which the episode goes on."""
+
+    def ended(*_: object) -> None:
+        raise SandboxKilledError("it used too much memory")
+
+    env.reset(options={"task": 0})
+    env.step(f"{HONEST}; echo last > /app/last")
+    with monkeypatch.context() as here:
+        here.setattr(verifier, "_check_end", ended)
+        score = env.score()
+    assert score.value == 0.0 and "ended its sandbox: it used" in score.details["said"]
+    assert env.step("echo on")[0] == "on\n" and env.score().value == 1.0
 
 
 def test_an_honest_program_is_rewarded(env: HarborEnv) -> None:

@@ -15,7 +15,12 @@ from typing import Any
 import pytest
 
 import intercode
-from intercode.core.errors import EnvironmentStateError, InfrastructureError, SandboxLostError
+from intercode.core.errors import (
+    EnvironmentStateError,
+    InfrastructureError,
+    SandboxKilledError,
+    SandboxLostError,
+)
 from intercode.environments.bash.env import BashEnv
 from intercode.environments.python.env import PythonEnv
 from intercode.integrations.trl import BashEnvironment
@@ -42,6 +47,22 @@ def _losing_env(**settings: Any) -> BashEnv:
     env = BashEnv(**settings)
     _lose(env)
     return env
+
+
+@pytest.mark.parametrize("reward_mode", ["final", "per-turn", "delta"])
+def test_an_agent_that_ends_its_sandbox_has_earned_nothing(reward_mode: str) -> None:
+    """Not an infrastructure error: every adapter gets the rewards of a terminated episode."""
+    with BashEnv(reward_mode=reward_mode) as env:  # type: ignore[arg-type]
+        env.reset(options={"task": 0})
+        first = env.execute("true")
+
+        def ended(action: str) -> Any:
+            raise SandboxKilledError(f"the sandbox ended during {action!r}")
+
+        env._execute = ended  # type: ignore[method-assign]
+        last = env.execute("true")
+        assert last.terminated and last.sandbox_lost
+        assert first.reward + last.reward == 0.0
 
 
 def test_a_single_environment_raises() -> None:

@@ -20,7 +20,8 @@ class RewardShaper:
     """Computes the reward that ``step`` returns.
 
     ``final``: 0 until the episode ends, then the score. ``per-turn``: by how much the score after
-    the turn exceeds the best one before, so that the rewards of an episode sum to its best score.
+    the turn exceeds the best one before, so that the rewards of an episode sum to its best score,
+    or to 0 if it ended its sandbox.
     ``delta``: the change of the score in the turn, so that the rewards of an episode sum to its
     final score. This is potential-based shaping (Ng, Harada & Russell, 1999) with the score as the
     potential and no discount, which does not change the optimal policy.
@@ -49,5 +50,6 @@ class RewardShaper:
         previous = self.previous_score
         if self.mode == "final":
             return score.value
-        self.previous_score = max(score.value, previous) if self.mode == "per-turn" else score.value
+        keeps_best = self.mode == "per-turn" and not score.details.get("sandbox_lost")
+        self.previous_score = max(score.value, previous) if keeps_best else score.value
         return self.previous_score - previous

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Mapping
 
-from intercode.core.errors import SandboxError, SandboxLostError
+from intercode.core.errors import SandboxError, SandboxKilledError, SandboxLostError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, FileEntry, State, TestResult
 from intercode.datasets.harbor.task_directory import TESTS, Files
 from intercode.sandbox.contract import Sandbox
@@ -41,7 +41,8 @@ def run_verifier(
     the reward is written, are removed. ``env``: the task's own variables. ``files`` are the agent's
     changes. ``exit_code`` is the verifier's, or None if it did not end within ``timeout`` seconds.
     ``failed``: the result does not count, and ``output`` begins with the reason: the verifier was
-    killed, ran out of time, left processes, or it or its reward's file was tampered with.
+    killed, ended its sandbox, ran out of time, left processes, or it or its reward's file was
+    tampered with.
     """
     files: Mapping[str, FileEntry] = {}
     result: ExecResult | None = None
@@ -57,6 +58,8 @@ def run_verifier(
         _check_end(result, timeout)
         _check_processes(sandbox)
         _check_tests(sandbox, tests)
+    except SandboxKilledError as e:
+        reason = f"what the verifier ran ended its sandbox: {e}"
     except SandboxLostError:
         raise
     except _VerdictError as e:

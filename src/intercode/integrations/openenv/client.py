@@ -76,6 +76,7 @@ class RemoteEnv(gym.Env[str, str]):
             info["truncated"], task=self.task.id, valid=info["valid"], exit_code=info["exit_code"],
             timed_out=info["timed_out"], omitted_bytes=info["omitted_bytes"],
             changes=tuple(info["changes"]), score=score, refused=info.get("refused", False),
+            sandbox_lost=info.get("sandbox_lost", False),
             hashes=info.get("hashes", {}),
         )  # fmt: skip
 
