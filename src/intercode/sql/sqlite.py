@@ -33,7 +33,7 @@ from intercode.sql.worker.bounded import (
 )
 from intercode.sql.worker.session import GuardedEngine
 
-_PROGRESS_STEPS = 500
+_PROGRESS_STEPS = 1000
 _READ_ACTIONS = {
     sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
 }  # fmt: skip

@@ -20,7 +20,7 @@ from intercode.sql.embedded import EmbeddedEngine
 from intercode.sql.embedded.compile.special_functions import SPECIAL_FUNCTIONS
 from intercode.sql.embedded.functions.registry import AGGREGATES, SCALARS
 from intercode.sql.sqlite import SqliteEngine
-from intercode.sql.worker.bounded import UnboundedStatementError
+from intercode.sql.worker.bounded import BEFORE_BRACKETS, UnboundedStatementError, is_bounded
 from support.shop import shop_in
 
 LIMIT = 0.5
@@ -273,6 +273,36 @@ def test_bounded_statements_end_in_the_owners_process(
     assert ran >= 5
     local.close()
     engine.close()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SELECT `REPEAT`('x', 4000000)", 'SELECT "REPEAT"(4)', "SELECT REPEAT /**/ ('x', 4)",
+        "SELECT REPEAT--\n('x', 4)", "SELECT REPEAT#\n('x', 4)",
+        "SELECT 'a\\', REPEAT('x', 4), '\\'",
+        "SELECT `'`, REPEAT('x', 4), `'`", "SELECT [a'], hex(zeroblob(9)), [b']",
+        "SELECT \"it's\", REPEAT('x', 4), \"it's\"", "SELECT 1 UNION SELECT hex ( 'x')",
+        "SELECT 'a' || 'b'", "SELECT 'a' REGEXP 'b'", "SELECT a->'$.b'", "DELETE FROM sale",
+        "WITH a AS (SELECT 1) SELECT * FROM a", "SELECT 1 FROM pragma_function_list",
+        "SELECT " + "(" * 13 + "1" + ")" * 13, "SELECT 1" + " + 1" * 1000, "SHOW TABLES LIKE (1)",
+        "SELECT GROUP_CONCAT(name) FROM sale", "SELECT 1 INTO @x", "",
+    ],
+)  # fmt: skip
+def test_these_are_not_bounded(code: str) -> None:
+    assert not is_bounded(code, BEFORE_BRACKETS | {"COUNT", "CONCAT"})
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SELECT COUNT(*) FROM sale WHERE name LIKE '%REPEAT(%' AND (id > 3 OR id IN (1, 2))",
+        "SELECT \"x (y)\", count( * ) FROM sale", "SHOW TABLES", "DESC `sale`", "(SELECT 1)",
+        "SELECT 'it''s (a)', CONCAT('a', -(1))",
+    ],
+)  # fmt: skip
+def test_these_are_bounded(code: str) -> None:
+    assert is_bounded(code, BEFORE_BRACKETS | {"COUNT", "CONCAT"})
 
 
 # ---------------------------------------------------------------- what remains of a killed owner

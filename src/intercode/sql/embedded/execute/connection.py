@@ -24,7 +24,7 @@ from intercode.sql.worker.bounded import limit_values
 
 MAX_IN_MEMORY_BYTES = 32 << 20
 """Largest private copy in memory, in bytes."""
-_PROGRESS_STEPS = 500
+_PROGRESS_STEPS = 1000
 """Instructions of SQLite's virtual machine between two checks of the deadline."""
 _FORBIDDEN_ACTIONS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA}
 _MAX_ATTACHED = 9

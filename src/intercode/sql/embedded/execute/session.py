@@ -62,7 +62,7 @@ class EmbeddedSession(SessionContext):
         self._start = start
         self.cacheable: Key | None = None
         super().__init__(pool, databases, start, limits, saved)
-        self._unchanged = self._identity()
+        self._unchanged = () if pool.bounded else self._identity()
 
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one statement."""
