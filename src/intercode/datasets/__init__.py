@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.hidden_files import hide_from_host_image
 from intercode.core.registry import Registry, load_object
 from intercode.core.types import Dataset
 from intercode.datasets import files, hub, preprocess, task_package
@@ -93,6 +95,8 @@ def load(spec: str, environment: str = "bash") -> Dataset:
         if subset:
             raise UsageError(f"{spec!r}: the task package {name!r} has no subsets")
         loader = partial(task_package.load, Path(str(loader.__file__)).parent)
+    elif file := getattr(sys.modules.get(loader.__module__), "__file__", None):
+        hide_from_host_image(Path(file))
     dataset = loader(subset) if subset else loader()
     if not isinstance(dataset, Dataset):
         raise UsageError(

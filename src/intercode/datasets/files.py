@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from intercode.core.errors import DataError, UsageError
+from intercode.core.hidden_files import hide_from_host_image
 from intercode.core.types import DatabaseSpec, Dataset, LayerSpec, Task
 from intercode.datasets.columns import Columns
 from intercode.datasets.hidden_tests import program_tests, python_tests
@@ -25,7 +26,9 @@ _LIST_KEYS = ("also", "tags", "files", "probe_paths")
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file. Raises DataError when it is absent or not UTF-8."""
+    """Return the text of a UTF-8 file, and hide it from sandboxes on the image ``host``. Raises
+    DataError when it is absent or not UTF-8."""
+    hide_from_host_image(path)
     try:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as e:
@@ -103,6 +106,7 @@ def read_parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
     Raises UsageError without pyarrow, DataError for a file that is absent or broken.
     """
+    hide_from_host_image(path)
     try:
         arrow: Any = import_module("pyarrow")
         parquet: Any = import_module("pyarrow.parquet")

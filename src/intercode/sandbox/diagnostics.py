@@ -34,7 +34,8 @@ def diagnose() -> list[Finding]:
     sandbox = _check_sandbox()
     tiers = isolation_tiers.check_tiers(errors, sandbox.ok)
     return [
-        supervisor, *_check_kernel(errors), *_check_cache(), *_check_programs(), *tiers, sandbox,
+        supervisor, *_check_kernel(errors), _check_pipe_budget(), *_check_cache(),
+        *_check_programs(), *tiers, sandbox,
     ]  # fmt: skip
 
 
@@ -80,6 +81,14 @@ def _check_kernel(errors: dict[str, str]) -> list[Finding]:
         )
         for key, (what, needed) in _KERNEL_FEATURES.items()
     ]
+
+
+def _check_pipe_budget(file: Path = Path("/proc/sys/fs/pipe-user-pages-soft")) -> Finding:
+    """Look for the kernel's budget for pipes, which all sandboxes of a user share."""
+    pages = file.read_text().strip() if file.is_file() else "0"
+    detail = "" if pages == "0" else f"{pages} pages for all sandboxes together"
+    fix = "sysctl -w fs.pipe-user-pages-soft=0, if agents may work against each other"
+    return Finding("pipes of each sandbox", not detail, detail, fix if detail else "")
 
 
 def _fix(key: str, errors: dict[str, str]) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from intercode.core.hidden_files import hidden_paths
+
 Profile = Literal["standard", "original"]
 Network = Literal["none", "host"]
 
@@ -160,7 +162,7 @@ class Image:
     ``root``: the directory with the unpacked files, owned by the sandbox's user id (None: the image
     consists of this machine's own programs). ``env``, ``cwd``: environment variables and working
     directory of programs, unless a task names others. ``layers``: layers over the files, the lowest
-    first; only if ``root`` is None.
+    first; only if ``root`` is None. ``hidden``: files of this machine that sandboxes do not show.
     """
 
     name: str
@@ -169,6 +171,7 @@ class Image:
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str = "/"
     layers: tuple[Layer, ...] = ()
+    hidden: tuple[Path, ...] = field(default_factory=hidden_paths)
 
 
 @dataclass(frozen=True, slots=True)

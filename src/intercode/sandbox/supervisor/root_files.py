@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _PASSWD = (
 )
 _GROUP = "root:x:0:\nnogroup:x:65534:\n"
 _CLOCK_LIBRARY = "/etc/clock.so"
+_SOURCE_DIRECTORIES = (Path("/usr/src"), Path("/usr/local/src"))
 _PROGRAM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
@@ -101,15 +103,32 @@ def _write_entry(path: Path, mode: int | None, text: str | None) -> None:
 
 def anonymous_mounts(spec: SandboxSpec) -> list[list[str]]:
     """Return directories of the machine whose path must stay hidden: the interpreter's, and an
-    empty one that covers this package if it is visible, because the package holds solutions of the
-    starter tasks."""
+    empty one that covers every hidden directory. /dev/null covers hidden files."""
     if spec.image.root is not None:
         return []
     home = python_home()
     found = [[home[1], "/opt/python"]] if home else []
-    for tree, target in (("/usr", "/usr"), *([(home[0], "/opt/python")] if home else [])):
-        if PACKAGE.is_relative_to(tree):
-            found.append([str(cached_tree({})), str(Path(target, PACKAGE.relative_to(tree)))])
+    empty = str(cached_tree({}))
+    return found + [
+        [empty if path.is_dir() else "/dev/null", to] for path, to in _hidden_paths(spec)
+    ]
+
+
+def _hidden_paths(spec: SandboxSpec) -> list[tuple[Path, str]]:
+    """Return what the image ``host`` must not show of the directories that it shows, with the paths
+    in the sandbox: sources, this package, which holds solutions of the starter tasks, and the files
+    of other tasks."""
+    home = python_home()
+    trees = [(Path("/usr"), "/usr"), *([(Path(home[0]), "/opt/python")] if home else [])]
+    found: list[tuple[Path, str]] = []
+    for path in sorted({*_SOURCE_DIRECTORIES, PACKAGE, *spec.image.hidden}):
+        if not path.exists() or any(path.is_relative_to(above) for above, _ in found):
+            continue
+        found += [
+            (path, str(Path(target, path.relative_to(tree))))
+            for tree, target in trees
+            if path.is_relative_to(tree)
+        ]
     return found
 
 
@@ -164,10 +183,13 @@ def _add_host_programs(files: RootFiles, binds: list[list[str]]) -> None:
         elif tree.is_dir():
             files[f"/{name}"] = [0o755, None]
             binds.append([f"/{name}", f"/{name}"])
-    for shown in ("/etc/alternatives", "/etc/ld.so.cache", *_java_settings()):
-        if Path(shown).exists():
-            directory = Path(shown).is_dir()
-            files[shown] = [0o755, None] if directory else [0o644, ""]
+    for shown in ("/etc/alternatives", *_java_settings()):
+        if Path(shown).is_dir():
+            files[shown] = [0o755, None]
             binds.append([shown, shown])
+    # a copy, because every program opens it: a watch of the machine's file would count its programs
+    with suppress(OSError):
+        text = Path("/etc/ld.so.cache").read_bytes().decode("utf-8", "surrogateescape")
+        files["/etc/ld.so.cache"] = [0o644, text]
     if python_home():
         files["/opt/python"] = [0o755, None]

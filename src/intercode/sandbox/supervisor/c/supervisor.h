@@ -117,7 +117,7 @@ bool is_group_namespace_shared(void);
 /* ---- namespace/mounts.c ---- */
 struct layout { int *uppers; size_t count; int lower, hidden_directory; };
 
-int prepare_stage(const char *stage, bool own_network);
+int prepare_stage(const char *stage, bool own_network, const char *devices);
 int remount_terminals(void);
 int mount_root_layout(struct layout *layout, const struct json *spec, const int *fds, size_t count);
 int remount_root(struct layout *layout, const struct json *spec, const int *fds, size_t count);

@@ -20,6 +20,7 @@ import time
 from . import protocol, seccomp
 from . import syscalls as sys_
 from .cgroups import CgroupAllocator, memory_limit
+from .device_nodes import DeviceNodes
 
 TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
@@ -44,10 +45,10 @@ def main(fd: int) -> None:
     request, fds = protocol.receive(owner)
     try:
         groups, why = _create_allocator(request["uid"])
-        _drop_root(request)
+        nodes = _drop_root(request)
         groups, why = _enter_first_group(groups, why)
         _install_seccomp_filter()
-        launcher = _Launcher(owner, groups, fds[0])
+        launcher = _Launcher(owner, groups, nodes, fds[0])
     except OSError as e:
         protocol.send(owner, {"ok": False, "error": str(e)})
         return
@@ -83,23 +84,25 @@ def _error_text(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
-def _drop_root(request: dict[str, Any]) -> None:
-    """As root: bind directories where an ordinary user can reach them, and become that user."""
+def _drop_root(request: dict[str, Any]) -> DeviceNodes:
+    """As root: bind directories where an ordinary user can reach them, make device nodes, and
+    become that user."""
     os.umask(0o022)
     if os.geteuid() != 0:
-        return
+        return DeviceNodes()
     for limit in _COUNTED_LIMITS:
         with contextlib.suppress(OSError, ValueError):  # without the capability to raise limits
             resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    if request["binds"]:
-        sys_.unshare(sys_.CLONE_NEWNS)
-        sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_PRIVATE)
+    sys_.unshare(sys_.CLONE_NEWNS)
+    sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_SLAVE)
     for source, target in request["binds"]:
         os.makedirs(target, exist_ok=True)
         sys_.mount(source, target, flags=sys_.MS_BIND | sys_.MS_REC)
+    nodes = DeviceNodes(request["devices"])
     os.setgroups([])
     os.setresgid(*[request["uid"]] * 3)
     os.setresuid(*[request["uid"]] * 3)
+    return nodes
 
 
 def _install_seccomp_filter() -> None:
@@ -119,8 +122,11 @@ class _PrewarmedSupervisor:
 class _Launcher:
     """Starts supervisors, and collects ended ones if their groups have to be removed."""
 
-    def __init__(self, owner: socket.socket, groups: CgroupAllocator | None, program: int) -> None:
-        self._owner, self._groups = owner, groups
+    def __init__(
+        self, owner: socket.socket, groups: CgroupAllocator | None, nodes: DeviceNodes,
+        program: int,
+    ) -> None:  # fmt: skip
+        self._owner, self._groups, self._nodes = owner, groups, nodes
         self._program_fd = program  # of the supervisor
         self._stage = ""  # the stage of the last request
         self._kind = (True, True)
@@ -239,7 +245,8 @@ class _Launcher:
             on_disk, self._program_fd = self._program_fd, _copy_to_memory(self._program_fd)
             os.close(on_disk)
             pid = start_program(self._program_fd, *given)
-        message = first_message(self._stage, self._kind, request, fds)
+        setup = {"stage": self._stage, "devices": self._nodes.take()}
+        message = first_message(setup, self._kind, request, fds)
         group = self._groups.supervisor_paths() if self._groups is not None else {}
         protocol.send(ours, {**message, "group": group})
         return pid
@@ -338,12 +345,14 @@ def _copy_to_memory(program: int) -> int:
 
 
 def first_message(
-    stage: str, kind: tuple[bool, bool], request: dict[str, Any] | None, fds: Sequence[int]
+    setup: dict[str, str], kind: tuple[bool, bool], request: dict[str, Any] | None,
+    fds: Sequence[int],
 ) -> dict[str, Any]:  # fmt: skip
     """Return the first message to a supervisor: what to prepare, and the request if
-    ``fds`` could not be sent with one."""
+    ``fds`` could not be sent with one. ``setup``: the directories of the stage and of the device
+    nodes."""
     own_network, plain = kind
     message = {
-        "stage": stage, "own_network": own_network, "plain": plain, "key": str(sys_.KEY)
+        **setup, "own_network": own_network, "plain": plain, "key": str(sys_.KEY)
     }  # fmt: skip
     return message if request is None else {**message, "request": request, "inherited": len(fds)}

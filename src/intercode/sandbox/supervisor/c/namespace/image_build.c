@@ -90,7 +90,7 @@ static int run_command(const struct json *request, int *status) {
     bool created = false;
     pid_t command;
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (sys_unshare(CLONE_NEWNS) || prepare_stage(json_text(request, "stage"), false)) return -1;
+    if (sys_unshare(CLONE_NEWNS) || prepare_stage(json_text(request, "stage"), false, "/dev")) return -1;
     int counter = mount_own_proc(".");
     if (counter < 0) return -1;
     close(counter);

@@ -100,6 +100,6 @@ int create_isolation(struct isolation *isolation, const struct json *setup) {
     /* before capabilities are dropped: it needs them to reset the pid counter */
     if (start_init(isolation, json_bool(setup, "plain"))) return -1;
     drop_capabilities(CAPABILITIES);
-    if (prepare_stage(stage, isolation->own_network)) return -1;
+    if (prepare_stage(stage, isolation->own_network, json_text(setup, "devices"))) return -1;
     return mount_proc(isolation, stage);
 }

@@ -54,7 +54,9 @@ int remount_terminals(void) {
     return sys_umount("/dev/pts") || mount_terminals("/dev") ? -1 : 0;
 }
 
-static int mount_dev(void) {
+/* Mount /dev, with nodes that lie in the directory `devices`. They are read-only, which allows
+   writing to the devices, but not changing the nodes' times. */
+static int mount_dev(const char *devices) {
     static const char *const names[] = {"null", "zero", "full", "random", "urandom", "tty"};
     static const char *const links[][2] = {
         {"/proc/self/fd", "dev/fd"}, {"/proc/self/fd/0", "dev/stdin"},
@@ -63,13 +65,13 @@ static int mount_dev(void) {
     };
     if (sys_mount("tmpfs", "dev", "tmpfs", DEV_FLAGS, "mode=755,size=64k,nr_inodes=64")) return -1;
     for (size_t i = 0; i < COUNT(names); i++) {
-        char source[32], target[32];
-        snprintf(source, sizeof source, "/dev/%s", names[i]);
+        char source[PATH_MAX], target[32];
+        snprintf(source, sizeof source, "%s/%s", devices, names[i]);
         snprintf(target, sizeof target, "dev/%s", names[i]);
         int fd = open(target, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
         if (fd < 0) return fail("%s", target);
         close(fd);
-        if (bind_mount(source, target, 0)) return -1;
+        if (bind_mount(source, target, 0) || make_read_only(target)) return -1;
     }
     for (size_t i = 0; i < COUNT(links); i++)
         if (make_link(links[i][0], links[i][1])) return -1;
@@ -88,7 +90,7 @@ static int mount_sys(bool own_network) {
 }
 
 /* Mount what does not depend on the request below the stage directory, and change to it. */
-int prepare_stage(const char *stage, bool own_network) {
+int prepare_stage(const char *stage, bool own_network, const char *devices) {
     if (sys_mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL)) return -1;
     if (sys_mount("tmpfs", stage, "tmpfs", HARDENED_FLAGS, "mode=755,size=1m,nr_inodes=100"))
         return -1;
@@ -96,7 +98,7 @@ int prepare_stage(const char *stage, bool own_network) {
     for (size_t i = 0; i < COUNT(stage_directories); i++)
         if (make_directory(stage_directories[i])) return -1;
     if (make_directory("proc") || make_directory("dev") || make_directory("sys")) return -1;
-    return mount_dev() || mount_sys(own_network) ? -1 : 0;
+    return mount_dev(devices) || mount_sys(own_network) ? -1 : 0;
 }
 
 static void format_size_options(char *out, size_t capacity, const char *prefix,
@@ -118,20 +120,21 @@ static void format_overlay_options(struct text *out, const char *lowers, const c
 
 /* Bind a mount of the stage to the same path of the new root. It is not moved, because mounts are
    listed in the order of their creation, which should not vary. */
-static int bind_into_root(const char *prefix, const char *path) {
+static int bind_into_root(const char *prefix, const char *path, unsigned long flags) {
     char source[PATH_MAX], target[PATH_MAX];
     snprintf(source, sizeof source, "%s%s", prefix, path);
     snprintf(target, sizeof target, "root%s", path);
-    return bind_mount(source, target, MS_REC);
+    return bind_mount(source, target, flags);
 }
 
 static int bind_system_mounts(const char *prefix) {
-    return bind_into_root(prefix, "/proc") || bind_into_root(prefix, "/dev")
-        || bind_into_root(prefix, "/sys") ? -1 : 0;
+    return bind_into_root(prefix, "/proc", MS_REC) || bind_into_root(prefix, "/dev", MS_REC)
+        || bind_into_root(prefix, "/sys", MS_REC) ? -1 : 0;
 }
 
-/* Mount a directory whose path on the machine must stay hidden from the sandbox. A bind mount
-   would show the path in mountinfo; an overlay shows only the names that it was mounted by. */
+/* Mount a directory of the machine by an overlay of its own. A bind mount would show the path on the
+   machine in mountinfo, and share inodes, with their locks and watches, with the machine and other
+   sandboxes. */
 static int mount_anonymously(int number, const char *source, const char *target) {
     char name[32], none[40], options[128];
     snprintf(name, sizeof name, "shown%d", number);
@@ -141,18 +144,27 @@ static int mount_anonymously(int number, const char *source, const char *target)
     return sys_mount("overlay", target, "overlay", HARDENED_FLAGS | MS_RDONLY, options);
 }
 
-static int mount_host_directories(const struct json *spec) {
+/* Bind a file of the machine, or a directory that holds mounts, which no overlay can show. */
+static int mount_by_bind(const char *source, const char *target) {
+    return bind_mount(source, target, MS_REC) || make_read_only(target) ? -1 : 0;
+}
+
+static int mount_host_files(const struct json *spec) {
+    static const char *const kinds[] = {"binds", "anonymous_mounts"};
     char target[PATH_MAX];
+    struct stat found;
     int number = 0;
-    const struct json *binds = json_get(spec, "binds"),
-        *anonymous = json_get(spec, "anonymous_mounts");
-    for (const struct json *v = binds ? binds->first : NULL; v; v = v->next) {
-        snprintf(target, sizeof target, "root%s", v->first->next->text);
-        if (bind_mount(v->first->text, target, MS_REC) || make_read_only(target)) return -1;
-    }
-    for (const struct json *v = anonymous ? anonymous->first : NULL; v; v = v->next) {
-        snprintf(target, sizeof target, "root%s", v->first->next->text);
-        if (mount_anonymously(number++, v->first->text, target)) return -1;
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        const struct json *list = json_get(spec, kinds[i]);
+        for (const struct json *v = list ? list->first : NULL; v; v = v->next) {
+            const char *source = v->first->text;
+            snprintf(target, sizeof target, "root%s", v->first->next->text);
+            if (access(target, F_OK)) continue;  /* a hidden file was deleted */
+            if (!stat(source, &found) && S_ISDIR(found.st_mode)
+                && !mount_anonymously(number++, source, target))
+                continue;
+            if (mount_by_bind(source, target)) return -1;
+        }
     }
     return 0;
 }
@@ -241,7 +253,7 @@ int mount_root_layout(struct layout *layout, const struct json *spec, const int 
     char size[128];
     format_size_options(size, sizeof size, "", json_get(spec, "limits"));
     if (sys_mount("none", ".", NULL, HARDENED_FLAGS | MS_REMOUNT, size)) return -1;
-    if (mount_overlay_root(layout, spec, fds, count) || mount_host_directories(spec)) return -1;
+    if (mount_overlay_root(layout, spec, fds, count) || mount_host_files(spec)) return -1;
     /* so that the files in it cannot be removed */
     if (strcmp(json_text(spec, "appearance"), "docker")
         && sys_mount("none", "dev", NULL, DEV_FLAGS | MS_BIND | MS_REMOUNT | MS_RDONLY, NULL))
@@ -270,12 +282,18 @@ static int mount_fresh_root(const struct json *spec) {
     return result;
 }
 
+/* Bind what mount_host_files has mounted. Only what a bind showed there holds mounts of the machine,
+   which the kernel does not allow to leave out; all others are bound one by one, in their order. */
 static int bind_all_into_root(const struct json *spec) {
     static const char *const kinds[] = {"binds", "anonymous_mounts"};
     for (size_t i = 0; i < COUNT(kinds); i++) {
         const struct json *list = json_get(spec, kinds[i]);
-        for (const struct json *v = list ? list->first : NULL; v; v = v->next)
-            if (bind_into_root("", v->first->next->text)) return -1;
+        for (const struct json *v = list ? list->first : NULL; v; v = v->next) {
+            const char *path = v->first->next->text;
+            if (!access(path, F_OK) && bind_into_root("", path, 0)
+                && bind_into_root("", path, MS_REC))
+                return -1;
+        }
     }
     return bind_system_mounts("");
 }
