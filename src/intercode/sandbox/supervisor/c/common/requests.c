@@ -109,7 +109,7 @@ static int do_replace_files(const struct message *m) {
 }
 
 /* A new IPC namespace has the kernel's default bounds. */
-static int renew_ipc(void) {
+static int recycle_ipc(void) {
     if (sys_unshare(CLONE_NEWIPC) || clear_read_only("/proc/sys")) return -1;
     bound_shared_counts("/proc");
     return make_read_only("/proc/sys");
@@ -119,7 +119,7 @@ static int do_recycle(const struct message *m) {
     if (end_all_processes()) return -1;
     if (was_network_used(&sandbox.isolation))
         return errno = EBUSY, fail("the network of the sandbox was used");
-    if (renew_ipc() || remount_terminals() || do_replace_files(m)) return -1;
+    if (recycle_ipc() || remount_terminals() || do_replace_files(m)) return -1;
     return command_init(&sandbox.isolation, "reset");
 }
 
