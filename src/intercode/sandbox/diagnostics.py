@@ -18,6 +18,7 @@ from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, isolation_tiers, open_sandbox
 from intercode.sandbox.isolation_tiers import Finding
 from intercode.sandbox.supervisor import build, programs, runtime
+from intercode.sandbox.supervisor.runtime import seccomp, syscall_numbers
 
 _BOOTSTRAP = "import sys;sys.path.insert(0,sys.argv[1]);from runtime.kernel_check import main;" \
     "main(int(sys.argv[2]),sys.argv[3])"  # fmt: skip
@@ -34,7 +35,8 @@ def diagnose() -> list[Finding]:
     sandbox = _check_sandbox()
     tiers = isolation_tiers.check_tiers(errors, sandbox.ok)
     return [
-        supervisor, *_check_kernel(errors), _check_pipe_budget(), *_check_cache(),
+        supervisor, *_check_kernel(errors), _name_refused_calls(), _check_pipe_budget(),
+        *_check_cache(),
         *_check_programs(), *tiers, sandbox,
     ]  # fmt: skip
 
@@ -81,6 +83,18 @@ def _check_kernel(errors: dict[str, str]) -> list[Finding]:
         )
         for key, (what, needed) in _KERNEL_FEATURES.items()
     ]
+
+
+def _name_refused_calls() -> Finding:
+    """Name the system calls that the filter of sandboxes refuses."""
+    machine = platform.machine()
+    if machine not in syscall_numbers.MACHINES:
+        return Finding("system calls in sandboxes", True, "no list for this machine")
+    allowed = len(syscall_numbers.allowed_calls(machine))
+    names = ", ".join(seccomp.refused_calls(machine))
+    return Finding(
+        "system calls in sandboxes", True, f"{allowed} allowed; refused: {names}, and unknown ones"
+    )
 
 
 def _check_pipe_budget(file: Path = Path("/proc/sys/fs/pipe-user-pages-soft")) -> Finding:

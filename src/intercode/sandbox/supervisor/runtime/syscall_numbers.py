@@ -70,12 +70,12 @@ ioctl:16:29 socket:41:198 socketpair:53:199 clone:56:220 fcntl:72:25 chown:92: f
 lchown:94: ptrace:101:117 setpriority:141:140 sched_setparam:142:118 sched_setscheduler:144:119
 pivot_root:155:41 mount:165:40 umount2:166:39 sched_setaffinity:203:122 ioprio_set:251:30
 fchownat:260:54 unshare:272:97 prlimit64:302:261 sched_setattr:314:274 open_tree:428:428
-move_mount:429:429 mount_setattr:442:442
+move_mount:429:429 clone3:435:435 mount_setattr:442:442
 """
 """Calls whose arguments decide (see seccomp.py)."""
 _NOT_IMPLEMENTED = """
 io_setup:206:0 io_destroy:207:1 io_getevents:208:4 io_submit:209:2 io_cancel:210:3
-io_pgetevents:333:292 clone3:435:435 memfd_secret:447:447 statmount:457:457 listmount:458:458
+io_pgetevents:333:292 memfd_secret:447:447 statmount:457:457 listmount:458:458
 lsm_set_self_attr:460:460 open_tree_attr:467:467 listns:470:470
 """
 """Calls that programs replace by others if they are not implemented. The contexts of io_setup(2)
