@@ -70,6 +70,7 @@ int clone_mount(int fd);
 int attach_mount(int fd, const char *target);
 int open_in_root(int root, const char *path, int flags, mode_t mode);
 int set_limits(const struct json *limits, bool own_users, long long extra_files);
+int confine_by_landlock(void);
 void close_from(int first);  /* every descriptor of at least this number */
 int write_text(const char *path, const char *text);
 /* Read the start of a file as a string, "" on an error. Return its length, or -1. */

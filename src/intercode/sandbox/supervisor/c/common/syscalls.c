@@ -25,6 +25,14 @@
 #define MOST_PENDING_SIGNALS 1024
 #define MOST_QUEUED_BYTES (256 << 10)
 
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_restrict_self 446
+#endif
+/* scopes of Landlock */
+#define ABSTRACT_SOCKETS 1
+#define SIGNALS 2
+
 struct mount_attributes { uint64_t set, clear, propagation, userns; };
 
 unsigned long filter_key;
@@ -154,6 +162,20 @@ int set_limits(const struct json *limits, bool own_users, long long extra_files)
         if (setrlimit(all[i].resource, &now)) return fail("setrlimit");
     }
     return 0;
+}
+
+/* Confine this process and all that it starts by Landlock, if the kernel has version 6: they can
+   connect to abstract sockets of each other only, and signal each other only. Mounts protect the
+   files: a domain with rules for files would forbid the supervisor to mount. */
+int confine_by_landlock(void) {
+    struct { uint64_t files, network, scopes; } rules = {.scopes = ABSTRACT_SOCKETS | SIGNALS};
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0L, 1L);
+    if (version < 6) return 0;
+    int fd = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0L);
+    if (fd < 0) return fail("landlock_create_ruleset");
+    int result = syscall(SYS_landlock_restrict_self, (long)fd, 0L) ? fail("landlock") : 0;
+    close(fd);
+    return result;
 }
 
 void close_from(int first) {

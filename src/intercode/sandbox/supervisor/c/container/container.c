@@ -159,7 +159,7 @@ static int set_up(const struct message *m) {
         return fail("personality");
     bool own_users = json_bool(sandbox.spec, "own_user_namespace");
     if (set_limits(json_get(sandbox.spec, "limits"), own_users, EXTRA_DESCRIPTORS)
-        || (*filter && install_filter(filter)))
+        || (*filter && (install_filter(filter) || confine_by_landlock())))
         return -1;
     if (build_index(sandbox.root, lowers > 0)) return -1;
     if (copies && copy_paths(m->fds[lowers], json_get(sandbox.spec, "paths"))) return -1;
