@@ -360,7 +360,7 @@ class InterCodeEnv(gym.Env[str, str]):
         }  # fmt: skip
 
     @property
-    def reward_so_far(self) -> float:
+    def reward_sum(self) -> float:
         """The sum of the rewards of the episode's turns, before its end."""
         return self._reward_shaper.previous_score
 

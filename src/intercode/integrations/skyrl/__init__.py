@@ -87,7 +87,7 @@ class InterCodeTextEnv(BaseTextEnv):
                 reward = info["score"] = self._env.score().value
         except InfrastructureError as e:
             self._done, self._lost, self._score = True, True, 0.0
-            taken_back = -self._env.reward_so_far
+            taken_back = -self._env.reward_sum
             return self._step_result("", taken_back, {"error": f"{type(e).__name__}: {e}"})
         self._score = float(info.get("score", reward))
         text, _ = format_observation(
