@@ -34,8 +34,8 @@ def test_changes_are_listed_as_rows(container: SupervisedContainer) -> None:
     assert [path for path, row in rows.items() if row[5]] == [
         "/data/f6b", "/data/ff", "/data/new", "/data/new/a", "/data/ql",
     ]  # fmt: skip
-    assert container.ask("changed_paths")["paths"] == list(rows)
-    assert "/data/f4" in container.ask("touched_paths")["paths"]
+    assert container.ask("changed_paths")["rows"] == list(rows)
+    assert "/data/f4" in container.ask("touched_paths")["rows"]
 
 
 _STEPS = (
@@ -72,7 +72,7 @@ def test_every_change_is_listed_and_rolled_back(container: SupervisedContainer, 
             assert set(container.rows()) == _different(first, container.sh(_SHOW)[0]), work
         container.ask("recycle")
         assert container.sh(_SHOW)[0] == first
-        assert container.rows() == {} and container.ask("touched_paths")["paths"] == []
+        assert container.rows() == {} and container.ask("touched_paths")["rows"] == []
 
 
 def test_every_change_can_be_copied_to_another_container(
@@ -123,7 +123,7 @@ def test_files_can_be_copied_to_another_container(
 
 
 def _copy(source: SupervisedContainer, target: SupervisedContainer) -> None:
-    paths = source.ask("touched_paths")["paths"]
+    paths = source.ask("touched_paths")["rows"]
     source.ask("freeze", on=True)
     (root,) = source.given("upper")[1]
     target.ask("replace_files", [root], paths=paths)

@@ -22,7 +22,7 @@ _SOON = 30.0
 
 def test_it_sends_the_handshake_of_every_supervisor(container: SupervisedContainer) -> None:
     assert container.welcome == {"ok": True, "pid": 1, "cgroups": {}}
-    assert container.rows() == {} and container.ask("touched_paths")["paths"] == []
+    assert container.rows() == {} and container.ask("touched_paths")["rows"] == []
 
 
 def test_commands_run_as_one_user_named_root(container: SupervisedContainer) -> None:

@@ -54,7 +54,11 @@ def check_tiers(errors: Mapping[str, str], works: bool) -> list[Finding]:
         control_groups.detail,
         control_groups.fix or needs_others,
     )
-    second = "tier namespace/2", works, "limits per process, and a watchdog", needs_others
+    detail = (
+        "limits per process, and a watchdog, which sees no shared memory that only ended processes "
+        "used and nothing that lasts less than 0.1 s"
+    )
+    second = "tier namespace/2", works, detail, needs_others
     return [
         Finding(*first), Finding(*second),
         _check_no_overlay_tier(errors), _check_containers(), _check_unisolated_tier(errors),

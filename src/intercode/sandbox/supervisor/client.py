@@ -37,6 +37,7 @@ from intercode.sandbox.supervisor.process_table import (
     list_descendants,
     unblock_supervisor,
 )
+from intercode.sandbox.supervisor.unmapped_memory import SocketMemory
 from intercode.sandbox.supervisor.watchdog import Watch, Watchdog
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -117,7 +118,8 @@ class SupervisedSandbox(Sandbox):
         """Start to enforce limits that nothing else enforces: ``memory`` in bytes, and the
         processor time of an action."""
         if memory is not None or spec.limits.cpu_seconds is not None:
-            self._watch = Watch(self.supervisor_pid, memory, spec.limits.cpu_seconds)
+            sockets = [SocketMemory(fd) for fd in self.connection.given_fds]
+            self._watch = Watch(self.supervisor_pid, memory, spec.limits.cpu_seconds, sockets)
             with suppress(OSError):  # the supervisor has ended already
                 Watchdog.watch(self._watch)
 
@@ -318,6 +320,8 @@ class SupervisedSandbox(Sandbox):
         watch, self._watch = self._watch, None
         if watch is not None:
             Watchdog.unwatch(watch)
+            for sockets in watch.sockets:
+                sockets.close()
 
 
 def _sort_paths(paths: list[str]) -> list[str]:

@@ -28,7 +28,8 @@ class SupervisorConnection:
     sandbox.
 
     ``handshake``: the first message of the supervisor, if the connection was transferred; see
-    ``transfer``. Raises SandboxError if the supervisor could not set the sandbox up.
+    ``transfer``. ``given_fds``: the descriptors that came with it, for the caller. Raises
+    SandboxError if the supervisor could not set the sandbox up.
 
     Before it ends because of the sandbox, a supervisor says so. The loss is then the sandbox's own
     doing (SandboxKilledError), as it is if ``memory_exceeded`` returns true, or if the supervisor
@@ -44,12 +45,13 @@ class SupervisorConnection:
         self._cause = ""  # why the sandbox ended, if that was its own doing
         self.memory_exceeded: Callable[[], object] = lambda: False
         self.handshake: Mapping[str, Any]
+        self.given_fds: list[int] = []
         if handshake is not None:
             self.handshake = handshake
             return
         try:
             self._set_timeout(connection, READ_SECONDS)
-            self.handshake, _ = protocol.receive(connection, single=True)
+            self.handshake, self.given_fds = protocol.receive(connection, single=True)
         except (OSError, EOFError) as e:
             self.close()
             raise SandboxError(f"the sandbox did not start: {e}") from e

@@ -1,9 +1,11 @@
 """Enforces limits for sandboxes without a control group, in a thread of the owner that reads /proc.
 
 If a sandbox exceeds its memory limit, its largest process is killed; if an action exceeds its
-processor time, the process that used most of it. The watchdog reads the resident memory several
-times a second. It does not see memory that is not mapped (memfd, pipes), nor processes that live
-for less than an interval.
+processor time, the process that used most of it. Several times a second, the watchdog reads the
+resident memory of the processes, the buffers of their sockets, and the files in memory that they
+have open. The kernel bounds System V shared memory, message queues, and pipes. The watchdog does
+not see the rest: shared memory that only an ended process has used, files in memory that are being
+passed over a socket, and processes that live for less than an interval.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ import signal
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from intercode.sandbox.contract import LimitExceeded
 from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
+from intercode.sandbox.supervisor.unmapped_memory import OpenFiles, SocketMemory
 
 _INTERVAL_SECONDS = 0.1  # minimum time between two checks
 _MAX_CPU_SHARE = 0.1  # share of a processor that checks may take
@@ -38,12 +42,14 @@ class _Process:
 
 @dataclass(slots=True)
 class Watch:
-    """A watched sandbox. ``memory`` is in bytes; None disables a limit. ``limit_exceeded`` is the
-    limit because of which a process was last killed."""
+    """A watched sandbox. ``memory`` is in bytes; None disables a limit. ``sockets``: its sockets,
+    if they are known. ``limit_exceeded`` is the limit because of which a process was last killed.
+    """
 
     supervisor_pid: int
     memory: int | None
     cpu_seconds: float | None
+    sockets: Sequence[SocketMemory] = ()
     limit_exceeded: LimitExceeded = ""
     start_ticks: int = 0
     restart_requested: bool = True
@@ -160,21 +166,33 @@ def _descendants(supervisor: int, families: dict[int, list[_Process]]) -> list[_
 
 def _enforce_memory(watch: Watch, members: list[_Process]) -> None:
     assert watch.memory is not None
-    if sum(p.resident for p in members) <= watch.memory:
+    opened = OpenFiles.of(p.pid for p in members)
+    sockets = sum(count for _, count in opened.by_process.values())
+    buffers = sum(each.total() for each in watch.sockets) if sockets else 0
+    if sum(p.resident for p in members) + opened.total + buffers <= watch.memory:
         return
-    sizes = [(_proportional_memory(p), p) for p in members]  # counts shared pages once
-    if sum(size for size, _ in sizes) > watch.memory:
-        _kill(watch, max(sizes, key=lambda pair: pair[0])[1], "memory")
+    mapped = {p.pid: _proportional_memory(p) for p in members}  # counts shared pages once
+    unmapped_files = max(0, opened.total - sum(shared for _, shared in mapped.values()))
+    if sum(size for size, _ in mapped.values()) + unmapped_files + buffers <= watch.memory:
+        return
+
+    def held(process: _Process) -> int:
+        files, own_sockets = opened.by_process.get(process.pid, (0, 0))
+        return mapped[process.pid][0] + files + buffers * own_sockets // max(1, sockets)
+
+    _kill(watch, max(members, key=held), "memory")
 
 
-def _proportional_memory(process: _Process) -> int:
-    """Return a process's memory with its share of shared pages, or with all of them if the kernel
-    does not report the share."""
+def _proportional_memory(process: _Process) -> tuple[int, int]:
+    """Return a process's memory with its share of shared pages, and that of files in memory alone;
+    or all that it maps and 0, if the kernel does not report the shares."""
+    shares = {"Pss": process.resident, "Pss_Shmem": 0}
     with suppress(OSError, ValueError), open(f"/proc/{process.pid}/smaps_rollup") as f:
         for line in f:
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) << 10
-    return process.resident
+            name, _, size = line.partition(":")
+            if name in shares:
+                shares[name] = int(size.split()[0]) << 10
+    return shares["Pss"], shares["Pss_Shmem"]
 
 
 def _enforce_cpu_time(watch: Watch, members: list[_Process], ended: int) -> None:

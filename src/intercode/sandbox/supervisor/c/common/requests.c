@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/netlink.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -275,8 +277,19 @@ void serve(void) {
     }
 }
 
+/* Return a descriptor of the diagnostics of the sandbox's sockets, or -1 if a control group counts
+   their memory, or if they are those of the machine. */
+static int open_socket_diagnostics(void) {
+    const struct json *groups = json_get(sandbox.spec, "cgroups");
+    if (sandbox.in_container || !sandbox.isolation.own_network || (groups && groups->first))
+        return -1;
+    return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+}
+
+/* Answer with the diagnostics of sockets, or without if no descriptor can be passed. */
 void send_handshake(bool ready) {
     struct text out = {0};
+    int diagnostics = ready ? open_socket_diagnostics() : -1;
     if (ready) {
         append_format(&out, "{\"ok\": true, \"pid\": %d, \"cgroups\": ", getpid());
         append_json_strings(&out, json_get(sandbox.spec, "cgroups"));
@@ -284,6 +297,9 @@ void send_handshake(bool ready) {
     } else {
         write_error(&out, errno, error_message());
     }
-    if (reply(sandbox.owner, &out, NULL, 0) || !ready) _exit(1);
+    if ((diagnostics < 0 || reply(sandbox.owner, &out, &diagnostics, 1))
+        && (reply(sandbox.owner, &out, NULL, 0) || !ready))
+        _exit(1);
+    if (diagnostics >= 0) close(diagnostics);
     free(out.bytes);
 }

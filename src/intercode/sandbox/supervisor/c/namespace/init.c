@@ -52,6 +52,7 @@ void bound_shared_counts(const char *proc) {
     static const struct { const char *name, *most; } counts[] = {
         {"user/max_inotify_instances", "8"}, {"user/max_inotify_watches", "8192"},
         {"kernel/msgmni", "32"}, {"kernel/sem", "250 8000 32 64"},
+        {"kernel/shmall", "16384"},  /* pages; as much as /dev/shm has */
     };
     char path[4224];
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
