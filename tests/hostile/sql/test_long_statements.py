@@ -164,6 +164,27 @@ def test_other_sessions_are_not_delayed_or_changed(
     other.close()
 
 
+def test_a_large_state_takes_no_memory_of_the_owner(engine: SqlEngine, session: SqlSession) -> None:
+    table, name, value = {
+        "embedded": ("customer", "city", "REPEAT('x', 60000)"),
+        "sqlite": ("sale", "name", "hex(zeroblob(30000))"),
+    }[engine.kind]
+    count = f"SELECT COUNT(*), MAX(LENGTH({name})) FROM {table}"
+    before = peak()
+    for _ in range(10):
+        values = ", ".join([f"({value})"] * 100)
+        assert session.run(f"INSERT INTO {table} ({name}) VALUES {values}", 10.0).ok
+    text, rows = session.state_text(), session.run(count, 10.0).rows
+    assert rows is not None and rows[0][0] > 1000 and rows[0][1] == 60000
+    assert TIMEOUT in session.run(LONG[engine.kind][1], LIMIT).output
+    assert session.run(count, 10.0).rows == rows
+    copy = session.snapshot().open_last()
+    assert copy.run(count, 10.0).rows == rows
+    assert session.state_text() == copy.state_text() == text
+    copy.close()
+    assert peak() - before < 20
+
+
 # ---------------------------------------------------------------- all functions
 _LONG_TEXTS = {
     "embedded": ("REPEAT('0a', 2000000)", "CONCAT(REPEAT('0', 900000), '1')", "SPACE(4000000)",

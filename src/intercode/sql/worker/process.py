@@ -19,7 +19,7 @@ import threading
 import time
 import weakref
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from intercode.core.errors import SandboxUnavailableError
 
@@ -27,9 +27,8 @@ START_SECONDS = 60.0
 """Limit for the start of a worker."""
 _MAX_IDLE_WORKERS = 4
 _MAX_MESSAGE_BYTES = 1 << 20
-"""Longest message within the socket. A longer one is passed as an open file without a name."""
-_MAX_FILE_BYTES = 4 << 30
-_HEADER = struct.Struct("=IQ")
+"""Longest state within a message."""
+_HEADER = struct.Struct("=Q")
 _VARIABLES = ("INTERCODE_CACHE", "XDG_CACHE_HOME", "HOME", "INTERCODE_SQL_TRANSLATIONS")
 
 
@@ -42,19 +41,47 @@ class WorkerLostError(Exception):
 
 
 # ---------------------------------------------------------------- messages
-def send(channel: socket.socket, content: bytes) -> None:
-    """Send a message of any length."""
-    if len(content) <= _MAX_MESSAGE_BYTES:
-        channel.sendall(_HEADER.pack(0, len(content)) + content)
-        return
-    with tempfile.TemporaryFile() as file:
-        file.write(content)
-        file.flush()
-        socket.send_fds(channel, [_HEADER.pack(1, len(content))], [file.fileno()])
+class Saved:
+    """The state of a session as its worker has written it. The owner does not read it.
+
+    A long one is an open file without a name, so that it takes no memory of the owner and nothing
+    remains of it after the last process that holds it.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self._content: bytes | None = content
+        self.file: BinaryIO | None = None
+        if len(content) > _MAX_MESSAGE_BYTES:
+            file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  # this holds it
+            self._content, self.file = None, file
+            self.file.write(content)
+            self.file.flush()
+
+    def content(self) -> bytes:
+        """Return the state."""
+        if self.file is None:
+            return self._content or b""
+        return os.pread(self.file.fileno(), os.fstat(self.file.fileno()).st_size, 0)
+
+    def __getstate__(self) -> tuple[bytes | None]:
+        return (self._content,)
+
+    def __setstate__(self, state: tuple[bytes | None]) -> None:
+        self._content, self.file = state[0], None
 
 
-def receive(channel: socket.socket, ends: float | None = None) -> bytes | None:
-    """Return a message, or None at the end of the channel. Raises TimeoutError when the monotonic
+def send(channel: socket.socket, message: tuple[Any, ...], saved: Saved | None = None) -> None:
+    """Send a tuple. ``saved`` is part of it."""
+    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    if saved is None or saved.file is None:
+        channel.sendall(_HEADER.pack(len(content)) + content)
+    else:
+        socket.send_fds(channel, [_HEADER.pack(len(content))], [saved.file.fileno()])
+        channel.sendall(content)
+
+
+def receive(channel: socket.socket, ends: float | None = None) -> tuple[Any, ...] | None:
+    """Return a tuple, or None at the end of the channel. Raises TimeoutError when the monotonic
     clock reaches ``ends``."""
     header, fds = b"", array.array("i")
     while len(header) < _HEADER.size:
@@ -65,11 +92,8 @@ def receive(channel: socket.socket, ends: float | None = None) -> bytes | None:
         if not part:
             return None
         header += part
-    with_file, size = _HEADER.unpack(header)
-    if with_file:
-        with os.fdopen(fds[0], "rb") as file:
-            return os.pread(file.fileno(), min(size, _MAX_FILE_BYTES), 0)
-    content = bytearray(size)
+    files = [os.fdopen(fd, "rb") for fd in fds]
+    content = bytearray(_HEADER.unpack(header)[0])
     at = memoryview(content)
     while at:
         _wait(channel, ends)
@@ -77,7 +101,11 @@ def receive(channel: socket.socket, ends: float | None = None) -> bytes | None:
         if not count:
             return None
         at = at[count:]
-    return bytes(content)
+    message: tuple[Any, ...] = pickle.loads(content)
+    for part in message if files else ():
+        if isinstance(part, Saved):
+            part.file = files[0]
+    return message
 
 
 def _wait(channel: socket.socket, ends: float | None) -> None:
@@ -107,13 +135,13 @@ class Worker:
         self._channel = channel
         self._process_fd = -1
         self.tenant: Any = None
-        pid = receive(channel, time.monotonic() + START_SECONDS)
-        if pid is None:
+        hello = receive(channel, time.monotonic() + START_SECONDS)
+        if hello is None:
             raise WorkerLostError(False)
         # it lives until it reads the end of its socket, so that this is its own process id
-        self._process_fd = os.pidfd_open(int(pid))
+        self._process_fd = os.pidfd_open(hello[0])
 
-    def ask(self, request: tuple[Any, ...], seconds: float) -> Any:
+    def ask(self, request: tuple[Any, ...], seconds: float) -> tuple[Any, ...]:
         """Return the answer to a request. Raises WorkerLostError, and what the worker raised.
 
         A worker that does not answer within ``seconds`` is killed.
@@ -121,21 +149,20 @@ class Worker:
         ends = time.monotonic() + seconds
         try:
             _wait(self._channel, ends)
-            message = seconds, *request
-            send(self._channel, pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
-            content = receive(self._channel, ends)
+            saved = request[-1] if isinstance(request[-1], Saved) else None
+            send(self._channel, (seconds, *request), saved)
+            answer = receive(self._channel, ends)
         except TimeoutError:
             self.kill()
             raise WorkerLostError(True) from None
         except OSError:
-            content = None
-        if content is None:
+            answer = None
+        if answer is None:
             self.kill()
             raise WorkerLostError(False)
-        failed, answer = pickle.loads(content)
-        if failed:
-            raise answer
-        return answer
+        if isinstance(answer[0], Exception):
+            raise answer[0]
+        return answer[1:]
 
     def kill(self) -> None:
         """Kill the process. Can be called from any thread, more than once."""

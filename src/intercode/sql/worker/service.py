@@ -13,7 +13,7 @@ import sqlite3
 import sys
 from typing import Any
 
-from intercode.sql.worker.process import Source, receive, send
+from intercode.sql.worker.process import Saved, Source, receive, send
 
 OPENERS = ("intercode.sql.embedded.engine:EmbeddedEngine", "intercode.sql.sqlite:SqliteEngine")
 """The engines whose statements workers run."""
@@ -64,19 +64,21 @@ def _limit_resources() -> None:
 
 def serve(channel: socket.socket) -> None:
     """Answer requests, until the owner closes the channel."""
-    send(channel, str(os.getpid()).encode())
+    send(channel, (os.getpid(),))
     service = Service()
-    while (content := receive(channel)) is not None:
-        seconds, operation, *arguments = pickle.loads(content)
+    while (request := receive(channel)) is not None:
+        seconds, operation, *arguments = request
         signal.setitimer(signal.ITIMER_REAL, min(seconds, 1e6) + _ORPHAN_SECONDS)
         try:
-            answer = False, getattr(service, operation)(*arguments)
+            answer = getattr(service, operation)(*arguments)
         except MemoryError:
             return
         except Exception as e:  # the owner raises it
-            answer = True, e
+            send(channel, (e,))
+        else:
+            saved = answer[-1] if isinstance(answer[-1], Saved) else None
+            send(channel, (None, *answer), saved)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        send(channel, pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
     service.close()
 
 
@@ -87,7 +89,7 @@ class Service:
         self._engines: dict[Source, Any] = {}
         self._session: Any = None
 
-    def open(self, source: Source, database: Any, limits: Any, saved: bytes | None) -> None:
+    def open(self, source: Source, database: Any, limits: Any, saved: Saved | None) -> tuple[None]:
         """Open a session, pristine or with a saved state, in place of the current one."""
         if self._session is not None:
             self._session.close()
@@ -101,36 +103,35 @@ class Service:
             for module in source.modules:
                 importlib.import_module(module)
             engine = self._engines[source] = _engine(source.opener)
-        content = None if saved is None else pickle.loads(saved)
+        content = None if saved is None else pickle.loads(saved.content())
         self._session = engine.open(database, limits, content)
+        return (None,)
 
     def run(self, code: str, timeout: float, values: Any) -> tuple[Any, ...]:
-        """Run a statement. Return its result, whether the session differs from a pristine one, its
-        state if the statement has changed it, and what else the owner copies."""
+        """Run a statement. Return its result, whether the session differs from a pristine one, what
+        the owner copies, and the state if the statement has changed it."""
         session = self._session
         session.values = values
         result = session.run(code, timeout)
-        changed = session.take_change()
-        saved = pickle.dumps(session.saved(), pickle.HIGHEST_PROTOCOL) if changed else None
-        return result, session.dirty, saved, session.database, session.values, session.cacheable
+        (saved,) = self.save() if session.take_change() else (None,)
+        return result, session.dirty, session.database, session.values, session.cacheable, saved
 
-    def save(self) -> bytes:
+    def save(self) -> tuple[Saved]:
         """Return the state, with an open transaction's changes."""
-        return pickle.dumps(self._session.saved(), pickle.HIGHEST_PROTOCOL)
+        return (Saved(pickle.dumps(self._session.saved(), pickle.HIGHEST_PROTOCOL)),)
 
     def close(self) -> None:
         """Write what the engines have cached."""
         for engine in self._engines.values():
             engine.close()
 
-    def changes(self) -> list[str]:
+    def changes(self) -> tuple[list[str]]:
         """Return what the session has changed."""
-        found: list[str] = self._session.changes()
-        return found
+        return (self._session.changes(),)
 
-    def state_text(self) -> str:
+    def state_text(self) -> tuple[str]:
         """Return the state as text."""
-        return str(self._session.state_text())
+        return (self._session.state_text(),)
 
 
 if __name__ == "__main__":

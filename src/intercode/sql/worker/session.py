@@ -20,6 +20,7 @@ from intercode.sql.deadline import abort_error
 from intercode.sql.worker.bounded import UnboundedStatementError
 from intercode.sql.worker.process import (
     START_SECONDS,
+    Saved,
     Source,
     Worker,
     WorkerLostError,
@@ -115,7 +116,7 @@ class GuardedSession:
         variables: Variables,
         database: DatabaseSpec,
         limits: SqlLimits,
-        saved: bytes | None = None,
+        saved: Saved | None = None,
         name: str | None = None,
     ) -> None:
         self._engine, self._variables = engine, variables
@@ -142,7 +143,7 @@ class GuardedSession:
             answer = self._ask(timeout + GRACE_SECONDS, "run", code, timeout, self._local.values)
         except WorkerLostError as e:
             return timeout_result() if e.late else error_result(_RESOURCES_MESSAGE)
-        result, dirty, saved, self._name, values, key = answer
+        result, dirty, self._name, values, key, saved = answer
         if key is not None:
             self._local.cache_result(key, result)
         self._local.values = values
@@ -152,7 +153,7 @@ class GuardedSession:
             self._release()
         return result  # type: ignore[no-any-return]
 
-    def _ask(self, seconds: float, *request: Any) -> Any:
+    def _ask(self, seconds: float, *request: Any) -> tuple[Any, ...]:
         """Ask the session's worker. Raises WorkerLostError; the next call gets another worker."""
         if self._closed:
             raise EnvironmentStateError("the SQL session is closed: open another one")
@@ -206,7 +207,7 @@ class GuardedSession:
         saved = self._saved
         if self._dirty:
             with suppress(WorkerLostError):
-                saved = self._ask(CHECK_SECONDS, "save")
+                (saved,) = self._ask(CHECK_SECONDS, "save")
         return GuardedSnapshot(
             self._engine, self._variables, self._spec, self._limits, saved, self._name
         )
@@ -216,7 +217,7 @@ class GuardedSession:
         if not self._dirty:
             return self._local.changes()
         try:
-            found: list[str] = self._ask(CHECK_SECONDS, "changes")
+            found: list[str] = self._ask(CHECK_SECONDS, "changes")[0]
         except WorkerLostError:
             return [f"database {self._name}: {_NOT_READ}"]
         return found
@@ -226,7 +227,7 @@ class GuardedSession:
         if not self._dirty:
             return self._local.state_text()
         try:
-            return str(self._ask(CHECK_SECONDS, "state_text"))
+            return str(self._ask(CHECK_SECONDS, "state_text")[0])
         except WorkerLostError:
             return f"database {self._name}: {_NOT_READ}"
 
@@ -258,7 +259,7 @@ class GuardedSnapshot:
         variables: Variables,
         database: DatabaseSpec,
         limits: SqlLimits,
-        saved: bytes | None,
+        saved: Saved | None,
         name: str,
     ) -> None:
         self._arguments = engine, variables, database, limits
