@@ -21,7 +21,7 @@ SUITE  := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 PORTABLE := not docker and not mysql and not browser and not rootfs and not network and not nl2bash
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast quick test-all training hostile soak lint format bench clean lock
+.PHONY: help demo test check fast quick test-all test-stress training hostile soak lint format bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -65,11 +65,16 @@ quick: $(TOOLS)  ## the tests that need no sandbox; under a minute
 test-all: $(TOOLS)  ## every test that this machine can run; PYTEST='tests/sql -x' are arguments of pytest
 	$(SUITE) --durations=20 $(PYTEST)
 
+test-stress: $(TOOLS)  ## sandbox, sessions, environments and attacks beside busy loops, and on a disk that is nearly full
+	$(BIN)/python tests/stress.py $(PYTEST)
+
 hostile: $(TOOLS)  ## the hostile suite alone, every case with the full time limit of an episode
 	INTERCODE_HOSTILE_LONG=1 $(BIN)/python -m pytest -q tests/hostile $(PYTEST)
 
-soak: $(TOOLS) hostile  ## takes hours: the hostile suite, 40,000 random actions, and 100,000 episodes with a plot
+soak: $(TOOLS) hostile  ## takes hours: the hostile suite, fuzzers, 20,000 episodes beside hostile ones, 100,000 with a plot
+	PYTHONPATH=tests $(BIN)/python -m hostile fuzz --seconds 3600
 	$(BIN)/python benchmarks/soak_fuzz.py
+	$(BIN)/python benchmarks/soak_adversaries.py
 	$(BIN)/python benchmarks/soak.py
 
 format: $(TOOLS)  ## apply the linter's fixes and format the code
