@@ -82,8 +82,10 @@ def main(number: int) -> None:
     while True:
         for env in environments:
             try:
-                env.step("echo x >> /tmp/f")
+                lost = env.execute("echo x >> /tmp/f").sandbox_lost
             except InfrastructureError:
+                lost = True
+            if lost:
                 env.reset(options={"task": 0})
                 print("lost one", flush=True)
 
