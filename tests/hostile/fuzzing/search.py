@@ -64,7 +64,7 @@ def search(target: Target, seed: int, seconds: float) -> tuple[int, list[Finding
         count += tried
         if fault is not None:
             error, case = fault
-            found.setdefault(_place(error), Finding(_text(error), repr(case), seed))
+            found.setdefault(_origin(error), Finding(_text(error), repr(case), seed))
         seed += 1
     return count, list(found.values())
 
@@ -131,7 +131,7 @@ def _peak() -> int:
     return int(status.split("VmHWM:")[1].split()[0]) << 10
 
 
-def _place(error: Exception) -> str:
+def _origin(error: Exception) -> str:
     """Return where an error was raised, and its text without numbers."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "/intercode/" in f.filename]
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
