@@ -16,13 +16,17 @@ def ignore_progress(line: str) -> None:
 
 
 def run_with_progress(
-    argv: Sequence[str], env: Mapping[str, str], progress: Progress, kept: int, stdin: str = ""
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    progress: Progress,
+    last_lines: int,
+    stdin: str = "",
 ) -> tuple[int, str]:
     """Run a program, which gets ``stdin``, and report each line of its output.
 
-    Returns the exit status and the last ``kept`` lines. The program is ended if this call is.
+    Returns the exit status and the last ``last_lines`` lines. The program is ended if this call is.
     """
-    last: deque[str] = deque(maxlen=kept)
+    last: deque[str] = deque(maxlen=last_lines)
     process = subprocess.Popen(
         argv,
         stdin=subprocess.PIPE,
