@@ -171,9 +171,10 @@ _HOST = re.compile(
 _OWN_NUMBER = re.compile(r"/proc/self//task/\d+")
 _IDS = re.compile(
     r"\[\d+\]|^\d+ \d+ \d+:\d+ |\b(master|shared|propagate_from):\d+|autogroup-\d+|^[0-9a-f]{16}\b|"
-    r"(?<= )\d{7,}$"
+    r"(?<= )\d{7,}$|(?<= )/\d+(?=/(null|zero|full|random|urandom|tty) )"
 )
-"""Numbers of namespaces, mounts and their devices, scheduling groups and sockets."""
+"""Numbers of namespaces, mounts and their devices, scheduling groups, sockets, and of the directory
+with a sandbox's device files."""
 _ENGINE = re.compile(r"/(cgroup|cpuset|mountinfo|mounts|mountstats|children|net//?unix)$")
 """Names and numbers that an engine gives to containers."""
 _VARYING_PIDS = re.compile(rf"{_VARYING_STATUS.pattern}|^(Tgid|Pid|NStgid|NSpid|NSpgid|NSsid):")
