@@ -118,7 +118,7 @@ def _run_build(
 ) -> None:
     env = {**os.environ, "BUILDX_BUILDER": "default"}  # others do not store images in the engine
     status, output = run_with_progress(
-        [engine.program, *words], env, progress or ignore_progress, kept=12
+        [engine.program, *words], env, progress or ignore_progress, last_lines=12
     )
     if status == 0:
         return

@@ -135,7 +135,9 @@ def _run_mmdebstrap(
         pins = Path(folder) / "pins"
         pins.write_text(apt_preferences(recipe))
         command = mmdebstrap_command(tool, recipe, target, pins if recipe.versions else None, dated)
-        status, output = run_with_progress(command, environment, progress, kept=8, stdin=archives)
+        status, output = run_with_progress(
+            command, environment, progress, last_lines=8, stdin=archives
+        )
     if status != 0:
         raise InfrastructureError(
             f"building the image {recipe.name!r} ended with status {status}:\n{output}"
