@@ -41,7 +41,7 @@ def _raise(case: list[int]) -> None:
 
 def _wait(case: list[int]) -> None:
     if any(n > 900 for n in case):
-        time.sleep(0.1)
+        time.sleep(0.2)
 
 
 def _grow(case: list[int]) -> None:
@@ -54,7 +54,7 @@ class _Planted:
     """A target with a fault."""
 
     attack: Callable[[list[int]], None]
-    limit = 0.05
+    limit = 0.09
     memory = 16 << 20
 
     def cases(self) -> st.SearchStrategy[list[int]]:
