@@ -226,7 +226,7 @@ static void run_init(int control, bool plain) {
     if (got <= 0) return;
     message[got] = 0;
     int counter = mount_own_proc(message);
-    if (counter >= 0 && !plain && empty_own_directories(message)) counter = -1;
+    if (counter >= 0 && empty_own_directories(message)) counter = -1;
     const char *answer = counter < 0 ? error_message() : "ok";
     if (send(control, answer, strlen(answer), MSG_NOSIGNAL) < 0 || counter < 0) return;
     if (plain) wait_as("init", control, counter);
