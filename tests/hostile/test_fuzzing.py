@@ -68,9 +68,11 @@ class _Planted:
 def test_a_finding_is_shrunk_and_found_again_with_its_seed(
     fault: Callable[[list[int]], None], smallest: list[int]
 ) -> None:
-    _, findings = search.search(_Planted(fault), 1, 1.0)
+    one_round = 1e-3  # seconds; a round is played to its end
+    rounds = (search.search(_Planted(fault), seed, one_round)[1] for seed in range(1, 200))
+    findings = next(found for found in rounds if found)
     assert [f.case for f in findings] == [repr(smallest)], findings
-    _, again = search.search(_Planted(fault), findings[0].seed, 0.2)
+    _, again = search.search(_Planted(fault), findings[0].seed, one_round)
     assert [f.case for f in again] == [repr(smallest)]
 
 
@@ -94,4 +96,4 @@ def test_a_sanitizer_reports_a_planted_fault(tmp_path: Path) -> None:
         _, findings = search.search(target, 1, 20)
     finally:
         target.close()
-    assert len(findings) == 1 and "processes.c" in findings[0].what
+    assert findings and all("processes.c" in found.what for found in findings)

@@ -99,6 +99,19 @@ def test_a_killed_launcher_is_noticed_and_replaced() -> None:
         assert new.run(["echo", "new"]).output == "new\n"
 
 
+@pytest.mark.namespace_only("a container does not need the cache")
+def test_a_launcher_that_was_started_with_an_unreachable_cache_serves_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    Launcher.stop()
+    with monkeypatch.context() as other:
+        other.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+        Launcher.get()
+    with open_test_sandbox() as sandbox:
+        assert sandbox.run(["echo", "on"]).output == "on\n"
+
+
 def test_only_the_sandbox_of_a_killed_supervisor_is_lost() -> None:
     with open_test_sandbox() as sandbox, open_test_sandbox() as other:
         mark = a_duration()

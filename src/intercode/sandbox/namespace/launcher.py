@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
-from intercode.core.paths import cache_root, sandbox_uid
+from intercode.core.paths import sandbox_uid
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.root_files import python_home
 from intercode.sandbox.supervisor.runtime import cgroups, protocol
@@ -61,7 +61,6 @@ class Launcher:
                 request = {
                     "uid": sandbox_uid(),
                     "binds": [list(b) for b in required_binds()],
-                    "devices": str(cache_root() / "devices"),
                 }
                 protocol.send(ours, request, [f.fileno()])
             answer, _ = protocol.receive(ours)

@@ -14,23 +14,26 @@ from . import syscalls as sys_
 
 SHARED = "/dev"
 """The directory of the machine's nodes, where root's are missing."""
+_OWN = "/dev/pts"
+"""Where the nodes are mounted in the launcher's mount namespace: over the machine's terminals,
+which no sandbox uses. Every user can reach it, wherever the cache is."""
 _NAMES = ("null", "zero", "full", "random", "urandom", "tty")
 _SETS = 128  # a node takes about 1 KB of kernel memory
 
 
 class DeviceNodes:
-    """Directories of device nodes. Without a ``directory`` to mount them on, or the rights to do
-    so, all are ``SHARED``."""
+    """Directories of device nodes. All are ``SHARED`` unless the process is root in a mount
+    namespace of its own, as ``is_root`` says, and may make nodes."""
 
-    def __init__(self, directory: str = "") -> None:
+    def __init__(self, is_root: bool) -> None:
         self._sets = [SHARED]
         self._next = 0
-        if directory:
+        if is_root:
             try:
-                _mount_nodes(directory)
+                _mount_nodes()
             except OSError:
                 return
-            self._sets = [f"{directory}/{number}" for number in range(_SETS)]
+            self._sets = [f"{_OWN}/{number}" for number in range(_SETS)]
 
     def take(self) -> str:
         """Return the directory of the next sandbox."""
@@ -38,16 +41,15 @@ class DeviceNodes:
         return self._sets[self._next]
 
 
-def _mount_nodes(directory: str) -> None:
+def _mount_nodes() -> None:
     devices = [(name, os.stat(f"/dev/{name}").st_rdev) for name in _NAMES]
-    os.makedirs(directory, exist_ok=True)
     flags = sys_.MS_NOSUID | sys_.MS_NOEXEC
-    sys_.mount("devices", directory, "tmpfs", flags, "mode=755,size=1m,nr_inodes=2k")
+    sys_.mount("devices", _OWN, "tmpfs", flags, "mode=755,size=1m,nr_inodes=2k")
     old = os.umask(0)
     try:
         for number in range(_SETS):
-            os.mkdir(f"{directory}/{number}", 0o755)
+            os.mkdir(f"{_OWN}/{number}", 0o755)
             for name, device in devices:
-                os.mknod(f"{directory}/{number}/{name}", stat.S_IFCHR | 0o666, device)
+                os.mknod(f"{_OWN}/{number}/{name}", stat.S_IFCHR | 0o666, device)
     finally:
         os.umask(old)

@@ -89,7 +89,7 @@ def _drop_root(request: dict[str, Any]) -> DeviceNodes:
     become that user."""
     os.umask(0o022)
     if os.geteuid() != 0:
-        return DeviceNodes()
+        return DeviceNodes(is_root=False)
     for limit in _COUNTED_LIMITS:
         with contextlib.suppress(OSError, ValueError):  # without the capability to raise limits
             resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -98,7 +98,7 @@ def _drop_root(request: dict[str, Any]) -> DeviceNodes:
     for source, target in request["binds"]:
         os.makedirs(target, exist_ok=True)
         sys_.mount(source, target, flags=sys_.MS_BIND | sys_.MS_REC)
-    nodes = DeviceNodes(request["devices"])
+    nodes = DeviceNodes(is_root=True)
     os.setgroups([])
     os.setresgid(*[request["uid"]] * 3)
     os.setresuid(*[request["uid"]] * 3)
