@@ -118,5 +118,5 @@ def test_a_tree_of_depth_five_and_width_three_has_243_independent_leaves(tmp_pat
 def _dataset(home: Path) -> str:
     """Write the tasks of this test to a file, for replay."""
     path = home / "tasks.json"
-    path.write_text('[{"query": "Print five.", "gold": "echo five"}]')
+    path.write_text('[{"id": "t/five", "query": "Print five.", "gold": "echo five"}]')
     return str(path)

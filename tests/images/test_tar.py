@@ -184,3 +184,14 @@ def test_zstd_without_support_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     with pytest.raises(DataError, match=r"a\.tar\.zst"):
         tar.unpack(tmp_path / "a.tar.zst", tmp_path / "r", ME)
+
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, b"Z"])
+def test_an_entry_of_an_endless_size_ends(tmp_path: Path, kind: bytes) -> None:
+    entry = tarfile.TarInfo("dev/x")  # which is skipped
+    entry.type, entry.size = kind, 1 << 62
+    (tmp_path / "root").mkdir()
+    archive = tmp_path / "endless.tar"
+    archive.write_bytes(entry.tobuf(tarfile.GNU_FORMAT) + bytes(4096))
+    with pytest.raises(DataError, match=r"is not a complete tar archive"):
+        tar.unpack(archive, tmp_path / "root", 0)

@@ -18,6 +18,7 @@ CHUNK_SIZE = 1 << 18
 DECOMPRESSION_ERRORS = (zlib.error, lzma.LZMAError, EOFError)
 """Errors of the decompressors for broken data, besides OSError without errno."""
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"
+_MAX_EMPTY_READS = 8
 _ZSTD_WINDOW_LOG = 27
 """Binary logarithm of the memory limit in bytes for zstd data."""
 
@@ -73,6 +74,24 @@ class HashingReader(_Reader):
         while self.read(CHUNK_SIZE):
             pass
         return f"sha256:{self._hash.hexdigest()}" if self._hash else ""
+
+
+class EndingReader(_Reader):
+    """A stream that raises EOFError for a reader that does not notice its end.
+
+    ``tarfile`` reads on, as often as the size of an entry says, before it looks for the next one.
+    """
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+        self._empty_reads = 0
+
+    def read_some(self, size: int) -> bytes:
+        data = self._source.read(size)
+        self._empty_reads = 0 if data else self._empty_reads + 1
+        if self._empty_reads > _MAX_EMPTY_READS:
+            raise EOFError("it ends within an entry")
+        return data
 
 
 class _PrefixedReader(_Reader):

@@ -6,10 +6,15 @@ import errno
 import tarfile
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from intercode.core.errors import DataError
-from intercode.sandbox.images.archives.streams import CHUNK_SIZE, DECOMPRESSION_ERRORS, decompress
+from intercode.sandbox.images.archives.streams import (
+    CHUNK_SIZE,
+    DECOMPRESSION_ERRORS,
+    EndingReader,
+    decompress,
+)
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 
 _MAX_EXTENDED_HEADER = 1 << 20
@@ -69,7 +74,7 @@ def write_entries(source: IO[bytes], writer: TreeWriter) -> None:
     Raises DataError for an archive that is broken or hostile.
     """
     try:
-        stream = decompress(source, writer.origin)
+        stream = cast(IO[bytes], EndingReader(decompress(source, writer.origin)))
         with tarfile.open(
             fileobj=stream, mode="r|", tarinfo=StrictTarInfo, bufsize=CHUNK_SIZE
         ) as archive:

@@ -22,13 +22,13 @@ _SETS = 128  # a node takes about 1 KB of kernel memory
 
 
 class DeviceNodes:
-    """Directories of device nodes. All are ``SHARED`` unless the process is root in a mount
-    namespace of its own, as ``is_root`` says, and may make nodes."""
+    """Directories of device nodes. All are ``SHARED`` unless this process may mount, in a mount
+    namespace of its own, and make nodes."""
 
-    def __init__(self, is_root: bool) -> None:
+    def __init__(self, may_mount: bool) -> None:
         self._sets = [SHARED]
         self._next = 0
-        if is_root:
+        if may_mount:
             try:
                 _mount_nodes()
             except OSError:

@@ -89,16 +89,23 @@ def _drop_root(request: dict[str, Any]) -> DeviceNodes:
     become that user."""
     os.umask(0o022)
     if os.geteuid() != 0:
-        return DeviceNodes(is_root=False)
+        return DeviceNodes(may_mount=False)
     for limit in _COUNTED_LIMITS:
         with contextlib.suppress(OSError, ValueError):  # without the capability to raise limits
             resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    sys_.unshare(sys_.CLONE_NEWNS)
-    sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_SLAVE)
+    may_mount = True
+    try:
+        sys_.unshare(sys_.CLONE_NEWNS)
+    except PermissionError:  # root of a container
+        may_mount = False
+        if request["binds"]:
+            raise
+    if may_mount:
+        sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_SLAVE)
     for source, target in request["binds"]:
         os.makedirs(target, exist_ok=True)
         sys_.mount(source, target, flags=sys_.MS_BIND | sys_.MS_REC)
-    nodes = DeviceNodes(is_root=True)
+    nodes = DeviceNodes(may_mount)
     os.setgroups([])
     os.setresgid(*[request["uid"]] * 3)
     os.setresuid(*[request["uid"]] * 3)
