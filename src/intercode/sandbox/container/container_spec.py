@@ -42,7 +42,7 @@ class ContainerSpec:
     recycle_key: str
 
 
-_cache: list[tuple[SandboxSpec, EngineName, ContainerSpec]] = []
+_cache: list[tuple[object, ContainerSpec]] = []
 _CACHE_SIZE = 16
 
 
@@ -51,20 +51,24 @@ def container_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
 
     Raises SandboxError for features that containers do not have.
     """
-    for known, cached_engine, result in _cache:
-        if known == spec and cached_engine == engine:
+    mounts = root_files.anonymous_mounts(spec)  # they change when a hidden file is deleted
+    key = (spec, engine, mounts)
+    for known, result in _cache:
+        if known == key:
             return result
     if spec.upper is not None:
         raise SandboxError(
             "a container cannot keep its writable layer in a directory: use a namespace sandbox"
         )
-    result = _build_spec(spec, engine)
+    result = _build_spec(spec, engine, mounts)
     if all(tree.path.is_dir() for tree in result.trees):
-        _cache[:] = [(spec, engine, result), *_cache[: _CACHE_SIZE - 1]]
+        _cache[:] = [(key, result), *_cache[: _CACHE_SIZE - 1]]
     return result
 
 
-def _build_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
+def _build_spec(
+    spec: SandboxSpec, engine: EngineName, anonymous_mounts: list[list[str]]
+) -> ContainerSpec:
     files, binds = root_files.generate_root_files(spec)
     skeleton = root_files.cached_tree(files)
     trees = [Tree(skeleton, skeleton.name)]
@@ -76,7 +80,7 @@ def _build_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
     trees.insert(0, Tree(names, names.name))
     home = python_home()
     real_paths = {home[1]: home[0]} if home else {}  # root's launcher binds it to another path
-    mounts = [(source, target) for source, target in [*binds, *root_files.anonymous_mounts(spec)]]
+    mounts = [(source, target) for source, target in [*binds, *anonymous_mounts]]
     mounts = [(real_paths.get(source, source), target) for source, target in mounts]
     mounts += [(str(skeleton) + path, path) for path in MANAGED_FILES]
     parts = [sandbox_uid(), *((str(tree.path), tree.digest) for tree in trees)]

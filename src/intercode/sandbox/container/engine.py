@@ -91,7 +91,7 @@ def engine_error(name: str, command: str, message: bytes) -> SandboxError:
 
 
 def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line and not line.startswith("See '")]
+    lines = [line for line in text.splitlines() if line and not line.startswith(("See '", "Run '"))]
     return lines[-1][-300:] if lines else ""
 
 
