@@ -143,6 +143,17 @@ def test_a_forked_child_gets_a_launcher_of_its_own() -> None:
         assert Launcher.get()._process.pid == parents
 
 
+@pytest.mark.namespace_only("a launcher")
+def test_a_child_that_was_forked_while_a_thread_held_the_launcher_opens_a_sandbox() -> None:
+    with Launcher._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # ends the child if it waits for the lock
+            with open_test_sandbox() as own:
+                os._exit(own.run(["echo", "child"]).output != "child\n")
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_close_ends_the_sandbox_although_a_forked_child_lives() -> None:
     mark = a_duration()
     sandbox = open_test_sandbox()

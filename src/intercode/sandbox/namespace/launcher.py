@@ -145,3 +145,11 @@ def required_binds() -> list[tuple[str, str]]:
 
 
 atexit.register(Launcher.stop)
+
+
+def _reset_after_fork() -> None:
+    """Replace the lock, which another thread may have held during the fork."""
+    Launcher._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_reset_after_fork)
