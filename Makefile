@@ -19,9 +19,10 @@ WORKERS ?= $(shell expr $$(nproc) + 1)
 SUITE  := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # What needs nothing beyond this package and PyPI.
 PORTABLE := not docker and not mysql and not browser and not rootfs and not network and not nl2bash
+FAST := $(PORTABLE) and not slow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast quick test-all test-stress training hostile soak lint format bench clean lock
+.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak lint format bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -57,13 +58,16 @@ check: $(TOOLS)  ## linter and type checker
 	$(BIN)/mypy
 
 fast: $(TOOLS)
-	$(SUITE) -m "$(PORTABLE) and not slow" $(PYTEST)
+	$(SUITE) -m "$(FAST)" $(PYTEST)
 
 quick: $(TOOLS)  ## the tests that need no sandbox; under a minute
-	$(SUITE) -n $$(nproc) -m "$(PORTABLE) and not slow and not heavy and not sandbox" $(PYTEST)
+	$(SUITE) -n $$(nproc) -m "$(FAST) and not heavy and not sandbox" $(PYTEST)
 
 test-all: $(TOOLS)  ## every test that this machine can run; PYTEST='tests/sql -x' are arguments of pytest
 	$(SUITE) --durations=20 $(PYTEST)
+
+test-rest: $(TOOLS)  ## the tests that `make test` leaves out
+	$(SUITE) --durations=20 -m "not ($(FAST))" $(PYTEST)
 
 test-stress: $(TOOLS)  ## sandbox, sessions, environments and attacks beside busy loops, and on a disk that is nearly full
 	$(BIN)/python tests/stress.py $(PYTEST)
