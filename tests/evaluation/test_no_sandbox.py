@@ -14,7 +14,8 @@ import pytest
 from intercode.core.config import EvalConfig
 from intercode.core.errors import SandboxUnavailableError
 from intercode.evaluation.evaluate.run import evaluate
-from intercode.sandbox import ENVIRONMENT_VARIABLE, Sandbox, SandboxSpec, open_sandbox
+from intercode.sandbox import Sandbox, SandboxSpec, open_sandbox
+from intercode.sandbox.back_ends import ENVIRONMENT_VARIABLE
 
 _BROKEN = """
 from intercode.core.errors import SandboxError

@@ -159,3 +159,19 @@ def sandbox_uid() -> int:
     """Return the user and group id that owns the files of sandboxes on this machine."""
     uid = os.geteuid()
     return uid if uid != 0 else int(os.environ.get("INTERCODE_SANDBOX_UID", ROOT_SANDBOX_UID))
+
+
+def cache_remedy() -> str:
+    """Return what lets the user of sandboxes into the cache; empty if nothing keeps it out."""
+    uid, root = sandbox_uid(), cache_root()
+    blocked = [p for p in (root, *root.parents) if not _can_enter(p, uid)]
+    return f"chmod o+x {blocked[0]}, or set INTERCODE_CACHE to another directory" if blocked else ""
+
+
+def _can_enter(directory: Path, uid: int) -> bool:
+    status = directory.stat()
+    if status.st_uid == uid:
+        bit = stat.S_IXUSR
+    else:  # the group of sandboxes has the same id
+        bit = stat.S_IXGRP if status.st_gid == uid else stat.S_IXOTH
+    return bool(status.st_mode & bit) or (uid == os.geteuid() and os.access(directory, os.X_OK))

@@ -6,14 +6,13 @@ import json
 import os
 import platform
 import shutil
-import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
-from intercode.core.paths import cache_root, sandbox_uid
+from intercode.core.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, isolation_tiers, open_sandbox
 from intercode.sandbox.isolation_tiers import Finding
@@ -126,23 +125,13 @@ def _fix(key: str, errors: dict[str, str]) -> str:
 def _check_cache() -> list[Finding]:
     uid, root = sandbox_uid(), cache_root()
     out = [Finding("sandbox id", uid != 0, str(uid), "" if uid else "set INTERCODE_SANDBOX_UID")]
-    blocked = [p for p in (root, *root.parents) if not _can_enter(p, uid)]
-    fix = f"chmod o+x {blocked[0]}, or set INTERCODE_CACHE to another directory" if blocked else ""
-    out.append(Finding("cache reachable by it", not blocked, str(root), fix, needed=True))
+    fix = cache_remedy()
+    out.append(Finding("cache reachable by it", not fix, str(root), fix, needed=True))
     writable = os.access(root, os.W_OK)
     free = shutil.disk_usage(root).free / (1 << 30)
     fix = "" if writable else f"make {root} writable, or set INTERCODE_CACHE"
     out.append(Finding("cache writable", writable, f"{free:.1f} GiB free", fix, needed=True))
     return out
-
-
-def _can_enter(directory: Path, uid: int) -> bool:
-    status = directory.stat()
-    if status.st_uid == uid:
-        bit = stat.S_IXUSR
-    else:  # the group of sandboxes has the same id
-        bit = stat.S_IXGRP if status.st_gid == uid else stat.S_IXOTH
-    return bool(status.st_mode & bit) or (uid == os.geteuid() and os.access(directory, os.X_OK))
 
 
 def _check_programs() -> list[Finding]:

@@ -67,8 +67,9 @@ def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
     local, begun = plan.config.runner == LOCAL, plan.trajectories_file.exists()
     if local:
         check_open_file_limit(plan.config.parallel)
+    chosen = ""
     if local and not begun:
-        require_sandboxes(plan)  # before anything is written
+        chosen = require_sandboxes(plan)  # before anything is written
     create_run(plan)
     with _exclusive_lock(plan.out):
         state = plan.read_state()
@@ -79,7 +80,9 @@ def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
         if not pending:
             return plan.out
         if local and begun:
-            require_sandboxes(plan)
+            chosen = require_sandboxes(plan)
+        if chosen and not quiet:
+            print(f"{label}sandboxes: {chosen}", file=sys.stderr)
         history = RunHistory(plan.out)
         budget = RunBudget(plan.config, history.earlier_usage)
         progress = Progress(len(plan.samples), list(state.finished.values()), label=label)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from intercode.core.errors import SandboxError
+from intercode.core.types import Image
 from intercode.sandbox.container import engine
 from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.contract import SandboxSpec
@@ -40,3 +42,21 @@ def _open_with_files(
 def strongest_tier() -> str:
     """Return the isolation tier of containers on this machine. Raises SandboxUnavailableError."""
     return f"container/{engine.first_engine().name}"
+
+
+def check_docker() -> tuple[bool, str]:
+    """Return whether Docker can run a sandbox, by running one, and why not."""
+    return _check_engine("docker")
+
+
+def check_podman() -> tuple[bool, str]:
+    """Return whether Podman can run a sandbox, by running one, and why not."""
+    return _check_engine("podman")
+
+
+def _check_engine(name: engine.EngineName) -> tuple[bool, str]:
+    try:
+        ContainerSandbox(SandboxSpec(Image("host", "")), engine.get_engine(name)).close()
+    except SandboxError as e:
+        return False, str(e)
+    return True, ""

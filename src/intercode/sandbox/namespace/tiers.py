@@ -10,7 +10,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from intercode.core.errors import SandboxUnavailableError
+from intercode.core.errors import SandboxError, SandboxUnavailableError
+from intercode.core.paths import cache_remedy
+from intercode.core.types import Image
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
@@ -21,6 +23,29 @@ CGROUPS_HINT = (
     "run as root, or below `systemd-run --user --scope -p Delegate=yes COMMAND`; in a container, "
     "mount /sys/fs/cgroup writable"
 )
+
+
+def check_cgroup_tier() -> tuple[bool, str]:
+    """Return whether sandboxes with a control group can be opened, and why not."""
+    works, fault = check_watchdog_tier()
+    if not works or Launcher.get().cgroup_directories:
+        return works, fault
+    return False, Launcher.get().cgroups_error
+
+
+def check_watchdog_tier() -> tuple[bool, str]:
+    """Return whether sandboxes can be opened, by opening one, and why not.
+
+    Raises SandboxUnavailableError if sandboxes cannot reach the cache, because a weaker tier would
+    be no remedy.
+    """
+    try:
+        NamespaceSandbox(SandboxSpec(Image("host", ""))).close()
+    except SandboxError as e:
+        if remedy := cache_remedy():
+            raise SandboxUnavailableError(f"{e}; {remedy}") from e
+        return False, str(e)
+    return True, ""
 
 
 def strongest_tier() -> str:

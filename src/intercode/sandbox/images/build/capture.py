@@ -38,11 +38,12 @@ def captured_layer(
 def capture_changes(stage: Path, spec: SandboxSpec, work: Callable[[Sandbox], None]) -> None:
     """Run ``work`` in a fresh sandbox and write its changes to the directory ``stage``/upper.
 
-    A namespace sandbox writes there directly. If this machine has only containers, the changes are
-    copied out afterwards.
+    A namespace sandbox writes there directly. Where namespaces do not work, the changes are copied
+    out afterwards.
     """
-    if strongest_kind() == "container":
-        with open_sandbox(spec, "container") as sandbox:
+    kind = strongest_kind()
+    if kind != "namespace":
+        with open_sandbox(spec, kind) as sandbox:
             work(sandbox)
             sandbox.save(stage / "upper")
         return

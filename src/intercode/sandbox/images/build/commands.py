@@ -70,7 +70,7 @@ def run_build_command(
 def _single_uid_reason() -> str:
     """Return why commands have only one user id on this machine; empty if they may have several."""
     if strongest_kind() != "namespace":
-        return "this machine supports containers only"
+        return "namespaces do not work on this machine"
     return multi_uid.unavailable_reason()
 
 

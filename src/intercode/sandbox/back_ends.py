@@ -1,0 +1,130 @@
+"""Finds the back end that a name such as ``auto``, ``docker`` or ``file.py:function`` stands for,
+and opens its sandboxes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from intercode.core.registry import (
+    Registry,
+    load_object,
+    portable_reference,
+    unknown_name_error,
+)
+from intercode.sandbox.contract import Sandbox, SandboxSpec
+from intercode.sandbox.tiers.choice import choose_tier, require_linux, strongest_kind
+
+SANDBOXES = Registry(
+    "sandbox",
+    {
+        "namespace": "intercode.sandbox.namespace.tiers:open_strongest",
+        "namespace/1": "intercode.sandbox.namespace.tiers:open_with_cgroups",
+        "namespace/2": "intercode.sandbox.namespace.tiers:open_with_watchdog",
+        "container": "intercode.sandbox.container.tiers:open_first_engine",
+        "docker": "intercode.sandbox.container.tiers:open_docker",
+        "podman": "intercode.sandbox.container.tiers:open_podman",
+        "container/docker": "intercode.sandbox.container.tiers:open_docker",
+        "container/podman": "intercode.sandbox.container.tiers:open_podman",
+    },
+    group="intercode.sandboxes",
+)
+"""Functions that open a sandbox, by the name of the back end."""
+
+ENVIRONMENT_VARIABLE = "INTERCODE_SANDBOX"
+"""Environment variable that names the back end which ``auto`` stands for."""
+
+_STRONGEST_TIER = {
+    "namespace": "intercode.sandbox.namespace.tiers:strongest_tier",
+    "container": "intercode.sandbox.container.tiers:strongest_tier",
+}
+"""Functions that return the tier of back ends with several tiers."""
+
+_TIER_NAMES = {"docker": "container/docker", "podman": "container/podman"}
+"""Tiers of back ends whose name is not that of their tier."""
+
+_ADDRESSED: dict[str, str] = {}
+"""Back ends that are named with an address, ``SCHEME:ADDRESS``: for each scheme, the reference of a
+function that returns the BackEnd for an address. They work on every operating system."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackEnd:
+    """A way to open sandboxes.
+
+    ``open``: opens a sandbox with a specification and with a copy of the files in a directory, if
+    one is given. ``find_tier``: returns the isolation tier of these sandboxes. Both raise
+    SandboxError.
+    """
+
+    name: str
+    open: Callable[[SandboxSpec, Path | None], Sandbox]
+    find_tier: Callable[[], str]
+
+
+def find_back_end(kind: str = "auto") -> BackEnd:
+    """Return the back end that a name stands for; see ``open_sandbox``.
+
+    Raises UnknownNameError for an unknown name, SandboxUnavailableError if ``auto`` finds no back
+    end that works, or if the back end needs another operating system.
+    """
+    name = kind
+    if kind == "auto":
+        name = os.environ.get(ENVIRONMENT_VARIABLE) or strongest_kind()
+    scheme, colon, address = name.partition(":")
+    if colon and scheme in _ADDRESSED:
+        found: BackEnd = load_object(_ADDRESSED[scheme])(address)
+        return found
+    if ":" in name:  # a reference, see Registry.load
+        return BackEnd(name, _opener(name), lambda: portable_reference(name))
+    if name not in SANDBOXES:
+        schemes = [f"{scheme}:ADDRESS" for scheme in _ADDRESSED]
+        raise unknown_name_error(SANDBOXES.kind, name, ["auto", *SANDBOXES, *schemes])
+    require_linux()
+    if name in _STRONGEST_TIER:
+        return BackEnd(name, _opener(name), lambda: str(load_object(_STRONGEST_TIER[name])()))
+    return BackEnd(name, _opener(name), lambda: _TIER_NAMES.get(name, name))
+
+
+def _opener(name: str) -> Callable[[SandboxSpec, Path | None], Sandbox]:
+    """Return a function that opens sandboxes of a registered back end or of a reference."""
+
+    def open_with_files(spec: SandboxSpec, files: Path | None) -> Sandbox:
+        make = SANDBOXES.load(name)
+        sandbox: Sandbox = make(spec) if files is None else make(spec, files)
+        return sandbox
+
+    return open_with_files
+
+
+def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = None) -> Sandbox:
+    """Open a new sandbox.
+
+    ``kind``: a back end such as ``namespace``, a back end with its isolation tier such as
+    ``namespace/1``, a reference such as ``file.py:function`` to a back end of your own, or
+    ``auto``: the back end that the environment variable INTERCODE_SANDBOX names, else that of the
+    strongest isolation tier that works. ``files``: a directory in the format of ``Sandbox.save``;
+    the sandbox starts with a copy of these files. Raises UnknownNameError for an unknown kind,
+    SandboxError if the sandbox cannot be created.
+    """
+    return find_back_end(kind).open(spec, files)
+
+
+def tier_of(kind: str = "auto") -> str:
+    """Return the isolation tier of the sandboxes that ``open_sandbox`` creates for a kind.
+
+    Raises UnknownNameError for an unknown kind, SandboxError if this machine cannot run it.
+    """
+    return find_back_end(kind).find_tier()
+
+
+def describe_choice(kind: str = "auto") -> str:
+    """Return what ``auto`` stands for, with why it is not a stronger tier, as one line; an empty
+    text for other kinds."""
+    if kind != "auto":
+        return ""
+    if name := os.environ.get(ENVIRONMENT_VARIABLE):
+        return f"{tier_of(name)} ({ENVIRONMENT_VARIABLE}={name})"
+    return choose_tier().describe()
