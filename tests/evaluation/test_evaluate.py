@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 from collections import Counter
@@ -18,10 +19,11 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import Trajectory
+from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.evaluate import episode_runner
 from intercode.evaluation.evaluate.budgets import MAX_REFUSALS
 from intercode.evaluation.evaluate.plan import make_plan
-from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.evaluate.run import evaluate, run_plan
 from intercode.models import OpenAIModel, ScriptedModel
 from support.faulty_endpoint import FaultyEndpoint, ok, status
 
@@ -158,6 +160,83 @@ def test_a_task_without_gold_is_an_error_and_no_zero(tmp_path: Path) -> None:
     assert first.end == "error" and "GoldError" in (first.error or "")
     assert first.run["attempts"] == 1
     assert second.end == "submitted" and not second.success
+
+
+def test_a_broken_gold_is_tried_once_and_its_task_is_never_asked_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "two.json"
+    rows = [{"query": "print 1 squared", "gold": None}, {"query": "b", "gold": "echo b"}]
+    path.write_text(json.dumps(rows))
+    tried: Counter[str] = Counter()
+    check_gold = InterCodeEnv.check_gold
+
+    def counting_check(env: InterCodeEnv) -> None:
+        tried[env.task.id] += 1
+        check_gold(env)
+
+    def answer(messages: list) -> str:
+        assert "squared" not in str(messages)
+        return "```bash\necho b\n```"
+
+    monkeypatch.setattr(InterCodeEnv, "check_gold", counting_check)
+    config = EvalConfig(
+        str(path), "single-turn", model="m", out=tmp_path / "run", epochs=3, parallel=1
+    )
+    found = read(evaluate(config, model=ScriptedModel(answer)))
+    assert [(t.task, t.end) for t in found if t.error] == [("two/0", "error")] * 3
+    assert sum(t.success for t in found) == 3 and tried["two/0"] == 1
+    printed = capsys.readouterr().err
+    assert printed.count("first error: two/0: GoldError: two/0 has no gold") == 1
+    evaluate(config, model=ScriptedModel(answer), quiet=True)
+    assert tried["two/0"] == 2
+
+
+def test_a_run_that_no_endpoint_answers_stops_with_the_cause(
+    dataset: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    printed = ""
+
+    async def wait(_: float) -> None:
+        """Wait for the first error instead of the delay: it is printed during the first call."""
+        nonlocal printed
+        for _ in range(1000):
+            printed += capsys.readouterr().err
+            if "first error" in printed:
+                return
+            await asyncio.sleep(0.01)
+
+    with FaultyEndpoint(status(500, {"error": {"message": "no such host"}})) as server:
+        config = EvalConfig(
+            dataset, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "run",
+            parallel=1, model_options={"max_attempts": 4},
+        )  # fmt: skip
+        plan = make_plan(config)
+        assert isinstance(plan.model, OpenAIModel)
+        monkeypatch.setattr(plan.model.retry, "sleep", wait)
+        with pytest.raises(ModelUnavailableError, match=r"none .* answered: .*no such host.*--out"):
+            run_plan(plan)
+        plan.close()
+    assert len(server.requests) == 4
+    assert printed.count("first error of the endpoint: no answer from 'm' at http") == 1
+    assert "first error" not in capsys.readouterr().err
+    assert not plan.trajectories_file.exists()
+
+
+def test_an_endpoint_that_dies_after_an_answer_loses_its_episodes_only(
+    dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episode_runner, "RETRY_DELAYS", (0.01, 0.01))
+    with FaultyEndpoint(ok("```bash\necho 0\n```"), status(500)) as server:
+        config = EvalConfig(
+            dataset, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "run",
+            parallel=1, limit=2, model_options={"max_attempts": 1},
+        )  # fmt: skip
+        found = read(evaluate(config, quiet=True))
+    assert [t.end == "error" for t in found] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -123,4 +123,8 @@ class ModelRefusedError(ModelError):
 
 
 class ModelUnavailableError(ModelError):
-    """A model endpoint could not be reached, or failed repeatedly."""
+    """A model endpoint could not be reached, or failed repeatedly: ``attempts`` times."""
+
+    def __init__(self, message: str, attempts: int = 1) -> None:
+        super().__init__(message)
+        self.attempts = attempts

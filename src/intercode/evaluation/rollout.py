@@ -20,6 +20,7 @@ def rollout(
     *,
     seed: int | None = None,
     max_turns: int | None = None,
+    check_gold: bool = False,
 ) -> Trajectory:
     """Play one task to its end and return its record.
 
@@ -27,13 +28,16 @@ def rollout(
     the agent's and the environment's; a turn without code counts), and at a limit of the episode on
     tokens, cost or time. With an agent that sees its score after each turn, it also ends when that
     score is 1, or when what ran in the sandbox ended it. A final state that was not scored yet is
-    scored.
+    scored. ``check_gold``: raise GoldError before the agent begins if the gold of the task fails,
+    so that no model is paid for an episode that cannot be scored.
 
     Raises InfrastructureError if a sandbox or a model failed, and BudgetError at a limit of the
     run. Such an episode has no result.
     """
     started = time.monotonic()
     env.reset(seed=seed, options={"task": task})
+    if check_gold:
+        env.check_gold()
     agent.start(env.brief)
     return play(agent, env, max_turns=max_turns, started=started)
 

@@ -32,13 +32,14 @@ class CallLimits:
     """The limits that budgets set for one call.
 
     ``max_tokens`` bounds the answer; ``deadline`` is by ``time.monotonic``. ``on_lost_response`` is
-    called after every attempt whose answer was lost. ``before_retry`` is called before every
-    further attempt and may raise.
+    called after every attempt whose answer was lost. ``on_error`` is called with the error of every
+    failed attempt. ``before_retry`` is called before every further attempt and may raise.
     """
 
     max_tokens: int | None = None
     deadline: float | None = None
     on_lost_response: Callable[[], None] = lambda: None
+    on_error: Callable[[str], None] = lambda _: None
     before_retry: Callable[[], None] = lambda: None
 
 
@@ -131,6 +132,7 @@ class _Call:
         if error.response_lost:
             traffic.lost += 1
             self.limits.on_lost_response()
+        self.limits.on_error(self._error_text(f"{error}"))
         wait = retry.delay_after(max(self.attempts, 1), error.retry_after)
         now = self.clock()
         deadline = self.limits.deadline
@@ -138,11 +140,11 @@ class _Call:
             raise DeadlineExceededError(self._error_text(f"{error}")) from error
         if self.attempts >= retry.max_attempts:
             reason = f"{self.attempts} attempts failed, the last: {error}"
-            raise ModelUnavailableError(self._error_text(reason)) from error
+            raise ModelUnavailableError(self._error_text(reason), self.attempts) from error
         if now + wait >= self.patience_deadline:
             reason = f"{error}; the next attempt would be {wait:.0f} s away, beyond the patience"
             raise ModelUnavailableError(
-                self._error_text(f"{reason} of {retry.patience:.0f} s")
+                self._error_text(f"{reason} of {retry.patience:.0f} s"), self.attempts
             ) from error
         self.limits.before_retry()
         traffic.retries += 1

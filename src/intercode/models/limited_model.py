@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -62,10 +62,16 @@ class _Reservations:
 
 
 class LimitedModel(Model):
-    """A model within budgets; see ``limit_model``."""
+    """A model within budgets; see ``limit_model``. ``on_error`` is called with the error of every
+    failed attempt at a request."""
 
-    def __init__(self, model: Model, budgets: Sequence[Budget]) -> None:
-        self.name = model.name
+    def __init__(
+        self,
+        model: Model,
+        budgets: Sequence[Budget],
+        on_error: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.name, self.on_error = model.name, on_error
         self.model = model
         self.budgets = tuple(budgets)
         self.endpoint, self.price = model.endpoint, model.price
@@ -100,7 +106,7 @@ class LimitedModel(Model):
 
     def for_sample(self, sample: int) -> LimitedModel:
         """Return a view of this model for another sample of a task, with the same budgets."""
-        return LimitedModel(self.model.for_sample(sample), self.budgets)
+        return LimitedModel(self.model.for_sample(sample), self.budgets, self.on_error)
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
         """Request an answer; see ``Model``. Raises BudgetError instead of exceeding a limit."""
@@ -181,7 +187,11 @@ class LimitedModel(Model):
         deadlines = [b.deadline for b in self.budgets if b.deadline is not None]
         max_tokens = reserved.completion if metered else None
         return CallLimits(
-            max_tokens, min(deadlines, default=None), reserved.mark_lost, reserved.check_retry
+            max_tokens,
+            min(deadlines, default=None),
+            on_lost_response=reserved.mark_lost,
+            on_error=self.on_error,
+            before_retry=reserved.check_retry,
         )
 
     def _settle(self, reserved: _Reservations, answer: Completion) -> None:

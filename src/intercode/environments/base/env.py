@@ -289,12 +289,24 @@ class InterCodeEnv(gym.Env[str, str]):
             self._loss, agent = str(e), None
         if agent is None:
             return Score(0.0, details={"sandbox_lost": self._loss})
-        try:
-            golds = self._gold_states(self.task)
-        except SandboxKilledError as e:  # it is not the agent's sandbox
-            raise SandboxLostError(str(e)) from e
+        golds = self._reached_golds()
         scores = [self.reward_function(self.task, agent, gold) for gold in golds]
         return max(scores, key=lambda s: s.value)
+
+    def check_gold(self) -> None:
+        """Raise GoldError if the current task cannot be scored because its gold fails.
+
+        ``score`` uses what the gold has reached here, so that it runs once. Does nothing in the
+        original profile, whose golds run in a state that the agent and earlier scores have changed.
+        """
+        if self.profile == "standard":
+            self._reached_golds()
+
+    def _reached_golds(self) -> list[State]:
+        try:
+            return self._gold_states(self.task)
+        except SandboxKilledError as e:  # it is not the agent's sandbox
+            raise SandboxLostError(str(e)) from e
 
     @property
     def working_directory(self) -> str:

@@ -12,7 +12,7 @@ from intercode.core.types import Brief, Dataset, ExecResult, Layer, State, Task,
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.snapshots.storage import StoredSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
-from intercode.environments.code.grading import grade_code
+from intercode.environments.code.grading import grade_code, hidden_tests
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import Sandbox
 from intercode.sessions.base import Session, SessionState
@@ -127,7 +127,8 @@ class CodeEnv(SandboxedEnv):
         output = last.output if last else ""
         return State(output, cwd=session.cwd, answer=answer, tests=self._test_results[1])
 
-    def _gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
+    def _gold_states(self, task: Task) -> list[State]:
+        hidden_tests(task)  # raises GoldError if there are none
         return [State()]
 
     def _close_episode(self) -> None:

@@ -51,8 +51,10 @@ class StandardPythonProfile:
         output = last.output if last else ""
         return State(output, cwd=session.cwd, answer=answer, tests=self._test_results[1])
 
-    def gold_states(self, episode: EpisodeContext) -> list[State]:  # noqa: ARG002
-        """Return the states of the gold, with which the reward compares the agent's state."""
+    def gold_states(self, episode: EpisodeContext) -> list[State]:
+        """Return the states of the gold, with which the reward compares the agent's state. Raises
+        GoldError if the task has no tests, or some that cannot be judged."""
+        Grader(episode, *self._limits)
         return [State()]
 
     def close(self) -> None:

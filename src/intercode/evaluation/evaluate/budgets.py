@@ -21,8 +21,9 @@ class RunBudget:
     """The budget of a run. It can be shared by several threads.
 
     ``before`` is what earlier processes used for the same run; it counts towards the limits.
-    ``usage`` is what this process has used so far, as the endpoints report it. Raises BudgetError
-    if a limit is already reached, and UsageError if a limit is set on usage that is not known.
+    ``usage`` is what this process has used so far, as the endpoints report it. ``on_error`` is
+    called with the first error of an endpoint. Raises BudgetError if a limit is already reached,
+    and UsageError if a limit is set on usage that is not known.
     """
 
     def __init__(self, config: EvalConfig, before: Usage) -> None:
@@ -31,6 +32,8 @@ class RunBudget:
         self._stopped = threading.Event()
         self._refused = 0
         self._answered = before.requests > 0
+        self._answered_here = self._has_error = False
+        self.on_error: Callable[[str], None] = lambda _: None
         self.usage = Usage()
         _check_remaining(config, before)
         limits = SpendingLimits(config.max_tokens, config.max_cost, config.max_seconds)
@@ -40,11 +43,24 @@ class RunBudget:
         """Return the budget of one attempt at an episode. The attempt's time limit starts now."""
         return EpisodeBudget(self, model, epoch)
 
-    def add(self, usage: Usage) -> None:
-        """Add usage to that of the run."""
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether no endpoint has answered this process yet. Cached answers do not count."""
+        return not self._answered_here
+
+    def add(self, answer: Completion) -> None:
+        """Add the usage of an answer to that of the run."""
         with self._lock:
-            self.usage += usage
+            self.usage += answer.usage
             self._answered = True
+            self._answered_here = self._answered_here or not answer.cached
+
+    def report_error(self, text: str) -> None:
+        """Call ``on_error`` if this is the first error."""
+        with self._lock:
+            first, self._has_error = not self._has_error, True
+        if first:
+            self.on_error(text)
 
     def count_refusal(self) -> bool:
         """Count an episode that the endpoint refused.
@@ -92,15 +108,16 @@ class EpisodeBudget:
         self.model: Model | None = None
         if model is not None:
             sampled = model.for_sample(epoch) if epoch else model
-            self.model = MeteredModel(sampled, (self._budget, run.budget), run.check, self._add)
+            budgets = self._budget, run.budget
+            self.model = MeteredModel(sampled, budgets, run.check, self._add, run.report_error)
 
     def limit_agent(self, agent: Agent) -> Agent:
         """Wrap an agent without a model, so that the time limits are checked before each action."""
         return TimeLimitedAgent(agent, self._check)
 
-    def _add(self, usage: Usage) -> None:
-        self.usage += usage
-        self._run.add(usage)
+    def _add(self, answer: Completion) -> None:
+        self.usage += answer.usage
+        self._run.add(answer)
 
     def _check(self) -> None:
         self._run.check()
@@ -108,24 +125,25 @@ class EpisodeBudget:
 
 
 class MeteredModel(LimitedModel):
-    """A model within budgets that calls ``check`` before each request and ``record`` with the usage
-    of each answer."""
+    """A model within budgets that calls ``check`` before each request and ``record`` with each
+    answer."""
 
     def __init__(
         self,
         model: Model,
         budgets: Sequence[Budget],
         check: Callable[[], None],
-        record: Callable[[Usage], None],
+        record: Callable[[Completion], None],
+        on_error: Callable[[str], None],
     ) -> None:
-        super().__init__(model, budgets)
+        super().__init__(model, budgets, on_error)
         self._check, self._record = check, record
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
         """Send a request; see ``Model.complete``."""
         self._check()
         completion = super().complete(messages, tools=tools)
-        self._record(completion.usage)
+        self._record(completion)
         return completion
 
 

@@ -9,9 +9,11 @@ from typing import Any
 from intercode.agents.base import Agent
 from intercode.core.errors import (
     BudgetError,
+    GoldError,
     InfrastructureError,
     InterCodeError,
     ModelRefusedError,
+    ModelUnavailableError,
     SandboxUnavailableError,
     UsageError,
 )
@@ -29,8 +31,10 @@ RETRY_DELAYS = (0.5, 2.0)
 class EpisodeRunner:
     """Plays one episode after another in an environment of its own, made by ``make_env``.
 
-    ``pause`` waits for a number of seconds and returns whether the run is over. An agent that uses
-    a model is made for each episode, with the limits of the episode. Any other agent plays all.
+    ``pause`` waits for a number of seconds and returns whether the run is over. ``broken_golds``,
+    which the runners of a run share, has the error of each gold that failed, by the position of its
+    task: such a task is not played again. An agent that uses a model is made for each episode, with
+    the limits of the episode. Any other agent plays all.
     """
 
     def __init__(
@@ -39,10 +43,12 @@ class EpisodeRunner:
         budget: RunBudget,
         pause: Callable[[float], bool],
         make_env: Callable[[], BranchingEnvironment] | None = None,
+        broken_golds: dict[int, str] | None = None,
     ) -> None:
         self.plan, self._make_env = plan, make_env or plan.make_env
         self._budget = budget
         self._pause = pause
+        self._broken_golds = {} if broken_golds is None else broken_golds
         self._env: BranchingEnvironment | None = None
         self._agents: dict[int, Agent] = {}
 
@@ -55,8 +61,8 @@ class EpisodeRunner:
         ``run["lost"]`` is the usage of the attempts without a result.
 
         Raises what would fail every other episode as well: ModelRefusedError with
-        ``affects_all_requests``, SandboxUnavailableError, UsageError, and BudgetError for a limit
-        of the run.
+        ``affects_all_requests``, ModelUnavailableError if no request of this process was answered,
+        SandboxUnavailableError, UsageError, and BudgetError for a limit of the run.
         """
         lost = Usage()
         model = self.plan.model if self.plan.uses_model else None
@@ -76,6 +82,12 @@ class EpisodeRunner:
             except (InfrastructureError, OSError) as e:
                 self.close()
                 lost += budget.usage
+                if (
+                    isinstance(e, ModelUnavailableError)
+                    and self._budget.is_unanswered
+                    and (e.attempts > 1 or wait is None)  # the endpoint had several chances
+                ):
+                    raise _unanswered_error(e, self.plan) from e
                 if wait is None:
                     return self._error_record(sample, e, attempt, lost)
                 if self._pause(wait):
@@ -83,6 +95,8 @@ class EpisodeRunner:
             except Exception as e:  # a fault in a gold, an agent or a reward function
                 if isinstance(e, BudgetError) and e.run_limit:
                     raise
+                if isinstance(e, GoldError):
+                    self._broken_golds[sample.index] = str(e)
                 self.close()
                 return self._error_record(sample, e, 1, lost + budget.usage)
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -96,11 +110,14 @@ class EpisodeRunner:
                 env.close()
 
     def _attempt(self, sample: Sample, budget: EpisodeBudget) -> Trajectory:
+        if sample.index in self._broken_golds:
+            raise GoldError(self._broken_golds[sample.index])
         if self._env is None:
             self._env = self._make_env()
         trajectory = rollout(
             self._agent_for(sample.epoch, budget), self._env, sample.index,
             seed=self.plan.episode_seed(sample), max_turns=self.plan.config.max_turns,
+            check_gold=True,
         )  # fmt: skip
         return trajectory.replace(epoch=sample.epoch)
 
@@ -121,6 +138,15 @@ class EpisodeRunner:
             group=task.group, hardness=task.hardness, epoch=sample.epoch,
         )  # fmt: skip
         return with_metadata(self.plan, failed, attempts=attempts, **_lost_usage(usage))
+
+
+def _unanswered_error(error: ModelUnavailableError, plan: Plan) -> ModelUnavailableError:
+    return ModelUnavailableError(
+        f"the run has stopped, because none of its requests was answered: {error}. Check that the "
+        "endpoint runs and that --base-url, or the provider in --model, is its address; the same "
+        f"command with --out {plan.out} then plays the rest",
+        error.attempts,
+    )
 
 
 def _lost_usage(usage: Usage) -> dict[str, Any]:

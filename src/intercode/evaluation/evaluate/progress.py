@@ -85,6 +85,18 @@ class Progress:
             self.stream.write(text + "\n")
         self.stream.flush()
 
+    def note(self, text: str, quiet: bool = False) -> None:
+        """Print a line about something that just happened, unless ``quiet``."""
+        if quiet:
+            return
+        line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+        start, end = ("\r", " " * (self._width - len(line))) if self._is_terminal else ("", "")
+        self.stream.write(f"{start}{self.label}{line}{end}\n")
+        self.stream.flush()
+        self._width = 0
+        if self._is_terminal:
+            self.show()
+
     def finish(self) -> None:
         """Print the last report."""
         if self._unreported:

@@ -37,8 +37,9 @@ RUNNERS = Registry(
 """Where environments can run. Each name refers to a function of a plan, which returns a context
 manager of the function that makes environments."""
 
-_Event = Trajectory | BaseException | None
-"""What a worker reports: an episode, an error that stops the run, or None when it ends."""
+_Event = Trajectory | str | BaseException | None
+"""What a worker reports: an episode, the first error of an endpoint, an error that stops the run,
+or None when it ends."""
 
 
 def evaluate(config: EvalConfig, *, model: Model | None = None, quiet: bool = False) -> Path:
@@ -102,8 +103,14 @@ def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
 def _collect(plan: Plan, workers: _Workers, progress: Progress, quiet: bool) -> None:
     """Report the episodes as they end. Raises TooManyErrorsError, and the errors of the workers."""
     allowed = max_failed_episodes(plan.config.fail_on_error, progress.total)
-    for trajectory in workers:
+    for event in workers:
+        if isinstance(event, str):
+            progress.note(f"first error of the endpoint: {event}", quiet)
+            continue
+        trajectory = event
         progress.add(trajectory, quiet)
+        if trajectory.error is not None and progress.errors == 1:
+            progress.note(f"first error: {trajectory.task}: {trajectory.error}", quiet)
         if allowed is not None and progress.errors > allowed:
             raise TooManyErrorsError(
                 f"{progress.errors} of {progress.total} episodes ended in an error, and "
@@ -138,7 +145,8 @@ def _recorded_in_history(plan: Plan, history: RunHistory, budget: RunBudget) -> 
 
 
 class _Workers:
-    """The threads of a run. Iterating yields the episodes as they end, after they are written.
+    """The threads of a run. Iterating yields the episodes as they end, after they are written, and
+    as a text the first error of an endpoint, as soon as it occurs.
 
     At a limit of the run, the episodes in progress continue as far as they can; then BudgetError is
     raised. Any other error that stops the run is raised at once.
@@ -155,6 +163,8 @@ class _Workers:
         self._stopped, self._draining = threading.Event(), threading.Event()
         self._samples: queue.SimpleQueue[Sample] = queue.SimpleQueue()
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._broken_golds: dict[int, str] = {}
+        budget.on_error = self._events.put
         for sample in pending:
             self._samples.put(sample)
         self._count = min(plan.config.parallel, len(pending))
@@ -173,7 +183,7 @@ class _Workers:
         self._stopped.set()
         self._budget.stop()
 
-    def __iter__(self) -> Iterator[Trajectory]:
+    def __iter__(self) -> Iterator[Trajectory | str]:
         running, limit = self._count, None
         while running:
             event = self._events.get()
@@ -189,7 +199,9 @@ class _Workers:
             raise limit
 
     def _work(self) -> None:
-        runner = EpisodeRunner(self._plan, self._budget, self._stopped.wait, self._make_env)
+        runner = EpisodeRunner(
+            self._plan, self._budget, self._stopped.wait, self._make_env, self._broken_golds
+        )
         try:
             while not (self._stopped.is_set() or self._draining.is_set()):
                 try:

@@ -74,7 +74,8 @@ class EnvHost(ArtifactReceiver):
         return _episode_start(env, query, info)
 
     def call(self, episode: str, method: str, *arguments: Any) -> Any:
-        """Call a method of an episode's environment: ``execute``, ``finish`` or ``score``."""
+        """Call a method of an episode's environment: ``execute``, ``finish``, ``score`` or
+        ``check_gold``."""
         env = self._running_env(episode)
         with self._discard_on_failure(episode):
             return getattr(env, method)(*arguments)

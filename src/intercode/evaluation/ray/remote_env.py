@@ -91,6 +91,10 @@ class RemoteEnv(gym.Env[str, str]):
         found: Score = self._call("score")
         return found
 
+    def check_gold(self) -> None:
+        """Raise GoldError if the gold of the task fails; see ``InterCodeEnv.check_gold``."""
+        self._call("check_gold")
+
     def snapshot(self) -> RemoteSnapshot:
         """Take a snapshot; see ``InterCodeEnv.snapshot``."""
         name = uuid.uuid4().hex

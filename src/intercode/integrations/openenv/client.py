@@ -92,6 +92,9 @@ class RemoteEnv(gym.Env[str, str]):
         """Submit; see ``InterCodeEnv.submit``."""
         return self.finish(answer).as_gymnasium()
 
+    def check_gold(self) -> None:
+        """Do nothing: only the server has the gold."""
+
     def score(self) -> Score:
         """Return the score of the present state; see ``InterCodeEnv.score``.
 
