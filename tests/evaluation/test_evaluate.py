@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from intercode.cli import main
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import (
@@ -224,6 +225,38 @@ def test_a_run_that_no_endpoint_answers_stops_with_the_cause(
     assert printed.count("first error of the endpoint: no answer from 'm' at http") == 1
     assert "first error" not in capsys.readouterr().err
     assert not plan.trajectories_file.exists()
+
+
+BROKEN_AGENT = """
+from intercode.agents import Agent
+
+class Broken(Agent):
+    def act(self, feedback):
+        return parse_price("3,50")
+
+def parse_price(text):
+    return float(text)
+"""
+
+
+def test_the_traceback_of_an_own_agent_is_recorded_and_shown(
+    dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(BROKEN_AGENT)
+    config = EvalConfig(dataset, f"{file}:Broken", limit=1, out=tmp_path / "run")
+    (episode,) = read(evaluate(config, quiet=True))
+    assert episode.error == "ValueError: could not convert string to float: '3,50'"
+    recorded = episode.run["traceback"]
+    assert 'File "own.py", line 9, in parse_price' in recorded
+    assert 'File "intercode/evaluation/rollout.py"' in recorded
+    assert str(file.parent) not in recorded and "/src/" not in recorded
+    assert main(["show", str(tmp_path / "run"), "0"]) == 0
+    shown = capsys.readouterr().out
+    assert "return float(text)" in shown and "--traceback prints them" in shown
+    assert "rollout.py" not in shown
+    assert main(["show", str(tmp_path / "run"), "0", "--traceback"]) == 0
+    assert 'File "intercode/evaluation/rollout.py"' in capsys.readouterr().out
 
 
 def test_an_endpoint_that_dies_after_an_answer_loses_its_episodes_only(

@@ -132,6 +132,7 @@ def test_a_reward_function_with_a_fault_is_an_error_of_each_episode(
     found = regrade(run, ReplayOptions(profile="standard"), tmp_path / "out", reward="os.path:join")
     assert [t.end for t in episodes_of(tmp_path / "out")] == ["error"] * 3
     assert all("TypeError" in (t.error or "") for t in found.failed)
+    assert all("in join" in t.run["traceback"] for t in episodes_of(tmp_path / "out"))
 
 
 def test_tasks_are_found_by_their_ids_in_another_dataset(

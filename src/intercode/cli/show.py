@@ -35,6 +35,7 @@ run RUN      a run's directory, or a log
 task [TASK]  the task (default: list the episodes)
 --epoch N    which sample of it, from 0
 --messages   also print the messages of the model
+--traceback  print the whole traceback of an exception (default: its end, from your own code on)
 --lines N    lines to print of an observation, from both ends (default 40)"""
 DEFAULTS = {"lines": 40}
 SETTINGS = {"epoch": {"type": int}}
@@ -55,7 +56,8 @@ def handle(args: argparse.Namespace) -> int:
     chosen = _choose_sample(samples, args.epoch)
     others = [t for t in samples if t is not chosen]
     branches = [t for t in episodes if t.parent and t.parent == chosen.id]
-    print("\n".join(episode_lines(chosen, style, args.lines, args.messages)))
+    lines = episode_lines(chosen, style, args.lines, args.messages, args.traceback)
+    print("\n".join(lines))
     for title, found in (("other samples", others), ("branches", branches)):
         if found:
             print(f"\n{title}:\n" + "\n".join(f"  {episode_line(t, style)}" for t in found))
@@ -108,7 +110,9 @@ def episode_line(t: Trajectory, style: Style) -> str:
     return f"{name}  {_outcome(t, style)}  {style('dim', t.id)}".rstrip()
 
 
-def episode_lines(t: Trajectory, style: Style, lines: int, messages: bool) -> list[str]:
+def episode_lines(
+    t: Trajectory, style: Style, lines: int, messages: bool, whole_traceback: bool = False
+) -> list[str]:
     """Format an episode turn by turn, with at most ``lines`` lines of each observation."""
     run = t.run
     agent = " with ".join(str(run[k]) for k in ("agent", "model") if run.get(k))
@@ -123,7 +127,20 @@ def episode_lines(t: Trajectory, style: Style, lines: int, messages: bool) -> li
         out += ["", *_turn(number, step, shared, style, lines, messages)]
     if t.error:
         out += ["", style("red", f"error: {escape_control(t.error)}")]
+    if trace := run.get("traceback"):
+        every = escape_control(str(trace)).split("\n")
+        start = 0 if whole_traceback else _own_frame(every)
+        hidden = [f"... {start} lines before: --traceback prints them"] if start else []
+        out += [style("dim", f"  {line}") for line in (*hidden, *every[start:])]
     return out
+
+
+def _own_frame(traceback: Sequence[str]) -> int:
+    """Return at which line of a traceback the last frame outside of this package begins, or else
+    its last frame."""
+    frames = [n for n, line in enumerate(traceback) if line.lstrip(" |").startswith('File "')]
+    own = [n for n in frames if 'File "intercode/' not in traceback[n]]
+    return next(iter((own or frames)[-1:]), 0)
 
 
 def _turn(

@@ -23,6 +23,7 @@ from intercode.evaluation.evaluate.budgets import EpisodeBudget, RunBudget
 from intercode.evaluation.evaluate.plan import Plan, with_metadata
 from intercode.evaluation.evaluate.run_state import Sample
 from intercode.evaluation.rollout import rollout
+from intercode.evaluation.tracebacks import traceback_metadata
 
 RETRY_DELAYS = (0.5, 2.0)
 """Seconds to wait before the second and the third attempt."""
@@ -137,7 +138,8 @@ class EpisodeRunner:
             task=task.id, index=sample.index, query=task.query, steps=(), end="error", error=text,
             group=task.group, hardness=task.hardness, epoch=sample.epoch,
         )  # fmt: skip
-        return with_metadata(self.plan, failed, attempts=attempts, **_lost_usage(usage))
+        more = {**_lost_usage(usage), **traceback_metadata(error)}
+        return with_metadata(self.plan, failed, attempts=attempts, **more)
 
 
 def _unanswered_error(error: ModelUnavailableError, plan: Plan) -> ModelUnavailableError:

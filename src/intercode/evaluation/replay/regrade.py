@@ -29,6 +29,7 @@ from intercode.evaluation.replay.recorded_environments import (
     open_recorded_env,
     reset_to_task,
 )
+from intercode.evaluation.tracebacks import traceback_metadata
 from intercode.results.statistics.metrics import is_failed
 
 DIFFERENCES_FILE = "differences.jsonl"
@@ -119,8 +120,8 @@ def regrade(
     differences: list[StepDifference] = []
     with RecordedEnvironments(options) as envs, ThreadPoolExecutor(options.parallel) as pool:
         graded = pool.map(partial(_regrade_or_error, envs), before)
-        for old, (new, episode_differences) in zip(before, graded, strict=True):
-            after.append(new.replace(run={**_carried_metadata(old.run), **metadata}))
+        for new, episode_differences in graded:
+            after.append(new.replace(run={**_carried_metadata(new.run), **metadata}))
             trajectories.append_trajectory(out / trajectories.TRAJECTORIES_FILE, after[-1])
             differences += episode_differences
             progress(len(after), len(before))
@@ -167,7 +168,8 @@ def _regrade_or_error(
         if isinstance(e, UsageError) and not isinstance(e, DataError):
             raise
         text = f"{type(e).__name__}: {e}"
-        return old.replace(steps=(), end="error", error=text, seconds=None), []
+        run = {**old.run, **traceback_metadata(e)}
+        return old.replace(steps=(), end="error", error=text, seconds=None, run=run), []
 
 
 def _regrade_episode(

@@ -1,0 +1,42 @@
+"""The tracebacks of exceptions in a user's own agent, model, policy or reward, for the record."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from pathlib import Path
+
+from intercode.core.errors import InterCodeError
+
+MAX_CHARACTERS = 20_000
+"""The length of a recorded traceback; more is cut out of its middle."""
+_FRAME = re.compile(r'(?m)^(?P<start>[ |]*File )"(?P<path>[^"\n]+)"(?=, line \d)')
+
+
+def traceback_metadata(error: BaseException) -> dict[str, str]:
+    """Return ``{"traceback": text}`` for the ``run`` of an episode's record.
+
+    Empty for an error that this package raises deliberately: its message says everything. The text
+    names each file by its path below the directory from which it was imported, so that a record
+    that is given to others holds no path of this machine.
+    """
+    if isinstance(error, InterCodeError):
+        return {}
+    text = "".join(traceback.format_exception(error)).rstrip("\n")
+    text = _FRAME.sub(lambda m: f'{m["start"]}"{_import_path(m["path"])}"', text)
+    if len(text) > MAX_CHARACTERS:
+        half = MAX_CHARACTERS // 2
+        text = f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
+    return {"traceback": text}
+
+
+def _import_path(file: str) -> str:
+    """Return the path of a source file below the directory in ``sys.path`` that contains it, or its
+    name if there is none."""
+    path = Path(file)
+    if not path.is_absolute():
+        return file
+    parents = [Path(entry).resolve() for entry in sys.path]
+    below = [path.relative_to(p).as_posix() for p in parents if path.is_relative_to(p)]
+    return min(below, key=len, default=path.name)
