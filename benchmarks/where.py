@@ -16,13 +16,13 @@ from intercode.sessions.bash.persistent import BashSession
 
 PARTS: tuple[tuple[str, Any, str], ...] = (
     ("reset", InterCodeEnv, "reset"),
-    (". a place, ready or made", SandboxedEnv, "_open_place"),
+    (". open a workspace, prewarmed or new", SandboxedEnv, "_open_workspace"),
     (". end the last episode", SandboxedEnv, "_close_episode"),
     ("step", InterCodeEnv, "step"),
     (". run the action", BashSession, "run"),
     (". what has changed", NamespaceSandbox, "changes"),
     ("submit", InterCodeEnv, "submit"),
-    (". what the gold left, if kept", gold_cache, "load"),
+    (". the end state of the gold, if cached", gold_cache, "load_golds"),
     ("open a sandbox (any thread)", NamespaceSandbox, "__init__"),
     ("start a shell in it (any thread)", BashSession, "__init__"),
     ("close a sandbox (any thread)", NamespaceSandbox, "close"),
