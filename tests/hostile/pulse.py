@@ -3,6 +3,7 @@ processor."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -31,6 +32,33 @@ class ProcessorWait:
         """Return the sum of all. A process that has ended counts as one that did not wait."""
         now = [_waited(file) for file in self._files]
         return sum(max(0.0, b - a) for a, b in zip(self._before, now, strict=True))
+
+
+class DescendantsWait:
+    """The same for all threads of this process and of its descendants, also of those that start
+    later."""
+
+    def __init__(self) -> None:
+        self._before = {file: _waited(file) for file in _family_files()}
+
+    def seconds(self) -> float:
+        """Return the sum of all. A thread that has ended counts as one that did not wait."""
+        return sum(
+            max(0.0, _waited(file) - self._before.get(file, 0.0)) for file in _family_files()
+        )
+
+
+def _family_files() -> list[Path]:
+    """Return the scheduler's figures of all threads of this process and of its descendants."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(stat.parent.name))
+    family = [os.getpid()]
+    for pid in family:
+        family += children.get(pid, [])
+    return [file for pid in family for file in Path(f"/proc/{pid}/task").glob("*/schedstat")]
 
 
 def _waited(file: Path) -> float:

@@ -73,6 +73,14 @@ _CASES: dict[str, dict[str, tuple[str, ...] | str]] = {
         "brackets": f"SELECT {'(' * 4000}1{')' * 4000}",
         "a chain of conditions": f"SELECT 1 WHERE {' OR '.join(['1 = 2'] * 8000)}",
         "a deep chain of selects": f"SELECT * FROM {'(SELECT * FROM ' * 200}sale{') t' * 200}",
+        "types in each other": f"SELECT {'CHAR(' * 40}1{')' * 40}",
+        "a binary operator in itself": f"SELECT {'BINARY(' * 24}1{')' * 24}",
+        "a table in a binary operator": f"SELECT * FROM {'BINARY(' * 24}sale{')' * 24}",
+        "an offset in an offset": f"SELECT {'(SELECT 1 OFFSET ' * 30}1{')' * 30}",
+        "a default value of types": (
+            f"CREATE TABLE t (a int DEFAULT {'(DATE(' * 30}1{'))' * 30})"
+        ),
+        "subscripts of types": f"SELECT {'TIME[' * 30}1{']' * 30}",
         "many columns": f"SELECT {', '.join(['1'] * 5000)}",
         "a table that doubles": (
             "CREATE TABLE big (a text)", "INSERT INTO big VALUES (REPEAT('x', 60000))",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hostile.pulse import DescendantsWait
 from hostile.sql.cases import Case, all_cases
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlLimits, SqlSession
@@ -67,15 +68,7 @@ def ground(
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=[f"{c.kind}: {c.name}" for c in CASES])
 def test_a_hostile_case(ground: Bystanders, case: Case) -> None:
-    """A late case is tried once more, because a busy machine can delay it."""
-    try:
-        try_case(ground, case)
-    except LateError:
-        try_case(ground, case)
-
-
-class LateError(AssertionError):
-    """A statement exceeded its time limit."""
+    try_case(ground, case)
 
 
 def try_case(ground: Bystanders, case: Case) -> None:
@@ -93,11 +86,14 @@ def try_case(ground: Bystanders, case: Case) -> None:
 
 def attempt(ground: Bystanders, session: SqlSession, code: str) -> None:
     code = code.replace("PLANTED", str(ground.planted)).replace("FOLDER", str(ground.folder))
-    began = time.monotonic()
+    began, wait = time.monotonic(), DescendantsWait()
     result = session.run(code, LIMIT)
     took = time.monotonic() - began
-    if took >= LIMIT + GRACE:
-        raise LateError(f"{code[:80]!r} took {took:.1f} s")
+    if took >= LIMIT + GRACE:  # a busy machine may delay the engine's processes
+        waited = wait.seconds()
+        assert took < LIMIT + GRACE + waited, (
+            f"{code[:80]!r} took {took:.1f} s, of which it waited {waited:.1f}"
+        )
     assert SECRET not in result.observation, code
     assert len(result.observation) < LIMITS.size + 1000, f"{len(result.observation)} characters"
     assert result.ok or result.output.startswith("Error executing query: "), result

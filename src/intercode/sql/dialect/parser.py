@@ -33,6 +33,9 @@ FUNCTION_MARK = "f__"
 MAX_TOKENS = 20_000
 MAX_DEPTH = 80
 """Limit of nested brackets and prefix operators. It bounds the parsers' recursion."""
+MAX_PARSED_TOKENS = 200_000
+"""Limit of the tokens that sqlglot parses, which tries some constructs in two ways, one after the
+other, and so takes twice as long for each such construct inside another."""
 
 DIALECT = MySQL()
 _LEADING_BLANKS = re.compile(r"(?:\s|/\*.*?\*/|--[ \t\n][^\n]*|#[^\n]*|\()*", re.S)
@@ -46,6 +49,13 @@ _CALLABLE_TOKENS = frozenset(MySQL.Parser.FUNC_TOKENS) | {TokenType.VAR}
 _BEFORE_NON_CALLS = word_set("INTO AS . TABLE WITH RECURSIVE REFERENCES INDEX KEY UPDATE FROM JOIN")
 _OPEN, _CLOSE, _END = TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SEMICOLON
 _PREFIX_OPERATORS = {TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.CASE, TokenType.PLUS}
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
+_TYPE_NAMES = {*MySQL.Parser.TYPE_TOKENS, TokenType.IDENTIFIER} - {TokenType.BINARY}
+_OPERAND_FACTORS = {TokenType.BINARY: 4, TokenType.OFFSET: 2}
+"""Tokens whose operand is parsed several times."""
+_FEW_TOKENS = 24
+"""A statement that is no longer than this is parsed at once, whatever it holds."""
 
 
 class _FallbackWarningFilter(logging.Filter):
@@ -163,7 +173,9 @@ def all_nodes(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def _check_depth(tokens: Sequence[Token]) -> None:
-    if len(tokens) <= MAX_DEPTH:
+    """Raise StatementError for a statement that sqlglot takes too much recursion or time to
+    parse."""
+    if len(tokens) <= _FEW_TOKENS:
         return
     depth = run = 0
     for token in tokens:
@@ -175,6 +187,32 @@ def _check_depth(tokens: Sequence[Token]) -> None:
         run = run + 1 if kind in _PREFIX_OPERATORS else 0
         if depth > MAX_DEPTH or run > MAX_DEPTH:
             raise unsupported(f"more than {MAX_DEPTH} expressions in each other")
+    if _count_parsed_tokens(tokens) > MAX_PARSED_TOKENS:
+        raise unsupported("so many names of types, BINARY or OFFSET in each other")
+
+
+def _count_parsed_tokens(tokens: Sequence[Token]) -> int:
+    """Return about how many tokens sqlglot parses, where a token counts each time. It parses what
+    is in brackets after the name of a type as a type and then as a function's arguments."""
+    count, factor, operand_factor = 0, 1, 1
+    outer: list[int] = []
+    before: TokenType | None = None
+    for token in tokens:
+        kind = token.token_type
+        if kind in _OPENING:
+            outer.append(factor)
+            factor *= operand_factor * (2 if before in _TYPE_NAMES else 1)
+            operand_factor = 1
+        elif kind in _CLOSING:
+            factor, operand_factor = outer.pop() if outer else 1, 1
+        elif kind == TokenType.COMMA:
+            operand_factor = 1
+        operand_factor *= _OPERAND_FACTORS.get(kind, 1)
+        count += factor
+        if count > MAX_PARSED_TOKENS:
+            break
+        before = kind
+    return count
 
 
 def _mark_function_calls(

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from intercode.core.config import read_toml
 from intercode.core.errors import ConfigError
 from intercode.core.registry import unknown_name_error
+from intercode.environments.base.policy.parse_process import ParseLimitError, processes
 from intercode.environments.base.policy.rules import KINDS, ParsedAction, Rule, make_rule
 
 Unparsed = Literal["allow", "refuse"]
@@ -53,9 +54,15 @@ class Policy:
         for rule in self.deny:
             if (found := rule.find_match(text, parsed.parts)) is not None:
                 return self._refusal_text("deny", str(rule), found, rule.message)
-        if parsed.uncertainty and self.unparsed == "refuse":
-            return self._refusal_text("unparsed", "unparsed = refuse", parsed.uncertainty)
+        if parsed.uncertainty and (refusal := self.unparsed_refusal(parsed.uncertainty)):
+            return refusal
         return self._allow_refusal(text, parsed)
+
+    def unparsed_refusal(self, why: str) -> str | None:
+        """Return the observation for an action that cannot be parsed at all, None if it may run."""
+        if self.unparsed == "allow":
+            return None
+        return self._refusal_text("unparsed", "unparsed = refuse", why)
 
     @property
     def needs_parsing(self) -> bool:
@@ -159,21 +166,35 @@ class PolicyGuard:
 
     def __init__(self, source: PolicySource | None, environment: str) -> None:
         self.policy = None if source is None else read_policy(source)
-        self._parse = _action_parser(self.policy, environment)
+        self._environment = environment
+        if self.policy is not None:
+            action_parser(self.policy, environment)  # an error of the policy is raised here
+            processes().prewarm()
 
     def refusal(self, action: str) -> str | None:
-        """Return the observation for an action that is refused, None if it may run."""
-        return self.policy.refusal(action, self._parse) if self.policy else None
+        """Return the observation for an action that is refused, None if it may run.
+
+        Another process parses the action. If it exceeds its limits, the rules of the kind
+        ``pattern`` are applied alone, and the rest of the action counts as ``unparsed``.
+        """
+        if self.policy is None:
+            return None
+        request = {"environment": self._environment, "policy": self.policy.metadata()}
+        why = ""
+        for _ in range(2):
+            try:
+                return processes().refusal({**request, "text": action, "unparsed": why})
+            except ParseLimitError as e:
+                why = str(e)
+        return self.policy.unparsed_refusal(why)
 
     def metadata(self) -> dict[str, Any] | None:
         """Return the metadata of the policy, or None without a policy."""
         return self.policy.metadata() if self.policy else None
 
 
-def _action_parser(policy: Policy | None, environment: str) -> Callable[[str], ParsedAction]:
+def action_parser(policy: Policy, environment: str) -> Callable[[str], ParsedAction]:
     """Return the function that parses the actions of an environment."""
-    if policy is None:
-        return _parse_nothing
     rules = (*policy.deny, *policy.allow)
     if not any(rule.applies_to(environment) for rule in rules):
         fit = ", ".join(k for k, names in KINDS.items() if not names or environment in names)

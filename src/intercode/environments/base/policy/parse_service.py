@@ -1,0 +1,50 @@
+"""What a process that parses actions executes: ``python -m`` this module with a descriptor.
+
+It answers requests until its owner closes the socket, and is ended by the kernel if a request takes
+longer than ``PARSE_SECONDS`` of processor time.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+
+from intercode.environments.base.policy.parse_process import PARSE_SECONDS
+from intercode.environments.base.policy.policy import Policy, action_parser, read_policy
+from intercode.environments.base.policy.rules import ParsedAction
+
+_MEMORY_BYTES = 1 << 30
+
+
+@lru_cache(maxsize=16)
+def _policy(text: str, environment: str) -> tuple[Policy, Callable[[str], ParsedAction]]:
+    policy = read_policy(json.loads(text))
+    parse = action_parser(policy, environment)
+    parse("")  # imports its modules
+    return policy, parse
+
+
+def serve(channel: socket.socket) -> None:
+    """Answer requests until the channel ends."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+    for line in channel.makefile("rb"):
+        request = json.loads(line)
+        policy, parse = _policy(json.dumps(request["policy"]), request["environment"])
+        if request["unparsed"]:  # an earlier process did not parse it
+            unparsed = ParsedAction((), request["unparsed"])
+            parse = lambda _, unparsed=unparsed: unparsed  # type: ignore[misc]  # noqa: E731
+        signal.setitimer(signal.ITIMER_PROF, PARSE_SECONDS)
+        refusal = policy.refusal(request["text"], parse)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        channel.sendall(json.dumps({"refusal": refusal}).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
