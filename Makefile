@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 VENV   ?= .venv
+DIST   ?= dist
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock
 UV      = $(BIN)/uv pip install --quiet --python $(BIN)/python
@@ -22,7 +23,7 @@ PORTABLE := not docker and not mysql and not browser and not rootfs and not netw
 FAST := $(PORTABLE) and not slow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak lint format bench clean lock
+.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak lint format wheel bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -84,6 +85,9 @@ soak: $(TOOLS) hostile  ## takes hours: the hostile suite, fuzzers, 20,000 episo
 format: $(TOOLS)  ## apply the linter's fixes and format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+wheel: $(STAMP)  ## build the wheel into dist/ (DIST=DIRECTORY)
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) .
 
 bench: $(TOOLS)  ## print the benchmark tables
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done

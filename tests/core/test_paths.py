@@ -56,6 +56,14 @@ def test_directories_above_a_new_cache_are_writable_for_nobody_else(
     assert stat.S_IMODE((public / "a").stat().st_mode) == 0o755
 
 
+def test_a_cache_that_cannot_be_created_is_an_error_that_says_what_to_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("INTERCODE_CACHE", "/proc/absent/cache")  # nobody can create files in /proc
+    with pytest.raises(ConfigError, match=r"/proc/absent: .* Set INTERCODE_CACHE to a directory"):
+        paths.cache_root()
+
+
 @AS_ROOT
 def test_another_user_reaches_no_file_of_a_layer(cache: Path) -> None:
     """Files and directories of images keep their modes, and some are writable for everybody."""

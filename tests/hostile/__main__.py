@@ -20,7 +20,6 @@ import time
 from collections import Counter
 
 from hostile.cases import Case, all_cases
-from hostile.fuzzing import campaign
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS, try_case
 from support import back_end
@@ -60,6 +59,8 @@ def serve(back_end: str) -> int:
 def main() -> int:
     """Parse the command line, run the cases, and print. Returns the exit status."""
     if sys.argv[1:2] == ["fuzz"]:
+        from hostile.fuzzing import campaign  # needs hypothesis
+
         return campaign.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="hostile", description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*")

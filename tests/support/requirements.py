@@ -126,6 +126,7 @@ CHECKS: dict[str, Check] = {
     "image:python": _image("python"),
     "registry": _program("docker-registry", "docker-registry"),
     "mmdebstrap": _program("mmdebstrap", "mmdebstrap"),
+    "musl": _program("musl-gcc", "musl-tools"),
     "openssl": _program("openssl", "openssl"),
     "data": _directory("INTERCODE_DATA", "data"),
     "recorded": _directory("INTERCODE_RECORDED", "recorded"),

@@ -57,10 +57,17 @@ _UNMAPPED_UID = 65534  # the owner of everything outside a user namespace
 
 def _make_directory(path: Path) -> bool:
     """Create a directory and those above it, writable for this user alone. Return whether it was
-    absent."""
+    absent. Raises ConfigError if this user may not create it, as in a container that runs as a user
+    without a home directory."""
     missing = [p for p in (path, *path.parents) if not p.exists()]
     for directory in reversed(missing):
-        directory.mkdir(mode=0o755, exist_ok=True)
+        try:
+            directory.mkdir(mode=0o755, exist_ok=True)
+        except OSError as e:
+            raise ConfigError(
+                f"the cache {path} cannot be created: {directory}: {e.strerror}. Set "
+                "INTERCODE_CACHE to a directory that this user can write to"
+            ) from e
     return bool(missing)
 
 

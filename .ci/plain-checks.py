@@ -1,0 +1,304 @@
+"""Checks the installed package in one plain container, as its PID 1. `.ci/plain` starts it.
+
+    python3 plain-checks.py --install                     make /opt/intercode from the wheels
+    python plain-checks.py --tier TIER [--compiler]       check everything with this isolation tier
+    python plain-checks.py --tier none [--compiler]       the container has no tier: SQL works, and
+                                                          everything else says what is missing
+
+Prints a line for each check. The exit status is 1 if one fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+INSTALLED = Path("/opt/intercode")
+PROJECT = Path("/project")
+WHEELS = Path("/wheels")
+PACKAGES, MEGABYTES = 20, 40  # bounds of what an installation needs, this package included
+HOSTILE_CASES = 24
+EPISODES = 8  # live when their owner is killed
+REFUSAL_SECONDS = 20.0  # for a refusal; a hang would last longer
+GONE_SECONDS = 10.0
+OPEN_SANDBOX = """
+import time
+from intercode.sandbox import SandboxSpec, images, open_sandbox
+spec = SandboxSpec(images.resolve("host"))
+open_sandbox(spec).close()
+began = time.perf_counter()
+with open_sandbox(spec) as sandbox:
+    seconds = time.perf_counter() - began
+    print(sandbox.tier, sandbox.run(["/usr/bin/id", "-u"]).output.strip(), round(seconds, 3))
+"""
+
+
+def install() -> None:
+    """Make a virtual environment from the wheels, with the pip of a wheel."""
+    wheels = sorted(WHEELS.glob("*.whl"))
+    pip = next(wheel for wheel in wheels if wheel.name.startswith("pip-"))
+    needed = [wheel for wheel in wheels if wheel != pip]
+    size = sum(wheel.stat().st_size for wheel in needed) / 1e6
+    if len(needed) > PACKAGES or size > MEGABYTES:
+        names = ", ".join(wheel.name.split("-")[0] for wheel in needed)
+        raise AssertionError(f"{len(needed)} packages of {size:.0f} MB are needed: {names}")
+    run([sys.executable, "-m", "venv", "--without-pip", str(INSTALLED)])
+    run([
+        sys.executable, str(pip / "pip"), "--python", str(INSTALLED / "bin/python"), "install",
+        "--quiet", "--no-index", "--find-links", str(WHEELS), "intercode-gym",
+    ])  # fmt: skip
+    print(f"installed from {len(needed)} wheels of {size:.0f} MB")
+
+
+class Container:
+    """The checks of one container. ``tier`` is the one that sandboxes must have here."""
+
+    def __init__(self, tier: str, compiler: bool) -> None:
+        self.tier, self.compiler = tier, compiler
+        self.work = Path(tempfile.mkdtemp(prefix="plain-"))
+        self.cache = self.work / "cache"
+        # a virtual environment's own programs first, as after activation
+        path = f"{INSTALLED / 'bin'}:{os.environ['PATH']}"
+        os.environ.update(PATH=path, PYTHONPATH=str(PROJECT / "tests"), PYTHONDONTWRITEBYTECODE="1")
+        if os.geteuid():  # a user without a home directory
+            os.environ["INTERCODE_CACHE"] = str(self.cache)
+
+    def checks(self) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Yield every check with its name. It returns what to print of its result."""
+        yield "container", self.is_plain
+        if self.tier == "none":
+            yield "no home directory", self.missing_home
+            yield "doctor", self.doctor_names_a_remedy
+            yield "starter:sql", lambda: self.play("sql")
+            for suite in ("bash", "python", "ctf"):
+                yield f"starter:{suite}", lambda suite=suite: self.refuses(suite)
+            yield "demo", self.demo_refuses
+        else:
+            yield "tier", self.opens_tier
+            yield "demo", self.demo
+            for suite in ("python", "ctf", "sql"):
+                yield f"starter:{suite}", lambda suite=suite: self.play(suite)
+            yield "starter:code", self.play_code
+            yield f"{HOSTILE_CASES} hostile cases", self.withstands
+            yield "kill -9", self.nothing_left
+        yield "processes", self.no_processes
+
+    # ------------------------------------------------------------------------------- the container
+
+    def is_plain(self) -> str:
+        """Check that the container has an engine's default restrictions, and what it was made
+        for."""
+        status = Path("/proc/self/status").read_text()
+        fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        assert fields["Seccomp"].strip() == "2", "no seccomp filter: these are not the defaults"
+        capabilities = int(fields["CapEff"], 16)
+        assert not capabilities & 1 << 21, "CAP_SYS_ADMIN is no default"  # its number is 21
+        assert bool(shutil.which("gcc")) == self.compiler, "another image was expected"
+        networks = [line.split(":")[0].strip() for line in
+                    Path("/proc/net/dev").read_text().splitlines()[2:]]  # fmt: skip
+        assert set(networks) <= {"lo"}, f"the container has a network: {networks}"
+        return f"user {os.geteuid()}, capabilities {capabilities:x}"
+
+    def no_processes(self) -> str:
+        """Check that no process is left but this one."""
+        left = wait_until(lambda: not other_processes(), GONE_SECONDS)
+        assert left is not None, f"still running: {other_processes()}"
+        return ""
+
+    # ---------------------------------------------------------------------------------- with a tier
+
+    def opens_tier(self) -> str:
+        """Check that the default sandbox is of the expected tier, and that doctor says so."""
+        done = run([sys.executable, "-c", OPEN_SANDBOX])
+        tier, user, seconds = done.stdout.split()
+        assert tier.split("/")[0] == self.tier, f"the tier is {tier}"
+        done = intercode("doctor")
+        assert done.returncode == 0, f"doctor ended with {done.returncode}: {done.stdout}"
+        return f"{tier}, user {user}, opened in {seconds} s"
+
+    def demo(self) -> str:
+        """Play what `make demo` plays."""
+        done = run([sys.executable, str(PROJECT / "examples/demo.py")], cwd=self.work)
+        return done.stdout.splitlines()[-1]
+
+    def play(self, suite: str, *options: str) -> str:
+        """Play a starter suite with its golds; every one must solve its task."""
+        from intercode.core import trajectories
+
+        out = self.work / f"run-{suite}"
+        began = time.perf_counter()
+        done = intercode("eval", f"starter:{suite}", "--agent", "gold", "--out", str(out), *options)
+        seconds = time.perf_counter() - began
+        assert done.returncode == 0, f"status {done.returncode}: {done.stdout}{done.stderr}"
+        episodes = list(trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE))
+        failed = [episode.task for episode in episodes if not episode.success]
+        assert episodes and not failed, f"gold fails {failed}: {done.stderr}"
+        tier = json.loads((out / "run.json").read_text())["tier"]
+        assert suite == "sql" or tier.split("/")[0] == self.tier, f"the tier is {tier}"
+        return f"{len(episodes)} tasks, {len(episodes) / seconds:.1f}/s"
+
+    def play_code(self) -> str:
+        """Play the tasks of the Code suite whose compiler is here, which is that of C or none."""
+        from intercode import datasets
+
+        if not self.compiler:
+            done = intercode("eval", "starter:code", "--agent", "gold", "--out", "/tmp/no-compiler")
+            said = done.stdout + done.stderr
+            assert done.returncode and "gcc" in said, f"status {done.returncode}: {said}"
+            return "names the missing compilers"
+        names = [task.id for task in datasets.load("starter:code").tasks if task.group == "c"]
+        return self.play("code", "--tasks", ",".join(names))
+
+    def withstands(self) -> str:
+        """Run a sample of the hostile suite."""
+        command = ["-m", "hostile", "--sample", str(HOSTILE_CASES), "--back-end", self.tier]
+        done = run([sys.executable, *command], cwd=self.work)
+        return " ".join(done.stdout.splitlines()[-2].split()[1:])
+
+    def nothing_left(self) -> str:
+        """Kill the owner of live episodes: processes, files and mounts must go."""
+        from intercode.core.paths import cache_root
+
+        before = snapshot(cache_root())
+        mounts = Path("/proc/self/mountinfo").read_text()
+        owner = subprocess.Popen(
+            [sys.executable, "-m", "support.live_owner", str(EPISODES)],
+            stdout=subprocess.PIPE, text=True, cwd=self.work,
+        )  # fmt: skip
+        assert owner.stdout is not None
+        assert owner.stdout.readline().strip() == "ready", "the owner did not start"
+        users = {uid for _, _, uid in other_processes()}
+        count = len(other_processes())
+        owner.kill()
+        owner.wait()
+        took = wait_until(lambda: not other_processes(), GONE_SECONDS)
+        assert took is not None, f"still running: {other_processes()}"
+        assert Path("/proc/self/mountinfo").read_text() == mounts, "mounts are left"
+        left = wait_until(lambda: not snapshot(cache_root()) - before, GONE_SECONDS)
+        assert left is not None, f"files are left: {sorted(snapshot(cache_root()) - before)[:20]}"
+        return f"{count} processes of {len(users)} users ended in {took:.1f} s"
+
+    # ------------------------------------------------------------------------------ without a tier
+
+    def missing_home(self) -> str:
+        """Check that a user who has no home directory reads what to set."""
+        environment = {k: v for k, v in os.environ.items() if k != "INTERCODE_CACHE"}
+        done = intercode("eval", "starter:sql", "--agent", "gold", environment=environment)
+        assert done.returncode and "INTERCODE_CACHE" in done.stderr, f"it says: {done.stderr}"
+        return done.stderr.strip()
+
+    def doctor_names_a_remedy(self) -> str:
+        """Check that doctor ends with a failure and text to paste."""
+        done = intercode("doctor")
+        assert done.returncode == 1, f"status {done.returncode}: {done.stdout}"
+        assert "--security-opt" in done.stdout, done.stdout
+        return ""
+
+    def refuses(self, suite: str) -> str:
+        """Check that a suite ends at once, with the remedy and without a record of errors."""
+        out = self.work / f"run-{suite}"
+        done = intercode("eval", f"starter:{suite}", "--agent", "gold", "--out", str(out))
+        said = f"status {done.returncode}: {done.stdout}{done.stderr}"
+        assert done.returncode not in (0, None) and "--security-opt" in done.stderr, said
+        assert "Traceback" not in done.stderr, said
+        assert not (out / "trajectories.jsonl").exists(), "episodes were recorded"
+        return ""
+
+    def demo_refuses(self) -> str:
+        """Check that the demo ends at once, too."""
+        done = subprocess.run(
+            [sys.executable, str(PROJECT / "examples/demo.py")], cwd=self.work,
+            capture_output=True, text=True, timeout=REFUSAL_SECONDS, check=False,
+        )  # fmt: skip
+        assert done.returncode and "--security-opt" in done.stderr, done.stderr
+        return ""
+
+
+# --------------------------------------------------------------------------------------- processes
+
+
+def run(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command. Raises AssertionError with its output if it fails."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (
+        f"{' '.join(command)} ended with {done.returncode}: {done.stdout}{done.stderr}"
+    )
+    return done
+
+
+def intercode(
+    *words: str, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the installed program, in a directory that it can write to."""
+    return subprocess.run(
+        [str(INSTALLED / "bin/intercode"), *words], cwd="/tmp", env=environment,
+        capture_output=True, text=True, check=False,
+        timeout=None if words[0] == "eval" and "--out" in words else REFUSAL_SECONDS,
+    )  # fmt: skip
+
+
+def other_processes() -> list[tuple[int, str, int]]:
+    """Return number, name and user of every other process. Collects orphans that have ended, as
+    PID 1 must."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        if int(entry) != os.getpid():
+            with suppress(OSError):
+                name = Path("/proc", entry, "comm").read_text().strip()
+                found.append((int(entry), name, Path("/proc", entry).stat().st_uid))
+    return found
+
+
+def snapshot(folder: Path) -> set[str]:
+    """Return the paths of the files of sandboxes in a cache: two levels of every directory."""
+    return {str(path) for pattern in ("*", "*/*") for path in folder.glob(pattern)}
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> float | None:
+    """Return the seconds until a condition holds, or None if it does not in time."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > seconds:
+            return None
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def main() -> int:
+    """Parse the command line and run the checks. Returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--install", action="store_true")
+    parser.add_argument("--tier", default="none")
+    parser.add_argument("--compiler", action="store_true")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if options.install:
+        install()
+        return 0
+    status = 0
+    for name, check in Container(options.tier, options.compiler).checks():
+        began = time.monotonic()
+        try:
+            said, result = check(), "ok"
+        except Exception:
+            said, result, status = traceback.format_exc(), "FAILED", 1
+        print(f"{result} {name}: {time.monotonic() - began:.1f} s  {said}".rstrip(), flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
