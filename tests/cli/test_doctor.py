@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.sandbox.diagnostics import diagnose, user_namespace_fix
+from intercode.sandbox.diagnostics import diagnose
+from intercode.sandbox.tiers.remedies import user_namespace_fix
 
 
 @pytest.mark.slow

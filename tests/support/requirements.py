@@ -48,9 +48,9 @@ def why_missing(need: str) -> str:
 
 
 def _engine(name: str) -> str:
-    from intercode.sandbox import isolation_tiers
+    from intercode.sandbox.tiers import checks
 
-    finding = isolation_tiers.check_engine(name)
+    finding = checks.check_engine(name)
     return "" if finding.ok else f"{finding.fix or finding.detail} (or run `.ci/{name} COMMAND`)"
 
 

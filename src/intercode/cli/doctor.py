@@ -14,7 +14,7 @@ from pathlib import Path
 import intercode
 from intercode.core.errors import InterCodeError
 from intercode.sandbox.diagnostics import diagnose
-from intercode.sandbox.isolation_tiers import Finding
+from intercode.sandbox.tiers.checks import Finding
 
 CONFLICTING_PACKAGES = ("intercode", "intercode-bench")
 """Other distributions that install a package named intercode as well."""
@@ -24,6 +24,8 @@ examples:
   intercode doctor
   intercode doctor nl2bash:fs_1
       also tests whether the dataset's files and image are there and its first task starts
+  intercode doctor --fix
+      prints what would give this machine the isolation tiers that it lacks, as text to paste
   intercode doctor ic-ctf
       also lists the programs that its tasks need and this machine lacks
 
@@ -32,11 +34,14 @@ Exit status: 0 if sandboxes work (and the dataset's task starts), 1 if not."""
 ARGUMENTS = """\
 dataset [DATASET]  also start its first task
 --image IMAGE      the image to use for it (default: the dataset's)
+--fix              print the changes that give this machine more isolation tiers, and nothing else
 --json             for programs"""
 
 
 def handle(args: argparse.Namespace) -> int:
     """Run all probes and print their results."""
+    if args.fix:
+        return _print_fixes()
     findings = [_python(), *_packages(), *diagnose(), _sql_server()]
     if args.dataset:
         findings += [*_programs(args.dataset, args.image), _dataset(args.dataset, args.image)]
@@ -46,6 +51,17 @@ def handle(args: argparse.Namespace) -> int:
         for finding in findings:
             print(_format(finding))
     return int(any(f.needed and not f.ok for f in findings))
+
+
+def _print_fixes() -> int:
+    """Print the texts that give the tiers which do not work here. Return 1 if no tier works."""
+    from intercode.sandbox.tiers import checks, remedies
+
+    tiers = checks.check_tiers()
+    missing = {tier.name.removeprefix("tier ") for tier in tiers if not tier.ok}
+    found = [r for r in remedies.remedies_here() if missing & set(r.tiers)]
+    print(remedies.render(found) if found else "No change is known that would give more tiers.")
+    return int(len(missing) == len(tiers))
 
 
 def _format(finding: Finding) -> str:

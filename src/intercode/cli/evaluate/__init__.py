@@ -73,7 +73,7 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
     except SandboxUnavailableError as e:
         from intercode.evaluation.evaluate.sandbox_check import with_remedy
 
-        raise with_remedy(e) from e
+        raise with_remedy(e, config.sandbox) from e
     if dry:
         from intercode.cli.evaluate import dry_run
 

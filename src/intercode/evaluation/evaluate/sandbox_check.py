@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
+from intercode.core.paths import cache_remedy
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.evaluate.plan import Plan
 from intercode.sandbox import SandboxSpec, describe_choice, open_sandbox
-from intercode.sandbox.diagnostics import diagnose
+from intercode.sandbox.tiers.remedies import least_change
+from intercode.sandbox.tiers.tier_table import tiers_of
 
 
 def require_sandboxes(plan: Plan) -> str:
@@ -23,17 +25,19 @@ def require_sandboxes(plan: Plan) -> str:
         try:
             open_sandbox(spec, env.sandbox_kind).close()
         except SandboxError as e:
-            raise with_remedy(e) from e
+            raise with_remedy(e, env.sandbox_kind) from e
         kind = env.sandbox_kind
     return describe_choice(kind)
 
 
-def with_remedy(error: SandboxError) -> SandboxUnavailableError:
-    """Return an error with the first remedy that `intercode doctor` names for this machine; one for
-    the cache comes first, because other checks need the cache."""
-    missing = [f for f in diagnose() if f.needed and not f.ok and f.fix]
-    if not missing:
+def with_remedy(error: SandboxError, kind: str = "auto") -> SandboxUnavailableError:
+    """Return an error with the least change of this machine that would give sandboxes of a kind.
+
+    A remedy for the cache comes first, because every tier needs the cache.
+    """
+    change = cache_remedy() or least_change(tiers_of(kind))
+    if not change:
         return SandboxUnavailableError(f"{error}; `intercode doctor` describes this machine")
-    first = min(missing, key=lambda f: not f.name.startswith("cache"))
-    text = str(error) if first.fix in str(error) else f"{error}; {first.name}: {first.fix}"
-    return SandboxUnavailableError(text)
+    if change in str(error):
+        return SandboxUnavailableError(str(error))
+    return SandboxUnavailableError(f"{error}; the least change: {change}")

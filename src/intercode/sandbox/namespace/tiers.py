@@ -16,13 +16,9 @@ from intercode.core.types import Image
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
+from intercode.sandbox.tiers.remedies import CGROUPS_HINT
 
 CGROUP_TIER, WATCHDOG_TIER = "namespace/1", "namespace/2"
-
-CGROUPS_HINT = (
-    "run as root, or below `systemd-run --user --scope -p Delegate=yes COMMAND`; in a container, "
-    "mount /sys/fs/cgroup writable"
-)
 
 
 def check_cgroup_tier() -> tuple[bool, str]:

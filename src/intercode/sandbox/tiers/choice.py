@@ -8,38 +8,9 @@ import sys
 from dataclasses import dataclass
 
 from intercode.core.errors import SandboxUnavailableError
-from intercode.core.registry import load_object
+from intercode.sandbox.tiers.tier_table import TIERS, Tier
 
 _logger = logging.getLogger("intercode.sandbox")
-
-
-@dataclass(frozen=True, slots=True)
-class Tier:
-    """An isolation tier.
-
-    ``kind``: the name under which ``open_sandbox`` opens its sandboxes for ``auto``. ``check``: the
-    reference of a function that returns whether the tier works here, and why not. ``automatic``:
-    whether ``auto`` may choose it.
-    """
-
-    name: str
-    kind: str
-    check: str
-    automatic: bool = True
-
-    def find_fault(self) -> str:
-        """Return why the tier does not work on this machine; empty if it works."""
-        works, reason = load_object(self.check)()
-        return "" if works else reason or "it does not work, for an unknown reason"
-
-
-TIERS = (
-    Tier("namespace/1", "namespace", "intercode.sandbox.namespace.tiers:check_cgroup_tier"),
-    Tier("namespace/2", "namespace", "intercode.sandbox.namespace.tiers:check_watchdog_tier"),
-    Tier("container/docker", "docker", "intercode.sandbox.container.tiers:check_docker"),
-    Tier("container/podman", "podman", "intercode.sandbox.container.tiers:check_podman"),
-)
-"""Every tier, the strongest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +44,13 @@ def choose_tier() -> Choice:
             _logger.info("sandboxes have the isolation tier %s", choice.describe())
             return choice
         faults[tier.name] = fault
+    from intercode.sandbox.tiers.remedies import least_change  # used only on such a machine
+
+    change = least_change(tier.name for tier in TIERS)
+    least = f"the least change: {change}; " if change else ""
     raise SandboxUnavailableError(
-        f"no sandbox works on this machine: no {describe_faults(faults)}; `intercode doctor` says "
-        "what would help"
+        f"no sandbox works on this machine: no {describe_faults(faults)}; {least}`intercode doctor "
+        "--fix` prints the texts for this machine"
     )
 
 

@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import SandboxError, UnknownNameError
-from intercode.sandbox import SandboxSpec, images, isolation_tiers, open_sandbox, tier_of
-from intercode.sandbox.diagnostics import container_options_hint, detect_confinement
+from intercode.sandbox import SandboxSpec, images, open_sandbox, tier_of
 from intercode.sandbox.supervisor.runtime import cgroups
+from intercode.sandbox.tiers import checks
+from intercode.sandbox.tiers.platforms import detect_confinement, detect_platforms
+from intercode.sandbox.tiers.remedies import (
+    container_options_hint,
+    remedies_elsewhere,
+    render,
+)
+from intercode.sandbox.tiers.tier_table import TIERS
 from support.containers import in_container, require_docker
 
 DOCTOR = "import sys; from intercode.cli import main; sys.exit(main(['doctor', '--json']))"
@@ -33,7 +40,7 @@ def spec() -> SandboxSpec:
 @pytest.mark.namespace_only("the names of its tiers")
 def test_auto_takes_the_strongest_tier_and_a_sandbox_names_it() -> None:
     best = tier_of("auto")
-    assert best == ("namespace/1" if isolation_tiers.check_cgroups().ok else "namespace/2")
+    assert best == ("namespace/1" if checks.check_cgroups().ok else "namespace/2")
     for kind in ("auto", "namespace", best):
         with open_sandbox(spec(), kind) as sandbox:
             assert sandbox.tier == best == tier_of(kind)
@@ -90,25 +97,55 @@ def test_only_necessary_options_are_suggested() -> None:
     assert "hostUsers" not in container_options_hint(["seccomp"])
 
 
-def an_engine_works() -> bool:
+@pytest.mark.sandbox
+def test_doctor_and_the_back_ends_agree_on_every_tier() -> None:
+    found = {finding.name: finding for finding in checks.check_tiers()}
+    assert list(found) == [f"tier {tier.name}" for tier in TIERS]
+    for tier in TIERS:
+        finding = found[f"tier {tier.name}"]
+        assert finding.ok == can_open(tier.name), finding
+        assert finding.ok or (finding.detail and finding.fix), finding
+
+
+def can_open(kind: str) -> bool:
     try:
-        open_sandbox(spec(), "container").close()
+        open_sandbox(spec(), kind).close()
     except SandboxError:
         return False
     return True
 
 
-def test_every_tier_is_checked() -> None:
-    names = ("user", "overlay", "xattr", "proc", "network", "seccomp", "landlock")
-    good = isolation_tiers.check_tiers(dict.fromkeys(names, ""), works=True)
-    assert [r.name.split(",")[0] for r in good] == [
-        "tier namespace/1", "tier namespace/2", "tier 3", "tier 4", "tier 5",
-    ]  # fmt: skip
-    assert good[1].ok and not (good[2].ok or good[4].ok), "rungs 3 and 5 are not built"
-    assert good[3].ok == an_engine_works(), good[3]
-    bad = isolation_tiers.check_tiers(dict.fromkeys(names, "refused"), works=False)
-    assert not any(r.ok for r in (*bad[:3], bad[4])) and all(r.fix for r in bad if not r.ok)
-    assert "could not work: no user, proc, network, seccomp" in bad[2].detail
+# ----------------------------------------------------------------- platforms, remedies
+def test_platforms_are_recognized(tmp_path: Path) -> None:
+    release = tmp_path / "proc/sys/kernel/osrelease"
+    release.parent.mkdir(parents=True)
+    release.write_text("6.1.0-13-amd64\n")
+    assert detect_platforms({}, tmp_path) == ["linux"]
+    assert detect_platforms({"GITHUB_ACTIONS": "true"}, tmp_path) == ["ci"]
+    assert detect_platforms({"SLURM_JOB_ID": "7"}, tmp_path) == ["slurm"]
+    (tmp_path / ".dockerenv").touch()
+    assert detect_platforms({}, tmp_path) == ["docker"]
+    assert detect_platforms({"COLAB_RELEASE_TAG": "r"}, tmp_path) == ["notebook", "docker"]
+    pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JUPYTERHUB_USER": "ada"}
+    assert detect_platforms(pod, tmp_path) == ["kubernetes", "notebook"]
+    (tmp_path / ".dockerenv").unlink()
+    release.write_text("5.15.153.1-microsoft-standard-WSL2\n")
+    assert detect_platforms({}, tmp_path) == ["wsl2"]
+    release.write_text("4.4.0-19041-Microsoft\n")
+    assert detect_platforms({}, tmp_path) == ["wsl1"]
+
+
+def test_every_platform_has_texts_to_paste_and_only_tested_ones_claim_it() -> None:
+    found = remedies_elsewhere()
+    known = {tier.name for tier in TIERS}
+    assert all(known & set(remedy.tiers) for remedy in found)
+    assert {remedy.platform for remedy in found} == {
+        "docker", "podman", "kubernetes", "notebook", "ci", "slurm", "wsl1", "wsl2", "linux",
+    }  # fmt: skip
+    text = render(found)
+    assert text.count("(untested)") == sum(not remedy.tested for remedy in found) > 0
+    profile = next(r for r in found if "userns" in r.text and "apparmor_parser" in r.text)
+    assert profile.text in text and not profile.tested and "\n" not in profile.as_line()
 
 
 # -------------------------------------------------------------- usable control groups

@@ -1,0 +1,73 @@
+"""Checks which features of the kernel this machine has, and says how to get the missing ones."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+from intercode.core.paths import cache_root, sandbox_uid
+from intercode.sandbox.supervisor import runtime
+from intercode.sandbox.tiers.checks import Finding
+from intercode.sandbox.tiers.platforms import detect_confinement
+from intercode.sandbox.tiers.remedies import container_options_hint, user_namespace_fix
+
+_BOOTSTRAP = "import sys;sys.path.insert(0,sys.argv[1]);from runtime.kernel_check import main;" \
+    "main(int(sys.argv[2]),sys.argv[3])"  # fmt: skip
+_SECONDS = 30.0
+_FEATURES = {
+    "user": "user namespaces",
+    "overlay": "overlay in a user namespace",
+    "xattr": "extended attributes on tmpfs",
+    "proc": "a new /proc",
+    "network": "network namespace",
+    "seccomp": "seccomp filter",
+    "landlock": "Landlock",
+}
+
+
+def check_kernel() -> list[Finding]:
+    """Try the features of the kernel that some tier uses."""
+    errors = _try_kernel_features()
+    return [
+        Finding(what, not errors[key], errors[key], _fix(key, errors) if errors[key] else "")
+        for key, what in _FEATURES.items()
+    ]
+
+
+def _try_kernel_features() -> dict[str, str]:
+    """Run runtime/kernel_check.py and return its errors by name; an empty text means none."""
+    stage = cache_root() / "stage"
+    stage.mkdir(exist_ok=True)
+    here = str(Path(runtime.__file__).parent.parent)
+    argv = [sys.executable, "-I", "-S", "-c", _BOOTSTRAP, here, str(sandbox_uid()), str(stage)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    try:
+        errors: dict[str, str] = json.loads(done.stdout)
+    except ValueError:
+        last = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
+        return dict.fromkeys(_FEATURES, f"the check itself failed: {last}")
+    return errors
+
+
+def _fix(key: str, errors: dict[str, str]) -> str:
+    """Return the remedy for a missing feature. Features that need user namespaces refer to the
+    remedy for those."""
+    if key not in ("user", "seccomp", "landlock") and errors["user"]:
+        return "see user namespaces"
+    if key == "xattr":
+        return f"kernel 6.6 or newer (this is {platform.release()}); else removed directories " \
+            "that are made again may show old files"  # fmt: skip
+    if key == "landlock":
+        return "a kernel with CONFIG_SECURITY_LANDLOCK, 5.13 or newer, and `landlock` in its " \
+            "parameter lsm="  # fmt: skip
+    needs = {
+        "user": user_namespace_fix() or "a kernel with CONFIG_USER_NS",
+        "overlay": f"kernel 5.11 or newer (this is {platform.release()})",
+        "proc": "a /proc of which no part is covered",
+        "network": "a kernel with CONFIG_NET_NS",
+        "seccomp": "a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
+    }
+    return container_options_hint(detect_confinement()) or needs[key]
