@@ -8,11 +8,14 @@ runs the gold and must get the reward 1. A hostile one runs a case of the hostil
 the seed) in place of a solution. Golds that take long for that limit are left out. Chunks of
 episodes are recorded in --out, and a run with the same arguments continues there. The exit status
 is 1 if an honest episode got another reward or was lost, a hostile one was paid in full, the host
-was harmed, or a resource of the workers grew."""
+was harmed, or a resource of the workers grew. An honest episode whose gold exceeds the limit is
+counted by itself: on a busy machine that is no wrong reward."""
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
 import json
 import multiprocessing
 import multiprocessing.util
@@ -45,8 +48,8 @@ _QUICK = 0.1  # maximum seconds of a gold that is played
 _CHUNK = 100  # episodes
 _NAMES = ("bash", "sql", "python")
 COUNTED = (
-    "honest", "honest: another reward", "honest: lost", "hostile", "hostile: paid in full",
-    "hostile: lost", "time-outs",
+    "honest", "honest: another reward", "honest: timed out", "honest: lost", "hostile",
+    "hostile: paid in full", "hostile: lost", "time-outs",
 )  # fmt: skip
 _PYTHON = (
     "import os; os._exit(0)", "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
@@ -107,7 +110,7 @@ class Worker:
             env.reset(options={"task": task})
             what, actions = self._actions(env, name, random.Random(draw)) if hostile else (
                 f"honest, {env.task.id}", [str(env.task.gold)])  # fmt: skip
-            reward = self._play(env, actions)
+            reward, timed_out = self._play(env, actions)
         except InfrastructureError as e:
             self.counts[f"{kind}: lost"] += 1
             if not hostile:
@@ -118,7 +121,9 @@ class Worker:
         if hostile and reward >= 1.0:
             self.counts["hostile: paid in full"] += 1
             self.faults.append(f"{what} on {env.task.id} got {reward}")
-        if not hostile and reward != 1.0:
+        if not hostile and reward != 1.0 and timed_out:
+            self.counts["honest: timed out"] += 1
+        elif not hostile and reward != 1.0:
             self.counts["honest: another reward"] += 1
             self.faults.append(f"{what} got {reward}")
 
@@ -141,16 +146,18 @@ class Worker:
             actions = [run.format(action) for action in actions]
         return case.name, actions
 
-    def _play(self, env: InterCodeEnv, actions: list[str]) -> float:
-        """Run actions and submit. Return the reward of the episode."""
-        total = 0.0
+    def _play(self, env: InterCodeEnv, actions: list[str]) -> tuple[float, bool]:
+        """Run actions and submit. Return the reward of the episode, and whether an action exceeded
+        its limit."""
+        total, timed_out = 0.0, False
         for action in actions:
             _, reward, terminated, truncated, info = env.step(action)
             total += float(reward)
+            timed_out |= bool(info.get("timed_out"))
             self.counts["time-outs"] += bool(info.get("timed_out"))
             if terminated or truncated:
-                return total
-        return total + float(env.submit()[1])
+                return total, timed_out
+        return total + float(env.submit()[1]), timed_out
 
 
 def _make(name: str) -> InterCodeEnv:
@@ -158,6 +165,9 @@ def _make(name: str) -> InterCodeEnv:
 
 
 def _resources() -> dict[str, float]:
+    gc.collect()
+    if hasattr(_LIBC, "malloc_trim"):  # memory that malloc keeps for later is no leak
+        _LIBC.malloc_trim(0)
     family = traces.family(os.getpid())
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
@@ -185,6 +195,7 @@ def quick_tasks() -> dict[str, list[int]]:
     return found
 
 
+_LIBC = ctypes.CDLL(None)
 _worker: Worker | None = None
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -245,3 +249,68 @@ def test_links_in_the_files_of_a_snapshot_stay_in_the_sandbox(tmp_path: Path) ->
         env.restore(env.load_snapshot(tmp_path / "s"))
         seen = env.step("readlink /tmp/link; cat /tmp/link; cat /tmp/passwd | wc -l")[0]
     assert str(private) in seen and "of-the-host" not in seen
+
+
+def _put_attribute(path: Path, name: str, value: bytes) -> None:
+    try:
+        os.setxattr(path, name, value)
+    except OSError as e:
+        if e.errno not in (errno.EPERM, errno.EOPNOTSUPP):
+            raise
+        pytest.skip(f"the temporary directory does not take the attribute {name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("user.overlay.redirect", b"/../../../../../root"),
+        ("user.overlay.metacopy", b""),
+        ("user.overlay.opaque", b"x"),
+        ("user.overlay.whiteout", b"y"),
+        ("trusted.overlay.redirect", b"/root"),
+        ("trusted.overlay.opaque", b"y"),
+    ],
+)
+def test_a_forged_mark_of_the_overlay_is_named(
+    stored: tuple[Any, Path], tmp_path: Path, name: str, value: bytes
+) -> None:
+    env, directory = stored
+    shutil.copytree(directory, tmp_path / "copy", symlinks=True)
+    forged = tmp_path / "copy" / "files" / "a" / "b"
+    forged.mkdir(parents=True)
+    _put_attribute(forged, name, value)
+    with pytest.raises(DataError, match=rf"copy/files/a/b has the attribute {name}"):
+        env.load_snapshot(tmp_path / "copy")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+@pytest.mark.parametrize("kind", [stat.S_IFCHR, stat.S_IFBLK])
+def test_a_device_in_a_snapshot_is_named(
+    stored: tuple[Any, Path], tmp_path: Path, kind: int
+) -> None:
+    env, directory = stored
+    shutil.copytree(directory, tmp_path / "copy", symlinks=True)
+    os.mknod(tmp_path / "copy" / "files" / "disk", kind | 0o666, os.makedev(1, 3))
+    with pytest.raises(DataError, match="copy/files/disk is a device"):
+        env.load_snapshot(tmp_path / "copy")
+
+
+def test_marks_that_a_sandbox_can_have_are_harmless(
+    stored: tuple[Any, Path], tmp_path: Path
+) -> None:
+    """Whiteouts and opaque directories hide files of the sandbox. An origin and a name that begins
+    with ``.wh.`` show nothing else either."""
+    env, directory = stored
+    shutil.copytree(directory, tmp_path / "copy", symlinks=True)
+    files = tmp_path / "copy" / "files"
+    (files / "forged").mkdir()
+    (files / "forged" / "file").write_text("its own content")
+    (files / "forged" / ".wh.passwd").write_text("a name")
+    _put_attribute(files / "forged" / "file", "user.overlay.origin", bytes.fromhex("00fb1d0001"))
+    _put_attribute(files / "forged", "user.overlay.opaque", b"y")
+    subprocess.run(["chmod", "-R", "a+rX", tmp_path / "copy"], check=True)
+    with env.load_snapshot(tmp_path / "copy") as snapshot:
+        env.restore(snapshot)
+    seen = env.step("cat /forged/file /forged/.wh.passwd; ls -A /forged; wc -l < /etc/passwd")[0]
+    assert seen.startswith("its own contenta name.wh.passwd\nfile\n")
+    assert int(seen.split()[-1]) > 0

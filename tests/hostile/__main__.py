@@ -1,12 +1,15 @@
 """Runs hostile cases without a test runner, as the current user, and prints a table.
 
     python -m hostile [--sample N] [--seed N] [--back-end NAME] [--serve] [WORD ...]
+    python -m hostile --table [--back-end NAME] [--sample N] [--seed N] [WORD ...]
     python -m hostile fuzz [--seconds N] [--seed N] [KIND ...]
 
 Words select the cases whose class and name contain one of them. The exit status is 1 if a case
 fails that is not known to. With ``--serve`` the positions of cases are read from the standard
-input, and each is answered with the user id and ``ok`` or the failed expectation. ``tests`` and
-``src`` must be on PYTHONPATH. For ``fuzz`` see ``fuzzing/campaign.py``.
+input, and each is answered with the user id and ``ok`` or the failed expectation. With ``--table``
+the cases run on one tier, and a row of the table of docs/benchmarks.md is printed, with the reason
+for each case that is not contained. ``tests`` and ``src`` must be on PYTHONPATH. For ``fuzz`` see
+``fuzzing/campaign.py``.
 """
 
 from __future__ import annotations
@@ -56,6 +59,22 @@ def serve(back_end: str) -> int:
     return 0
 
 
+def table(cases: list[Case], tier: str) -> int:
+    """Run the cases on a tier and print its row of the table. Returns the exit status."""
+    start, planted = time.monotonic(), Planted(BACK_ENDS[tier])
+    contained = 0
+    for case in cases:
+        said = attempt(case, tier, planted)
+        contained += said == "ok"
+        if said != "ok":
+            print(f"not contained: {case.kind}: {case.name}: {case.fault or said[:500]}")
+    planted.close()
+    print("| tier | cases | contained | not contained | seconds |\n|---|---|---|---|---|")
+    numbers = f"{len(cases)} | {contained} | {len(cases) - contained}"
+    print(f"| `{tier}` | {numbers} | {time.monotonic() - start:.0f} |", flush=True)
+    return 1 if contained < len(cases) else 0
+
+
 def main() -> int:
     """Parse the command line, run the cases, and print. Returns the exit status."""
     if sys.argv[1:2] == ["fuzz"]:
@@ -68,8 +87,9 @@ def main() -> int:
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--serve", action="store_true")
+    parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
-    back_end.choose(options.back_end)
+    back_end.choose(options.back_end.partition("/")[0])
     if options.serve:
         return serve(options.back_end)
     cases = all_cases()
@@ -77,6 +97,9 @@ def main() -> int:
         cases = sampled(cases, options.sample, options.seed)
     if options.words:
         cases = [c for c in cases if any(w in f"{c.kind}: {c.name}" for w in options.words)]
+    if options.table:
+        tier = "namespace/1" if options.back_end == "namespace" else options.back_end
+        return table(cases, tier)
     start = time.monotonic()
     planted = Planted(BACK_ENDS[options.back_end])
     counts: dict[str, Counter[str]] = {case.kind: Counter() for case in cases}

@@ -25,7 +25,11 @@ def _opens(kind: str) -> Callable[[], Sandbox]:
     return lambda: open_sandbox(SandboxSpec(images.resolve("host"), limits=_LIMITS), kind)
 
 
-BACK_ENDS: dict[str, Callable[[], Sandbox]] = {name: _opens(name) for name in back_end.NAMES}
+TIERS = ("namespace/1", "namespace/2", "docker", "podman")
+"""What the table of the suite has a row for."""
+BACK_ENDS: dict[str, Callable[[], Sandbox]] = {
+    name: _opens(name) for name in (*back_end.NAMES, *TIERS)
+}
 """Each opens a sandbox with a bash and a Python. A new back end adds one name."""
 
 _MARGIN = 1.0  # seconds that an action may take beyond its limit

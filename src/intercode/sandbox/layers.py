@@ -16,6 +16,10 @@ from typing import Any
 from intercode.core.paths import sandbox_uid
 
 OPAQUE_ATTRIBUTE = "user.overlay.opaque"
+_MARK_PREFIXES = ("user.overlay.", "trusted.overlay.")
+_HARMLESS_MARKS = ("origin", "impure", "nlink", "uuid", "overlay.")
+"""Marks of an overlay that change inode numbers at most. The last one is the prefix of attributes
+that processes in the sandbox have given a name of an overlay's marks."""
 _CHUNK = 1 << 30
 _MAX_DEPTH = 100
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -225,3 +229,50 @@ def _copy_user_attributes(source: int, target: int) -> None:
     for name in os.listxattr(source):
         if name.startswith("user."):
             os.setxattr(target, name, os.getxattr(source, name))
+
+
+def find_forged_mark(root: Path) -> str:
+    """Return what an upper layer holds that no sandbox writes there, with its path, or an empty
+    string: marks that would show other files than its own, and devices. Entries that ``copy_tree``
+    leaves out for their depth are not looked at. Raises OSError."""
+    top = os.open(root, _DIRECTORY)
+    try:
+        return _forged_mark(top, "", 0)
+    finally:
+        os.close(top)
+
+
+def _forged_mark(directory: int, prefix: str, depth: int) -> str:
+    if found := _forged_attribute(directory):
+        return f"{prefix or '.'} has {found}"
+    for name in sorted(os.listdir(directory)):
+        path = f"{prefix}/{name}".lstrip("/")
+        info = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        mode = info.st_mode
+        if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and info.st_rdev != 0):
+            return f"{path} is a device"
+        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            continue
+        inner = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        try:
+            if stat.S_ISDIR(mode):
+                found = _forged_mark(inner, path, depth + 1) if depth < _MAX_DEPTH else ""
+            elif found := _forged_attribute(inner):
+                found = f"{path} has {found}"
+        finally:
+            os.close(inner)
+        if found:
+            return found
+    return ""
+
+
+def _forged_attribute(fd: int) -> str:
+    for name in os.listxattr(fd):
+        prefix = next((p for p in _MARK_PREFIXES if name.startswith(p)), "")
+        is_sandbox_mark = prefix == _MARK_PREFIXES[0] and (
+            name.removeprefix(prefix).startswith(_HARMLESS_MARKS)
+            or (name == OPAQUE_ATTRIBUTE and os.getxattr(fd, name) == b"y")
+        )
+        if prefix and not is_sandbox_mark:
+            return f"the attribute {name}"
+    return ""

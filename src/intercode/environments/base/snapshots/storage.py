@@ -26,6 +26,7 @@ from intercode.core.types import ExecResult, to_jsonable
 from intercode.datasets.files import read_json, require_inside
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.sandbox import Sandbox, SandboxSpec, open_sandbox
+from intercode.sandbox.layers import find_forged_mark
 from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import PythonState
 
@@ -120,8 +121,8 @@ def read_snapshot(
     """Read a snapshot, as the values of its ``snapshot.json`` and what to restore it from.
 
     Raises DataError for a directory without a snapshot, for one whose parts are links that lead
-    out of it, and for a field with a wrong value. Raises UsageError if ``metadata``, that of the
-    loading environment, differs in one of MATCHING_KEYS.
+    out of it, for files that no sandbox writes, and for a field with a wrong value. Raises
+    UsageError if ``metadata``, that of the loading environment, differs in one of MATCHING_KEYS.
     """
     path = directory / METADATA_FILE
     files = directory / FILES_DIRECTORY
@@ -130,6 +131,7 @@ def read_snapshot(
     for exists, what in ((path.is_file(), path), (files.is_dir(), files)):
         if not exists:
             raise DataError(f"{directory} holds no snapshot: there is no {what}")
+    _check_files(files)
     values = read_json(path)
     if not isinstance(values, dict):
         raise DataError(f"{path} is no snapshot: it holds {type(values).__name__}, not an object")
@@ -150,6 +152,19 @@ def read_snapshot(
     except DataError as e:
         raise DataError(f"{path}: {e}") from e
     return values, StoredSnapshot(directory, state)
+
+
+def _check_files(files: Path) -> None:
+    """Raise DataError for marks and devices in the files that no sandbox writes there."""
+    try:
+        found = find_forged_mark(files)
+    except OSError as e:
+        raise DataError(f"{files} cannot be read: {e}") from e
+    if found:
+        raise DataError(
+            f"{files}/{found}, which no snapshot of a sandbox has: use snapshots of a source that "
+            "you trust"
+        )
 
 
 _FIELDS: Mapping[str, Any] = {
