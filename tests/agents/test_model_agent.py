@@ -298,3 +298,19 @@ def test_options_that_are_wrong() -> None:
         open_agent("react", {"feedback": "orignal"}, model=ScriptedModel([]))
     with pytest.raises(ConfigError, match=r"no option 'refine'.*history"):
         open_agent("react", {"refine": 3}, model=ScriptedModel([]))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "limit"),
+    [
+        ("try-again", {}, 4000), ("react", {}, 4000), ("react", {"observation_limit": 70}, 70),
+        ("try-again", {"feedback": "original"}, 1000),
+        ("try-again", {"feedback": "original", "observation_limit": 7}, 7),
+    ],
+)  # fmt: skip
+def test_the_limit_that_applies_to_observations_is_recorded(
+    name: str, options: dict[str, Any], limit: int
+) -> None:
+    agent = begun(name, ScriptedModel([]), **options)
+    assert agent.metadata()["observation_limit"] == limit
+    assert len(agent.visible_observation(Feedback("x" * 9000))) < limit + 100

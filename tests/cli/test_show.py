@@ -56,7 +56,7 @@ def test_every_turn_is_shown_with_all_that_is_known(
         "(react with m)", "Count the files.", "reward 0.67 (output 0.33, files 0.34)",
         "Look first.", "  $ cd /srv\n  > ls\n  a\n  b\\x1b[31m\n", "changed: /srv/a",
         'not shown to the model: observation {"characters": 9000, "shown": 4000}',
-        "turn 2 (human, refused, error)", "turn 3 (no code)",
+        "turn 2 (human, refused by a policy, error)", "turn 3 (no code)",
         "other samples:\n  starter/files/1 epoch 1  solved",
         "branches:\n  starter/files/1 branch of aa11 after turn 1",
     ):  # fmt: skip
@@ -131,3 +131,16 @@ def test_an_agents_thought_is_not_the_persons(
     )
     assert main(["show", str(tmp_path), "3"]) == 0
     assert "(human)\n  (the agent thought)\n  I look around.\n" in capsys.readouterr().out
+
+
+def test_a_wrong_answer_is_no_refusal_of_a_policy() -> None:
+    wrong = Step("submit picoCTF{no}", "Wrong flag.", refused=True, valid=True)
+    text = "\n".join(episode_lines(FULL.replace(steps=(wrong,)), Style(), 9, False))
+    assert "turn 1 (wrong answer)" in text and "policy" not in text
+
+
+def test_answers_from_the_cache_have_no_figures() -> None:
+    cached = Step("ls", "", message="ls", usage=Usage(0, 0, 0, 0, 0, 0.0))
+    line = episode_lines(FULL.replace(steps=(cached, cached)), Style(), 9, False)[1]
+    assert "2 of 2 turns answered from the cache" in line
+    assert "tokens" not in line and "$" not in line

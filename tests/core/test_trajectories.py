@@ -195,3 +195,12 @@ def test_a_missing_or_broken_run_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("[]")
     with pytest.raises(DataError, match="an object is expected"):
         trajectories.read_run_metadata(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a full device")
+def test_a_full_disk_is_an_error_with_the_path(tmp_path: Path) -> None:
+    log = tmp_path / trajectories.TRAJECTORIES_FILE
+    log.symlink_to("/dev/full")
+    episode = Trajectory("t", 0, "q", ())
+    with pytest.raises(OSError, match=f"No space left on device: '{log}'"):
+        trajectories.append_trajectory(log, episode)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 
-from intercode.core.types import Step, Trajectory
+from intercode.core.types import Step, Trajectory, Usage
 from intercode.evaluation.evaluate.progress import Progress
 
 
@@ -49,3 +49,24 @@ def test_a_terminal_gets_one_line_that_is_wholly_overwritten() -> None:
     parts = stream.getvalue().rstrip("\n").split("\r")[1:]
     assert len(parts) >= 2 and stream.getvalue().count("\n") == 1
     assert all(len(b) >= len(a.rstrip()) for a, b in itertools.pairwise(parts))
+
+
+def test_the_cost_is_that_of_the_whole_run() -> None:
+    """As the count of episodes is, and with the attempts without a result."""
+    earlier = Usage(10, 2, requests=1, cost=0.5)
+    progress = Progress(3, [episode(1.0)], io.StringIO(), earlier_usage=earlier)
+    step = Step("a", "o", reward=1.0, usage=Usage(10, 2, requests=1, cost=0.25))
+    lost = {"prompt_tokens": 10, "completion_tokens": 2, "requests": 1, "cost": 0.75}
+    progress.add(episode(1.0).replace(steps=(step,), run={"lost": lost}))
+    assert "2/3 done" in progress.line() and "$1.50" in progress.line()
+
+
+def test_a_note_stands_above_the_progress() -> None:
+    stream = Terminal()
+    progress = Progress(2, [], stream)
+    progress.show()
+    progress.note("first error: \x1b[31mno\nanswer")
+    assert "\rfirst error: [31mno answer" in stream.getvalue().split("\n")[0]
+    assert stream.getvalue().split("\n")[1].startswith("\r0/2 done")
+    progress.note("hidden", quiet=True)
+    assert "hidden" not in stream.getvalue()

@@ -99,6 +99,14 @@ class ModelAgent(Agent):
         return ObservationLimits(1000, 50)
 
     @property
+    def effective_observation_limit(self) -> int:
+        """The characters of an observation that the model is sent, also if no limit was set."""
+        if self.observation_limit is not None:
+            return self.observation_limit
+        is_original = self.feedback == "original"
+        return self.original_limits.characters if is_original else OBSERVATION_LIMIT
+
+    @property
     def messages(self) -> Sequence[Message]:
         return tuple(self.conversation.messages)
 
@@ -112,7 +120,7 @@ class ModelAgent(Agent):
             "prompt": self.prompt.metadata(),
             "max_turns": self.max_turns,
             "feedback": self.feedback,
-            "observation_limit": self.observation_limit,
+            "observation_limit": self.effective_observation_limit,
             "history": self.history.policy,
             "history_tokens": self.history.tokens,
         }
@@ -224,9 +232,7 @@ class ModelAgent(Agent):
                 feedback, self.brief.environment, limits, self._code or ""
             )
         else:
-            visible, omitted = format_observation(
-                feedback, self.observation_limit or OBSERVATION_LIMIT
-            )
+            visible, omitted = format_observation(feedback, self.effective_observation_limit)
         self.conversation.add_context("observation", omitted)
         return visible
 

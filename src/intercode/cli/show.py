@@ -14,7 +14,13 @@ from intercode.cli.output import escape_control
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Step, Trajectory, Usage
-from intercode.results.statistics.metrics import turn_count
+from intercode.results.statistics.metrics import (
+    is_from_cache,
+    is_refused_action,
+    is_refused_answer,
+    known_usage,
+    turn_count,
+)
 
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
 _MAX_CHANGES = 10
@@ -148,7 +154,8 @@ def _turn(
 ) -> Iterator[str]:
     about = [] if step.actor == "agent" else [step.actor]
     about += ["in common with the parent"] if shared else []
-    about += ["refused"] if step.refused else []
+    about += ["refused by a policy"] if is_refused_action(step) else []
+    about += ["wrong answer"] if is_refused_answer(step) else []
     about += ["timed out"] if step.timed_out else []
     about += ["no code"] if not step.executed else []
     about += ["error"] if step.valid is False and step.executed else []
@@ -210,11 +217,13 @@ def _outcome(t: Trajectory, style: Style) -> str:
 
 
 def _usage(t: Trajectory) -> str:
-    usage: Usage = t.usage
+    usage: Usage = known_usage(t)
     words = [] if t.seconds is None else [f"{t.seconds:.1f} s"]
     if usage.prompt_tokens is not None and usage.completion_tokens is not None:
         words.append(f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens")
     words += [] if usage.cost is None else [f"${usage.cost:.4f}"]
+    cached = sum(map(is_from_cache, t.steps))
+    words += [f"{cached} of {t.turns} turns answered from the cache"] if cached else []
     return "".join(f", {word}" for word in words)
 
 

@@ -100,11 +100,22 @@ def append_trajectory(path: Path, trajectory: Trajectory) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, 0o644)
     try:
-        with _exclusive_lock(descriptor):
+        with name_file_in_errors(path), _exclusive_lock(descriptor):
             _repair_last_line(descriptor)
             _write_all(descriptor, row.encode() + b"\n")
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def name_file_in_errors(path: Path) -> Iterator[None]:
+    """Name ``path`` in an OSError that names no file, such as one for a full disk."""
+    try:
+        yield
+    except OSError as e:
+        if e.filename is None:
+            e.filename = str(path)
+        raise
 
 
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
@@ -128,6 +139,23 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
             except DataError as e:
                 raise DataError(f"{path}, line {number}: {e}") from e
             yield trajectory
+
+
+def has_incomplete_line(path: Path) -> bool:
+    """Return whether the last line of a file is incomplete, so that readers skip it."""
+    with _open_file(path) as file:
+        last = b""
+        for line in file:
+            last = line
+    return bool(last.strip()) and not last.endswith(b"\n") and not _is_json(last)
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def has_result(trajectory: Trajectory) -> bool:
@@ -165,7 +193,7 @@ def write_run_metadata(directory: Path, metadata: Mapping[str, Any]) -> None:
     except (TypeError, ValueError) as e:
         raise UsageError(f"the content of {target} cannot be written as JSON: {e}") from e
     temporary = directory / f".{RUN_FILE}.{os.getpid()}"
-    with temporary.open("wb", buffering=0) as file:
+    with name_file_in_errors(temporary), temporary.open("wb", buffering=0) as file:
         _write_all(file.fileno(), text.encode())
     temporary.replace(target)
 

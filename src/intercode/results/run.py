@@ -13,7 +13,13 @@ from intercode.core import logs, trajectories
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Step, Trajectory
 from intercode.results.statistics.figures import best_reward
-from intercode.results.statistics.metrics import drop_retried_failures, is_solved, turn_count
+from intercode.results.statistics.metrics import (
+    drop_retried_failures,
+    is_refused_action,
+    is_solved,
+    known_usage,
+    turn_count,
+)
 
 _REPEATED_METADATA = ("environment", "dataset", "agent", "model", "profile")
 """Metadata that every row repeats, so that the tables of several runs can be joined."""
@@ -42,10 +48,10 @@ class Run:
     def episode_rows(self) -> list[dict[str, Any]]:
         """Return one row per episode.
 
-        Unknown values are None. An episode that ended in an error of the infrastructure has
-        ``success`` False and ``reward`` 0, so that errors never raise a mean. ``seconds`` is the
-        time of the whole episode, ``model_seconds`` the time spent waiting for the model; ``cost``
-        is in US dollars.
+        Unknown values are None, such as tokens and cost if an answer came from the cache. An
+        episode that ended in an error of the infrastructure has ``success`` False and ``reward`` 0,
+        so that errors never raise a mean. ``seconds`` is the time of the whole episode,
+        ``model_seconds`` the time spent waiting for the model; ``cost`` is in US dollars.
         """
         return [_episode_row(t) for t in self.episodes]
 
@@ -86,14 +92,14 @@ def _episode_key(episode: Trajectory) -> dict[str, Any]:
 
 
 def _episode_row(t: Trajectory) -> dict[str, Any]:
-    usage = asdict(t.usage)
+    usage = asdict(known_usage(t))
     usage["model_seconds"] = usage.pop("seconds")
     return {
         **_episode_key(t), "index": t.index, "group": t.group, "hardness": t.hardness,
         "success": is_solved(t), "reward": best_reward(t),
         "turns": int(turn_count(t)), "end": t.end, "error": t.error,
         "invalid": sum(step.valid is False for step in t.steps),
-        "refused": sum(step.refused for step in t.steps),
+        "refused": sum(map(is_refused_action, t.steps)),
         "seconds": t.seconds, **usage, "attempts": t.run.get("attempts", 1), "seed": t.seed,
         "parent": t.parent, "branched_at": t.branched_at, "query": t.query,
         **{name: t.run.get(name) for name in _REPEATED_METADATA},

@@ -22,6 +22,8 @@ from intercode.results.compare.comparison import (
     open_side,
 )
 from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json, verdict
+from intercode.results.report.result_sets import load_result_sets
+from intercode.results.short_text import shorten_distinct
 
 METADATA = {
     "environment": "bash", "dataset": "mine", "dataset_hash": "h1", "profile": "standard",
@@ -309,3 +311,29 @@ def test_published_logs_of_several_file_systems_make_one_side(
     found = compared(tmp_path / "gpt-3.5", tmp_path / "text")
     assert len(found.tasks) == 120 and found.allowed_mismatches == ()
     assert found.figures[0].first == pytest.approx(45.0)
+
+
+def test_what_differs_is_shown_and_not_cut_off(tmp_path: Path) -> None:
+    """Long values that begin alike, tables with one other entry, and names in a report."""
+    options = {"prompt": "prompts/of/the/whole/group/for/long/experiments/version-1.txt", "k": "v"}
+    other = {**options, "prompt": options["prompt"].replace("-1", "-2")}
+    generation = {"temperature": 0.0, "extra": {"a": "x" * 80}, "stop": None}
+    a = run(tmp_path, "a", {"t": "+"}, agent_options=options, generation=generation)
+    b = run(
+        tmp_path, "b", {"t": "+"}, agent_options=other, generation={**generation, "stop": ["y"]}
+    )
+    found = {d.name: str(d) for d in compare(*sides(a, b)).other_differences}
+    assert found["generation"] == 'generation: {"stop": null} | {"stop": ["y"]}'
+    assert "version-1.txt" in found["agent_options"] and "version-2.txt" in found["agent_options"]
+    (label_a, label_b) = (s.variant for s in load_result_sets([tmp_path]))
+    assert "version-1.txt" in label_a and "version-2.txt" in label_b
+
+
+def test_shortened_texts_stay_different() -> None:
+    texts = [f"{'a' * 50}{n}{'b' * 100}{n}" for n in range(3)]
+    assert len(set(shorten_distinct(texts, 40))) == 3
+    early_and_late = ["a" * 200, "a" * 199 + "b", "c" + "a" * 199]
+    assert len(set(shorten_distinct(early_and_late, 40))) == 3
+    assert all(len(text) <= 48 for text in shorten_distinct(early_and_late, 40))
+    assert shorten_distinct(["a" * 90] * 2, 40) == ["a" * 37 + "..."] * 2
+    assert shorten_distinct([], 40) == []

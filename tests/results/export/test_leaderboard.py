@@ -77,6 +77,16 @@ def test_the_best_result_leads_with_its_interval(tmp_path: Path) -> None:
     assert [row[-1] for row in table[1:]] == ["not verified"] * 2
 
 
+def test_a_refuted_result_does_not_lead(tmp_path: Path) -> None:
+    forged = _bundle(tmp_path, "a", (1.0, 1.0, 1.0), model="m/forged")
+    honest = _bundle(tmp_path, "b", (1.0, 0.0, 0.0), model="m/honest")
+    _receipt(forged, equal=False, differing=1, first="starter/1, step 2")
+    (table,) = _page(tmp_path, forged, honest).tables
+    assert [row[1] for row in table[1:]] == ["m/honest", "m/forged"]
+    text = (tmp_path / "page" / "index.html").read_text("utf-8")
+    assert "It cannot show who wrote the actions" in text
+
+
 def test_an_agent_that_kills_its_episodes_does_not_lead(tmp_path: Path) -> None:
     honest = _bundle(tmp_path, "honest", (1.0,) * 6 + (0.0,) * 6, model="m/honest")
     killer = run_in(tmp_path / "killer", (1.0,) * 3, model="m/killer")

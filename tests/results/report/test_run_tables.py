@@ -184,3 +184,17 @@ def test_epochs_are_episodes_and_no_further_tasks(tmp_path: Path) -> None:
     own = tables["nl2bash"]
     assert own.columns[-3:] == ("tasks", "episodes", "failed") and own.rows[0][-3:] == (2, 3, 0)
     assert tables["strategies"].cell("tasks", agent="try-again") == 2
+
+
+def test_a_half_written_line_is_named(tmp_path: Path) -> None:
+    torn, whole = _run(tmp_path / "torn", ALL), _run(tmp_path / "whole", ALL)
+    with (torn / trajectories.TRAJECTORIES_FILE).open("a") as file:
+        file.write('{"v": 2, "task": "nl2b')
+    notes = [note for table in report.build([torn, whole]) for note in table.notes]
+    assert [n for n in notes if "last line is incomplete" in n] == [
+        f"{torn}: the last line is incomplete and left out; the process that wrote it was killed, "
+        "or is writing. Resuming the run plays that episode again."
+    ]
+    log = torn / trajectories.TRAJECTORIES_FILE
+    log.write_text(log.read_text().splitlines()[-1])
+    assert "the last line is incomplete" in report.render(report.build([torn]))

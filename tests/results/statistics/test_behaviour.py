@@ -20,6 +20,7 @@ from intercode.results.statistics.behaviour import (
 from intercode.results.statistics.error_classes import error_class
 from intercode.results.statistics.exploration import MAX_ACTION_LENGTH, is_exploration
 from intercode.results.statistics.shell_commands import ShellCommand, parse_commands
+from intercode.results.view.rows import FIELDS, index_episode
 
 EXPLORING = {
     "bash": (
@@ -229,3 +230,20 @@ def test_most_errors_of_the_published_logs_have_a_class(recorded_dir: Path) -> N
                  for e in count_error_classes(load_log(path))]  # fmt: skip
         total = sum(e.turns for e in found)
         assert sum(e.turns for e in found if e.name == "other") <= 0.08 * total, name
+
+
+def test_a_wrong_flag_is_no_refusal_of_a_policy() -> None:
+    steps = (
+        Step("cat flag", "no", refused=True, valid=False),
+        Step("submit picoCTF{no}", "Wrong flag.", refused=True),
+        Step("ls", ""), Step("submit picoCTF{yes}", "", reward=1.0),
+    )  # fmt: skip
+    episode = Trajectory("ctf/1", 0, "q", steps, end="submitted", run={"environment": "ctf"})
+    figures = {f.name: f.estimate for f in behaviour_figures([episode])}
+    for name in ("refused turns", "turns with a wrong answer"):
+        estimate = figures[name]
+        assert estimate is not None and estimate.value == 25.0
+    assert {e.name: e.turns for e in count_error_classes([episode])} == {
+        "refused": 1, "wrong answer": 1,
+    }  # fmt: skip
+    assert index_episode(0, episode).values[FIELDS.index("refused")] == 1

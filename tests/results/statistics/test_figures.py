@@ -21,6 +21,7 @@ from intercode.results.statistics import figures, metrics
 from intercode.results.statistics.intervals import wilson_interval
 from intercode.results.statistics.metrics import agent_turns
 from intercode.results.statistics.samples import independent_episodes, solving_turn
+from intercode.results.view.rows import index_episode, run_summary
 
 GOOD = Step("ls", "x", reward=1.0)
 MEH = Step("ls -l", "y", reward=0.4)
@@ -274,3 +275,19 @@ def test_tags_are_recorded_in_a_run(tmp_path: Path) -> None:
     assert [(name, len(some)) for by, name, some in figures.subsets(plays) if by == "tag"] == [
         ("join", 1), ("null", 1),
     ]  # fmt: skip
+
+
+def test_answers_from_the_cache_are_no_figures() -> None:
+    paid = Step("a", "", reward=0.0, usage=Usage(100, 10, requests=1, cost=0.5))
+    cached = Step("a", "", reward=0.0, usage=Usage(0, 0, 0, 0, 0, 0.0))
+    episodes = [
+        Trajectory(f"t/{n}", n, "q", steps, end="turn_limit")
+        for n, steps in enumerate([(paid, paid), (paid, cached), (cached, cached)])
+    ]
+    means = {f.name: f.estimate for f in figures.all_figures(episodes)}
+    for name, value in (("prompt tokens", 200.0), ("completion tokens", 20.0), ("cost", 100.0)):
+        estimate = means[name]
+        assert estimate is not None and (estimate.value, estimate.clusters) == (value, 1)
+    requests = means["requests"]
+    assert requests is not None and requests.clusters == 2
+    assert run_summary([index_episode(n, t) for n, t in enumerate(episodes[2:])])["cost"] is None

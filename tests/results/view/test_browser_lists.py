@@ -168,3 +168,44 @@ def row(trajectory: Any) -> str:
     from intercode.core.types import to_jsonable
 
     return json.dumps({"v": 2, **to_jsonable(trajectory)}) + "\n"
+
+
+@pytest.mark.slow
+def test_a_filter_hides_the_figures_of_the_whole_run(watched: Watched, served: str) -> None:
+    page = watched.open(served, "#/list?run=0")
+    assert "30.8 %" in page.locator(".lead").inner_text()
+    for filters, text in (("group=nothing", "0 episodes"), ("result=solved", "4 episodes")):
+        page = watched.open(served, f"#/list?run=0&{filters}")
+        page.wait_for_selector(f"h1:has-text('{text}')")
+        assert "30.8 %" not in page.locator(".lead").inner_text()
+
+
+@pytest.mark.slow
+def test_a_comparison_has_group_and_hardness_under_their_names(
+    watched: Watched, tmp_path: Path, single: Callable[[Path], str]
+) -> None:
+    for name in ("a", "b"):
+        log = tmp_path / "runs" / name / trajectories.TRAJECTORIES_FILE
+        for n in range(1, 4):
+            episode = plain_episode(n, True, dict(FACTS)).replace(group=None)
+            trajectories.append_trajectory(log, episode)
+    page = watched.open(single(tmp_path / "runs"), "#/compare/0/1")
+    heads = page.locator("[role=columnheader]").all_inner_texts()
+    assert "Hardness" in [h.strip() for h in heads] and "Group" not in "".join(heads)
+    assert "hard" in page.locator(".space .row").first.inner_text()
+
+
+@pytest.mark.slow
+def test_the_breadcrumb_leaves_room_for_the_buttons_of_a_small_screen(
+    browser: Any, served: str
+) -> None:
+    watched = Watched(browser, viewport={"width": 390, "height": 800})
+    page = watched.open(served, "#/episode/0/1?run=0")
+    buttons = page.locator("body > header button:visible").all()
+    left = min(button.bounding_box()["x"] for button in buttons)
+    for crumb in page.locator("#crumbs li").all():
+        box = crumb.bounding_box()
+        assert box["width"] > 10 and box["x"] + box["width"] <= left
+    assert all(b.bounding_box()["x"] + b.bounding_box()["width"] <= 390 for b in buttons)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.close()

@@ -58,7 +58,7 @@ class RunHistory:
 
     def _append(self, row: dict[str, Any]) -> None:
         data = json.dumps(row).encode() + b"\n"
-        with self.file.open("a+b") as file:
+        with trajectories.name_file_in_errors(self.file), self.file.open("a+b") as file:
             if file.tell():
                 file.seek(-1, os.SEEK_END)
                 data = (

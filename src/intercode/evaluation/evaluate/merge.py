@@ -19,8 +19,8 @@ from intercode.evaluation.evaluate.history import RunHistory
 from intercode.evaluation.evaluate.run_directory import (
     create_run_directory,
     differing_settings,
+    differing_values,
     read_run_metadata,
-    short_repr,
 )
 from intercode.evaluation.evaluate.run_state import EpisodeKey, episode_key
 
@@ -170,7 +170,8 @@ def _common_metadata(directories: Sequence[Path]) -> dict[str, Any]:
         differ = differing_settings(first, metadata)
         if differ:
             what = "; ".join(
-                f"{k} {short_repr(first.get(k))} and {short_repr(metadata.get(k))}" for k in differ
+                f"{k} {' and '.join(differing_values(first.get(k), metadata.get(k)))}"
+                for k in differ
             )
             raise UsageError(
                 f"{directories[0]} and {directory} differ in {what}: they are not parts of one run"

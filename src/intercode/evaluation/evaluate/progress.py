@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-from intercode.core.types import Trajectory
-from intercode.evaluation.evaluate.run_state import EpisodeOutcome
+from intercode.core.types import Trajectory, Usage
+from intercode.evaluation.evaluate.run_state import EpisodeOutcome, total_usage
 
 TERMINAL_INTERVAL, FILE_INTERVAL = 0.1, 5.0
 """Seconds between two reports, on a terminal (where the line is replaced) and elsewhere."""
@@ -18,7 +18,7 @@ class Progress:
     """Counts episodes and reports them; errors count as not solved. Only one thread may use it.
 
     ``total`` is the number of episodes of the run. ``finished`` are those that earlier processes
-    finished. Every line begins with ``label``.
+    finished, and ``earlier_usage`` is what they used. Every line begins with ``label``.
     """
 
     def __init__(
@@ -27,13 +27,14 @@ class Progress:
         finished: Sequence[Trajectory | EpisodeOutcome],
         stream: TextIO | None = None,
         label: str = "",
+        earlier_usage: Usage | None = None,
     ) -> None:
         self.stream = stream or sys.stderr
         self.label = label
         self.total, self.played = total, len(finished)
         self.solved = sum(t.success for t in finished)
         self.errors = self.retried = self._ended_here = 0
-        self.cost: float | None = 0.0
+        self.usage = earlier_usage or Usage()
         self._is_terminal = self.stream.isatty()
         self._interval = TERMINAL_INTERVAL if self._is_terminal else FILE_INTERVAL
         self._started = self._last = time.monotonic()
@@ -49,9 +50,7 @@ class Progress:
             self.retried += trajectory.run.get("attempts", 1) > 1
             self.played += 1
             self.solved += trajectory.success
-        if trajectory.usage.requests:
-            cost = trajectory.usage.cost
-            self.cost = None if self.cost is None or cost is None else self.cost + cost
+        self.usage += total_usage(trajectory)
         if not quiet and time.monotonic() - self._last >= self._interval:
             self.show()
 
@@ -69,7 +68,7 @@ class Progress:
         speed = f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min"
         retried = f", {self.retried} retried" if self.retried else ""
         errors = f"{self.errors} errors{retried}"
-        cost = f", ${self.cost:.2f}" if self.cost else ""
+        cost = f", ${self.usage.cost:.2f}" if self.usage.cost else ""
         return (
             f"{self.label}{done}/{self.total} done, success {share}, {errors}{cost}, {speed}{left}"
         )

@@ -76,8 +76,8 @@ def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
         state = plan.read_state()
         pending = plan.pending_samples(state)
         if state.finished and not quiet:
-            finished = f"{len(state.finished)} of {len(plan.samples)} episodes"
-            print(f"{label}{finished} are finished already in {plan.out}", file=sys.stderr)
+            count = f"{len(state.finished)} of {len(plan.samples)} episodes"
+            print(f"{label}{count} are finished already in {plan.out}", file=sys.stderr)
         if not pending:
             return plan.out
         if local and begun:
@@ -86,7 +86,10 @@ def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
             print(f"{label}sandboxes: {chosen}", file=sys.stderr)
         history = RunHistory(plan.out)
         budget = RunBudget(plan.config, history.earlier_usage)
-        progress = Progress(len(plan.samples), list(state.finished.values()), label=label)
+        finished = list(state.finished.values())
+        progress = Progress(
+            len(plan.samples), finished, label=label, earlier_usage=history.earlier_usage
+        )
         with (
             environments as make_env,
             _recorded_in_history(plan, history, budget),

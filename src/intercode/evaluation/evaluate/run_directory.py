@@ -12,8 +12,10 @@ from typing import Any
 from intercode.core import trajectories
 from intercode.core.errors import UsageError
 from intercode.evaluation.evaluate.run_metadata import RUN_IDENTITY
+from intercode.results.short_text import shorten_distinct
 
 README_FILE = "README.txt"
+_MAX_VALUE_LENGTH = 200  # characters of a setting in a message
 _MAX_NAME_LENGTH = 120  # characters of a name: file systems allow 255 bytes
 
 _README = """\
@@ -66,19 +68,19 @@ def require_same_run(out: Path, metadata: Mapping[str, Any]) -> None:
     """Raise UsageError if ``out`` contains a run with other settings, naming one that differs."""
     old = read_run_metadata(out)
     for key in [] if old is None else differing_settings(old, metadata):
-        before, now = _differing_entries((old or {}).get(key), metadata.get(key))
+        before, now = differing_values((old or {}).get(key), metadata.get(key))
         raise UsageError(
-            f"{out} contains a run with {key} {short_repr(before)}, not {short_repr(now)}: "
+            f"{out} contains a run with {key} {before}, not {now}: "
             "give another --out, or the same settings to resume that run"
         )
 
 
-def _differing_entries(old: object, new: object) -> tuple[object, object]:
-    """Return the entries that differ in two tables. Other values are returned whole."""
-    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
-        return old, new
-    keys = [k for k in {**old, **new} if old.get(k) != new.get(k) or (k in old) != (k in new)]
-    return {k: old[k] for k in keys if k in old}, {k: new[k] for k in keys if k in new}
+def differing_values(old: object, new: object) -> list[str]:
+    """Return two values for a message, of tables the entries that differ."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = [k for k in {**old, **new} if old.get(k) != new.get(k) or (k in old) != (k in new)]
+        old, new = {k: old[k] for k in keys if k in old}, {k: new[k] for k in keys if k in new}
+    return shorten_distinct([repr(old), repr(new)], _MAX_VALUE_LENGTH)
 
 
 def differing_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -106,7 +108,8 @@ def create_run_directory(out: Path, metadata: Mapping[str, Any]) -> None:
         metadata = {**metadata, "started": now}
         trajectories.write_run_metadata(out, metadata)
     if not (out / README_FILE).exists():
-        (out / README_FILE).write_text(readme_text(out, metadata), encoding="utf-8")
+        with trajectories.name_file_in_errors(out / README_FILE):
+            (out / README_FILE).write_text(readme_text(out, metadata), encoding="utf-8")
 
 
 def readme_text(out: Path, metadata: Mapping[str, Any]) -> str:
@@ -119,9 +122,3 @@ def readme_text(out: Path, metadata: Mapping[str, Any]) -> str:
         started=metadata.get("started", "at an unknown time"),
         out=out.name or ".",
     )
-
-
-def short_repr(value: object) -> str:
-    """Format a setting for a message, shortened to 200 characters."""
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -16,6 +16,7 @@ from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Trajectory
 from intercode.results.report.result_sets import ResultSet, load_result_sets
+from intercode.results.short_text import shorten_distinct
 from intercode.results.statistics import metrics
 from intercode.results.statistics.figures import BEST_REWARD, MEAN_FIGURES
 from intercode.results.statistics.intervals import (
@@ -111,7 +112,8 @@ class Mismatch:
     second: str
 
     def __str__(self) -> str:
-        return f"{self.name}: {_shorten(self.first)} | {_shorten(self.second)}"
+        first, second = shorten_distinct(_differing_entries(self.first, self.second), _MAX_LENGTH)
+        return f"{self.name}: {first} | {second}"
 
 
 def open_side(letter: str, path: Path) -> Side:
@@ -181,8 +183,16 @@ def _value_text(value: Any) -> str:
     return str(value)
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
+def _differing_entries(first: str, second: str) -> list[str]:
+    """Return two values without the entries that are equal in both, if both are tables in JSON."""
+    try:
+        a, b = json.loads(first), json.loads(second)
+    except ValueError:
+        return [first, second]
+    if not (isinstance(a, dict) and isinstance(b, dict)):
+        return [first, second]
+    keys = [k for k in {**a, **b} if k not in a or k not in b or a[k] != b[k]]
+    return [json.dumps({k: side[k] for k in keys if k in side}) for side in (a, b)]
 
 
 POWER = 0.8

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from intercode.core.logs import find_logs, load_log
+from intercode.core.trajectories import TRAJECTORIES_FILE, has_incomplete_line
 from intercode.results.report.missing_cells import missing_cells
 from intercode.results.report.paper import paper_tables
 from intercode.results.report.result_sets import collect_result_sets
@@ -20,8 +22,8 @@ def build(paths: Sequence[Path], *, stats: bool = False) -> list[Table]:
     """Return every table that logs and run directories give, verified subsets first.
 
     ``paths`` are files and directories (see ``intercode.core.logs.find_logs``). ``stats``: with the
-    tables of statistics_tables.py. Raises UsageError for a path without logs, DataError for a log
-    that cannot be read.
+    tables of statistics_tables.py. A note names each log whose last line is incomplete. Raises
+    UsageError for a path without logs, DataError for a log that cannot be read.
     """
     logs = [(path, load_log(path)) for path in find_logs(paths)]
     result_sets = collect_result_sets(logs)
@@ -37,4 +39,28 @@ def build(paths: Sequence[Path], *, stats: bool = False) -> list[Table]:
         *log_tables(per_log),
         *missing_cells(result_sets),
     ]
-    return [*tables, *statistics]
+    return _with_notes([*tables, *statistics], [path for path, _ in logs if _is_incomplete(path)])
+
+
+def _with_notes(tables: list[Table], incomplete: list[Path]) -> list[Table]:
+    """Return the tables with a note for each incomplete log below the first table. Without a table
+    the logs make one."""
+    if not incomplete:
+        return tables
+    if not tables:
+        rows = tuple((str(path),) for path in incomplete)
+        tables = [Table("incomplete", "Logs without a complete episode", ("log",), rows)]
+    notes = (*tables[0].notes, *map(_incomplete_note, incomplete))
+    return [replace(tables[0], notes=notes), *tables[1:]]
+
+
+def _is_incomplete(log: Path) -> bool:
+    file = log / TRAJECTORIES_FILE if log.is_dir() else log
+    return file.suffix == ".jsonl" and file.exists() and has_incomplete_line(file)
+
+
+def _incomplete_note(log: Path) -> str:
+    return (
+        f"{log}: the last line is incomplete and left out; the process that wrote it was killed, "
+        "or is writing. Resuming the run plays that episode again."
+    )

@@ -134,7 +134,7 @@ def _plot_cost(title: str, rows: Sequence[ResultSet]) -> Figure | None:
     figure, axes = _new_axes(title, "mean cost of an episode, US dollars", "success, %")
     known = False
     for n, result_set in enumerate(rows):
-        cost = figures.mean_figure(result_set.episodes, lambda t: t.usage.cost)
+        cost = figures.mean_figure(result_set.episodes, lambda t: metrics.known_usage(t).cost)
         if cost is None or cost.clusters < len(
             {t.task for t in metrics.completed_episodes(result_set.episodes)}
         ):

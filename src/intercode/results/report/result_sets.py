@@ -10,6 +10,7 @@ from typing import Any
 
 from intercode.core.logs import find_logs, load_log
 from intercode.core.types import Trajectory
+from intercode.results.short_text import shorten_distinct
 from intercode.results.statistics.metrics import drop_retried_failures
 
 SETTINGS = ("generation", "agent_options", "env_options", "max_turns", "timeout", "seed")
@@ -29,8 +30,9 @@ def variant_labels(runs: Sequence[tuple[str, Trajectory]]) -> list[str]:
     differing = [n for n in names if any(one.get(n) != settings[0].get(n) for one in settings)]
     out: list[str] = []
     seen: set[str] = set()
-    for (log, _), one in zip(runs, settings, strict=True):
-        label = ", ".join(f"{n} = {_shorten(one.get(n))}" for n in differing)
+    texts = {n: _short_values([one.get(n) for one in settings]) for n in differing}
+    for number, (log, _) in enumerate(runs):
+        label = ", ".join(f"{n} = {texts[n][number]}" for n in differing)
         further = f"from {log}"
         out.append(label if label not in seen else f"{label}, {further}".removeprefix(", "))
         seen.add(label)
@@ -46,9 +48,8 @@ def _flatten_settings(run: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value not in (None, {}, [])}
 
 
-def _shorten(value: Any) -> str:
-    text = "none" if value is None else str(value)
-    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."
+def _short_values(values: Sequence[Any]) -> list[str]:
+    return shorten_distinct(["none" if v is None else str(v) for v in values], _MAX_LENGTH)
 
 
 def different_tasks_warning(result_sets: Sequence[ResultSet]) -> list[str]:

@@ -16,7 +16,7 @@ from intercode.results.statistics.figures import (
     success_by_turn,
 )
 from intercode.results.statistics.intervals import Estimate, value_and_bounds
-from intercode.results.statistics.metrics import agent_turns
+from intercode.results.statistics.metrics import agent_turns, is_from_cache
 from intercode.results.statistics.samples import all_samples, by_task, independent_episodes
 from intercode.results.tables import Cell, Table
 
@@ -121,6 +121,10 @@ def _notes(result_set: ResultSet) -> list[str]:
     if costs and any(c is None for c in costs):
         unknown = sum(c is None for c in costs)
         notes.append(f"the cost of {unknown} episodes is unknown; the mean is over the others.")
+    if cached := sum(any(map(is_from_cache, t.steps)) for t in samples):
+        notes.append(
+            f"{cached} episodes have answers from the cache: their tokens and cost are unknown."
+        )
     return notes
 
 

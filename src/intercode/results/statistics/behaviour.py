@@ -13,7 +13,12 @@ from intercode.results.statistics.error_classes import error_class
 from intercode.results.statistics.exploration import is_exploration
 from intercode.results.statistics.figures import Figure, share_figure
 from intercode.results.statistics.intervals import Cluster, Estimate, estimate_proportion
-from intercode.results.statistics.metrics import agent_turns, solves
+from intercode.results.statistics.metrics import (
+    agent_turns,
+    is_refused_action,
+    is_refused_answer,
+    solves,
+)
 from intercode.results.statistics.samples import by_task, independent_episodes
 
 Episodes = Sequence[Trajectory]
@@ -42,9 +47,12 @@ def behaviour_figures(episodes: Episodes) -> list[Figure]:
         "episodes that begin with exploring": share_figure(acting, _starts_with_exploration),
         "repeated actions": share_of_actions(episodes, repetition_flags),
         "turns without code": share_of_turns(episodes, _has_no_code),
-        "refused turns": share_of_turns(episodes, lambda _, s: s.refused),
+        "refused turns": share_of_turns(episodes, lambda _, s: is_refused_action(s)),
         "turns by a person": by_person,
     }
+    if any(is_refused_answer(step) for t in episodes for step in t.steps):
+        answers = share_of_turns(episodes, lambda _, s: is_refused_answer(s))
+        figures["turns with a wrong answer"] = answers
     if any(step.valid is not None for t in episodes for step in t.steps):
         figures["turns that timed out"] = share_of_turns(episodes, lambda _, s: s.timed_out)
     return [Figure(name, "%", estimate) for name, estimate in figures.items()]

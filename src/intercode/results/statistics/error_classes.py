@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from intercode.core.logs import lacks_code
 from intercode.core.types import Step
+from intercode.results.statistics.metrics import is_refused_answer
 
 NO_CODE = "no code"
 REFUSED = "refused"
+WRONG_ANSWER = "wrong answer"
 TIMED_OUT = "time-out"
 STATUS_ONLY = "status only"
 OTHER = "other"
@@ -98,7 +100,7 @@ def error_class(step: Step, environment: str) -> str | None:
     classes match, the first in this module's order is returned.
     """
     if step.refused:
-        return REFUSED
+        return WRONG_ANSWER if is_refused_answer(step) else REFUSED
     if lacks_code(step):
         return NO_CODE
     if not step.executed:

@@ -21,7 +21,13 @@ from intercode.results.statistics.intervals import (
     estimate_proportion,
     values_by_task,
 )
-from intercode.results.statistics.metrics import agent_turns, has_validity, is_invalid, turn_count
+from intercode.results.statistics.metrics import (
+    agent_turns,
+    has_validity,
+    is_invalid,
+    known_usage,
+    turn_count,
+)
 from intercode.results.statistics.samples import (
     all_samples,
     by_task,
@@ -141,10 +147,10 @@ MEAN_FIGURES: tuple[tuple[str, str, Callable[[Trajectory], float | None]], ...] 
     ("turns", "turns", turn_count),
     (BEST_REWARD, "reward", best_reward),
     ("requests", "requests", lambda t: float(t.usage.requests) if t.usage.requests else None),
-    ("prompt tokens", "tokens", lambda t: t.usage.prompt_tokens),
-    ("completion tokens", "tokens", lambda t: t.usage.completion_tokens),
-    ("reasoning tokens", "tokens", lambda t: t.usage.reasoning_tokens),
-    ("cost", "cents", lambda t: None if t.usage.cost is None else 100 * t.usage.cost),
+    ("prompt tokens", "tokens", lambda t: known_usage(t).prompt_tokens),
+    ("completion tokens", "tokens", lambda t: known_usage(t).completion_tokens),
+    ("reasoning tokens", "tokens", lambda t: known_usage(t).reasoning_tokens),
+    ("cost", "cents", lambda t: None if (c := known_usage(t).cost) is None else 100 * c),
     ("time", "s", lambda t: t.seconds),
 )
 """Means over episodes: name, unit, and a function of one episode that returns None for an unknown

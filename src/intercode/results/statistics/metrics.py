@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from intercode.core.logs import lacks_code
-from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
+from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory, Usage
 
 Episodes = Sequence[Trajectory]
 
@@ -102,6 +102,30 @@ def is_invalid(step: Step) -> bool:
     """Return whether a turn's action could not be executed, or held no code. A turn without a
     recorded flag is not invalid."""
     return step.valid is False or lacks_code(step)
+
+
+def is_refused_answer(step: Step) -> bool:
+    """Return whether the environment refused what the agent submitted, such as a wrong flag."""
+    return step.refused and step.action.split(None, 1)[:1] == ["submit"]
+
+
+def is_refused_action(step: Step) -> bool:
+    """Return whether a policy refused an action. Policies do not apply to submissions."""
+    return step.refused and not is_refused_answer(step)
+
+
+def is_from_cache(step: Step) -> bool:
+    """Return whether the model's answer in a turn came from the cache of completions."""
+    return step.usage.requests == 0 and step.usage.prompt_tokens == 0
+
+
+def known_usage(episode: Trajectory) -> Usage:
+    """Return the usage of an episode. Its tokens and its cost are unknown if an answer came from
+    the cache: a record has 0 for such an answer, which is what was paid and not what it takes."""
+    usage = episode.usage
+    if not any(map(is_from_cache, episode.steps)):
+        return usage
+    return Usage(requests=usage.requests, seconds=usage.seconds)
 
 
 def has_validity(step: Step) -> bool:

@@ -17,6 +17,8 @@ from intercode.results.statistics.metrics import (
     drop_retried_failures,
     is_failed,
     is_invalid,
+    is_refused_action,
+    known_usage,
     turn_count,
 )
 from intercode.results.statistics.samples import all_samples, by_task
@@ -59,18 +61,18 @@ class EpisodeEntry:
 
 def index_episode(at: int, t: Trajectory) -> EpisodeEntry:
     """Return the entry of an episode at position ``at`` of its log."""
-    usage = t.usage
+    usage = known_usage(t)
     values = (
         t.task, t.index, t.query, t.epoch, t.id, t.parent, t.branched_at, t.group, t.hardness,
         list(t.tags), t.run.get("agent"), t.run.get("model"), t.success, t.reward, t.end, t.error,
-        t.turns, sum(map(is_invalid, t.steps)), sum(s.refused for s in t.steps),
+        t.turns, sum(map(is_invalid, t.steps)), sum(map(is_refused_action, t.steps)),
         sum(s.actor == "human" for s in t.steps), sum(s.timed_out for s in t.steps),
         sum(bool(s.context) for s in t.steps), usage.prompt_tokens, usage.completion_tokens,
         usage.cost, t.seconds, t.run.get("attempts", 1),
     )  # fmt: skip
     run = {k: t.run[k] for k in ("turns_taken",) if k in t.run}
     stub = t.replace(steps=(), query="", run=run)
-    own = sum((s.usage for s in t.steps[t.branched_at or 0 :]), Usage())
+    own = known_usage(t.replace(steps=t.steps[t.branched_at or 0 :]))
     return EpisodeEntry(at, stub, values, own)
 
 

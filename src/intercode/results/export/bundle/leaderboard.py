@@ -17,6 +17,7 @@ from intercode.core.types import Usage
 from intercode.results.export.bundle.bundle import Bundle, read_bundle
 from intercode.results.export.bundle.receipt import Receipt, read_receipt
 from intercode.results.safe_text import replace_surrogates
+from intercode.results.statistics.metrics import known_usage
 
 PAGE = "index.html"
 TABLE_CONDITIONS = (
@@ -36,6 +37,13 @@ _COLUMNS = (
     "verified",
 )
 
+UNVERIFIABLE = (
+    "Verification shows that the recorded actions give the recorded results. It cannot show who "
+    "wrote the actions: whether that was the named agent and model, whether golds were known or "
+    "in the training data, whether this is the best of many runs, and whether tokens and cost are "
+    "true."
+)
+"""What a reader of the page must not take for verified."""
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --ok: #00664c; --bad: #a33b00; }
 @media (prefers-color-scheme: dark) { :root { --ok: #5fd0ac; --bad: #ffab73; } }
@@ -77,8 +85,8 @@ def write_leaderboard(paths: Sequence[Path], out: Path) -> Path:
 
 
 def comparable_tables(rows: Sequence[LeaderboardRow]) -> list[list[LeaderboardRow]]:
-    """Return rows by what they must have in common to be compared, each table's best result
-    first."""
+    """Return rows by what they must have in common to be compared, each table's best result first.
+    Results that verification has refuted come last."""
     tables: dict[str, list[LeaderboardRow]] = {}
     for row in rows:
         tables.setdefault(repr(_table_key(row.bundle)), []).append(row)
@@ -90,9 +98,13 @@ def _table_key(bundle: Bundle) -> tuple[Any, ...]:
     return (*(str(metadata.get(name)) for name in TABLE_CONDITIONS), bundle.results["task_set"])
 
 
-def _rank(row: LeaderboardRow) -> tuple[float, str]:
+def _rank(row: LeaderboardRow) -> tuple[bool, float, str]:
     success = row.bundle.results["success"]
-    return (-(success or 0.0), row.bundle.sha256)
+    return (_is_refuted(row), -(success or 0.0), row.bundle.sha256)
+
+
+def _is_refuted(row: LeaderboardRow) -> bool:
+    return row.receipt is not None and not row.receipt.equal
 
 
 def _render_page(rows: Sequence[LeaderboardRow]) -> Iterator[str]:
@@ -106,8 +118,10 @@ def _render_page(rows: Sequence[LeaderboardRow]) -> Iterator[str]:
         "<p>Results share a table only where they rest on the same tasks and were obtained under "
         "the same conditions. An episode that ended in an error of the infrastructure (failed) "
         "counts as not solved. <em>Verified</em>: so many of the recorded episodes were executed "
-        "again by the author of this page, and every observation and reward was reproduced.</p>"
+        "again by the author of this page, and every observation and reward was reproduced. "
+        "Results that this refuted come last.</p>"
     )
+    yield f"<p>{UNVERIFIABLE}</p>"
     for same in comparable_tables(rows):
         yield from _render_table(same)
     yield "</body>\n</html>"
@@ -151,7 +165,7 @@ def _render_cells(row: LeaderboardRow) -> Iterator[str]:
     known = results["low"] is not None
     span = f"{results['low']:.1f} to {results['high']:.1f}" if known else "-"
     yield f'<td class="n">{span}</td>'
-    cost = sum((t.usage for t in row.bundle.episodes), Usage()).cost
+    cost = sum(map(known_usage, row.bundle.episodes), Usage()).cost
     yield f'<td class="n">{"-" if cost is None else f"${cost:.2f}"}</td>'
     yield f"<td>{_verification_cell(row.receipt)}</td>"
 

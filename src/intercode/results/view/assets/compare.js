@@ -28,7 +28,7 @@ function pairs(a, b) {
     const [x, y] = [share(rowsA), share(rowsB)];
     const kind = x === null || y === null ? "missing" : y > x ? "gained" : y < x ? "lost" : "same";
     const either = rowsA[0] ?? rowsB[0];
-    return { task, a: rowsA, b: rowsB, x, y, kind, query: either.query, group: either.group ?? either.hardness };
+    return { task, a: rowsA, b: rowsB, x, y, kind, query: either.query, group: either.group, hardness: either.hardness };
   });
 }
 
@@ -67,6 +67,7 @@ const PAIR_COLUMNS = [
   { key: "task", title: "Task", width: "minmax(9rem, 1.2fr)", value: (pair) => pair.task, cell: (pair) => line(pair.task) },
   { key: "query", title: "Query", width: "minmax(10rem, 3fr)", cell: (pair) => h("span", { class: "dim", text: line(pair.query).slice(0, 300) }) },
   { key: "group", title: "Group", width: "7rem", value: (pair) => pair.group, cell: (pair) => line(pair.group) },
+  { key: "hardness", title: "Hardness", width: "5rem", value: (pair) => hardnessRank(pair.hardness), cell: (pair) => line(pair.hardness) },
   { key: "a", title: "A", width: "9rem", first: "-a", value: (pair) => pair.x, cell: (pair) => resultCell(pair.a) },
   { key: "b", title: "B", width: "9rem", first: "-b", value: (pair) => pair.y, cell: (pair) => resultCell(pair.b) },
 ];

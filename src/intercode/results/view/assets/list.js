@@ -21,6 +21,12 @@ function marksOf(row) {
   return out.map(([word, title]) => h("span", { class: "chip", title, text: word }));
 }
 
+// Returns by what hardness is sorted: easy to extra, everything else by name.
+function hardnessRank(hardness) {
+  const n = ["easy", "medium", "hard", "extra"].indexOf(hardness);
+  return n < 0 ? hardness : `${n}`;
+}
+
 const right = (key, title, width, cell, value = (row) => row[key]) => (
   { key, title, width, right: true, first: `-${key}`, cell, value });
 
@@ -35,7 +41,7 @@ const LIST_COLUMNS = [
     cell: (row) => line(library.runs[row.run].name) },
   { key: "group", title: "Group", width: "4.5rem", value: (row) => row.group, cell: (row) => line(row.group) },
   { key: "hardness", title: "Hardness", width: "4.8rem", cell: (row) => line(row.hardness),
-    value: (row) => { const n = ["easy", "medium", "hard", "extra"].indexOf(row.hardness); return n < 0 ? row.hardness : `${n}`; } },
+    value: (row) => hardnessRank(row.hardness) },
   right("epoch", "Epoch", "3.2rem", (row) => format.count(row.epoch)),
   { key: "end", title: "Ended", width: "6.4rem", value: (row) => row.end, cell: (row) => format.end(row.end) },
   right("reward", "Reward", "3.6rem", (row) => (outcome(row) === "failed" ? "" : format.short(row.reward))),
@@ -75,6 +81,7 @@ function listPage(chosen) {
   const columns = listColumns(chosen);
   const count = h("h1");
   const run = runOf(chosen.get("run"));
+  const whole = run ? success(run.summary) : null; // the figures of the run, not of a part of it
   const table = new Table({
     label: "Episodes", columns, sort: chosen.get("sort"),
     open: (row) => openRow(row, chosen),
@@ -86,6 +93,7 @@ function listPage(chosen) {
     const solved = table.rows.filter((row) => outcome(row) === "solved").length;
     count.replaceChildren(plural(table.rows.length, "episode"),
       h("small", { text: `${format.count(solved)} solved` }));
+    if (whole) whole.hidden = table.rows.length < run.rows.length;
     empty.hidden = table.rows.length > 0;
     table.element.hidden = !empty.hidden;
   };
@@ -110,7 +118,7 @@ function listPage(chosen) {
     fixed: true,
     table,
     content: [
-      h("div", { class: "lead" }, count, h("span", { class: "grow" }), run ? success(run.summary) : null),
+      h("div", { class: "lead" }, count, h("span", { class: "grow" }), whole),
       problems(run ? [run] : library.runs),
       run ? metadataList(run) : null,
       filterBar(chosen, change), table.element, empty,

@@ -6,7 +6,8 @@ const LONG_TEXT = 4000; // characters of it
 function labels(step, number, episode) {
   const out = [];
   if (step.actor !== "agent") out.push([step.actor, "human", "the actor of this turn"]);
-  if (step.refused) out.push(["refused", "bad", "refused by a policy or the environment"]);
+  if (step.refused && /^\s*submit(\s|$)/.test(step.action)) out.push(["wrong answer", "bad", "the environment refused the answer"]);
+  else if (step.refused) out.push(["refused", "bad", "refused by a policy"]);
   if (step.timed_out) out.push(["timed out", "bad", "the action ran too long"]);
   if (!step.executed) out.push(["no code", "bad", "nothing was executed in this turn"]);
   else if (step.valid === false && !step.refused && !step.timed_out) out.push(["error", "bad", "the action could not be executed"]);
@@ -27,6 +28,7 @@ function reward(step) {
 }
 
 function usageSummary(usage) {
+  if (!usage.requests && usage.prompt_tokens === 0) return h("span", { class: "usage", title: "nothing was paid; what the answer took is unknown", text: "answer from the cache" });
   const parts = [
     usage.prompt_tokens !== null && usage.completion_tokens !== null
       ? `${format.tokens(usage.prompt_tokens, usage.completion_tokens)} tokens` : "",
