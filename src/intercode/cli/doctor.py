@@ -35,6 +35,7 @@ ARGUMENTS = """\
 dataset [DATASET]  also start its first task
 --image IMAGE      the image to use for it (default: the dataset's)
 --fix              print the changes that give this machine more isolation tiers, and nothing else
+--threat-model     print what each isolation tier protects, and nothing else
 --json             for programs"""
 
 
@@ -42,6 +43,8 @@ def handle(args: argparse.Namespace) -> int:
     """Run all probes and print their results."""
     if args.fix:
         return _print_fixes()
+    if args.threat_model:
+        return _print_threat_model()
     findings = [_python(), *_packages(), *diagnose(), _sql_server()]
     if args.dataset:
         findings += [*_programs(args.dataset, args.image), _dataset(args.dataset, args.image)]
@@ -62,6 +65,19 @@ def _print_fixes() -> int:
     found = [r for r in remedies.remedies_here() if missing & set(r.tiers)]
     print(remedies.render(found) if found else "No change is known that would give more tiers.")
     return int(len(missing) == len(tiers))
+
+
+def _print_threat_model() -> int:
+    """Print what each tier protects, with a mark at the one that ``auto`` takes."""
+    from intercode.sandbox import tier_of
+    from intercode.sandbox.tiers import protections
+
+    try:
+        current = tier_of()
+    except InterCodeError:
+        current = ""
+    print(protections.render_text(current))
+    return 0
 
 
 def _format(finding: Finding) -> str:

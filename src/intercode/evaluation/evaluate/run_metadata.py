@@ -21,13 +21,14 @@ from intercode.core.version import __version__
 from intercode.environments.base.env import InterCodeEnv
 from intercode.models import Model
 from intercode.models.redaction import is_secret_header, is_secret_name
+from intercode.sandbox.tiers.protections import threat_model_of
 
 RUN_IDENTITY = (*trajectories.IDENTITY_KEYS, "timeout", "seed", "agent_options")
 """Settings that must be equal for two commands to be the same run. Not included: tasks, limit and
 epochs, so that a run can be extended; its spending limits, so that it can be resumed; parallel,
 shuffle and the address of the endpoint, which change no result."""
 
-RUN_ONLY_KEYS = ("agent_metadata", "model_metadata", "versions", "code", "config")
+RUN_ONLY_KEYS = ("threat_model", "agent_metadata", "model_metadata", "versions", "code", "config")
 """Keys of run.json only. The record of each episode repeats the others, to be usable alone."""
 
 TRACKED_PACKAGES = ("gymnasium", "aiohttp", "sqlglot", "mysql-connector-python", "tiktoken",
@@ -73,6 +74,8 @@ def run_metadata(
         "code": source_versions(config),
         "config": {k: v for k, v in to_jsonable(config).items() if k not in ("out", "parallel")},
     }
+    if "sandboxes" in values:  # an environment with sandboxes, whose tier is that of isolation
+        values["threat_model"] = threat_model_of(values["tier"])
     if sources := {name: text for name, part in parts.items() if (text := source_of(part))}:
         values["sources"] = sources
     if model is not None and model.endpoint:

@@ -39,7 +39,9 @@ _KUBERNETES = {
 }
 _CONTAINERS: tuple[Platform, ...] = ("docker", "podman", "kubernetes")
 _BECOME_ROOT = ("docker run --user 0", "podman run --user 0", "sudo COMMAND")
-_ALL_RESTRICTIONS = ("seccomp", "apparmor", "systempaths")
+_PROGRAM = "/PATH/OF/intercode/sandbox/supervisor/bin/supervisor"
+_USUAL_RESTRICTIONS = ("seccomp", "systempaths")
+"""Those of a container on a machine without AppArmor."""
 _BOTH = ("namespace/1", "namespace/2")
 
 
@@ -66,7 +68,7 @@ class Remedy:
 
 
 def container_remedies(
-    platform: Platform, confined: Sequence[str] = _ALL_RESTRICTIONS
+    platform: Platform, confined: Sequence[str] = _USUAL_RESTRICTIONS
 ) -> list[Remedy]:
     """Return the remedies for a container without the given restrictions."""
     second, root = ("namespace/2",), ("chroot",)
@@ -129,13 +131,12 @@ def _forbidding(proc: Path) -> list[tuple[str, str]]:
     return found
 
 
-def setting_remedies(names: Iterable[str] | None = None) -> list[Remedy]:
+def setting_remedies(names: Iterable[str], supervisor: str = _PROGRAM) -> list[Remedy]:
     """Return the remedies for settings of the kernel that forbid user namespaces.
 
-    ``names``: the settings (default: those that forbid them on this machine).
+    ``supervisor``: the path of the program that makes namespaces.
     """
-    forbidding = {name for name, _ in _forbidding(Path("/proc/sys"))}
-    wanted = forbidding if names is None else set(names)
+    wanted = set(names)
     remedies = [
         Remedy("linux", _BOTH, "as root", f"sysctl -w {name}={allows}",
                tested=name == "user.max_user_namespaces")
@@ -147,7 +148,7 @@ def setting_remedies(names: Iterable[str] | None = None) -> list[Remedy]:
             "cat > /etc/apparmor.d/intercode <<'END'\n"
             "abi <abi/4.0>,\n"
             "include <tunables/global>\n"
-            f"profile intercode {_supervisor_path()} flags=(unconfined) {{\n"
+            f"profile intercode {supervisor} flags=(unconfined) {{\n"
             "  userns,\n"
             "}\n"
             "END\n"
@@ -163,7 +164,7 @@ def _supervisor_path() -> str:
     try:
         return str(programs.find_program(build.SUPERVISOR))
     except SandboxUnavailableError:
-        return "/PATH/OF/intercode/sandbox/supervisor/bin/supervisor"
+        return _PROGRAM
 
 
 OTHER_REMEDIES = (
@@ -211,7 +212,8 @@ def remedies_here() -> list[Remedy]:
         found += container_remedies(platform, confined)
     if not confined:
         platforms = [*(p for p in platforms if p not in containers), "linux"]
-    found += setting_remedies()
+    forbidding = [name for name, _ in _forbidding(Path("/proc/sys"))]
+    found += setting_remedies(forbidding, _supervisor_path())
     found += [r for r in OTHER_REMEDIES if r.platform in platforms]
     return [remedy for remedy in _known(found) if not _is_pointless(remedy)]
 
@@ -253,6 +255,20 @@ def least_change(tiers: Iterable[str]) -> str:
     return f"{found.as_line()}; that gives {found.tiers[0]}" if found else ""
 
 
+def render_markdown() -> str:
+    """Return the remedies for all platforms as Markdown, for docs/isolation-tiers.md."""
+    lines: list[str] = []
+    title = ""
+    for remedy in remedies_elsewhere():
+        if TITLES[remedy.platform] != title:
+            title = TITLES[remedy.platform]
+            lines += [*[""][not lines :], f"### {title[0].upper()}{title[1:]}"]
+        tiers = " and ".join(f"`{tier}`" for tier in remedy.tiers)
+        state = "" if remedy.tested else " (untested)"
+        lines += [f"{tiers}: {remedy.where}{state}", "```", remedy.text.rstrip(), "```"]
+    return "\n".join(lines)
+
+
 def render(remedies: Iterable[Remedy]) -> str:
     """Return remedies as text to read and to paste, below the names of their platforms."""
     lines: list[str] = []
@@ -264,3 +280,7 @@ def render(remedies: Iterable[Remedy]) -> str:
         state = "" if remedy.tested else " (untested)"
         lines += [f"# {' and '.join(remedy.tiers)}: {remedy.where}{state}", remedy.text.rstrip()]
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(render_markdown())

@@ -1,0 +1,223 @@
+"""The threat model: what each isolation tier protects, what enforces it, and what it leaves open.
+
+docs/threat-model.md contains the table of ``render_markdown``; run this module to print it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from intercode.sandbox.tiers.tier_table import TIERS
+
+ASPECTS = (
+    "files", "processes", "network", "memory", "processor", "disk", "kernel surface",
+    "gold answers",
+)  # fmt: skip
+"""What a sandbox protects."""
+
+PAGE = "docs/threat-model.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """The protection of one aspect. ``by``: what enforces it. ``gap``: what is not protected."""
+
+    by: str
+    gap: str = "nothing known"
+
+
+@dataclass(frozen=True, slots=True)
+class ThreatModel:
+    """The protections of a tier by aspect. ``summary``: against whom they hold. ``golds``: which
+    golds the tier may hold."""
+
+    summary: str
+    golds: str
+    protections: dict[str, Protection]
+
+
+_SHARES_PROCESSOR = "sandboxes share the processors: a busy one slows the others"
+_GOLDS = Protection(
+    "the owner's process compares; a gold runs in a sandbox of its own; flags and expected values "
+    "enter no sandbox",
+    "the calls of hidden tests, which run beside the agent's code in a fresh sandbox; a gold that "
+    "the dataset itself puts into the task's files",
+)
+_ANY_GOLD = "any, also secret ones"
+_NAMESPACE = {
+    "files": Protection(
+        "mount namespace, root of its own, image and layers read-only below an overlay",
+        "on the image `host`, the programs of this machine can be read",
+    ),
+    "processes": Protection(
+        "PID and IPC namespaces, a sealed PID 1, a supervisor outside; all end with the owner",
+        "two counts of the kernel by user id: buffers of pipes, and inotify instances",
+    ),
+    "network": Protection(
+        "network namespace without a connection; seccomp allows a list of socket families",
+        "`--network host` is the network of this machine",
+    ),
+    "memory": Protection(
+        "a control group for the whole sandbox, without swap",
+        "pages of shared files are in memory once: they can carry signals between sandboxes",
+    ),
+    "processor": Protection(
+        "time limit of each action; then every process of the action is killed", _SHARES_PROCESSOR
+    ),
+    "disk": Protection("size and number of files of a file system in memory"),
+    "kernel surface": Protection(
+        "seccomp allows a list of system calls; no capabilities outside the namespace; no new "
+        "privileges",
+        "an exploit of the allowed calls",
+    ),
+    "gold answers": _GOLDS,
+}
+_CONTAINER = {
+    "files": Protection(
+        "the engine's mount namespace; an ordinary user without capabilities",
+        "more of this machine can be read in /proc and /sys, such as its mounts",
+    ),
+    "processes": Protection(
+        "the engine's PID and IPC namespaces; PID 1 is the supervisor, which they cannot signal"
+    ),
+    "network": Protection(
+        "the engine's network namespace without a connection; the seccomp list of socket families",
+        "`--network host` is the network of this machine",
+    ),
+    "memory": Protection("the container's control group, without swap"),
+    "processor": Protection(
+        "time limit of each action, and a watchdog for processor time", _SHARES_PROCESSOR
+    ),
+    "disk": Protection(
+        "the supervisor counts while commands run, and kills them above the limit",
+        "the engine's disk can fill between two counts",
+    ),
+    "kernel surface": Protection(
+        "the engine's seccomp profile and ours; no capabilities or new privileges",
+        "an exploit of the allowed calls, or of the engine, which may be root",
+    ),
+    "gold answers": _GOLDS,
+}
+
+THREAT_MODELS = {
+    "namespace/1": ThreatModel(
+        "hostile code without an exploit of the kernel", _ANY_GOLD, _NAMESPACE
+    ),
+    "namespace/2": ThreatModel(
+        "hostile code without an exploit of the kernel; memory is limited less strictly",
+        _ANY_GOLD,
+        _NAMESPACE
+        | {
+            "memory": Protection(
+                "limits per process, and a watchdog that adds up the sandbox several times a "
+                "second",
+                "shared memory that only ended processes used, buffers of pipes (64 MiB of a "
+                "user), and processes that live less than 0.1 s",
+            ),
+        },
+    ),
+    "container/docker": ThreatModel(
+        "hostile code without an exploit of the kernel or of the engine", _ANY_GOLD, _CONTAINER
+    ),
+    "container/podman": ThreatModel(
+        "hostile code without an exploit of the kernel or of the engine",
+        _ANY_GOLD,
+        _CONTAINER
+        | {
+            "memory": Protection(
+                "the container's control group, without swap",
+                "without root on control groups of version 1, only a watchdog limits memory",
+            ),
+            "kernel surface": Protection(
+                "the engine's seccomp profile and ours; no capabilities or new privileges",
+                "an exploit of the allowed calls, or of the engine, where root runs it",
+            ),
+        },
+    ),
+    "chroot": ThreatModel(
+        "hostile code without an exploit of the kernel; one layer, user ids, where namespaces have "
+        "several",
+        "any; a secret one rests on user ids and file modes alone",
+        {
+            "files": Protection(
+                "a root directory of its own, an own user id, modes of directories, and Landlock "
+                "where the kernel has it",
+                "nothing else hides this machine's files if a program leaves the root directory",
+            ),
+            "processes": Protection(
+                "an own user id: other processes cannot be signalled or traced; all processes of "
+                "the id are found and killed; there is no /proc",
+                "process numbers are those of this machine",
+            ),
+            "network": Protection(
+                "seccomp refuses all socket families but local ones",
+                "without Landlock 6, abstract local sockets of this machine; `--network host` is "
+                "the network of this machine",
+            ),
+            "memory": Protection(
+                "limits per process, and a watchdog that adds up the sandbox",
+                "as in namespace/2",
+            ),
+            "processor": Protection(
+                "time limit of each action; then every process of the action is killed",
+                _SHARES_PROCESSOR,
+            ),
+            "disk": Protection(
+                "the supervisor counts while commands run, and kills them above the limit",
+                "this machine's disk can fill between two counts",
+            ),
+            "kernel surface": Protection(
+                "seccomp allows a list of system calls; no capabilities or new privileges",
+                "an exploit of the allowed calls",
+            ),
+            "gold answers": _GOLDS,
+        },
+    ),
+}
+"""The threat model of every tier, by name."""
+
+
+def threat_model_of(tier: str) -> str:
+    """Return what a tier protects against, as one line for the metadata of results."""
+    model = THREAT_MODELS.get(tier)
+    return f"{model.summary} ({PAGE})" if model else f"unknown: the back end is not of {PAGE}"
+
+
+def _tier_names() -> list[str]:
+    return [tier.name for tier in TIERS]
+
+
+def render_text(current: str = "") -> str:
+    """Return the threat model as text for a terminal. ``current``: the tier of this machine."""
+    lines: list[str] = []
+    for name in _tier_names():
+        model = THREAT_MODELS[name]
+        mark = ", which `auto` takes here" if name == current else ""
+        lines += [*[""][not lines :], f"{name}{mark}", f"  {'against':<16}{model.summary}"]
+        for aspect in ASPECTS:
+            protection = model.protections[aspect]
+            lines.append(f"  {aspect:<16}{protection.by}")
+            lines.append(f"  {'':<16}not protected: {protection.gap}")
+        lines.append(f"  {'golds':<16}{model.golds}")
+    return "\n".join(lines)
+
+
+def render_markdown() -> str:
+    """Return the threat model as a Markdown table with a column for each tier."""
+    models = [THREAT_MODELS[name] for name in _tier_names()]
+    rows = [["", *(f"`{name}`" for name in _tier_names())], ["---"] * (len(models) + 1)]
+    rows.append(["**protects against**", *(model.summary for model in models)])
+    for aspect in ASPECTS:
+        protections = [model.protections[aspect] for model in models]
+        rows.append([f"**{aspect}**", *(f"{p.by}. *Not:* {p.gap}" for p in protections)])
+    rows.append(["**may hold golds**", *(model.golds for model in models)])
+    return "\n".join(map(_table_row, rows))
+
+
+def _table_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    print(render_markdown())

@@ -1,0 +1,57 @@
+"""The threat model and the texts to paste: the pages agree with the data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from intercode.cli import main
+from intercode.core.config import EvalConfig
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.sandbox.tiers import protections, remedies
+from intercode.sandbox.tiers.tier_table import TIERS
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("threat-model.md", protections.render_markdown()),
+        ("isolation-tiers.md", remedies.render_markdown()),
+    ],
+)
+def test_a_page_contains_what_its_module_prints(page: str, text: str) -> None:
+    content = (DOCS / page).read_text(encoding="utf-8")
+    begin = content.index("<!-- t")
+    how = content[begin : content.index("-->", begin)].partition(": ")[2]
+    shown = content[content.index("-->", begin) + 3 : content.index("<!-- end -->")].strip()
+    assert shown == text, f"replace this part of docs/{page} with the output of `{how.strip()}`"
+
+
+def test_every_tier_has_every_protection() -> None:
+    for tier in TIERS:
+        model = protections.THREAT_MODELS[tier.name]
+        assert set(model.protections) == set(protections.ASPECTS), tier.name
+        assert model.summary and model.golds
+
+
+def test_doctor_prints_the_threat_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--threat-model"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for tier in TIERS:
+        assert tier.name in text
+        for protection in protections.THREAT_MODELS[tier.name].protections.values():
+            assert f"{protection.by} not protected: {protection.gap}" in text
+
+
+@pytest.mark.sandbox
+def test_a_run_names_what_its_tier_protects_against(tmp_path: Path) -> None:
+    out = evaluate(EvalConfig("starter", "gold", limit=1, out=tmp_path / "run"), quiet=True)
+    metadata = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    summary = protections.THREAT_MODELS[metadata["tier"]].summary
+    assert metadata["threat_model"] == f"{summary} (docs/threat-model.md)"
+    episode = json.loads((out / "trajectories.jsonl").read_text(encoding="utf-8"))
+    assert episode["run"]["tier"] == metadata["tier"] and "threat_model" not in episode["run"]
