@@ -15,7 +15,6 @@ import intercode
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import SandboxKilledError, SandboxLostError
-from intercode.core.paths import sandbox_uid
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.supervisor.process_table import list_descendants
@@ -156,7 +155,7 @@ def test_a_crash_of_the_supervisor_is_the_doing_of_the_sandbox() -> None:
         pid = sandbox.supervisor_pid  # type: ignore[attr-defined]
         size = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         command = ["prlimit", f"--pid={pid}", f"--as={size + (1 << 17)}"]
-        user = sandbox_uid() if os.geteuid() == 0 else None
+        user = sandbox.user_id if os.geteuid() == 0 else None  # type: ignore[attr-defined]
         subprocess.run(command, user=user, check=True)
         for _ in range(2):  # every later call says the same
             with pytest.raises(SandboxKilledError, match="the supervisor crashed"):

@@ -3,8 +3,13 @@ another."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.namespace.launcher import Launcher
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
@@ -60,3 +65,72 @@ def test_a_recycled_sandbox_has_the_same_share_of_message_queues() -> None:
         sandbox.recycle()
         assert sandbox.run(read).output == before
         assert not sandbox.run(["sh", "-c", "echo 9 > /proc/sys/kernel/msgmni"]).ok
+
+
+_FILL = """
+import fcntl, os, resource, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+for _ in range(3):
+    if not os.fork():
+        break
+pipes = []
+while len(pipes) < 480: pipes.append(os.pipe())
+print(fcntl.fcntl(pipes[-1][1], 1032), flush=True)
+time.sleep(60)
+"""
+_USE = """
+import ctypes, fcntl, os, subprocess, sys
+libc = ctypes.CDLL(None)
+print("pipe", fcntl.fcntl(os.pipe()[1], 1032))
+print("inotify", sum(libc.inotify_init() >= 0 for _ in range(8)))
+child = subprocess.Popen(["sh", "-c", "head -c 30000 /dev/zero"], stdout=subprocess.PIPE)
+print("ended", child.wait(5))
+"""
+_ALL = "pipe 65536\ninotify 8\nended 0\n"
+
+
+@pytest.fixture
+def need_user_ids() -> None:
+    if why := Launcher.get().user_ids_error:
+        pytest.skip(f"all sandboxes have one user id and share these counts: {why}")
+
+
+def start(sandbox: Sandbox, code: str, lines: int) -> list[str]:
+    """Start a program, and return the lines that it prints first."""
+    reader, writer = os.pipe()
+    sandbox.spawn(["python3", "-c", code], fds={1: writer})
+    os.close(writer)
+    with open(reader) as output:
+        return [output.readline() for _ in range(lines)]
+
+
+@pytest.mark.namespace_only("the containers of a user share these counts")
+@pytest.mark.usefixtures("need_user_ids")
+def test_pipes_of_one_sandbox_take_nothing_from_another() -> None:
+    """More than the kernel's budget for a user: a correct program in another sandbox then waited
+    for ever, because its pipe held 8 KB instead of 64."""
+    pages = int(Path("/proc/sys/fs/pipe-user-pages-soft").read_text())
+    with open_test_sandbox() as greedy, open_test_sandbox() as other:
+        sizes = {int(line) for line in start(greedy, _FILL, 4)}
+        assert not 0 < pages <= 4 * 480 * 16 or min(sizes) < 1 << 16, "its own pipes are small"
+        assert other.run(["python3", "-c", _USE], timeout=30).output == _ALL
+
+
+@pytest.mark.namespace_only("the containers of a user share these counts")
+@pytest.mark.usefixtures("need_user_ids")
+def test_inotify_instances_of_all_sandboxes_take_nothing_from_another() -> None:
+    """The kernel allows a user 128; sixteen sandboxes have as many."""
+    code = _CODE.replace("WHAT", "'inotify instances'").replace("MOST", "8")
+    opened: list[Sandbox] = []
+    try:
+        for _ in range(17):
+            opened.append(open_test_sandbox())
+            code_that_stays = code.replace("print(taken)", "print(taken, flush=True)")
+            assert start(opened[-1], f"{code_that_stays}\nimport time; time.sleep(60)", 1) == [
+                "8\n"
+            ]
+        with open_test_sandbox() as other:
+            assert other.run(["python3", "-c", _USE], timeout=30).output == _ALL
+    finally:
+        for sandbox in opened:
+            sandbox.close()

@@ -7,6 +7,7 @@ import json
 import re
 
 from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 
 READ = r"""
@@ -171,7 +172,7 @@ _HOST = re.compile(
 _OWN_NUMBER = re.compile(r"/proc/self//task/\d+")
 _IDS = re.compile(
     r"\[\d+\]|^\d+ \d+ \d+:\d+ |\b(master|shared|propagate_from):\d+|autogroup-\d+|^[0-9a-f]{16}\b|"
-    r"(?<= )\d{7,}$|(?<= )/\d+(?=/(null|zero|full|random|urandom|tty) )"
+    r"(?<= )\d{5,} *$|(?<= )/\d+(?=/(null|zero|full|random|urandom|tty) )"
 )
 """Numbers of namespaces, mounts and their devices, scheduling groups, sockets, and of the directory
 with a sandbox's device files."""
@@ -186,7 +187,10 @@ def read_state(sandbox: Sandbox) -> dict[str, str]:
     output, code, _ = sandbox.run_bytes(["python3", "-c", READ], timeout=60)
     assert code == 0, output[-2000:].decode(errors="replace")
     state, container = {}, back_end.is_container()
-    for path, entry in json.loads(sandbox.read("/tmp/state.json")).items():
+    text = sandbox.read("/tmp/state.json").decode()
+    if isinstance(sandbox, SupervisedSandbox):
+        text = re.sub(rf"\b{sandbox.user_id}\b", "USER", text)
+    for path, entry in json.loads(text).items():
         path = _OWN_NUMBER.sub("/proc/self/task/N", path)
         if _HOST.match(path) or (path.startswith("/proc/") and _COUNTS.search(path)):
             continue

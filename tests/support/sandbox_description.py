@@ -12,7 +12,8 @@ wc -l < /proc/net/unix; cat /proc/sysvipc/* /proc/net/snmp
 _FILES = "ls -laR --time-style=+ /dev /tmp /root"
 _LOOK_OF_NAMESPACES = r"""
 echo $$; echo /proc/[0-9]*; df -h /; ls -i / | grep -v -E 'proc|sys'
-sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //; s,^/[0-9]+/,/N/,' /proc/self/mountinfo
+sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //; s,^/[0-9]+/,/N/,
+s/([ug]id)=[0-9]+/\1=N/g' /proc/self/mountinfo
 """
 """Further differences between two containers of one image: the used process numbers, inodes, how
 full the disk is, the names and order of the engine's mounts, and the link count of a directory that

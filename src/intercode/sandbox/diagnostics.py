@@ -13,6 +13,7 @@ from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.runtime import seccomp, syscall_numbers
 from intercode.sandbox.tiers import checks
@@ -28,8 +29,8 @@ def diagnose() -> list[Finding]:
         return [Finding("Linux", False, platform.system(), fix, needed=True)]
     return [
         _check_supervisor(), *check_kernel(), checks.check_cgroups(), _name_refused_calls(),
-        _check_pipe_budget(), *_check_cache(), *_check_programs(), *checks.check_tiers(),
-        _check_sandbox(),
+        *_check_cache(), *_check_programs(), *checks.check_tiers(),
+        _check_sandbox(), _check_user_ids(),
     ]  # fmt: skip
 
 
@@ -55,12 +56,21 @@ def _name_refused_calls() -> Finding:
     )
 
 
-def _check_pipe_budget(file: Path = Path("/proc/sys/fs/pipe-user-pages-soft")) -> Finding:
-    """Look for the kernel's budget for pipes, which all sandboxes of a user share."""
-    pages = file.read_text().strip() if file.is_file() else "0"
-    detail = "" if pages == "0" else f"{pages} pages for all sandboxes together"
-    fix = "sysctl -w fs.pipe-user-pages-soft=0, if agents may work against each other"
-    return Finding("pipes of each sandbox", not detail, detail, fix if detail else "")
+def _check_user_ids(budget: Path = Path("/proc/sys/fs/pipe-user-pages-soft")) -> Finding:
+    """Look whether sandboxes have user ids of their own, or else share the kernel's budget for
+    pipes. Call this after a sandbox was opened."""
+    name = "user id of each sandbox"
+    try:
+        error = Launcher.get().user_ids_error
+    except SandboxError:
+        error = "no sandbox can be opened"
+    pages = budget.read_text().strip() if budget.is_file() else "0"
+    if not error or pages == "0":
+        return Finding(name, not error, error)
+    fix = (
+        "run as root; or sysctl -w fs.pipe-user-pages-soft=0, if agents may work against each other"
+    )
+    return Finding(name, False, f"{error}; {pages} pages of pipes for all together", fix)
 
 
 def _check_cache() -> list[Finding]:

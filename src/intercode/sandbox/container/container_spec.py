@@ -13,7 +13,6 @@ from intercode.core.paths import sandbox_uid
 from intercode.sandbox.container.engine import EngineName
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.supervisor import root_files
-from intercode.sandbox.supervisor.root_files import python_home
 
 SUPERVISOR_DIRECTORY = "/dev/intercode"
 """Directory in a container with the supervisor and its socket; empty once the container has
@@ -51,7 +50,8 @@ def container_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
 
     Raises SandboxError for features that containers do not have.
     """
-    mounts = root_files.anonymous_mounts(spec)  # they change when a hidden file is deleted
+    empty = str(root_files.cached_tree({}))
+    mounts = root_files.anonymous_mounts(spec, empty)  # they change when a hidden file is deleted
     key = (spec, engine, mounts)
     for known, result in _cache:
         if known == key:
@@ -78,10 +78,7 @@ def _build_spec(
     paths = [tree.path for tree in trees]
     names = root_files.cached_tree({**_user_files(paths), **_engine_marker_files(paths, engine)})
     trees.insert(0, Tree(names, names.name))
-    home = python_home()
-    real_paths = {home[1]: home[0]} if home else {}  # root's launcher binds it to another path
     mounts = [(source, target) for source, target in [*binds, *anonymous_mounts]]
-    mounts = [(real_paths.get(source, source), target) for source, target in mounts]
     mounts += [(str(skeleton) + path, path) for path in MANAGED_FILES]
     parts = [sandbox_uid(), *((str(tree.path), tree.digest) for tree in trees)]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]

@@ -41,7 +41,7 @@ class ContainerSandbox(SupervisedSandbox):
         )
         self._counters = counters = self._container.counters
         self._limit_was_exceeded = False
-        self.tier = f"container/{engine.name}"
+        self.tier, self.user_id = f"container/{engine.name}", sandbox_uid()
         self.env = self._container_spec.env
         self.base_trees = [str(tree.path) for tree in self._container_spec.trees]
         self.connection, self.supervisor_pid = (

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
-from intercode.core.paths import sandbox_uid
+from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.root_files import python_home
 from intercode.sandbox.supervisor.runtime import cgroups, protocol
@@ -60,6 +60,7 @@ class Launcher:
             with program.open("rb") as f:
                 request = {
                     "uid": sandbox_uid(),
+                    "cache": str(cache_root()),
                     "binds": [list(b) for b in required_binds()],
                 }
                 protocol.send(ours, request, [f.fileno()])
@@ -71,6 +72,8 @@ class Launcher:
         ours.settimeout(None)
         self.cgroup_directories: list[str] = answer["cgroups"]
         self.cgroups_error: str = answer["cgroups_error"]
+        self.user_ids_error: str = answer["user_ids_error"]
+        """Why all sandboxes have the same user id; empty if they do not."""
 
     @classmethod
     def get(cls) -> Launcher:
@@ -100,6 +103,32 @@ class Launcher:
                 ours.close()
                 raise SandboxError(f"the sandbox launcher is gone: {e}") from e
         return ours
+
+    @property
+    def has_user_ids(self) -> bool:
+        """Whether sandboxes have user ids of their own."""
+        return not self.user_ids_error
+
+    def map_path(self, path: Path, user: int) -> int:
+        """Return a descriptor of a directory with files of the shared user id, as the sandbox with
+        this user id may read them. Raises SandboxError."""
+        return self._map({"map_for": user, "path": str(path.resolve())}, ())
+
+    def map_mount(self, mount: int, user: int) -> int:
+        """Return a descriptor of a mount of a sandbox's upper layer, as the sandbox with this user
+        id may read it. Raises SandboxError."""
+        return self._map({"map_for": user}, (mount,))
+
+    def _map(self, request: dict[str, Any], given: Sequence[int]) -> int:
+        with self.create(request, given) as answer_socket:
+            answer_socket.settimeout(_START_SECONDS)
+            try:
+                answer, mounts = protocol.receive(answer_socket)
+            except (OSError, EOFError) as e:
+                raise SandboxError(f"the sandbox launcher is gone: {e}") from e
+        if not answer["ok"]:
+            raise SandboxError(f"the files cannot be shown to the sandbox: {answer['error']}")
+        return mounts[0]
 
     def was_killed_for_memory(self, supervisor_pid: int) -> bool:
         """Return whether the kernel killed a supervisor because its sandbox exceeded the memory

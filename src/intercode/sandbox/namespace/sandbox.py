@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from intercode.core.errors import SandboxError
-from intercode.core.paths import cache_root
+from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.contract import Capability, LimitExceeded, Sandbox, SandboxSpec
 from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.namespace.launcher import Launcher
@@ -52,7 +52,7 @@ def setup_request(spec: SandboxSpec) -> dict[str, Any]:
         "stage": str(stage),
         "layers": layers,
         "binds": binds,
-        "anonymous_mounts": root_files.anonymous_mounts(spec),
+        "anonymous_mounts": root_files.anonymous_mounts(spec, empty=""),  # the supervisor has one
         "limits": asdict(spec.limits),
         "network": spec.network,
         "hostname": spec.hostname,
@@ -119,29 +119,52 @@ class NamespaceLayer:
         if not closed:
             self.release()
 
+    @property
+    def user_id(self) -> int:
+        """The owner of the files, outside of sandboxes."""
+        return self._sandbox.user_id
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether the files lie in a directory of the machine and not in memory."""
+        return self._sandbox.spec.upper is not None
+
     def open_mount(self) -> int:
         """Return a descriptor of a new mount of the layer, for one other sandbox."""
         return self._sandbox.connection.request_fd("seal")
 
     def open_upper(self) -> int:
-        """Return a descriptor of the layer's directory, for copying."""
+        """Return a descriptor of the layer's directory, for this process."""
         return self._sandbox.connection.request_fd("upper")
+
+    def open_for_copy(self) -> int:
+        """Return a descriptor of the layer's directory, for a copy in another sandbox."""
+        return self._sandbox.open_for_copy()
 
 
 class NamespaceSandbox(SupervisedSandbox):
     """A sandbox of the back end ``namespace``. Raises SandboxError if it cannot be created.
 
-    ``copies``: descriptors of upper layers to start with copies of, the lowest first.
-    ``sealed_layers``: layers between the image's and the sandbox's own, the topmost first.
+    ``copies``: descriptors of upper layers to start with copies of, the lowest first, and the owner
+    of each one's files. ``sealed_layers``: layers between the image's and the sandbox's own, the
+    topmost first. ``own_user``: whether a user id that no other sandbox has is wanted. Where that
+    is not possible, and for files on disk and deterministic sandboxes, it is the shared one.
     """
 
     def __init__(
         self,
         spec: SandboxSpec,
-        copies: Sequence[int] = (),
+        copies: Sequence[tuple[int, int]] = (),
         sealed_layers: tuple[NamespaceLayer, ...] = (),
+        own_user: bool = True,
     ) -> None:
-        request = {**setup_request(spec), "copies": len(copies)}
+        on_disk = spec.upper is not None or any(layer.is_on_disk for layer in sealed_layers)
+        request = {
+            **setup_request(spec),
+            "copies": len(copies),
+            "owners": [owner for _, owner in copies] + [layer.user_id for layer in sealed_layers],
+            "own_user": own_user and not on_disk and spec.determinism is None,
+        }
         self.spec = spec
         self.env, self.base_trees = request["env"], request["layers"]
         self.sealed_layers: tuple[NamespaceLayer, ...] = ()
@@ -150,7 +173,7 @@ class NamespaceSandbox(SupervisedSandbox):
         try:
             mounted += [layer.open_mount() for layer in sealed_layers]
             launcher = Launcher.get()
-            connection = launcher.create(request, [*copies, *mounted])
+            connection = launcher.create(request, [*(fd for fd, _ in copies), *mounted])
         finally:
             protocol.close_all(mounted)
         self.connection = SupervisorConnection(connection)
@@ -158,6 +181,7 @@ class NamespaceSandbox(SupervisedSandbox):
             layer.acquire()
         self.sealed_layers = sealed_layers
         self.supervisor_pid = self.connection.handshake["pid"]
+        self.user_id = self.connection.handshake["user"]
         if self.connection.handshake["cgroups"]:
             self.connection.memory_exceeded = partial(
                 launcher.was_killed_for_memory, self.supervisor_pid
@@ -201,18 +225,28 @@ class NamespaceSandbox(SupervisedSandbox):
             more.add("checkpoint")
         return super().capabilities | more
 
+    def open_for_copy(self) -> int:
+        """Return a descriptor of the upper layer, for a copy in another sandbox. It is a mount if
+        that may have another user id, which needs one of its own to read the files."""
+        return self.connection.request_fd("seal" if Launcher.get().has_user_ids else "upper")
+
     def fork(self) -> Self:
         spec = replace(self.spec, upper=None)
         flatten = len(self.sealed_layers) >= MAX_SEALED_LAYERS
-        copies: list[int] = []
+        sources: list[NamespaceLayer | NamespaceSandbox] = [self]
+        if flatten:
+            sources[:0] = reversed(self.sealed_layers)
+        copies: list[tuple[int, int]] = []
         try:
-            if flatten:
-                copies += [layer.open_upper() for layer in reversed(self.sealed_layers)]
-            copies.append(self.connection.request_fd("upper"))
+            copies += [(source.open_for_copy(), source.user_id) for source in sources]
+            on_disk = any(layer.is_on_disk for layer in self.sealed_layers)
             with self._paused():
-                return type(self)(spec, copies, () if flatten else self.sealed_layers)
+                return type(self)(
+                    spec, copies, () if flatten else self.sealed_layers,
+                    own_user=self.spec.upper is None and not on_disk,
+                )  # fmt: skip
         finally:
-            protocol.close_all(copies)
+            protocol.close_all([fd for fd, _ in copies])
 
     def should_seal(self) -> bool:
         if "seal" not in self.capabilities:
@@ -245,7 +279,7 @@ class NamespaceSandbox(SupervisedSandbox):
         """Replace the files; see ``Sandbox``. Waiting processes get a new root directory."""
         if self.sealed_layers or self.spec.upper or self.spec.appearance != "plain":
             raise SandboxError("only the files of a plain sandbox can be replaced")
-        with _open_upper(other) as upper:
+        with _open_upper(other, self.user_id) as upper:
             try:
                 self.connection.request("replace_files", [upper], seconds=READ_SECONDS)
             except OSError as e:
@@ -291,15 +325,30 @@ class NamespaceSandbox(SupervisedSandbox):
 
 
 @contextmanager
-def _open_upper(other: Sandbox | Path) -> Iterator[int]:
-    """Open the upper layer of a sandbox, or the one that a directory holds."""
-    if isinstance(other, Path):
-        upper = os.open(other, _DIRECTORY)
-    elif isinstance(other, NamespaceSandbox) and not other.sealed_layers:
-        upper = other.connection.request_fd("upper")
-    else:
-        raise SandboxError("files can only be copied from a plain namespace sandbox or a directory")
+def _open_upper(other: Sandbox | Path, user: int) -> Iterator[int]:
+    """Open the upper layer of a sandbox, or the one that a directory holds, for the sandbox with
+    this user id."""
+    upper = -1
     try:
+        if isinstance(other, Path) and user == sandbox_uid():
+            upper = os.open(other, _DIRECTORY)
+        elif isinstance(other, Path):
+            upper = Launcher.get().map_path(other, user)
+        elif not isinstance(other, NamespaceSandbox) or other.sealed_layers:
+            raise SandboxError(
+                "files can only be copied from a plain namespace sandbox or a directory"
+            )
+        elif other.user_id == user:
+            upper = other.connection.request_fd("upper")
+        elif other.spec.upper is not None:
+            upper = Launcher.get().map_path(other.spec.upper / "upper", user)
+        else:
+            mount = other.connection.request_fd("seal")
+            try:
+                upper = Launcher.get().map_mount(mount, user)
+            finally:
+                os.close(mount)
         yield upper
     finally:
-        os.close(upper)
+        if upper >= 0:
+            os.close(upper)

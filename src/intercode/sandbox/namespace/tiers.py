@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
-from intercode.core.paths import cache_remedy
+from intercode.core.paths import cache_remedy, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.namespace.launcher import Launcher
@@ -55,7 +55,7 @@ def open_strongest(spec: SandboxSpec, files: Path | None = None) -> NamespaceSan
         return NamespaceSandbox(spec)
     upper = os.open(files, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return NamespaceSandbox(spec, [upper])
+        return NamespaceSandbox(spec, [(upper, sandbox_uid())], own_user=False)
     finally:
         os.close(upper)
 

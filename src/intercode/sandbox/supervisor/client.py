@@ -21,7 +21,6 @@ from typing import Any, Literal
 from weakref import WeakSet
 
 from intercode.core.errors import SandboxError, SandboxLostError
-from intercode.core.paths import sandbox_uid
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.sandbox.contract import (
     Capability,
@@ -92,10 +91,12 @@ class SupervisedSandbox(Sandbox):
     """A sandbox with a supervisor.
 
     A subclass sets ``spec``, ``tier``, ``env``, ``base_trees``, ``connection``, and
-    ``supervisor_pid``, the supervisor's process number on this machine.
+    ``supervisor_pid``, the supervisor's process number on this machine. ``user_id`` is the user id
+    of its processes outside of the sandbox.
     """
 
     connection: SupervisorConnection
+    user_id: int
     supervisor_pid: int
     script_path = "/dev/bash"
     _watch: Watch | None = None
@@ -173,7 +174,7 @@ class SupervisedSandbox(Sandbox):
         environment = dict(self.env if env is None else env)
         if os.geteuid() == 0:  # otherwise a command could not open /dev/stdout by name
             for fd in fds.values():
-                os.fchown(fd, sandbox_uid(), sandbox_uid())
+                os.fchown(fd, self.user_id, self.user_id)
         status_r, status_w = os.pipe()
         arguments: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": environment}
         arguments["targets"] = list(fds)

@@ -31,8 +31,8 @@ _PROGRAM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
 def python_home() -> tuple[str, str] | None:
-    """Return the directory of the running interpreter and the path to which the launcher binds it,
-    or None if it is in /usr."""
+    """Return the directory of the running interpreter and a path to which root's launcher can bind
+    it for its sandboxes, or None if it is in /usr."""
     source = str(Path(sys.base_prefix).resolve())
     if source == "/usr" or source.startswith("/usr/"):
         return None
@@ -101,14 +101,13 @@ def _write_entry(path: Path, mode: int | None, text: str | None) -> None:
     path.chmod(mode)
 
 
-def anonymous_mounts(spec: SandboxSpec) -> list[list[str]]:
+def anonymous_mounts(spec: SandboxSpec, empty: str) -> list[list[str]]:
     """Return directories of the machine whose path must stay hidden: the interpreter's, and an
     empty one that covers every hidden directory. /dev/null covers hidden files."""
     if spec.image.root is not None:
         return []
     home = python_home()
-    found = [[home[1], "/opt/python"]] if home else []
-    empty = str(cached_tree({}))
+    found = [[home[0], "/opt/python"]] if home else []
     return found + [
         [empty if path.is_dir() else "/dev/null", to] for path, to in _hidden_paths(spec)
     ]

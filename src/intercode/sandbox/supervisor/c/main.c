@@ -6,9 +6,9 @@
    PID 1 of the sandbox only collects orphans. When it ends, the kernel kills all other processes of
    the sandbox.
 
-   The launcher passes its connection as descriptor 3. The first message on 3 describes the isolation, the second is the request for a
-   sandbox. If descriptors cannot be passed, the first message contains the request, and the
-   descriptors are inherited.
+   The launcher passes its connection as descriptor 3. The first message on it describes the isolation,
+   the second is the request for a sandbox. If descriptors cannot be passed, the first message
+   contains the request, and the descriptors are inherited.
 
    Started with the path of a socket as its argument, it supervises a container as PID 1: see
    container/container.c. With `build` and a descriptor it runs a command of an image build: see
@@ -63,7 +63,8 @@ int main(int count, char **arguments) {
     filter_key = strtoul(json_text(setup.body, "key"), NULL, 10);
     open_group(json_get(setup.body, "group"));
     process_title = arguments[0];
-    bool created = !confine_by_landlock() && !create_isolation(&sandbox.isolation, setup.body);
+    bool created = !become_user(json_text(setup.body, "user")) && !confine_by_landlock()
+        && !create_isolation(&sandbox.isolation, setup.body);
     int error = errno;
     leave_group();
     if (inherited) {

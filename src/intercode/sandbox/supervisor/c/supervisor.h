@@ -92,6 +92,7 @@ struct isolation {
 };
 
 void drop_capabilities(unsigned long allowed);  /* a bit for each */
+int become_user(const char *user);
 int create_isolation(struct isolation *isolation, const struct json *setup);
 int record_network(struct isolation *isolation);
 bool was_network_used(const struct isolation *isolation);
@@ -230,6 +231,7 @@ struct supervisor {
     struct isolation isolation;
     struct layout layout;
     struct json *spec;
+    uid_t user;  /* outside of the sandbox */
     int owner, root, init_fd;  /* init_fd: readable once PID 1, or in a container any child, ends */
     struct child *children;
     size_t count;

@@ -43,6 +43,7 @@ class CgroupAllocator:
         self._partly_removed: set[str] = set()
         for home in self.directories.values():
             _enter_directory(home, uid)
+            self._open_to_supervisors(home)
         pid, namespace = os.getpid(), os.stat("/proc/self/ns/pid").st_ino
         self._name_prefix = f"{namespace}.{pid}.{process_start_ticks(pid)}"
         self.remove_stale()
@@ -71,10 +72,18 @@ class CgroupAllocator:
             self._count += 1
             for path in self.paths(name).values():
                 os.mkdir(path)
+                self._open_to_supervisors(path)
             if self._bounds:  # the last limits are most likely those of the next sandbox
                 self._write_bounds(name, self._bounds)
         self._move(name)
         self.current = name
+
+    def _open_to_supervisors(self, path: str) -> None:
+        """Let supervisors with other user ids than this process start programs in a group of
+        version 2. Nothing else can: it takes a process in a group of these directories, and the
+        kernel does not show them in a sandbox."""
+        if self.version == 2 and os.geteuid() == 0:
+            os.chmod(f"{path}/cgroup.procs", 0o666)
 
     def take_current(self) -> str:
         """Return the current group, which now belongs to the sandbox that was forked in it."""

@@ -3,15 +3,17 @@
 A few supervisors are started ahead, when no request waits, and prepare themselves. The launcher
 ends when its owner closes the connection, and its supervisors end with it. Where control groups are
 writable, each supervisor starts in a group of its own, which is removed after its last process.
+
+If root starts the launcher and the kernel can show layers to other owners, each supervisor becomes
+a user of its own (user_ids.py). The launcher then remains root with the few capabilities that this
+takes; otherwise it becomes the user that all sandboxes share. It reads nothing from a sandbox.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
-import resource
 import select
 import signal
 import socket
@@ -20,21 +22,24 @@ import time
 from . import protocol, seccomp
 from . import syscalls as sys_
 from .cgroups import CgroupAllocator, memory_limit
-from .device_nodes import DeviceNodes
+from .rights import STAGE, Rights, error_text, prepare_as_root
+from .start import copy_to_memory, first_message, start_program
+from .user_ids import INNER_ROOT
 
 TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from .start import Kind
+
 _PREWARMED_COUNT = 2  # supervisors to prewarm
 _RETRY_MS = 10  # delay before another attempt to remove a group
 _END_SECONDS = 5.0  # time for sandboxes to end after the owner
 _REMEMBERED_KILLS = 1000  # supervisors killed because their sandbox exceeded its memory limit
 
-_COUNTED_LIMITS = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE, resource.RLIMIT_MEMLOCK)
-"""The kernel compares these limits of the launcher with the sum over all sandboxes. Each sandbox
-has lower ones of its own."""
+_MAX_DESCRIPTORS = 16
+"""Limit on the descriptors that are passed to a supervisor (see supervisor.h)."""
 
 
 def main(fd: int) -> None:
@@ -45,15 +50,21 @@ def main(fd: int) -> None:
     request, fds = protocol.receive(owner)
     try:
         groups, why = _create_allocator(request["uid"])
-        nodes = _drop_root(request)
+        rights = prepare_as_root(request)
         groups, why = _enter_first_group(groups, why)
         _install_seccomp_filter()
-        launcher = _Launcher(owner, groups, nodes, fds[0])
+        launcher = _Launcher(owner, groups, rights, fds[0])
     except OSError as e:
         protocol.send(owner, {"ok": False, "error": str(e)})
         return
     directories = list(groups.directories.values()) if groups else []
-    protocol.send(owner, {"ok": True, "cgroups": directories, "cgroups_error": why})
+    protocol.send(
+        owner,
+        {
+            "ok": True, "cgroups": directories, "cgroups_error": why,
+            "user_ids_error": rights.user_ids_error,
+        },
+    )  # fmt: skip
     try:
         launcher.serve()
     except (EOFError, ConnectionError):
@@ -65,7 +76,7 @@ def _create_allocator(uid: int) -> tuple[CgroupAllocator | None, str]:
     try:
         return CgroupAllocator(uid), ""
     except OSError as e:
-        return None, _error_text(e)
+        return None, error_text(e)
 
 
 def _enter_first_group(
@@ -76,40 +87,8 @@ def _enter_first_group(
         if groups is not None:
             groups.enter_next()
     except OSError as e:
-        return None, _error_text(e)
+        return None, error_text(e)
     return groups, why
-
-
-def _error_text(error: OSError) -> str:
-    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
-
-
-def _drop_root(request: dict[str, Any]) -> DeviceNodes:
-    """As root: bind directories where an ordinary user can reach them, make device nodes, and
-    become that user."""
-    os.umask(0o022)
-    if os.geteuid() != 0:
-        return DeviceNodes(may_mount=False)
-    for limit in _COUNTED_LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # without the capability to raise limits
-            resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    may_mount = True
-    try:
-        sys_.unshare(sys_.CLONE_NEWNS)
-    except PermissionError:  # root of a container
-        may_mount = False
-        if request["binds"]:
-            raise
-    if may_mount:
-        sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_SLAVE)
-    for source, target in request["binds"]:
-        os.makedirs(target, exist_ok=True)
-        sys_.mount(source, target, flags=sys_.MS_BIND | sys_.MS_REC)
-    nodes = DeviceNodes(may_mount)
-    os.setgroups([])
-    os.setresgid(*[request["uid"]] * 3)
-    os.setresuid(*[request["uid"]] * 3)
-    return nodes
 
 
 def _install_seccomp_filter() -> None:
@@ -119,33 +98,36 @@ def _install_seccomp_filter() -> None:
 
 
 class _PrewarmedSupervisor:
-    """A supervisor that waits for a request on a socket: its control group, and its kind, which is
-    whether it has its own network and whether its PID 1 is the plain one."""
+    """A supervisor that waits for a request on a socket: its control group, its user id, and its
+    kind."""
 
-    def __init__(self, kind: tuple[bool, bool], group: str, connection: socket.socket) -> None:
-        self.kind, self.group, self.socket = kind, group, connection
+    def __init__(self, kind: Kind, group: str, user: int, connection: socket.socket) -> None:
+        self.kind, self.group, self.user, self.socket = kind, group, user, connection
 
 
 class _Launcher:
     """Starts supervisors, and collects ended ones if their groups have to be removed."""
 
     def __init__(
-        self, owner: socket.socket, groups: CgroupAllocator | None, nodes: DeviceNodes,
+        self, owner: socket.socket, groups: CgroupAllocator | None, rights: Rights,
         program: int,
     ) -> None:  # fmt: skip
-        self._owner, self._groups, self._nodes = owner, groups, nodes
+        self._owner, self._groups = owner, groups
+        self._rights, self._ids = rights, rights.user_ids
         self._program_fd = program  # of the supervisor
         self._stage = ""  # the stage of the last request
-        self._kind = (True, True)
+        self._kind = (True, True, False)
+        self._unmappable: set[str] = set()  # layers that only the shared user id can use
         self._prewarmed: list[_PrewarmedSupervisor] = []
         self._fork_failed = False  # no supervisor could be started ahead
         self._group_of_pid: dict[int, str] = {}  # pid of a supervisor: its group
+        self._user_of_pid: dict[int, int] = {}  # pid of a supervisor: its user id
         self._ending_groups: list[str] = []  # groups of ended supervisors
         self._memory_kills: list[int] = []  # pids of the supervisors that they killed
         self._wakeup_read, self._wakeup_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         sys_.prctl(sys_.PR_SET_CHILD_SUBREAPER, 1)  # not every PID 1 collects orphans
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
-        if groups is None:
+        if groups is None and self._ids is None:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects ended supervisors
         else:
             signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -167,6 +149,8 @@ class _Launcher:
                 try:
                     if "ended" in request:
                         self._report_end(request["ended"], fds[0])
+                    elif "map_for" in request:
+                        self._map(request, fds)
                     else:
                         self._create(request, fds)
                 finally:
@@ -186,7 +170,15 @@ class _Launcher:
     def _create(self, request: dict[str, Any], fds: list[int]) -> None:
         """Hand a request to a waiting supervisor, or to a new one."""
         self._stage = request["stage"]
-        self._kind = (request["network"] != "host", request["appearance"] == "plain")
+        own_user = (
+            request["own_user"]
+            and self._ids is not None
+            and self._unmappable.isdisjoint(request["layers"])
+            and 1 + len(request["layers"]) + len(request["owners"]) <= _MAX_DESCRIPTORS
+        )
+        self._kind = (request["network"] != "host", request["appearance"] == "plain", own_user)
+        for mount in request["anonymous_mounts"]:  # of the interpreter, which only root may reach
+            mount[0] = self._rights.bound.get(mount[0], mount[0])
         self._fork_failed = False
         try:
             while not self._dispatch(request, fds):
@@ -197,23 +189,84 @@ class _Launcher:
         self._enter_next_group()
 
     def _dispatch(self, request: dict[str, Any], fds: list[int]) -> bool:
-        """Send a request to a supervisor. Return False if it was killed. Raises OSError if none can
-        be started."""
+        """Send a request to a supervisor. Return False if another one has to be tried. Raises
+        OSError if none can be started."""
         standby = self._take_prewarmed()
         request["cgroups"] = self._apply_bounds(standby.group, request)
-        with standby.socket:
+        try:
+            layers = self._clone_layers(request, standby)
+        except OSError:
+            self._kind = (*self._kind[:2], False)
+            standby.socket.close()
+            return False
+        request["has_layers"] = bool(layers)
+        given = [fds[0], *layers, *fds[1:]]
+        try:
+            with standby.socket:
+                self._map_given(request, fds[1:], standby.user)
+                return self._send_request(standby, request, given)
+        finally:
+            protocol.close_all(layers)
+
+    def _send_request(
+        self, standby: _PrewarmedSupervisor, request: dict[str, Any], fds: Sequence[int]
+    ) -> bool:
+        """Send a request with its descriptors. Return False if the supervisor was killed."""
+        try:
+            protocol.send(standby.socket, request, fds)
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+        except OSError as e:
+            if e.errno != errno.ETOOMANYREFS or standby.kind[2]:
+                raise
+            # another sandbox of this user blocks the passing of descriptors: let a new process
+            # inherit them
+            inheriting = self._fork(request, fds)
+            inheriting.socket.close()
+        return True
+
+    def _clone_layers(self, request: dict[str, Any], standby: _PrewarmedSupervisor) -> list[int]:
+        """Return mounts of the layers for a sandbox with a user id of its own. Raises OSError if
+        that is not possible."""
+        layers: list[int] = []
+        if self._ids is None or not standby.kind[2]:
+            return layers
+        for path in request["layers"]:
             try:
-                protocol.send(standby.socket, request, fds)
-            except (BrokenPipeError, ConnectionResetError):
-                return False
-            except OSError as e:
-                if e.errno != errno.ETOOMANYREFS:
-                    raise
-                # another sandbox of this user blocks the passing of descriptors: let a new process
-                # inherit them
-                inheriting = self._fork(request, fds)
-                inheriting.socket.close()
-            return True
+                layers.append(self._ids.clone_layer(path, standby.user))
+            except OSError:
+                self._unmappable.add(path)
+                protocol.close_all(layers)
+                raise
+        return layers
+
+    def _map_given(self, request: dict[str, Any], fds: Sequence[int], user: int) -> None:
+        """Show upper layers of other sandboxes, as mounts, to the one with this user id."""
+        if self._ids is not None:
+            for fd, owner in zip(fds, request["owners"], strict=True):
+                if owner != user:
+                    self._ids.map_mount(fd, INNER_ROOT, user)
+
+    def _map(self, request: dict[str, Any], fds: list[int]) -> None:
+        """Answer with a mount that shows files to the sandbox with the user id ``map_for``: those
+        of a path, which belong to the shared id, or those of a mount of a sandbox's upper layer."""
+        answer: dict[str, Any] = {"ok": True}
+        mounts: list[int] = []
+        try:
+            if self._ids is None:
+                raise OSError(errno.EPERM, self._rights.user_ids_error)
+            if "path" in request:
+                mounts.append(self._ids.clone_layer(request["path"], request["map_for"]))
+            else:
+                self._ids.map_mount(fds[1], INNER_ROOT, request["map_for"])
+                mounts.append(os.dup(fds[1]))
+        except OSError as e:
+            answer = {"ok": False, "error": error_text(e)}
+        try:
+            with socket.socket(fileno=os.dup(fds[0])) as owner, contextlib.suppress(OSError):
+                protocol.send(owner, answer, mounts)
+        finally:
+            protocol.close_all(mounts)
 
     def _take_prewarmed(self) -> _PrewarmedSupervisor:
         for waiting in self._prewarmed:
@@ -233,26 +286,45 @@ class _Launcher:
             name = self._groups.current if self._groups is not None else ""
             request["cgroups"] = self._apply_bounds(str(name), request)
         ours, theirs = socket.socketpair()
-        with theirs:
-            pid = self._start_process(ours, theirs, request, fds)
+        user = self._take_user()
+        try:
+            with theirs:
+                pid = self._start_process(ours, theirs, user, request, fds)
+        except BaseException:
+            self._release_user(user)
+            raise
+        if self._ids is not None:
+            self._user_of_pid[pid] = user
         group = ""
         if self._groups is not None:
             self._group_of_pid[pid] = group = self._groups.take_current()
-        return _PrewarmedSupervisor(self._kind, group, ours)
+        return _PrewarmedSupervisor(self._kind, group, user, ours)
+
+    def _take_user(self) -> int:
+        """Return the user id of the next supervisor."""
+        if self._ids is None:
+            return os.geteuid()
+        return self._ids.take() if self._kind[2] else self._ids.shared
+
+    def _release_user(self, user: int) -> None:
+        if self._ids is not None and user != self._ids.shared:
+            self._ids.release(user)
 
     def _start_process(
-        self, ours: socket.socket, theirs: socket.socket, request: dict[str, Any] | None,
-        fds: Sequence[int],
+        self, ours: socket.socket, theirs: socket.socket, user: int,
+        request: dict[str, Any] | None, fds: Sequence[int],
     ) -> int:  # fmt: skip
         """Start the process of a supervisor and send it the first message. Return its pid."""
         given = theirs.fileno(), fds
         try:
             pid = start_program(self._program_fd, *given)
         except PermissionError:  # it is on a file system mounted with noexec, or not for this user
-            on_disk, self._program_fd = self._program_fd, _copy_to_memory(self._program_fd)
+            on_disk, self._program_fd = self._program_fd, copy_to_memory(self._program_fd)
             os.close(on_disk)
             pid = start_program(self._program_fd, *given)
-        setup = {"stage": self._stage, "devices": self._nodes.take()}
+        setup = {"stage": self._stage, "devices": self._rights.nodes.take()}
+        if self._ids is not None:
+            setup = {**setup, "stage": STAGE, "user": str(user)}
         message = first_message(setup, self._kind, request, fds)
         group = self._groups.supervisor_paths() if self._groups is not None else {}
         protocol.send(ours, {**message, "group": group})
@@ -278,8 +350,8 @@ class _Launcher:
         return self._groups.paths(group)
 
     def _collect(self) -> None:
-        """Collect ended supervisors and remove empty groups."""
-        if self._groups is None:
+        """Collect ended supervisors, and what they had."""
+        if self._groups is None and self._ids is None:
             return
         with contextlib.suppress(ChildProcessError):
             while True:
@@ -287,13 +359,16 @@ class _Launcher:
                 if not pid:
                     break
                 # other children are PID 1 of a sandbox whose supervisor has ended
-                if group := self._group_of_pid.pop(pid, ""):
+                if user := self._user_of_pid.pop(pid, 0):
+                    self._release_user(user)
+                if self._groups is not None and (group := self._group_of_pid.pop(pid, "")):
                     self._ending_groups.append(group)
                     if status == signal.SIGKILL and self._groups.killed_for_memory(group):
                         self._memory_kills = [*self._memory_kills[-_REMEMBERED_KILLS:], pid]
-        self._ending_groups = [
-            name for name in self._ending_groups if not self._groups.release(name)
-        ]
+        if self._groups is not None:
+            self._ending_groups = [
+                name for name in self._ending_groups if not self._groups.release(name)
+            ]
 
     def _report_end(self, pid: int, reply: int) -> None:
         """Answer whether a supervisor has ended, and whether the kernel killed it because its
@@ -315,51 +390,3 @@ class _Launcher:
         while (self._group_of_pid or self._ending_groups) and time.monotonic() < deadline:
             self._collect()
             time.sleep(_RETRY_MS / 1e3)
-
-
-_LAUNCHER, _INHERITED = 3, 4
-_SAFE_DESCRIPTOR = 100  # above all inherited descriptors
-
-
-def start_program(supervisor: int, connection: int, fds: Sequence[int]) -> int:
-    """Execute the supervisor, a descriptor. Return its pid.
-
-    It gets a connection to the launcher, and descriptors that cannot be sent. Raises OSError if it
-    cannot be executed.
-    """
-    given = {_LAUNCHER: connection, **{_INHERITED + i: fd for i, fd in enumerate(fds)}}
-    high = {
-        target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SAFE_DESCRIPTOR)
-        for target, fd in {**given, -1: supervisor}.items()
-    }
-    itself = f"/proc/self/fd/{high[-1]}"
-    actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in high.items() if target >= 0]
-    try:
-        return os.posix_spawn(itself, ["intercode"], {}, file_actions=actions, setsid=True)
-    finally:
-        for fd in high.values():
-            os.close(fd)
-
-
-def _copy_to_memory(program: int) -> int:
-    """Return a descriptor of a copy of a program, a file in memory that can be executed."""
-    copy = os.memfd_create("intercode", os.MFD_CLOEXEC)
-    os.fchmod(copy, 0o755)
-    position = 0
-    while sent := os.sendfile(copy, program, position, 1 << 30):
-        position += sent
-    return copy
-
-
-def first_message(
-    setup: dict[str, str], kind: tuple[bool, bool], request: dict[str, Any] | None,
-    fds: Sequence[int],
-) -> dict[str, Any]:  # fmt: skip
-    """Return the first message to a supervisor: what to prepare, and the request if
-    ``fds`` could not be sent with one. ``setup``: the directories of the stage and of the device
-    nodes."""
-    own_network, plain = kind
-    message = {
-        **setup, "own_network": own_network, "plain": plain, "key": str(sys_.KEY)
-    }  # fmt: skip
-    return message if request is None else {**message, "request": request, "inherited": len(fds)}

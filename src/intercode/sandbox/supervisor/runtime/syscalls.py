@@ -7,6 +7,10 @@ import errno
 import os
 import struct
 
+TYPE_CHECKING = False  # importing typing would double this process's memory
+if TYPE_CHECKING:
+    from typing import Any
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
@@ -21,7 +25,16 @@ MS_BIND, MS_REC, MS_PRIVATE, MS_SLAVE = 4096, 16384, 1 << 18, 1 << 19
 # prctl(2) options
 PR_SET_DUMPABLE, PR_SET_NAME, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 15, 36, 38
 
+# prctl(2) options on capabilities, and capabilities
+PR_CAPBSET_DROP = 24
+CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 1, 5, 6, 7, 21
+_CAPABILITY_VERSION = 0x20080522
+
 _SECCOMP_NUMBERS = {"x86_64": 317, "aarch64": 277}
+_UNSHARE_NUMBERS = {"x86_64": 272, "aarch64": 97}
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # on every machine
+_AT_FDCWD = -100
+_OPEN_TREE_CLONE, _AT_EMPTY_PATH, _FROM_DESCRIPTOR, _IDMAP = 1, 0x1000, 4, 0x100000
 ARCH = os.uname().machine
 KEY = int.from_bytes(os.urandom(8), "little")
 """Key of the supervisors' system calls on mounts and namespaces (see seccomp.py)."""
@@ -34,8 +47,17 @@ def _check(result: int, what: str) -> int:
     return result
 
 
+def _call(number: int, what: str, *arguments: Any) -> int:
+    """Make a system call with the key of the filter as its sixth argument."""
+    given = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    given += [ctypes.c_long(0)] * (5 - len(given))
+    return _check(_libc.syscall(ctypes.c_long(number), *given, ctypes.c_ulong(KEY)), what)
+
+
 def unshare(flags: int) -> None:
-    _check(_libc.unshare(flags), "unshare")
+    if ARCH not in _UNSHARE_NUMBERS:
+        raise OSError(errno.ENOSYS, f"unshare: no system call number known for {ARCH}")
+    _call(_UNSHARE_NUMBERS[ARCH], "unshare", flags)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
@@ -44,6 +66,44 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
         options.encode() or None,
     )  # fmt: skip
     _check(result, f"mount {kind or 'bind'} on {target}")
+
+
+def unmount(target: str) -> None:
+    _check(_libc.umount2(target.encode(), 2), f"umount2 {target}")
+
+
+def clone_mount(path: str) -> int:
+    """Return a descriptor of a new mount, not attached anywhere, of what a path shows."""
+    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC
+    return _call(_OPEN_TREE, f"open_tree {path}", _AT_FDCWD, path.encode(), flags)
+
+
+def map_owners(mount: int, namespace: int) -> None:
+    """Show the owners of files as a user namespace maps them, through a mount that is not attached
+    yet."""
+    changes = struct.pack("QQQQ", _IDMAP, 0, 0, namespace)
+    _call(
+        _MOUNT_SETATTR, "mount_setattr", mount, b"", _AT_EMPTY_PATH,
+        ctypes.create_string_buffer(changes, len(changes)), len(changes),
+    )  # fmt: skip
+
+
+def attach_mount(mount: int, target: str) -> None:
+    _call(
+        _MOVE_MOUNT, f"move_mount {target}", mount, b"", _AT_FDCWD, target.encode(),
+        _FROM_DESCRIPTOR,
+    )  # fmt: skip
+
+
+def keep_capabilities(*retained: int) -> None:
+    """Lose all other capabilities, also for programs that this process executes."""
+    for capability in range(64):
+        if capability not in retained and _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
+            break  # the kernel knows no more
+    bits = sum(1 << capability for capability in retained)
+    low, high = bits & 0xFFFFFFFF, bits >> 32
+    header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
+    _check(_libc.capset(header, struct.pack("6I", low, low, 0, high, high, 0)), "capset")
 
 
 def prctl(option: int, value: int | bytes = 0) -> None:

@@ -291,7 +291,8 @@ void send_handshake(bool ready) {
     struct text out = {0};
     int diagnostics = ready ? open_socket_diagnostics() : -1;
     if (ready) {
-        append_format(&out, "{\"ok\": true, \"pid\": %d, \"cgroups\": ", getpid());
+        append_format(&out, "{\"ok\": true, \"pid\": %d, \"user\": %u, \"cgroups\": ", getpid(),
+                      sandbox.user);
         append_json_strings(&out, json_get(sandbox.spec, "cgroups"));
         append(&out, "}", 1);
     } else {

@@ -6,6 +6,7 @@
 #include "supervisor.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,6 +25,16 @@
 #define CAPABILITIES \
     (1UL << 0 | 1UL << 1 | 1UL << 3 | 1UL << 4 | 1UL << 5 | 1UL << 6 | 1UL << 7 | 1UL << 10 \
      | 1UL << 13 | 1UL << 18 | 1UL << 29 | 1UL << 31)
+
+/* Become the user whose id a launcher that runs as root gives. From then on nothing distinguishes this
+   process from that user's others. */
+int become_user(const char *user) {
+    uid_t id = (uid_t)strtoul(user, NULL, 10);
+    if (id && (setgroups(0, NULL) || setresgid(id, id, id) || setresuid(id, id, id)))
+        return fail("changing to user %u", id);
+    sandbox.user = geteuid();
+    return 0;
+}
 
 static int enter_namespaces(struct isolation *isolation) {
     char map[64];

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "supervisor.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -157,7 +158,7 @@ static int mount_host_files(const struct json *spec) {
     for (size_t i = 0; i < COUNT(kinds); i++) {
         const struct json *list = json_get(spec, kinds[i]);
         for (const struct json *v = list ? list->first : NULL; v; v = v->next) {
-            const char *source = v->first->text;
+            const char *source = *v->first->text ? v->first->text : "none";
             snprintf(target, sizeof target, "root%s", v->first->next->text);
             if (access(target, F_OK)) continue;  /* a hidden file was deleted */
             /* an overlay costs more than a bind, and nobody waits for or watches settings */
@@ -170,16 +171,19 @@ static int mount_host_files(const struct json *spec) {
     return 0;
 }
 
-/* Link the layers by number, so that no path of the machine shows in the sandbox's mounts, and
-   mount all of them merged. */
-static int mount_lowers(struct layout *layout, const struct json *spec, struct text *lowers) {
+/* Link the layers by number, so that no path of the machine shows in the sandbox's mounts, or attach
+   them if they are given as mounts, and mount all of them merged. */
+static int mount_lowers(struct layout *layout, const struct json *spec, const int *fds,
+                        struct text *lowers) {
     const struct json *layers = json_get(spec, "layers");
     struct text options = {0};
     int number = 0;
     for (const struct json *v = layers ? layers->first : NULL; v; v = v->next) {
         char name[16];
         snprintf(name, sizeof name, "%d", number);
-        if (make_link(v->text, name)) return -1;
+        if (fds ? make_directory(name) || attach_mount(fds[number], name)
+                : make_link(v->text, name))
+            return -1;
         append_format(lowers, "%s%d", number ? ":" : "", number);
         number++;
     }
@@ -209,9 +213,19 @@ static int hide_layers(int *hidden) {
     return (*hidden = open_directory("root/dev")) < 0 ? -1 : 0;
 }
 
+/* Copy an upper layer, which is given as an open directory or as a mount. */
+static int copy_upper(int fd, int target) {
+    if (!(fcntl(fd, F_GETFL) & O_PATH)) return copy_tree(fd, target, 0);
+    int source = openat(fd, ".", DIRECTORY);
+    if (source < 0) return fail("an upper layer");
+    int result = copy_tree(source, target, 0);
+    close(source);
+    return result;
+}
+
 static int copy_uppers(const int *fds, size_t count, const char *upper) {
     int target = open_directory(upper), result = target < 0 ? -1 : 0;
-    for (size_t i = 0; !result && i < count; i++) result = copy_tree(fds[i], target, 0);
+    for (size_t i = 0; !result && i < count; i++) result = copy_upper(fds[i], target);
     close(target);
     return result;
 }
@@ -223,7 +237,11 @@ static int mount_overlay_root(struct layout *layout, const struct json *spec, co
     size_t copies = (size_t)json_number(spec, "copies");
     struct text lowers = {0}, layers = {0}, options = {0};
     if (*disk && make_link(disk, "disk")) return -1;
-    if (mount_lowers(layout, spec, &lowers)) return -1;
+    size_t given = json_bool(spec, "has_layers") ? json_get(spec, "layers")->length : 0;
+    if (given > count) return errno = EINVAL, fail("layers");
+    if (mount_lowers(layout, spec, given ? fds : NULL, &lowers)) return -1;
+    fds += given;
+    count -= given;
     if (copy_uppers(fds, copies, upper)) return -1;
     append(&layers, "", 0);
     if (mount_sealed(fds + copies, count - copies, &layers)) return -1;

@@ -1,0 +1,91 @@
+"""Prepares what only root can give to sandboxes, and drops every other right of root."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+
+from . import syscalls as sys_
+from .device_nodes import OWN, DeviceNodes
+from .user_ids import UserIds
+
+TYPE_CHECKING = False  # importing typing would double this process's memory
+if TYPE_CHECKING:
+    from typing import Any
+
+STAGE = f"{OWN}/stage"
+"""Where sandboxes with a user id of their own are mounted."""
+_KEPT_CAPABILITIES = (
+    sys_.CAP_DAC_OVERRIDE, sys_.CAP_KILL, sys_.CAP_SETGID, sys_.CAP_SETUID, sys_.CAP_SYS_ADMIN,
+)  # fmt: skip
+"""What user ids for sandboxes take: to open layers and control groups, to end supervisors, to
+become other users, and to show files to them."""
+_COUNTED_LIMITS = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE, resource.RLIMIT_MEMLOCK)
+"""The kernel compares these limits of the launcher with the sum over all sandboxes. Each sandbox
+has lower ones of its own."""
+
+
+class Rights:
+    """What root has prepared for the sandboxes: device nodes, user ids or the reason why there are
+    none, and where the directories of root that sandboxes show are bound."""
+
+    def __init__(self, nodes: DeviceNodes) -> None:
+        self.nodes = nodes
+        self.user_ids: UserIds | None = None
+        self.user_ids_error = "only root can give each sandbox a user id of its own"
+        self.bound: dict[str, str] = {}
+
+
+def prepare_as_root(request: dict[str, Any]) -> Rights:
+    """As root: prepare what only root can, and lose all other rights."""
+    os.umask(0o022)
+    if os.geteuid() != 0:
+        return Rights(DeviceNodes(may_mount=False))
+    for limit in _COUNTED_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # without the capability to raise limits
+            resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    may_mount = True
+    try:
+        sys_.unshare(sys_.CLONE_NEWNS)
+    except PermissionError:  # root of a container
+        may_mount = False
+        if request["binds"]:
+            raise
+    if may_mount:
+        sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_SLAVE)
+    rights = Rights(DeviceNodes(may_mount))
+    for number, (source, target) in enumerate(request["binds"]):
+        place = target
+        if rights.nodes.are_own:  # in a directory that every user can reach
+            place = f"{OWN}/bound{number}"
+        rights.bound[source] = place
+        os.makedirs(place, exist_ok=True)
+        sys_.mount(source, place, flags=sys_.MS_BIND | sys_.MS_REC)
+    _prepare_user_ids(rights, request)
+    if rights.user_ids is None:
+        os.setgroups([])
+        os.setresgid(*[request["uid"]] * 3)
+        os.setresuid(*[request["uid"]] * 3)
+    return rights
+
+
+def _prepare_user_ids(rights: Rights, request: dict[str, Any]) -> None:
+    """Use a user id for each sandbox if that is possible, and keep the capabilities for it."""
+    try:
+        if not rights.nodes.are_own:
+            raise PermissionError(errno.EPERM, "root may not mount or make device nodes here")
+        os.mkdir(STAGE, 0o755)
+        ids = UserIds(request["uid"])
+        ids.check_overlay(request["cache"], STAGE)
+        sys_.keep_capabilities(*_KEPT_CAPABILITIES)
+    except OSError as e:
+        rights.user_ids_error = error_text(e)
+    else:
+        rights.user_ids, rights.user_ids_error = ids, ""
+
+
+def error_text(error: OSError) -> str:
+    """Return the text of an error, with the file if there is one."""
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)

@@ -1,0 +1,63 @@
+"""Starts the process of a supervisor."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from . import syscalls as sys_
+
+TYPE_CHECKING = False  # importing typing would double this process's memory
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Kind = tuple[bool, bool, bool]
+    """Whether a supervisor has its own network, a plain PID 1, and a user id of its own."""
+
+_LAUNCHER, _INHERITED = 3, 4
+_SAFE_DESCRIPTOR = 100  # above all inherited descriptors
+
+
+def start_program(supervisor: int, connection: int, fds: Sequence[int]) -> int:
+    """Execute the supervisor, a descriptor. Return its pid.
+
+    It gets a connection to the launcher, and descriptors that cannot be sent. Raises OSError if it
+    cannot be executed.
+    """
+    given = {_LAUNCHER: connection, **{_INHERITED + i: fd for i, fd in enumerate(fds)}}
+    high = {
+        target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SAFE_DESCRIPTOR)
+        for target, fd in {**given, -1: supervisor}.items()
+    }
+    itself = f"/proc/self/fd/{high[-1]}"
+    actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in high.items() if target >= 0]
+    try:
+        return os.posix_spawn(itself, ["intercode"], {}, file_actions=actions, setsid=True)
+    finally:
+        for fd in high.values():
+            os.close(fd)
+
+
+def copy_to_memory(program: int) -> int:
+    """Return a descriptor of a copy of a program, a file in memory that can be executed."""
+    copy = os.memfd_create("intercode", os.MFD_CLOEXEC)
+    os.fchmod(copy, 0o755)
+    position = 0
+    while sent := os.sendfile(copy, program, position, 1 << 30):
+        position += sent
+    return copy
+
+
+def first_message(
+    setup: dict[str, str], kind: Kind, request: dict[str, Any] | None,
+    fds: Sequence[int],
+) -> dict[str, Any]:  # fmt: skip
+    """Return the first message to a supervisor: what to prepare, and the request if
+    ``fds`` could not be sent with one. ``setup``: the directories of the stage and of the device
+    nodes."""
+    own_network, plain, _ = kind
+    message = {
+        **setup, "own_network": own_network, "plain": plain, "key": str(sys_.KEY)
+    }  # fmt: skip
+    return message if request is None else {**message, "request": request, "inherited": len(fds)}
