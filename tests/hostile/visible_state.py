@@ -18,7 +18,10 @@ found = {}
 def lines(path):
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        return os.read(fd, 1 << 18).decode(errors='replace').splitlines()
+        data = b""  # the kernel gives long files in parts, whose length varies
+        while len(data) < 1 << 18 and (part := os.read(fd, 1 << 18)):
+            data += part
+        return data.decode(errors='replace').splitlines()
     finally:
         os.close(fd)
 
