@@ -8,12 +8,18 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from support import back_end, requirements
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell ignores it for a job started with &
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# A busy machine is slow, which says nothing about the code under test.
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
 os.environ.setdefault("INTERCODE_SQL_TRANSLATIONS", "")  # tests exercise the SQL translator itself
 
 

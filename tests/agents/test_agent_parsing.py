@@ -179,7 +179,7 @@ def test_thoughts_are_set_aside() -> None:
     assert split_thought("no tag") == ("no tag", "")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r"), max_size=60))
 def test_a_fenced_action_is_unchanged(action: str) -> None:
     lines = action.split("\n")

@@ -142,7 +142,7 @@ PIECES = (
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_the_parser_never_fails(answer: str) -> None:
     for language in (BASH, SQL):

@@ -104,7 +104,7 @@ def test_thousands_of_random_pairs() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text(a: str, b: str) -> None:
     assert same(a, b)
