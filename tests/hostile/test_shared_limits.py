@@ -10,6 +10,7 @@ import pytest
 
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.namespace.launcher import Launcher
+from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
@@ -134,3 +135,50 @@ def test_inotify_instances_of_all_sandboxes_take_nothing_from_another() -> None:
     finally:
         for sandbox in opened:
             sandbox.close()
+
+
+_SPIN = """
+import os, sys, time
+os.sched_setaffinity(0, [int(sys.argv[2])])
+for _ in range(int(sys.argv[1])):
+    if not os.fork():
+        os.setsid()
+        while True: pass
+time.sleep(1)
+"""
+
+
+@pytest.mark.namespace_only("an engine divides the processors between containers")
+def test_a_sandbox_with_busy_sessions_leaves_half_of_a_processor_to_another() -> None:
+    """Without a group for each sandbox the kernel divides between sessions: 6 % were left."""
+    with open_test_sandbox() as greedy, open_test_sandbox() as other:
+        if not has_processor_groups():
+            pytest.skip("needs control groups with the processor controller")
+        processor = str(min(os.sched_getaffinity(0)))
+        crowd = greedy.spawn(["python3", "-c", _SPIN, "16", processor])
+        crowd.wait(20)
+        start_ticks = used_ticks(greedy)
+        own = other.spawn(["python3", "-c", _SPIN, "1", processor])
+        own.wait(20)
+        theirs, ours = used_ticks(greedy) - start_ticks, used_ticks(other)
+    assert ours > theirs / 3, (ours, theirs)
+
+
+def has_processor_groups() -> bool:
+    """Whether each sandbox has a control group that divides the processors."""
+    directories = Launcher.get().cgroup_directories
+    return any(
+        Path(home, "idle", name).exists()
+        for home in directories
+        for name in ("cpu.shares", "cpu.weight")
+    )
+
+
+def used_ticks(sandbox: Sandbox) -> int:
+    """The processor time of the sandbox's live processes."""
+    assert isinstance(sandbox, NamespaceSandbox)
+    total = 0
+    for process in sandbox._list_processes():
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        total += int(fields[11]) + int(fields[12])
+    return total

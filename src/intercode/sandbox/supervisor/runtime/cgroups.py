@@ -4,7 +4,8 @@ Moving a process between groups can block for some milliseconds. So no sandbox i
 launcher is already in the group of the next sandbox when it forks it, and the fork inherits the
 group. The launcher then moves itself to a new group while no request waits. Some groups of ended
 sandboxes are reused. Groups are created below the owner's own group, so that the owner's limits
-still apply. A sandbox cannot see its group.
+still apply. A sandbox cannot see its group. The processors are divided between the groups where
+that controller is available (processor_shares.py).
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+
+from . import processor_shares
+from .control_files import read_control_file, write_control_file
 
 TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
@@ -244,7 +248,8 @@ def _enter_directory(home: str, uid: int) -> None:
         try:
             _make_group(home, uid)
             if os.path.exists(f"{home}/cgroup.subtree_control"):
-                write_control_file(f"{home}/cgroup.subtree_control", "+memory +pids")
+                processor_shares.enable_controllers(home, _ENABLED)
+            processor_shares.weigh(home)
             _make_group(f"{home}/{_IDLE}", uid)
             write_control_file(f"{home}/{_IDLE}/cgroup.procs", "0")
             return
@@ -264,22 +269,9 @@ def _make_group(path: str, uid: int) -> None:
 
 
 REQUIRED_CONTROLLERS = ("memory", "pids")
+_ENABLED = "+memory +pids"
+_OPTIONAL = ("freezer", "cpu")  # of version 1
 _OTHERS_GROUP = "intercode-rest"  # version 2: the group for other processes of a delegated group
-
-
-def read_control_file(path: str) -> str:
-    """Read a control file."""
-    with open(path) as f:
-        return f.read()
-
-
-def write_control_file(path: str, text: str) -> None:
-    """Write a control file in one call. Raises OSError."""
-    fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
 
 
 def find_groups(mounts: str, own: str) -> dict[str, str]:
@@ -318,8 +310,10 @@ def usable_parents(groups_by_controller: Mapping[str, str]) -> tuple[int, dict[s
     Raises OSError with a message that says what is missing.
     """
     if all(name in groups_by_controller for name in REQUIRED_CONTROLLERS):
-        names = [*REQUIRED_CONTROLLERS, *(["freezer"] if "freezer" in groups_by_controller else [])]
+        names = [*REQUIRED_CONTROLLERS, *(n for n in _OPTIONAL if n in groups_by_controller)]
         version, parents = 1, {name: groups_by_controller[name] for name in names}
+        if "cpu" in parents and not os.access(parents["cpu"], os.W_OK):
+            del parents["cpu"]
     elif "" in groups_by_controller:
         parent = groups_by_controller[""]
         if os.path.basename(parent) == _OTHERS_GROUP:
@@ -371,9 +365,11 @@ def delegate_controllers(parent: str) -> None:
         if set(REQUIRED_CONTROLLERS) <= set(
             read_control_file(f"{parent}/cgroup.subtree_control").split()
         ):
+            with contextlib.suppress(OSError):
+                processor_shares.enable_controllers(parent, _ENABLED)
             return
         with contextlib.suppress(OSError):
-            write_control_file(f"{parent}/cgroup.subtree_control", "+memory +pids")
+            processor_shares.enable_controllers(parent, _ENABLED)
             return
         with contextlib.suppress(FileExistsError):
             os.mkdir(f"{parent}/{_OTHERS_GROUP}")

@@ -1,0 +1,36 @@
+"""Divides the processors evenly between the control groups of sandboxes, so that one with many busy
+processes leaves as much to another as one with few."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from .control_files import read_control_file, write_control_file
+
+_WEIGHT_PER_PROCESSOR = 4
+"""The weight of all sandboxes together, where 1 is that of a process beside them."""
+_SETTINGS = (("cpu.shares", 1024, 1 << 18), ("cpu.weight", 100, 10_000))
+"""The file with a group's weight, the weight of a process, and the largest one: of version 1 and
+version 2."""
+
+
+def enable_controllers(group: str, required: str) -> None:
+    """Enable controllers for the groups below a version 2 group: the required ones, such as
+    ``+memory +pids``, and if possible the one that divides the processors. Raises OSError."""
+    file = f"{group}/cgroup.subtree_control"
+    with contextlib.suppress(OSError):
+        if "cpu" in read_control_file(f"{group}/cgroup.controllers").split():
+            write_control_file(file, f"{required} +cpu")
+            return
+    write_control_file(file, required)
+
+
+def weigh(home: str) -> None:
+    """Give the group of all sandboxes the weight of several processes, because it competes as one
+    with the processes beside it."""
+    weight = _WEIGHT_PER_PROCESSOR * (os.cpu_count() or 1)
+    for name, one, most in _SETTINGS:
+        if os.path.exists(f"{home}/{name}"):
+            with contextlib.suppress(OSError):
+                write_control_file(f"{home}/{name}", str(min(one * weight, most)))
