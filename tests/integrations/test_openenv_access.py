@@ -21,7 +21,7 @@ from websockets.sync.client import connect
 
 import intercode
 from intercode.core.errors import ConfigError, UsageError
-from intercode.integrations.openenv.access import Access
+from intercode.core.access import Access
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.integrations.openenv.server import build_app
 from support.serving import serving

@@ -82,7 +82,7 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
     try:
         import uvicorn
 
-        from intercode.integrations.openenv.access import Access
+        from intercode.core.access import Access
         from intercode.integrations.openenv.server import build_app
     except ImportError as e:
         raise ConfigError("serving needs OpenEnv: pip install 'intercode-gym[openenv]'") from e

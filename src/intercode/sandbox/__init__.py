@@ -13,7 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from intercode.core.lazy import lazy_imports
-from intercode.sandbox.back_ends import SANDBOXES, describe_choice, open_sandbox, tier_of
+from intercode.sandbox.back_ends import (
+    SANDBOXES,
+    describe_choice,
+    open_sandbox,
+    resolve_image,
+    tier_of,
+)
 from intercode.sandbox.contract import (
     Capability,
     Limits,
@@ -41,6 +47,7 @@ __all__ = [
     "describe_choice",
     "open_sandbox",
     "resolve_determinism",
+    "resolve_image",
     "strongest_kind",
     "tier_of",
 ]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from intercode.core.registry import (
     Registry,
@@ -16,6 +17,10 @@ from intercode.core.registry import (
 )
 from intercode.sandbox.contract import Sandbox, SandboxSpec
 from intercode.sandbox.tiers.choice import choose_tier, require_linux, strongest_kind
+
+if TYPE_CHECKING:
+    from intercode.core.types import Image
+    from intercode.sandbox.images.progress import Progress
 
 SANDBOXES = Registry(
     "sandbox",
@@ -45,7 +50,7 @@ _STRONGEST_TIER = {
 _TIER_NAMES = {"docker": "container/docker", "podman": "container/podman"}
 """Tiers of back ends whose name is not that of their tier."""
 
-_ADDRESSED: dict[str, str] = {}
+_ADDRESSED: dict[str, str] = {"remote": "intercode.sandbox.remote:back_end_at"}
 """Back ends that are named with an address, ``SCHEME:ADDRESS``: for each scheme, the reference of a
 function that returns the BackEnd for an address. They work on every operating system."""
 
@@ -56,12 +61,14 @@ class BackEnd:
 
     ``open``: opens a sandbox with a specification and with a copy of the files in a directory, if
     one is given. ``find_tier``: returns the isolation tier of these sandboxes. Both raise
-    SandboxError.
+    SandboxError. ``resolve_image``: returns the image that a name stands for; None for the images
+    of this machine.
     """
 
     name: str
     open: Callable[[SandboxSpec, Path | None], Sandbox]
     find_tier: Callable[[], str]
+    resolve_image: Callable[[str], Image] | None = None
 
 
 def find_back_end(kind: str = "auto") -> BackEnd:
@@ -103,8 +110,8 @@ def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = Non
     """Open a new sandbox.
 
     ``kind``: a back end such as ``namespace``, a back end with its isolation tier such as
-    ``namespace/1``, a reference such as ``file.py:function`` to a back end of your own, or
-    ``auto``: the back end that the environment variable INTERCODE_SANDBOX names, else that of the
+    ``namespace/1``, ``remote:URL`` for a server of sandboxes, a reference such as
+    ``file.py:function`` to a back end of your own, or ``auto``: the back end that the environment variable INTERCODE_SANDBOX names, else that of the
     strongest isolation tier that works. ``files``: a directory in the format of ``Sandbox.save``;
     the sandbox starts with a copy of these files. Raises UnknownNameError for an unknown kind,
     SandboxError if the sandbox cannot be created.
@@ -118,6 +125,23 @@ def tier_of(kind: str = "auto") -> str:
     Raises UnknownNameError for an unknown kind, SandboxError if this machine cannot run it.
     """
     return find_back_end(kind).find_tier()
+
+
+def resolve_image(spec: str, kind: str = "auto", progress: Progress | None = None) -> Image:
+    """Return the image that ``spec`` names, for sandboxes of a kind; built first if necessary.
+
+    A server of sandboxes has images of its own. Raises as ``images.resolve`` does.
+    """
+    name = os.environ.get(ENVIRONMENT_VARIABLE, "") if kind == "auto" else kind
+    if name.partition(":")[0] in _ADDRESSED:
+        resolve_there = find_back_end(name).resolve_image
+        if resolve_there is not None:
+            return resolve_there(spec)
+    # by name, because that module opens sandboxes
+    image: Image = load_object("intercode.sandbox.images.build.on_demand:resolve_or_build")(
+        spec, progress
+    )
+    return image
 
 
 def describe_choice(kind: str = "auto") -> str:

@@ -130,10 +130,9 @@ class Sandbox(ABC):
         fields of SandboxSpec: ``network``, ``limits``, ``env`` and so on. Raises UsageError for an
         image that does not exist, SandboxError if the sandbox cannot be created.
         """
-        # by name, because both modules import this one
-        resolve = import_module("intercode.sandbox.images.build.on_demand").resolve_or_build
-        open_sandbox = import_module("intercode.sandbox").open_sandbox
-        sandbox: Sandbox = open_sandbox(SandboxSpec(resolve(image), **settings), kind)
+        package = import_module("intercode.sandbox")  # by name, because it imports this module
+        spec = SandboxSpec(package.resolve_image(image, kind), **settings)
+        sandbox: Sandbox = package.open_sandbox(spec, kind)
         return sandbox
 
     @property

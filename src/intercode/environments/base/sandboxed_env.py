@@ -25,8 +25,14 @@ from intercode.environments.base.workspaces import (
     acquire_sandbox,
     closed_on_error,
 )
-from intercode.sandbox import Sandbox, SandboxSnapshot, SandboxSpec, resolve_determinism, tier_of
-from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode.sandbox import (
+    Sandbox,
+    SandboxSnapshot,
+    SandboxSpec,
+    resolve_determinism,
+    resolve_image,
+    tier_of,
+)
 from intercode.sandbox.images.recipes.packaged import is_pinned
 from intercode.sessions.base import Session
 
@@ -61,7 +67,7 @@ class SandboxedEnv(InterCodeEnv):
     @cached_property
     def image(self) -> Image:
         """The root file system. Built or unpacked on first use."""
-        return resolve_or_build(self.image_name)
+        return resolve_image(self.image_name, self.sandbox_kind)
 
     @cached_property
     def _prewarmer(self) -> Prewarmer:

@@ -31,8 +31,7 @@ from intercode.core.errors import InfrastructureError, SandboxKilledError
 from intercode.core.types import ExecResult as Shown
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.sandbox import Limits, Sandbox, SandboxSpec, open_sandbox
-from intercode.sandbox.images.build import on_demand
+from intercode.sandbox import Limits, Sandbox, SandboxSpec, open_sandbox, resolve_image
 from intercode.sandbox.streams import Collector, communicate, decode, memory_file
 
 _DRAIN_SECONDS = 1.0  # seconds to read what was written before the time-out
@@ -150,7 +149,7 @@ class InterCodeSandbox(SandboxEnvironment):
     @classmethod
     def _open(cls, config: SandboxConfig, metadata: dict[str, str]) -> InterCodeSandbox:
         if config.environment is None:
-            image = on_demand.resolve_or_build(config.image or "host")
+            image = resolve_image(config.image or "host", config.back_end)
             limits = Limits(output=SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE)
             spec = SandboxSpec(image, network=config.network, limits=limits)
             sandbox = open_sandbox(spec, config.back_end)

@@ -14,7 +14,8 @@ from intercode.core.errors import EnvironmentStateError, InfrastructureError, Us
 from intercode.core.types import to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
-from intercode.integrations.openenv.access import Access, protect
+from intercode.core.access import Access
+from intercode.integrations.openenv.access import protect
 from intercode.integrations.openenv.imports import without_gradio
 
 with without_gradio():

@@ -13,6 +13,7 @@ from intercode.sandbox import SandboxSpec, open_sandbox, strongest_kind
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.images.build import steps
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
+from intercode.sandbox.remote.references import RemoteImage
 
 
 def layer_key(*parts: str) -> str:
@@ -29,8 +30,10 @@ def captured_layer(
 ) -> Layer:
     """Return the changes that ``work`` makes in a fresh sandbox, as a layer.
 
-    The layer is made once. Other processes wait for it.
+    The layer is made once, where the image is. Other processes wait for it.
     """
+    if isinstance(image, RemoteImage):
+        return image.capture(key, layers, work, network)
     spec = SandboxSpec(image, layers, network=network, appearance="docker")
     return steps.cached_step(key, lambda home: capture_changes(home, spec, work))
 

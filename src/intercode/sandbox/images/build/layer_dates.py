@@ -15,6 +15,7 @@ from pathlib import Path
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer
 from intercode.sandbox.layers import copy_tree
+from intercode.sandbox.remote.references import RemoteLayer
 
 SETUP_AGE = 2 * 3600
 """Seconds between the set-up and the hour in which the layer is used."""
@@ -32,6 +33,8 @@ def redated_layer(layer: Layer, home: Path, now: float | None = None) -> Layer:
     ``home`` is the directory of the copies; ``now`` is in seconds since the epoch.
     """
     hour = int(now if now is not None else time.time()) // 3600 * 3600
+    if isinstance(layer, RemoteLayer):
+        return layer.redated(hour)
     name = f"{layer.digest.rpartition(':')[2][:24]}-{sandbox_uid()}-{hour}"
     final = home / name
     result = Layer(final, f"{layer.digest}@{hour}")

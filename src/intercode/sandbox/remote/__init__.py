@@ -1,0 +1,41 @@
+"""The back end of sandboxes on another machine: ``remote:https://HOST``.
+
+``intercode serve --sandboxes`` runs there, and opens its own sandboxes for the clients.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from intercode.core.errors import MissingCapabilityError
+from intercode.core.types import Image
+from intercode.sandbox.back_ends import BackEnd
+from intercode.sandbox.contract import Sandbox, SandboxSpec
+
+# The modules of the client are imported where they are used, because they load an HTTP client.
+
+
+def back_end_at(url: str) -> BackEnd:
+    """Return the back end of the server with this address."""
+
+    def open_there(spec: SandboxSpec, files: Path | None) -> Sandbox:
+        from intercode.sandbox.remote.images import open_sandbox
+
+        if files is not None:
+            raise MissingCapabilityError(
+                "a remote sandbox cannot start with files of this machine: snapshots on disk need "
+                "sandboxes on this machine"
+            )
+        return open_sandbox(spec, url)
+
+    def find_tier() -> str:
+        from intercode.sandbox.remote.connection import connect
+
+        return f"remote/{connect(url).greeting['tier']}"
+
+    def resolve_image(name: str) -> Image:
+        from intercode.sandbox.remote import images
+
+        return images.resolve_image(name, url)
+
+    return BackEnd(f"remote:{url}", open_there, find_tier, resolve_image)

@@ -1,0 +1,160 @@
+"""What a server of remote sandboxes allows each client, and the store of the layers that they use."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+
+from intercode.core.errors import SandboxError, UsageError
+from intercode.core.paths import cache_root, sandbox_uid
+from intercode.core.types import Image, Layer, LayerSpec
+from intercode.sandbox import images
+from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.images.build.capture import layer_key
+from intercode.sandbox.images.build.layer_dates import redated_layer
+from intercode.sandbox.images.build.steps import step_path
+from intercode.sandbox.images.cache.trees import cached_tree
+
+_MAX_PROCESSES, _MAX_INODES = 4096, 2_000_000
+_MAX_CLOCKS = 64  # stopped clocks for which a client's layers are dated
+_REFERENCE = re.compile(r"(archive:[0-9a-f]{64}|capture:[0-9a-f]{32})(@([0-9]{1,11}))?")
+_IMAGE = re.compile(r"host|(recipe|image):[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a client may use: all connections with one token together, and each of its sandboxes.
+
+    ``memory`` and ``disk`` are in bytes, of one sandbox; ``cpu_seconds`` is the processor time of
+    one action (None: the limit of the client). ``idle`` and ``lifetime`` are seconds without a
+    request and since the start. ``connections`` are per token. ``uploads`` are the bytes of layers
+    that the client may send while the server runs. ``network``: it may use the machine's network.
+    """
+
+    sandboxes: int = 64
+    memory: int = 4 << 30
+    disk: int = 4 << 30
+    cpu_seconds: float | None = None
+    idle: float = 1800.0
+    lifetime: float = 6 * 3600.0
+    connections: int = 32
+    uploads: int = 8 << 30
+    network: bool = False
+
+    def check(self, spec: SandboxSpec) -> SandboxSpec:
+        """Return the specification with the server's own limits. Raises UsageError if it asks for
+        more than is allowed: with less, results would be others."""
+        limits = spec.limits
+        bounds = {
+            "memory": self.memory, "disk": self.disk, "processes": _MAX_PROCESSES,
+            "inodes": _MAX_INODES,
+        }  # fmt: skip
+        for name, most in bounds.items():
+            if getattr(limits, name) > most:
+                raise UsageError(
+                    f"a sandbox may have the limit {name}={most} here, not {getattr(limits, name)}"
+                )
+        if spec.network != "none" and not self.network:
+            raise UsageError("this server gives no sandbox a network (--allow-network does)")
+        cpu = limits.cpu_seconds
+        if self.cpu_seconds is not None and (cpu is None or cpu > self.cpu_seconds):
+            cpu = self.cpu_seconds
+        return replace(spec, limits=replace(limits, cpu_seconds=cpu, cgroups=True))
+
+
+@dataclass
+class Client:
+    """A token and what its connections use together. ``key``: a secret digest of the token."""
+
+    key: str
+    sandboxes: int = 0
+    connections: int = 0
+    uploaded: int = 0
+    clocks: set[int] = field(default_factory=set)
+
+
+class Store:
+    """The images and layers of the server, by the names that clients use."""
+
+    def __init__(self) -> None:
+        self._images: dict[str, Image] = {}
+        self._lock = Lock()
+
+    def image(self, name: str, digest: str | None = None) -> Image:
+        """Return an image of this server; ``digest`` is the one that the client knows.
+
+        Raises UsageError for an image that is missing, has changed, or is a path.
+        """
+        if not _IMAGE.fullmatch(name):
+            raise UsageError(
+                f"a remote sandbox cannot have the image {name[:200]!r}, only host, recipe:NAME and "
+                "image:NAME of the server (`intercode image import` there gives it a name)"
+            )
+        with self._lock:
+            image = self._images.get(name) if digest else None
+            if image is None:
+                image = self._images[name] = images.resolve(name)
+        if digest and digest != image.digest:
+            raise UsageError(f"the image {name} has changed at the server: begin again")
+        return image
+
+    def has_archive(self, digest: str) -> bool:
+        """Return whether an archive with this SHA-256 was sent before."""
+        return (cache_root() / "layers" / _tree_name(digest)).is_dir()
+
+    def add_archive(self, path: Path) -> None:
+        """Unpack an archive that a client has sent. Raises DataError."""
+        images.resolve_layer(LayerSpec("tar", path))
+
+    def layer(self, client: Client, reference: object) -> Layer:
+        """Return the layer that a client names. Raises UsageError if it is not here."""
+        found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
+        if found is None:
+            raise UsageError("a layer with a name that this server did not give")
+        name, _, hour = found.groups()
+        layer = self._undated_layer(client, *name.split(":"))
+        return layer if hour is None else self._redated(client, layer, int(hour))
+
+    def _undated_layer(self, client: Client, kind: str, name: str) -> Layer:
+        if kind == "archive":
+            return Layer(
+                cached_tree(cache_root(), _tree_name(name), _raise_missing), f"sha256:{name}"
+            )
+        step = captured_key(client, name)
+        if not (path := step_path(step)).is_dir():
+            raise UsageError("a layer that this server does not have any more: begin again")
+        return Layer(path, f"built:{step}")
+
+    def _redated(self, client: Client, layer: Layer, hour: int) -> Layer:
+        """Return a layer with shifted dates. Layers of the current time are shared; a client may
+        have few others, because each is a copy."""
+        directory = "dated"
+        if abs(hour - time.time()) > 2 * 3600:
+            client.clocks.add(hour)
+            if len(client.clocks) > _MAX_CLOCKS:
+                raise UsageError(f"layers dated for more than {_MAX_CLOCKS} stopped clocks")
+            directory = f"dated-{hour // 3600}"
+        return redated_layer(layer, cache_root() / directory, hour)
+
+
+def captured_key(client: Client, key: str) -> str:
+    """Return the name in the cache of a layer that a client has captured. Other clients' have other
+    names, because a client decides what is in its own."""
+    return layer_key("remote", client.key, key)
+
+
+def token_key(token: str | None) -> str:
+    """Return the key of the client with a token."""
+    return hashlib.sha256(f"intercode {token}".encode()).hexdigest()
+
+
+def _tree_name(digest: str) -> str:
+    return f"{digest[:32]}-{sandbox_uid()}"
+
+
+def _raise_missing(_: Path) -> None:
+    raise SandboxError("a layer that was not sent to this server")

@@ -1,0 +1,300 @@
+"""A sandbox on another machine, whose server this process is connected to."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import struct
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, Literal, get_args
+
+from intercode.core.errors import SandboxError, SandboxLostError
+from intercode.core.types import TRUNCATED_CHANGES, FileEntry
+from intercode.sandbox.contract import (
+    Capability,
+    LimitExceeded,
+    Sandbox,
+    SandboxSnapshot,
+    SandboxSpec,
+)
+from intercode.sandbox.remote.connection import Connection
+from intercode.sandbox.remote.protocol import (
+    MAX_BODY,
+    ProtocolError,
+    list_value,
+    number_value,
+    parse_entry,
+    parse_error,
+    string_values,
+    text_value,
+)
+from intercode.sandbox.remote.relay import Group
+
+_MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
+_TRAVELLING = frozenset({"processes", "fork", "restore", "recycle"})
+"""The capabilities that work over a connection. The others need files or memory on one machine."""
+_TEXT_SIZE = 1 << 20  # bytes of an answer with names of processes
+
+
+class RemoteProcess:
+    """A process in a remote sandbox. Its exit status arrives on a pipe of this process."""
+
+    def __init__(self, sandbox: RemoteSandbox, number: int) -> None:
+        self.pid, self._sandbox, self._number = 0, sandbox, number
+        self._status, self._report = os.pipe()
+        self._code: int | None = None
+        self._error: Exception | None = None
+
+    def fileno(self) -> int:
+        return self._status
+
+    def report(self, result: dict[str, Any]) -> None:
+        """Receive the end of the process. Called in the event loop of the connection."""
+        status = result.get("status")
+        if isinstance(status, int) and -(2**31) <= status < 2**31:
+            os.write(self._report, struct.pack("i", status))
+        elif "error" in result:
+            self._error = parse_error(result["error"], self._sandbox.connection.url)
+        self.end()
+
+    def end(self) -> None:
+        """Close the pipe. May be called again."""
+        report, self._report = self._report, -1
+        if report >= 0:
+            os.close(report)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        if self._code is None:
+            poll = select.poll()
+            poll.register(self._status, select.POLLIN)
+            if not poll.poll(None if timeout is None else timeout * 1000):
+                return None
+            data = os.read(self._status, 4)
+            if len(data) < 4:
+                raise self._error or self._sandbox.lost_error()
+            self._code = struct.unpack("i", data)[0]
+        return self._code
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self._code is None:
+            self._sandbox.connection.notify(
+                "kill", sandbox=self._sandbox.number, process=self._number, number=number
+            )
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # the default value outlives the module when the interpreter ends
+        if self._status >= 0:
+            close(self._status)
+
+
+class RemoteSandbox(Sandbox):
+    """A sandbox at the other end of a connection. ``number`` is its name there.
+
+    ``opened``: the server's answer to the request that created it. Raises SandboxError for an
+    answer that is not valid.
+    """
+
+    def __init__(
+        self, connection: Connection, number: int, spec: SandboxSpec, opened: Mapping[str, Any]
+    ) -> None:
+        self.connection, self.number, self.spec = connection, number, spec
+        self._is_closed, self._loss = False, None
+        self._last_mark = 0.0
+        self._mark = 0
+        try:
+            self.tier = f"remote/{text_value(opened.get('tier'))[:100]}"
+            self.env = string_values(opened.get("env"))
+            self.script_path = text_value(opened.get("script_path"))
+            names = list_value(opened.get("capabilities"))
+        except ProtocolError as e:
+            raise SandboxError(f"{connection.url} opened a sandbox and described it badly") from e
+        self._capabilities: frozenset[Capability] = frozenset(
+            name for name in get_args(Capability) if name in names and name in _TRAVELLING
+        )
+        connection.on_loss(number, self._record_loss)
+
+    _loss: Exception | None
+
+    def _record_loss(self, error: Exception) -> None:
+        self._loss = error
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self._capabilities
+
+    @property
+    def is_lost(self) -> bool:
+        return self._is_closed or self._loss is not None or self.connection.is_lost
+
+    def lost_error(self) -> SandboxLostError:
+        """Return the error for a sandbox that is gone."""
+        if self.connection.is_lost:
+            return self.connection.lost_error()
+        if isinstance(self._loss, SandboxLostError):
+            return self._loss
+        return SandboxLostError(f"the sandbox at {self.connection.url} has ended")
+
+    def _request(
+        self, operation: str, body: bytes = b"", **arguments: Any
+    ) -> tuple[dict[str, Any], bytes]:
+        if self._is_closed or self._loss is not None:
+            raise self.lost_error()
+        return self.connection.request(operation, body, sandbox=self.number, **arguments)
+
+    def _value(self, parse: Callable[[Any], Any], operation: str, **arguments: Any) -> Any:
+        """Send a request and return the value of its answer. Raises SandboxLostError for one that
+        is not valid, because nothing else from this server can be trusted either."""
+        answer, _ = self._request(operation, **arguments)
+        return self._parse(parse, answer.get("value"))
+
+    def _parse(self, parse: Callable[[Any], Any], value: Any) -> Any:
+        try:
+            return parse(value)
+        except ProtocolError as e:
+            raise SandboxLostError(f"{self.connection.url} sent {e}") from e
+
+    # ------------------------------------------------------------------ programs
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+    ) -> RemoteProcess:
+        given, relay, group = dict(fds or {}), self.connection.relay, Group(self.number)
+        rows, copies, contents = relay.describe(list(given.values()))
+        number = self.connection.next_number()
+        process = RemoteProcess(self, number)
+
+        def prepare() -> None:
+            relay.adopt(rows, copies, group)
+            self.connection.on_exit(number, group, process.report)
+
+        try:
+            process.pid = self._parse(
+                number_value,
+                self._request(
+                    "spawn", contents, before=prepare, process=number, argv=list(argv), cwd=cwd,
+                    env=None if env is None else dict(env), targets=list(given), fds=rows,
+                )[0].get("value"),
+            )  # fmt: skip
+        except BaseException:
+            self.connection.forget_exit(number)
+            self.connection.drop_channels([channel for channel, _ in copies])
+            process.end()
+            raise
+        return process
+
+    # --------------------------------------------------------------------- files
+    def read(self, path: str, limit: int = 64 << 20) -> bytes:
+        _, data = self._request("read", path=path, most=min(limit, MAX_BODY), limit=limit)
+        if len(data) > limit:
+            raise OSError(27, f"{path} is larger than {limit} bytes")
+        return data
+
+    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        if len(data) > MAX_BODY:
+            raise OSError(27, f"a remote file can be written with up to {MAX_BODY} bytes")
+        self._request("write", data, path=path, mode=mode)
+
+    def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
+        rows = self._rows("changes", digests=digests, pause=pause)
+        return {row[0]: self._parse(parse_entry, row[1:]) for row in rows}
+
+    def changed_paths(self) -> list[str]:
+        return [row[0] for row in self._rows("changed_paths")]
+
+    def _rows(self, operation: str, **arguments: Any) -> list[list[Any]]:
+        """Return the rows of a list, each of which begins with a path."""
+        answer, _ = self._request(operation, limit=MAX_BODY, **arguments)
+
+        def parse(value: Any) -> list[list[Any]]:
+            rows = [list_value(row) for row in list_value(value)]
+            if any(not text_value(row[0] if row else None).startswith("/") for row in rows):
+                if rows[-1][:1] != [TRUNCATED_CHANGES]:
+                    raise ProtocolError("a path that is not absolute")
+            return rows
+
+        return self._parse(parse, answer.get("value"))
+
+    def storage_exhausted(self) -> Literal["", "disk", "inodes"]:
+        answer = self._value(text_value, "storage_exhausted")
+        return answer if answer in ("disk", "inodes") else ""
+
+    # ----------------------------------------------------------------- snapshots
+    def fork(self) -> RemoteSandbox:
+        if "fork" not in self.capabilities:
+            raise self._missing_capability("fork", "copy its files to a new sandbox")
+        number = self.connection.next_number()
+        opened, _ = self._request("fork", new=number)
+        return RemoteSandbox(self.connection, number, self.spec, opened)
+
+    def restore(self, snapshot: SandboxSnapshot) -> None:
+        if "restore" not in self.capabilities:
+            super().restore(snapshot)
+        source = snapshot.source
+        if not isinstance(source, RemoteSandbox) or source.connection is not self.connection:
+            raise SandboxError("files can only be copied from a sandbox of the same connection")
+        self._request("restore", source=source.number)
+
+    def recycle(self) -> None:
+        if "recycle" not in self.capabilities:
+            super().recycle()
+        self._request("recycle")
+
+    # ----------------------------------------------------------------- processes
+    def mark(self) -> int:
+        """Begin an action, without waiting for the server.
+
+        The server notes the time at which the message arrives, before anything that is sent later.
+        """
+        now = time.monotonic()
+        if now - self._last_mark >= _MARK_SECONDS:
+            self._last_mark, self._mark = now, self._mark + 1
+        self.connection.notify("mark", sandbox=self.number, mark=self._mark)
+        return self._mark
+
+    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
+        if "processes" not in self.capabilities:
+            super().kill_since(mark, keep)
+        self._request("kill_since", mark=mark, keep=list(keep))
+
+    def processes(self) -> tuple[str, ...]:
+        if "processes" not in self.capabilities:
+            super().processes()
+        names = self._value(list_value, "processes", limit=_TEXT_SIZE)
+        return tuple(self._parse(text_value, name) for name in names)
+
+    def descendants(self, pid: int) -> list[int]:
+        if "processes" not in self.capabilities:
+            super().descendants(pid)
+        numbers = self._value(list_value, "descendants", pid=pid, limit=_TEXT_SIZE)
+        return [self._parse(number_value, number) for number in numbers]
+
+    def signal(self, pid: int, number: int) -> None:
+        if "processes" not in self.capabilities:
+            super().signal(pid, number)
+        self._request("signal", pid=pid, number=number)
+
+    def limit_exceeded(self) -> LimitExceeded:
+        answer = self._value(text_value, "limit_exceeded")
+        return answer if answer in get_args(LimitExceeded) else ""
+
+    # ----------------------------------------------------------------------- end
+    def close(self, wait: bool = False) -> None:
+        if self._is_closed:
+            return
+        if wait and not self.is_lost:
+            with suppress(SandboxError):
+                self._request("close", wait=True)
+        else:
+            self.connection.notify("close", sandbox=self.number, wait=False)
+        self._is_closed = True
+        self.connection.close_sandbox(self.number)
+
+

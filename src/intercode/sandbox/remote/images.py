@@ -1,0 +1,117 @@
+"""Resolves images and layers at a server of remote sandboxes, and sends it those that it lacks."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import SandboxError, UsageError
+from intercode.core.types import Image, Layer, Network
+from intercode.sandbox.contract import Sandbox, SandboxSpec
+from intercode.sandbox.layers import write_layer
+from intercode.sandbox.remote.client import RemoteSandbox
+from intercode.sandbox.remote.connection import Connection, connect
+from intercode.sandbox.remote.protocol import (
+    ProtocolError,
+    spec_values,
+    string_values,
+    text_value,
+)
+from intercode.sandbox.remote.references import NOWHERE, RemoteImage, RemoteLayer
+
+BUILD_SECONDS = 3600.0
+"""Time in which a server builds an image, or waits until another client has built a layer."""
+_MAX_DIGEST = 200  # characters
+
+
+def resolve_image(name: str, url: str) -> RemoteImage:
+    """Return an image of the server, which builds the recipe if it has to.
+
+    Raises UsageError for an image that the server does not have or does not give away.
+    """
+    answer, _ = connect(url).request("image", name=name, seconds=BUILD_SECONDS)
+    try:
+        return RemoteImage(
+            name=name, digest=text_value(answer.get("digest"))[:_MAX_DIGEST],
+            env=string_values(answer.get("env")), cwd=text_value(answer.get("cwd")), url=url,
+        )  # fmt: skip
+    except ProtocolError as e:
+        raise SandboxError(f"{url} described the image {name} badly: {e}") from e
+
+
+def open_sandbox(spec: SandboxSpec, url: str) -> RemoteSandbox:
+    """Open a sandbox at a server. Its image is resolved there by name, and layers of this machine
+    are sent first, once for each server."""
+    if spec.upper is not None:
+        raise UsageError("a remote sandbox cannot keep its files in a directory of this machine")
+    connection = connect(url)
+    number, values = connection.next_number(), _values(connection, spec)
+    opened, _ = connection.request("open", sandbox=number, spec=values)
+    return RemoteSandbox(connection, number, spec, opened)
+
+
+def _values(connection: Connection, spec: SandboxSpec) -> dict[str, Any]:
+    image = spec.image
+    if image.root is not None or image.layers:
+        raise UsageError(
+            f"the image {image.name} is on this machine: import it at {connection.url} with "
+            "`intercode image import`, and use it as image:NAME"
+        )
+    values = spec_values(spec, [layer_reference(connection, layer) for layer in spec.layers])
+    if isinstance(image, RemoteImage):
+        values["digest"] = image.digest
+    return values
+
+
+def layer_reference(connection: Connection, layer: Layer) -> str:
+    """Return the server's reference to a layer. Sends its files if the server lacks them."""
+    if isinstance(layer, RemoteLayer):
+        return layer.reference
+    known = connection.uploaded.get(layer.digest)
+    if known is None:
+        known = connection.uploaded[layer.digest] = _send_layer(connection, layer.root)
+    return known
+
+
+def _send_layer(connection: Connection, root: Path) -> str:
+    with tempfile.TemporaryDirectory(prefix="intercode-layer-") as directory:
+        archive = Path(directory, "layer.tar")
+        with archive.open("wb") as out:
+            write_layer(out, root)
+        with archive.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        answer, _ = connection.request("has_layer", digest=digest)
+        if answer.get("value") is not True:
+            connection.upload(digest, archive)
+    return f"archive:{digest}"
+
+
+def capture_layer(
+    image: RemoteImage,
+    key: str,
+    layers: tuple[Layer, ...],
+    work: Callable[[Sandbox], None],
+    network: Network,
+) -> Layer:
+    """Return the changes that ``work`` makes in a fresh sandbox of a server, as a layer there.
+
+    The server makes it once for all clients with the same token.
+    """
+    connection = connect(image.url)
+    spec = SandboxSpec(image, layers, network=network, appearance="docker")
+    number, values = connection.next_number(), _values(connection, spec)
+    opened, _ = connection.request(
+        "open", sandbox=number, spec=values, capture=key, seconds=BUILD_SECONDS
+    )
+    if "layer" not in opened:
+        with RemoteSandbox(connection, number, spec, opened) as sandbox:
+            work(sandbox)
+            opened, _ = connection.request("capture", sandbox=number, seconds=BUILD_SECONDS)
+    try:
+        reference = text_value(opened.get("layer"))[:_MAX_DIGEST]
+    except ProtocolError as e:
+        raise SandboxError(f"{image.url} kept no layer") from e
+    return RemoteLayer(NOWHERE, reference, reference)

@@ -1,0 +1,46 @@
+"""Images and layers that only a server of remote sandboxes has. This machine knows their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from intercode.core.types import Image, Layer, Network
+from intercode.sandbox.contract import Sandbox
+
+NOWHERE = Path("/nonexistent/remote")
+"""The directory of files that are on another machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteImage(Image):
+    """An image at the server with the address ``url``."""
+
+    url: str = ""
+
+    def capture(
+        self,
+        key: str,
+        layers: tuple[Layer, ...],
+        work: Callable[[Sandbox], None],
+        network: Network = "none",
+    ) -> Layer:
+        """Return the changes that ``work`` makes in a sandbox of the server, as a layer there."""
+        # imported here because it loads an HTTP client
+        from intercode.sandbox.remote.images import capture_layer
+
+        return capture_layer(self, key, layers, work, network)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLayer(Layer):
+    """A layer at a server, which knows it by ``reference``."""
+
+    reference: str = ""
+
+    def redated(self, hour: int) -> RemoteLayer:
+        """Return the layer with shifted dates, as ``layer_dates.redated_layer`` shifts them."""
+        return RemoteLayer(
+            self.root, f"{self.digest}@{hour}", f"{self.reference}@{hour}"
+        )

@@ -1,0 +1,228 @@
+"""The server's side of one remote sandbox: what a client's requests do with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from intercode.core.errors import SandboxError, SandboxLostError, UsageError
+from intercode.core.types import Layer
+from intercode.sandbox.contract import CopiedFiles, Sandbox, SandboxSpec
+from intercode.sandbox.images.build.capture import captured_layer
+from intercode.sandbox.remote.protocol import (
+    MAX_BODY,
+    entry_values,
+    list_value,
+    number_value,
+    string_values,
+    text_value,
+)
+from intercode.sandbox.remote.relay import Group
+from intercode.sandbox.streams import Process
+
+_MAX_MARKS = 1000
+_MAX_PROCESSES = 256
+_MAX_NAMES = 10_000  # processes in an answer
+Arguments = dict[str, Any]
+
+
+class Capture:
+    """A sandbox whose changes become a layer, which one thread makes while the client works in it.
+
+    ``reference`` is the client's name for the layer, ``key`` the one in the cache. The work may take
+    ``seconds``. ``opened`` is the sandbox, or None if the layer exists already; ``layer`` is the result.
+    """
+
+    def __init__(
+        self, reference: str, key: str, spec: SandboxSpec, seconds: float
+    ) -> None:
+        self.reference = reference
+        self.opened: Future[Sandbox | None] = Future()
+        self.layer: Future[Layer] = Future()
+        self._finished, self._complete, self._seconds = threading.Event(), False, seconds
+        threading.Thread(
+            target=self._run, args=(key, spec), name="intercode-capture", daemon=True
+        ).start()
+
+    def _run(self, key: str, spec: SandboxSpec) -> None:
+        try:
+            layer = captured_layer(key, spec.image, spec.layers, self._work, spec.network)
+        except Exception as e:
+            if not self.opened.done():
+                self.opened.set_exception(e)
+            self.layer.set_exception(e)
+            return
+        if not self.opened.done():
+            self.opened.set_result(None)
+        self.layer.set_result(layer)
+
+    def _work(self, sandbox: Sandbox) -> None:
+        self.opened.set_result(sandbox)
+        if not self._finished.wait(self._seconds) or not self._complete:
+            raise SandboxError("the client has not finished its layer")
+
+    def finish(self, complete: bool) -> None:
+        """End the work. Without ``complete``, its changes are discarded."""
+        self._complete = self._complete or complete
+        self._finished.set()
+
+
+class ServedSandbox:
+    """A sandbox that a client has opened. ``number`` is the client's name for it.
+
+    The methods for requests return the answer and its body. They run in threads, one at a time for
+    each sandbox (``lock``).
+    """
+
+    def __init__(self, number: int, sandbox: Sandbox, capture: Capture | None = None) -> None:
+        self.number, self.sandbox, self.capture = number, sandbox, capture
+        self.lock = asyncio.Lock()
+        self.began = self.last_used = time.monotonic()
+        self.processes: dict[int, tuple[Process, Group]] = {}
+        self.is_closed = False
+        self._marks: dict[int, int] = {0: 0}
+        self._last_mark = -1
+
+    def describe(self) -> Arguments:
+        """Return what a client knows of a new sandbox."""
+        return {
+            "tier": self.sandbox.tier,
+            "env": dict(self.sandbox.env),
+            "script_path": self.sandbox.script_path,
+            "capabilities": sorted(self.sandbox.capabilities),
+        }
+
+    async def mark(self, mark: int) -> None:
+        """Note the current time of the sandbox under the client's number.
+
+        Messages may arrive at once that were sent one after the other, and then have to get times
+        that differ.
+        """
+        value = self.sandbox.mark()
+        if mark in self._marks:
+            return
+        while value == self._last_mark:
+            await asyncio.sleep(0.001)
+            value = self.sandbox.mark()
+        self._marks[mark] = self._last_mark = value
+        if len(self._marks) > _MAX_MARKS:
+            del self._marks[next(iter(self._marks))]
+
+    def spawn(self, arguments: Arguments, descriptors: list[int], group: Group) -> Process:
+        """Start a program with these descriptors, which are closed."""
+        try:
+            targets = [number_value(n, 1023) for n in list_value(arguments.get("targets"))]
+            number = number_value(arguments.get("process"), 2**32 - 1)
+            if len(targets) != len(descriptors) or number in self.processes:
+                raise UsageError("descriptors or a process number that cannot be used")
+            if len(self.processes) >= _MAX_PROCESSES:
+                raise OSError(11, "too many programs run in one sandbox")
+            env = arguments.get("env")
+            process = self.sandbox.spawn(
+                [text_value(word) for word in list_value(arguments.get("argv"))],
+                cwd=text_value(arguments.get("cwd")),
+                env=None if env is None else string_values(env),
+                fds=dict(zip(targets, descriptors, strict=True)),
+            )
+        finally:
+            for fd in descriptors:
+                os.close(fd)
+        self.processes[number] = process, group
+        return process
+
+    # ------------------------------------------------------------------ requests
+    def perform(self, operation: str, arguments: Arguments, body: bytes) -> tuple[Any, bytes]:
+        """Return the value and the body that answer a request. Raises UsageError for an operation
+        that does not exist."""
+        method: Callable[[Arguments, bytes], Any] | None = _OPERATIONS.get(operation)
+        if method is None:
+            raise UsageError(f"no request {operation[:50]!r}: the client is of another version")
+        result = method(self, arguments, body)  # type: ignore[call-arg, arg-type]
+        return (None, result) if isinstance(result, bytes) else (result, b"")
+
+    def _read(self, arguments: Arguments, _: bytes) -> bytes:
+        most = number_value(arguments.get("most"), MAX_BODY)
+        return self.sandbox.read(text_value(arguments.get("path")), most)
+
+    def _write(self, arguments: Arguments, body: bytes) -> None:
+        mode = number_value(arguments.get("mode"), 0o7777)
+        self.sandbox.write(text_value(arguments.get("path")), body, mode)
+
+    def _changes(self, arguments: Arguments, _: bytes) -> list[list[Any]]:
+        changes = self.sandbox.changes(
+            bool(arguments.get("digests")), bool(arguments.get("pause"))
+        )
+        return [[path, *entry_values(entry)] for path, entry in changes.items()]
+
+    def _changed_paths(self, *_: Any) -> list[list[str]]:
+        return [[path] for path in self.sandbox.changed_paths()]
+
+    def _storage_exhausted(self, *_: Any) -> str:
+        return self.sandbox.storage_exhausted()
+
+    def _limit_exceeded(self, *_: Any) -> str:
+        return self.sandbox.limit_exceeded()
+
+    def _processes(self, *_: Any) -> list[str]:
+        return list(self.sandbox.processes())[:_MAX_NAMES]
+
+    def _descendants(self, arguments: Arguments, _: bytes) -> list[int]:
+        return self.sandbox.descendants(number_value(arguments.get("pid")))[:_MAX_NAMES]
+
+    def _signal(self, arguments: Arguments, _: bytes) -> None:
+        pid, number = number_value(arguments.get("pid")), number_value(arguments.get("number"), 64)
+        self.sandbox.signal(pid, number)
+
+    def _kill(self, arguments: Arguments, _: bytes) -> None:
+        found = self.processes.get(number_value(arguments.get("process")))
+        if found is not None:
+            found[0].kill(number_value(arguments.get("number"), 64))
+
+    def _kill_since(self, arguments: Arguments, _: bytes) -> None:
+        mark = self._marks.get(number_value(arguments.get("mark")))
+        if mark is None:
+            raise UsageError("the action began too long ago")
+        keep = [number_value(pid) for pid in list_value(arguments.get("keep"))]
+        self.sandbox.kill_since(mark, keep)
+
+    def _recycle(self, *_: Any) -> None:
+        self.sandbox.recycle()
+
+    def restore(self, source: ServedSandbox) -> None:
+        """Replace the files by those of another sandbox of the client."""
+        if source.is_closed:
+            raise SandboxLostError("the sandbox with the files is closed")
+        self.sandbox.restore(CopiedFiles(source.sandbox))
+
+    def close(self, wait: bool = False) -> None:
+        """End the sandbox. May be called again."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if self.capture is not None:
+            self.capture.finish(complete=False)
+        else:
+            self.sandbox.close(wait)
+
+
+_OPERATIONS: dict[str, Any] = {
+    "read": ServedSandbox._read,
+    "write": ServedSandbox._write,
+    "changes": ServedSandbox._changes,
+    "changed_paths": ServedSandbox._changed_paths,
+    "storage_exhausted": ServedSandbox._storage_exhausted,
+    "limit_exceeded": ServedSandbox._limit_exceeded,
+    "processes": ServedSandbox._processes,
+    "descendants": ServedSandbox._descendants,
+    "signal": ServedSandbox._signal,
+    "kill": ServedSandbox._kill,
+    "kill_since": ServedSandbox._kill_since,
+    "recycle": ServedSandbox._recycle,
+}
+"""What a client may ask of a sandbox, besides opening, copying and closing it and starting
+programs."""

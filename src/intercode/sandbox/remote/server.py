@@ -1,0 +1,103 @@
+"""The server of remote sandboxes: an HTTP application with a WebSocket for each client."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from aiohttp import WSCloseCode, web
+
+from intercode.core.access import Access
+from intercode.core.errors import UsageError
+from intercode.core.paths import cache_root
+from intercode.sandbox.remote.bounds import Bounds, Client, Store, token_key
+from intercode.sandbox.remote.connection import HEARTBEAT_SECONDS
+from intercode.sandbox.remote.protocol import CHUNK, MAX_FRAME, PATH
+from intercode.sandbox.remote.session import ClientSession
+
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+class SandboxServer:
+    """Opens sandboxes of the local back end ``kind`` for clients.
+
+    ``accesses``: the rules of access, one for each token; what a client may use is counted for each
+    token.
+    """
+
+    def __init__(
+        self, accesses: Sequence[Access], bounds: Bounds | None = None, kind: str = "auto"
+    ) -> None:
+        self._accesses = [(access, Client(token_key(access.token))) for access in accesses]
+        self._bounds, self._kind, self._store = bounds or Bounds(), kind, Store()
+        self._sockets: set[web.WebSocketResponse] = set()
+
+    def application(self) -> web.Application:
+        """Return the application for an HTTP server."""
+        application = web.Application()
+        application.router.add_get("/health", self._health)
+        application.router.add_get(PATH, self._connect)
+        application.router.add_put("/layers/{digest}", self._receive_layer)
+        application.on_shutdown.append(self._shutdown)
+        return application
+
+    async def _health(self, _: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    def _client(self, request: web.Request) -> Client:
+        """Return the client that sent a request. Raises the response that refuses it."""
+        headers = {name.lower(): value for name, value in request.raw_headers}
+        refusals = [access.refusal(headers) for access, _ in self._accesses]
+        if None in refusals:
+            return self._accesses[refusals.index(None)][1]
+        status, text = next(r for r in refusals if r is not None)
+        error = web.HTTPForbidden if status == 403 else web.HTTPUnauthorized
+        raise error(text=text)
+
+    async def _connect(self, request: web.Request) -> web.StreamResponse:
+        client = self._client(request)
+        if client.connections >= self._bounds.connections:
+            raise web.HTTPServiceUnavailable(text="too many connections of this client")
+        socket = web.WebSocketResponse(
+            heartbeat=HEARTBEAT_SECONDS, max_msg_size=MAX_FRAME, compress=False
+        )
+        client.connections += 1
+        self._sockets.add(socket)
+        try:
+            await socket.prepare(request)
+            await ClientSession(socket, client, self._bounds, self._store, self._kind).run()
+        finally:
+            self._sockets.discard(socket)
+            client.connections -= 1
+        return socket
+
+    async def _receive_layer(self, request: web.Request) -> web.Response:
+        """Store the archive of a layer, whose SHA-256 is its name."""
+        client, digest = self._client(request), request.match_info["digest"]
+        if not _DIGEST.fullmatch(digest):
+            raise web.HTTPBadRequest(text="the name of a layer is the SHA-256 of its archive")
+        with tempfile.TemporaryDirectory(prefix="upload-", dir=cache_root()) as directory:
+            path, found = Path(directory, "layer.tar"), hashlib.sha256()
+            with path.open("wb") as file:
+                async for part in request.content.iter_chunked(CHUNK):
+                    client.uploaded += len(part)
+                    if client.uploaded > self._bounds.uploads:
+                        text = f"more than {self._bounds.uploads} bytes of layers (--max-uploads)"
+                        raise web.HTTPInsufficientStorage(text=text)
+                    found.update(part)
+                    file.write(part)
+            if found.hexdigest() != digest:
+                raise web.HTTPBadRequest(text="the archive has another SHA-256 than its name")
+            try:
+                await asyncio.to_thread(self._store.add_archive, path)
+            except UsageError as e:
+                raise web.HTTPBadRequest(text=str(e)) from e
+        return web.json_response({})
+
+    async def _shutdown(self, _: web.Application) -> None:
+        for socket in list(self._sockets):
+            await socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server ends")
