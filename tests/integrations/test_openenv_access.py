@@ -21,9 +21,9 @@ from websockets.sync.client import connect
 
 import intercode
 from intercode.core.errors import ConfigError, UsageError
-from intercode.core.access import Access
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.integrations.openenv.server import build_app
+from intercode.sandbox.remote.access import Access
 from support.serving import serving
 
 TOKEN = "a-secret-of-this-test"

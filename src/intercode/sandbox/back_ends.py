@@ -111,8 +111,9 @@ def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = Non
 
     ``kind``: a back end such as ``namespace``, a back end with its isolation tier such as
     ``namespace/1``, ``remote:URL`` for a server of sandboxes, a reference such as
-    ``file.py:function`` to a back end of your own, or ``auto``: the back end that the environment variable INTERCODE_SANDBOX names, else that of the
-    strongest isolation tier that works. ``files``: a directory in the format of ``Sandbox.save``;
+    ``file.py:function`` to a back end of your own, or ``auto``: the back end that the environment
+    variable INTERCODE_SANDBOX names, else that of the strongest isolation tier that works.
+    ``files``: a directory in the format of ``Sandbox.save``;
     the sandbox starts with a copy of these files. Raises UnknownNameError for an unknown kind,
     SandboxError if the sandbox cannot be created.
     """

@@ -1,5 +1,5 @@
-"""Applies the rules of access to a server of environments (``core/access.py``). Errors of a request
-become responses with a message."""
+"""Applies the rules of access (``sandbox/remote/access.py``) to a server of environments. Errors of
+a request become responses with a message."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fastapi.exceptions import HTTPException, RequestValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from intercode.core.access import Access
 from intercode.core.errors import EnvironmentStateError, InfrastructureError, UsageError
+from intercode.sandbox.remote.access import Access
 
 _OPEN_PATH = "/health"
 _POLICY_VIOLATION = 1008  # the WebSocket code for a refused connection

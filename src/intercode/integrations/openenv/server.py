@@ -14,9 +14,9 @@ from intercode.core.errors import EnvironmentStateError, InfrastructureError, Us
 from intercode.core.types import to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
-from intercode.core.access import Access
 from intercode.integrations.openenv.access import protect
 from intercode.integrations.openenv.imports import without_gradio
+from intercode.sandbox.remote.access import Access
 
 with without_gradio():
     from openenv.core.env_server.http_server import create_app

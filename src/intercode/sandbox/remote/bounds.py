@@ -1,4 +1,4 @@
-"""What a server of remote sandboxes allows each client, and the store of the layers that they use."""
+"""What a server of remote sandboxes allows each client, and the store of images and layers."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class Store:
         """
         if not _IMAGE.fullmatch(name):
             raise UsageError(
-                f"a remote sandbox cannot have the image {name[:200]!r}, only host, recipe:NAME and "
-                "image:NAME of the server (`intercode image import` there gives it a name)"
+                f"a remote sandbox cannot have the image {name[:200]!r}, only host, recipe:NAME "
+                "and image:NAME of the server (`intercode image import` there gives it a name)"
             )
         with self._lock:
             image = self._images.get(name) if digest else None

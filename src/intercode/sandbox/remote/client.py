@@ -9,7 +9,6 @@ import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any, Literal, get_args
 
 from intercode.core.errors import SandboxError, SandboxLostError
@@ -215,12 +214,14 @@ class RemoteSandbox(Sandbox):
 
         def parse(value: Any) -> list[list[Any]]:
             rows = [list_value(row) for row in list_value(value)]
-            if any(not text_value(row[0] if row else None).startswith("/") for row in rows):
-                if rows[-1][:1] != [TRUNCATED_CHANGES]:
+            for row in rows:
+                path = text_value(row[0] if row else None)
+                if not path.startswith("/") and path != TRUNCATED_CHANGES:
                     raise ProtocolError("a path that is not absolute")
             return rows
 
-        return self._parse(parse, answer.get("value"))
+        rows: list[list[Any]] = self._parse(parse, answer.get("value"))
+        return rows
 
     def storage_exhausted(self) -> Literal["", "disk", "inodes"]:
         answer = self._value(text_value, "storage_exhausted")
@@ -296,5 +297,3 @@ class RemoteSandbox(Sandbox):
             self.connection.notify("close", sandbox=self.number, wait=False)
         self._is_closed = True
         self.connection.close_sandbox(self.number)
-
-

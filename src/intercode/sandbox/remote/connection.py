@@ -36,7 +36,6 @@ from intercode.sandbox.remote.protocol import (
     VERSION,
     Kind,
     ProtocolError,
-    frame,
     message_frames,
     pack_message,
     parse_error,
@@ -111,7 +110,7 @@ class Connection:
         self._pending: dict[int, _Pending] = {}
         self._exits: dict[int, tuple[Group, Callable[[dict[str, Any]], None]]] = {}
         self._losses: dict[int, Callable[[Exception], None]] = {}
-        self._lost: Exception | None = None
+        self._lost: BaseException | None = None
         self._outgoing: deque[bytes] = deque()
         self._greeting: Future[dict[str, Any]] = Future()
         self._thread = threading.Thread(target=self._run, name="intercode-remote", daemon=True)
@@ -189,16 +188,8 @@ class Connection:
     def close_sandbox(self, sandbox: int) -> None:
         """Forget a sandbox and close its streams."""
 
-        def close() -> None:
-            self._losses.pop(sandbox, None)
-            self._relay.close_sandbox(sandbox)
-            for process, (group, report) in list(self._exits.items()):
-                if group.sandbox == sandbox:
-                    del self._exits[process]
-                    report({})
-
         with suppress(SandboxLostError):
-            self._call(close)
+            self._call(lambda: self._forget_sandbox(sandbox))
 
     def on_loss(self, sandbox: int, report: Callable[[Exception], None]) -> None:
         """Call ``report`` when the server ends a sandbox by itself, or the connection is lost."""
@@ -209,9 +200,7 @@ class Connection:
         """The streams of this connection."""
         return self._relay
 
-    def on_exit(
-        self, process: int, group: Group, report: Callable[[dict[str, Any]], None]
-    ) -> None:
+    def on_exit(self, process: int, group: Group, report: Callable[[dict[str, Any]], None]) -> None:
         """Call ``report`` when a process ends, or is lost with its sandbox. In the event loop."""
         self._exits[process] = group, report
 
@@ -268,7 +257,7 @@ class Connection:
                     f"no server of sandboxes answers at {self.url}: {e or type(e).__name__}"
                 ) from e
             writer = asyncio.ensure_future(self._write_frames(socket))
-            cause: Exception | None = None
+            cause: BaseException | None = None
             try:
                 async for message in socket:
                     if message.type is not aiohttp.WSMsgType.BINARY:
@@ -320,10 +309,19 @@ class Connection:
             header, _ = parse_message(payload)
             if (lost := self._losses.get(number)) is not None:
                 lost(parse_error(header, self.url))
+                self._forget_sandbox(number)
         elif kind in (Kind.REQUEST, Kind.REQUEST_PART):
             raise ProtocolError("a request from a server")
         else:
             self._relay.receive(kind, number, payload)
+
+    def _forget_sandbox(self, sandbox: int) -> None:
+        self._losses.pop(sandbox, None)
+        self._relay.close_sandbox(sandbox)
+        for process, (group, report) in list(self._exits.items()):
+            if group.sandbox == sandbox:
+                del self._exits[process]
+                report({})
 
     def _receive_answer(self, kind: Kind, number: int, payload: bytes) -> None:
         pending = self._pending.get(number)
@@ -341,7 +339,7 @@ class Connection:
         else:
             pending.future.set_result((header, body))
 
-    def _end(self, cause: Exception) -> None:
+    def _end(self, cause: BaseException) -> None:
         """Report the end of the connection to all who wait for something of it."""
         self._lost = self._lost or cause
         if not self._greeting.done():
@@ -368,7 +366,7 @@ def _refusal(url: str, status: int) -> Exception:
     if status == 503:
         return SandboxUnavailableError(f"{url} has too many clients")
     return ConfigError(
-        f"{url} is no server of sandboxes (status {status}): run `intercode serve --sandboxes` there"
+        f"{url} is no server of sandboxes ({status}): run `intercode serve --sandboxes` there"
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxError, UsageError
-from intercode.core.types import Image, Layer, Network
+from intercode.core.types import Layer, Network
 from intercode.sandbox.contract import Sandbox, SandboxSpec
 from intercode.sandbox.layers import write_layer
 from intercode.sandbox.remote.client import RemoteSandbox
@@ -49,7 +49,11 @@ def open_sandbox(spec: SandboxSpec, url: str) -> RemoteSandbox:
         raise UsageError("a remote sandbox cannot keep its files in a directory of this machine")
     connection = connect(url)
     number, values = connection.next_number(), _values(connection, spec)
-    opened, _ = connection.request("open", sandbox=number, spec=values)
+    try:
+        opened, _ = connection.request("open", sandbox=number, spec=values)
+    except BaseException:
+        connection.notify("close", sandbox=number)  # it may be opened later
+        raise
     return RemoteSandbox(connection, number, spec, opened)
 
 

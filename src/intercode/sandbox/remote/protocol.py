@@ -24,7 +24,7 @@ from intercode.core.errors import (
     TooManyChangesError,
     UsageError,
 )
-from intercode.core.types import FileEntry, Image, Layer
+from intercode.core.types import FileEntry, Image, Layer, Network
 from intercode.sandbox.contract import Limits, SandboxSpec
 from intercode.sandbox.determinism import determinism_from_settings
 
@@ -175,9 +175,7 @@ def spec_values(spec: SandboxSpec, layers: list[str]) -> dict[str, Any]:
 def parse_spec(values: Mapping[str, Any], image: Image, layers: tuple[Layer, ...]) -> SandboxSpec:
     """Return a specification from values that a client has sent. Raises ProtocolError."""
     env, determinism = string_values(values.get("env")), values.get("determinism")
-    choices = {
-        "network": get_args(get_type_hints(SandboxSpec)["network"]), "appearance": ("plain", "docker")
-    }  # fmt: skip
+    choices = {"network": get_args(Network), "appearance": ("plain", "docker")}
     if any(values.get(name) not in allowed for name, allowed in choices.items()):
         raise ProtocolError("a network or an appearance that no sandbox has")
     hostname = text_value(values.get("hostname"))

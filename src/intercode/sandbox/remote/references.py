@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from intercode.core.registry import load_object
 from intercode.core.types import Image, Layer, Network
 from intercode.sandbox.contract import Sandbox
 
@@ -27,10 +28,10 @@ class RemoteImage(Image):
         network: Network = "none",
     ) -> Layer:
         """Return the changes that ``work`` makes in a sandbox of the server, as a layer there."""
-        # imported here because it loads an HTTP client
-        from intercode.sandbox.remote.images import capture_layer
-
-        return capture_layer(self, key, layers, work, network)
+        # by name, because that module imports this one and loads an HTTP client
+        capture = load_object("intercode.sandbox.remote.images:capture_layer")
+        layer: Layer = capture(self, key, layers, work, network)
+        return layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,4 @@ class RemoteLayer(Layer):
 
     def redated(self, hour: int) -> RemoteLayer:
         """Return the layer with shifted dates, as ``layer_dates.redated_layer`` shifts them."""
-        return RemoteLayer(
-            self.root, f"{self.digest}@{hour}", f"{self.reference}@{hour}"
-        )
+        return RemoteLayer(self.root, f"{self.digest}@{hour}", f"{self.reference}@{hour}")

@@ -259,10 +259,7 @@ class Relay:
         most, passed = min(_READ, channel.credit), list[int]()
         try:
             if self._passes:
-                space = socket.CMSG_SPACE(4 * _MAX_PASSED)
-                flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
-                data, extra, _, _ = channel.connection.recvmsg(most, space, flags)
-                passed = _received_descriptors(extra)
+                data, passed = _receive_message(channel.connection, most)
             else:
                 data = channel.connection.recv(most)
         except BlockingIOError:
@@ -270,9 +267,7 @@ class Relay:
         except OSError:
             data = b""
         if not data:
-            self.after_output(
-                channel.group, lambda: self._send(frame(Kind.END, channel.number))
-            )
+            self.after_output(channel.group, lambda: self._send(frame(Kind.END, channel.number)))
             self._close(channel)
             return
         channel.credit -= len(data)
@@ -351,9 +346,7 @@ class Relay:
         if channel.connection is None:
             self._accept(channel, kind, payload, [])
         else:
-            self.after_arrival(
-                channel.group, lambda: self._accept(channel, kind, payload, fds)
-            )
+            self.after_arrival(channel.group, lambda: self._accept(channel, kind, payload, fds))
 
     def after_arrival(self, group: Group, action: Callable[[], None]) -> None:
         """Do something after what has arrived for the group's pipes was written to them."""
@@ -448,6 +441,18 @@ def _write_some(channel: Channel, data: bytes, fds: list[int]) -> int:
     for fd in fds:
         os.close(fd)
     return count
+
+
+def _receive_message(connection: socket.socket, most: int) -> tuple[bytes, list[int]]:
+    """Read from a socket of a session, with the descriptors that came with the first byte.
+
+    The kernel may join them with data before them. So a session sends descriptors only after all
+    that it sent before was answered.
+    """
+    space = socket.CMSG_SPACE(4 * _MAX_PASSED)
+    flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+    data, extra, _, _ = connection.recvmsg(most, space, flags)
+    return data, _received_descriptors(extra)
 
 
 def _received_descriptors(extra: list[tuple[int, int, bytes]]) -> list[int]:

@@ -34,13 +34,12 @@ Arguments = dict[str, Any]
 class Capture:
     """A sandbox whose changes become a layer, which one thread makes while the client works in it.
 
-    ``reference`` is the client's name for the layer, ``key`` the one in the cache. The work may take
-    ``seconds``. ``opened`` is the sandbox, or None if the layer exists already; ``layer`` is the result.
+    ``reference`` is the client's name for the layer, ``key`` the one in the cache. The work may
+    take ``seconds``. ``opened`` is the sandbox, or None if the layer exists already; ``layer`` is
+    the result.
     """
 
-    def __init__(
-        self, reference: str, key: str, spec: SandboxSpec, seconds: float
-    ) -> None:
+    def __init__(self, reference: str, key: str, spec: SandboxSpec, seconds: float) -> None:
         self.reference = reference
         self.opened: Future[Sandbox | None] = Future()
         self.layer: Future[Layer] = Future()
@@ -154,9 +153,7 @@ class ServedSandbox:
         self.sandbox.write(text_value(arguments.get("path")), body, mode)
 
     def _changes(self, arguments: Arguments, _: bytes) -> list[list[Any]]:
-        changes = self.sandbox.changes(
-            bool(arguments.get("digests")), bool(arguments.get("pause"))
-        )
+        changes = self.sandbox.changes(bool(arguments.get("digests")), bool(arguments.get("pause")))
         return [[path, *entry_values(entry)] for path, entry in changes.items()]
 
     def _changed_paths(self, *_: Any) -> list[list[str]]:

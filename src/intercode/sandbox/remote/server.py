@@ -11,9 +11,9 @@ from pathlib import Path
 
 from aiohttp import WSCloseCode, web
 
-from intercode.core.access import Access
 from intercode.core.errors import UsageError
 from intercode.core.paths import cache_root
+from intercode.sandbox.remote.access import Access
 from intercode.sandbox.remote.bounds import Bounds, Client, Store, token_key
 from intercode.sandbox.remote.connection import HEARTBEAT_SECONDS
 from intercode.sandbox.remote.protocol import CHUNK, MAX_FRAME, PATH

@@ -67,6 +67,7 @@ class ClientSession:
         self._kind = kind
         self._sandboxes: dict[int, ServedSandbox] = {}
         self._reserved: set[int] = set()
+        self._unwanted: set[int] = set()  # of those, the ones that were closed before they opened
         self._partial: dict[int, bytearray] = {}
         self._outgoing: deque[bytes] = deque()
         self._queued = 0
@@ -131,7 +132,7 @@ class ClientSession:
         operation = text_value(arguments.pop("do", None))
         if len(self._tasks) >= _MAX_REQUESTS:
             raise ProtocolError("too many requests at one time")
-        served = self._sandboxes.get(arguments.get("sandbox", 0))
+        served = self._sandboxes.get(number_value(arguments.get("sandbox", 0)))
         if served is not None:
             served.last_used = time.monotonic()
         if operation == "mark":
@@ -154,6 +155,7 @@ class ClientSession:
         if operation == "open":
             return self._open(arguments)
         if served is None:
+            self._unwanted |= {int(arguments.get("sandbox", 0))} & self._reserved
             return _raise(SandboxLostError("there is no such sandbox any more"))
         if operation == "spawn":
             group = Group(served.number)
@@ -250,7 +252,7 @@ class ClientSession:
             raise ProtocolError("a number that is in use")
         self._reserved.add(number)
         try:
-            await self._reserve_place()
+            await self._wait_for_room()
             try:
                 work = asyncio.ensure_future(self._in_thread(make))
                 sandbox = await asyncio.shield(work)
@@ -260,10 +262,15 @@ class ClientSession:
                 raise
         finally:
             self._reserved.discard(number)
+        if number in self._unwanted:
+            self._unwanted.discard(number)
+            self._client.sandboxes -= 1
+            await self._in_thread(sandbox.close)
+            raise SandboxLostError("the client closed the sandbox before it was open")
         served = self._sandboxes[number] = ServedSandbox(number, sandbox, capture)
         return served.describe(), b""
 
-    async def _reserve_place(self) -> None:
+    async def _wait_for_room(self) -> None:
         deadline = time.monotonic() + _WAIT_SECONDS
         while self._client.sandboxes >= self._bounds.sandboxes:
             if time.monotonic() > deadline:
@@ -324,9 +331,7 @@ class ClientSession:
             )
         return {"value": value}, answer
 
-    async def _capture(
-        self, served: ServedSandbox, _: Arguments
-    ) -> tuple[Arguments, bytes]:
+    async def _capture(self, served: ServedSandbox, _: Arguments) -> tuple[Arguments, bytes]:
         """Keep the changes of a sandbox as a layer, and end it."""
         if served.capture is None:
             raise UsageError("a sandbox that was not opened for a layer")
@@ -370,7 +375,9 @@ class ClientSession:
                     reason = f"it is older than {self._bounds.lifetime:g} s"
                 if reason:
                     self._forget(served)
-                    error = error_values(SandboxLostError(f"the server ended the sandbox: {reason}"))
+                    error = error_values(
+                        SandboxLostError(f"the server ended the sandbox: {reason}")
+                    )
                     self._send(frame(Kind.LOST, served.number, pack_message(error)))
 
 

@@ -145,6 +145,8 @@ class Interpreter:
         Raises InterpreterEndedError, and RefusedError with the reason.
         """
         deadline = time.monotonic() + timeout
+        if fds:  # over a connection to a remote sandbox, they would come with an earlier request
+            self._await_notifications(deadline)
         self._token = secrets.token_hex(8)
         if not self._send(self._token, name, arguments, fds, timeout):
             return None
@@ -155,6 +157,14 @@ class Interpreter:
         token = secrets.token_hex(8)
         self._pending_notifications.add(token.encode())
         self._send(token, name, arguments, (), _REQUEST_SECONDS)
+
+    def _await_notifications(self, deadline: float) -> None:
+        """Wait until the notifications are answered."""
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        while self._pending_notifications and (left := deadline - time.monotonic()) > 0:
+            if poll.poll(left * 1000):
+                self._receive()
 
     def _send(
         self, token: str, name: str, arguments: Sequence[Any], fds: Sequence[int], timeout: float
