@@ -60,7 +60,7 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "another"])
-def test_a_foreign_token_is_refused(
+def test_another_token_is_refused(
     server: ServerProcess, given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERCODE_REMOTE_TOKEN", given)
