@@ -157,5 +157,6 @@ def _forget_processes() -> None:
     _processes = ParseProcesses()
 
 
-os.register_at_fork(after_in_child=_forget_processes)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_processes)
 atexit.register(lambda: _processes.close())
