@@ -41,7 +41,8 @@ def attempt(case: Case, back_end: str, planted: Planted) -> str:
     try:
         try_case(case, back_end, planted)
     except Exception as e:
-        return f"{type(e).__name__}: {e}"
+        cause = f" (after {type(e.__context__).__name__}: {e.__context__})" if e.__context__ else ""
+        return f"{type(e).__name__}: {e}{cause}"
     return "ok"
 
 
