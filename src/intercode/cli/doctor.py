@@ -14,7 +14,8 @@ from pathlib import Path
 import intercode
 from intercode.core.errors import InterCodeError
 from intercode.sandbox.diagnostics import diagnose
-from intercode.sandbox.tiers.checks import Finding
+from intercode.sandbox.tiers.choice import require_linux
+from intercode.sandbox.tiers.finding import Finding
 
 CONFLICTING_PACKAGES = ("intercode", "intercode-bench")
 """Other distributions that install a package named intercode as well."""
@@ -58,6 +59,7 @@ def handle(args: argparse.Namespace) -> int:
 
 def _print_fixes() -> int:
     """Print the texts that give the tiers which do not work here. Return 1 if no tier works."""
+    require_linux()
     from intercode.sandbox.tiers import checks, remedies
 
     tiers = checks.check_tiers()

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import threading
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
+
+from intercode.core.portability.services import run_after_fork
 
 T = TypeVar("T")
 SHUTDOWN_TIMEOUT = 5.0
@@ -104,7 +105,7 @@ def _acquire_loop() -> _EventLoop:
         if not _hooks_installed:
             _hooks_installed = True
             atexit.register(_shut_down_at_exit)
-            os.register_at_fork(after_in_child=_reset_after_fork)
+            run_after_fork(_reset_after_fork)
         _current.active_calls += 1
         return _current
 

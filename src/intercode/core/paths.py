@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from intercode.core.errors import ConfigError
+from intercode.core.portability.files import has_user_ids
 
 ROOT_SANDBOX_UID = 60600
 """The user id of sandboxes that root starts, in a range that Debian and systemd leave free."""
@@ -28,11 +29,14 @@ def cache_root() -> Path:
     is_default = False
     if chosen := os.environ.get("INTERCODE_CACHE"):
         path = Path(chosen).absolute()
-    elif os.geteuid() == 0:
+    elif has_user_ids() and os.geteuid() == 0:
         path, is_default = Path("/var/cache/intercode"), True
     else:
         home = os.environ.get("XDG_CACHE_HOME")
         path, is_default = (Path(home) if home else Path.home() / ".cache") / "intercode", True
+    if not has_user_ids():
+        path.mkdir(parents=True, exist_ok=True)
+        return path
     checked = (path, os.geteuid(), sandbox_uid())
     if checked not in _checked_caches or not path.is_dir():
         created = _make_directory(path)
@@ -164,7 +168,7 @@ def state_root() -> Path:
 
 def sandbox_uid() -> int:
     """Return the user and group id that owns the files of sandboxes on this machine."""
-    uid = os.geteuid()
+    uid = os.geteuid() if has_user_ids() else 0
     return uid if uid != 0 else int(os.environ.get("INTERCODE_SANDBOX_UID", ROOT_SANDBOX_UID))
 
 

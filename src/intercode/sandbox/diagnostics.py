@@ -13,11 +13,9 @@ from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.runtime import seccomp, syscall_numbers
-from intercode.sandbox.tiers import checks
-from intercode.sandbox.tiers.checks import Finding
+from intercode.sandbox.tiers.finding import Finding
 from intercode.sandbox.tiers.kernel_features import check_kernel
 
 
@@ -27,6 +25,8 @@ def diagnose() -> list[Finding]:
     if sys.platform != "linux":
         fix = "run on Linux (a virtual machine or WSL 2 will do); reports and SQL work everywhere"
         return [Finding("Linux", False, platform.system(), fix, needed=True)]
+    from intercode.sandbox.tiers import checks  # imports the back ends
+
     return [
         _check_supervisor(), *check_kernel(), checks.check_cgroups(), _name_refused_calls(),
         *_check_cache(), *_check_programs(), *checks.check_tiers(),
@@ -60,6 +60,8 @@ def _check_user_ids(budget: Path = Path("/proc/sys/fs/pipe-user-pages-soft")) ->
     """Look whether sandboxes have user ids of their own, or else share the kernel's budget for
     pipes. Call this after a sandbox was opened."""
     name = "user id of each sandbox"
+    from intercode.sandbox.namespace.launcher import Launcher
+
     try:
         error = Launcher.get().user_ids_error
     except SandboxError:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.paths import sandbox_uid
+from intercode.core.portability.files import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW
 
 OPAQUE_ATTRIBUTE = "user.overlay.opaque"
 _MARK_PREFIXES = ("user.overlay.", "trusted.overlay.")
@@ -22,14 +23,14 @@ _HARMLESS_MARKS = ("origin", "impure", "nlink", "uuid", "overlay.")
 that processes in the sandbox have given a name of an overlay's marks."""
 _CHUNK = 1 << 30
 _MAX_DEPTH = 100
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
 
 
 def write_layer(out: Any, root: Path) -> None:
     """Write a tree as an uncompressed tar layer, always with the same bytes. Whiteouts of an
     overlay are written as those of the image format. Raises OSError."""
     seen: dict[tuple[int, int], str] = {}
-    top = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    top = os.open(root, os.O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     try:
         with tarfile.open(
             fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=1 << 20
@@ -69,7 +70,7 @@ def _add_directory(
 def _add_file(
     layer: tarfile.TarFile, name: str, at: int, path: str, seen: dict[tuple[int, int], str]
 ) -> None:
-    with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at), "rb") as file:
+    with open(os.open(name, os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC, dir_fd=at), "rb") as file:
         info = os.fstat(file.fileno())
         key = (info.st_dev, info.st_ino)
         if key in seen:
@@ -193,10 +194,10 @@ def is_opaque(fd: int) -> bool:
 
 
 def _copy_file(name: str, source: int, target: int) -> None:
-    inner = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source)
+    inner = os.open(name, os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC, dir_fd=source)
     try:
         outer = os.open(
-            name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=target
+            name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_CLOEXEC, 0o600, dir_fd=target
         )
         try:
             _copy_data(inner, outer)
@@ -253,7 +254,7 @@ def _forged_mark(directory: int, prefix: str, depth: int) -> str:
             return f"{path} is a device"
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
             continue
-        inner = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        inner = os.open(name, os.O_RDONLY | O_NOFOLLOW | O_CLOEXEC, dir_fd=directory)
         try:
             if stat.S_ISDIR(mode):
                 found = _forged_mark(inner, path, depth + 1) if depth < _MAX_DEPTH else ""

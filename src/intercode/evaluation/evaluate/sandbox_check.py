@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_remedy
 from intercode.environments.base.sandboxed_env import SandboxedEnv
@@ -35,6 +37,8 @@ def with_remedy(error: SandboxError, kind: str = "auto") -> SandboxUnavailableEr
 
     A remedy for the cache comes first, because every tier needs the cache.
     """
+    if sys.platform != "linux":
+        return SandboxUnavailableError(str(error))
     change = cache_remedy() or least_change(tiers_of(kind))
     if not change:
         return SandboxUnavailableError(f"{error}; `intercode doctor` describes this machine")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from intercode.core.errors import SandboxError
 from intercode.core.types import Image
@@ -12,21 +11,10 @@ from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.supervisor.runtime import cgroups
 from intercode.sandbox.tiers import remedies
+from intercode.sandbox.tiers.finding import Finding
 from intercode.sandbox.tiers.tier_table import TIERS, Tier
 
 _NO_REMEDY = "no change of this machine is known that would give it"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check. ``needed``: no sandbox works without the feature. ``fix``: how to
-    get it."""
-
-    name: str
-    ok: bool
-    detail: str = ""
-    fix: str = ""
-    needed: bool = False
 
 
 def check_tiers() -> list[Finding]:

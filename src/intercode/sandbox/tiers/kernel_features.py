@@ -10,7 +10,7 @@ from pathlib import Path
 
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import runtime
-from intercode.sandbox.tiers.checks import Finding
+from intercode.sandbox.tiers.finding import Finding
 from intercode.sandbox.tiers.platforms import detect_confinement
 from intercode.sandbox.tiers.remedies import container_options_hint, user_namespace_fix
 

@@ -51,8 +51,9 @@ _NAMESPACE = {
         "on the image `host`, the programs of this machine can be read",
     ),
     "processes": Protection(
-        "PID and IPC namespaces, a sealed PID 1, a supervisor outside; all end with the owner",
-        "two counts of the kernel by user id: buffers of pipes, and inotify instances",
+        "PID and IPC namespaces, a sealed PID 1, a supervisor outside; all end with the owner; an "
+        "own user id if root starts them",
+        "without an own user id, two counts of the kernel: buffers of pipes, inotify instances",
     ),
     "network": Protection(
         "network namespace without a connection; seccomp allows a list of socket families",

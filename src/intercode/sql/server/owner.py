@@ -12,7 +12,6 @@ server, and the next start removes the files (see ``remove_orphans``).
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import json
 import os
 import select
@@ -24,6 +23,9 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+
+with suppress(ImportError):  # absent on Windows, which may import this module but not run it
+    import fcntl
 
 _PR_SET_PDEATHSIG = 1  # PR_SET_PDEATHSIG
 _START_SECONDS = 60.0

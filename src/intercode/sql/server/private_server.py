@@ -8,7 +8,6 @@ one.
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import hashlib
 import json
@@ -25,6 +24,7 @@ from pathlib import Path
 
 from intercode.core.errors import DatabaseLostError, SandboxUnavailableError
 from intercode.core.paths import cache_root
+from intercode.core.portability.files import lock_file
 from intercode.sql.server import owner
 from intercode.sql.server.connection import Address
 from intercode.sql.server.dump_loading import load_dump
@@ -83,7 +83,12 @@ class Lease:
 @functools.cache
 def server_program() -> Path:
     """Return the database server of this machine. Raises SandboxUnavailableError if there is
-    none."""
+    none, or if this is not Linux."""
+    if sys.platform != "linux":
+        raise SandboxUnavailableError(
+            "a private MySQL server needs Linux: give dsn='mysql://user:password@host', or leave "
+            "out engine='mysql' to take the embedded engine"
+        )
     path = os.environ.get("PATH", os.defpath) + _EXTRA_PATH
     for name in ("mariadbd", "mysqld"):
         if found := shutil.which(name, path=path):
@@ -143,7 +148,7 @@ def runtime_directory() -> Path:
 @contextmanager
 def _file_lock(path: Path) -> Iterator[None]:
     with path.open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock_file(file)
         yield
 
 
@@ -202,7 +207,7 @@ def _evict_old(home: Path, current: Path) -> None:
         _MAX_CACHED_DIRECTORIES - 1 :
     ]:
         with path.with_suffix(".lock").open("ab") as file, suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(file, wait=False)
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -1,7 +1,8 @@
 """Starts workers, asks them and kills them.
 
 A launcher process per owner, started when it is first needed, has all modules loaded and forks the
-workers. Both end with the owner: they read the end of their sockets.
+workers. Where it cannot, each worker is a new interpreter. All end with the owner: they read the
+end of their sockets.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -22,12 +22,14 @@ from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from intercode.core.errors import SandboxUnavailableError
+from intercode.core.portability.services import PASSES_DESCRIPTORS, run_after_fork, start_service
 
 START_SECONDS = 60.0
 """Limit for the start of a worker."""
 _MAX_IDLE_WORKERS = 4
 _MAX_MESSAGE_BYTES = 1 << 20
 """Longest state within a message."""
+_SERVICE = "intercode.sql.worker.service"
 _HEADER = struct.Struct("=Q")
 _VARIABLES = ("INTERCODE_CACHE", "XDG_CACHE_HOME", "HOME", "INTERCODE_SQL_TRANSLATIONS")
 
@@ -51,7 +53,7 @@ class Saved:
     def __init__(self, content: bytes) -> None:
         self._content: bytes | None = content
         self.file: BinaryIO | None = None
-        if len(content) > _MAX_MESSAGE_BYTES:
+        if len(content) > _MAX_MESSAGE_BYTES and PASSES_DESCRIPTORS:
             file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  # this holds it
             self._content, self.file = None, file
             self.file.write(content)
@@ -86,9 +88,12 @@ def receive(channel: socket.socket, ends: float | None = None) -> tuple[Any, ...
     header, fds = b"", array.array("i")
     while len(header) < _HEADER.size:
         _wait(channel, ends)
-        part, ancillary, _, _ = channel.recvmsg(_HEADER.size - len(header), socket.CMSG_LEN(4))
-        for _, _, raw in ancillary:
-            fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
+        if not PASSES_DESCRIPTORS:
+            part = channel.recv(_HEADER.size - len(header))
+        else:
+            part, ancillary, _, _ = channel.recvmsg(_HEADER.size - len(header), socket.CMSG_LEN(4))
+            for _, _, raw in ancillary:
+                fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
         if not part:
             return None
         header += part
@@ -131,15 +136,18 @@ def variables() -> tuple[tuple[str, str | None], ...]:
 class Worker:
     """A worker process. ``tenant`` says for which session it holds the state."""
 
-    def __init__(self, channel: socket.socket) -> None:
-        self._channel = channel
+    def __init__(
+        self, channel: socket.socket, process: subprocess.Popen[bytes] | None = None
+    ) -> None:
+        self._channel, self._process = channel, process
         self._process_fd = -1
         self.tenant: Any = None
         hello = receive(channel, time.monotonic() + START_SECONDS)
         if hello is None:
             raise WorkerLostError(False)
-        # it lives until it reads the end of its socket, so that this is its own process id
-        self._process_fd = os.pidfd_open(hello[0])
+        if process is None:
+            # it lives until it reads the end of its socket, so that this is its own process id
+            self._process_fd = os.pidfd_open(hello[0])
 
     def ask(self, request: tuple[Any, ...], seconds: float) -> tuple[Any, ...]:
         """Return the answer to a request. Raises WorkerLostError, and what the worker raised.
@@ -166,6 +174,9 @@ class Worker:
 
     def kill(self) -> None:
         """Kill the process. Can be called from any thread, more than once."""
+        if self._process is not None:
+            self._process.kill()
+            return
         with suppress(OSError):
             signal.pidfd_send_signal(self._process_fd, signal.SIGKILL)
 
@@ -214,6 +225,12 @@ class WorkerPool:
         worker.close()
 
     def _launch(self) -> Worker:
+        if not hasattr(os, "pidfd_open"):
+            process, channel = start_service(_SERVICE)
+            threading.Thread(target=process.wait, daemon=True).start()
+            worker = Worker(channel, process)
+            self._workers.add(worker)
+            return worker
         if self._launcher is None:
             self._launcher = _start_launcher()
         mine, other = socket.socketpair()
@@ -237,14 +254,7 @@ class WorkerPool:
 
 
 def _start_launcher() -> socket.socket:
-    mine, other = socket.socketpair()
-    with other:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "intercode.sql.worker.service", str(other.fileno())],
-            pass_fds=[other.fileno()], start_new_session=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        )  # fmt: skip
+    process, mine = start_service(_SERVICE)
     threading.Thread(target=process.wait, daemon=True).start()
     return mine
 
@@ -263,4 +273,4 @@ def _forget_workers() -> None:
     _pool = WorkerPool()
 
 
-os.register_at_fork(after_in_child=_forget_workers)
+run_after_fork(_forget_workers)

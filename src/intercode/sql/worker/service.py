@@ -1,4 +1,4 @@
-"""What the launcher and the workers execute: ``python -m intercode.sql.worker.service FD``."""
+"""What the launcher and the workers execute; see ``core.portability.services.start_service``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import gc
 import importlib
 import os
 import pickle
-import resource
 import signal
 import socket
 import sqlite3
 import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from intercode.core.portability.services import service_channel
 from intercode.sql.worker.process import Saved, Source, receive, send
 
 OPENERS = ("intercode.sql.embedded.engine:EmbeddedEngine", "intercode.sql.sqlite:SqliteEngine")
@@ -52,14 +55,29 @@ def _engine(opener: str) -> Any:
 
 def _limit_resources() -> None:
     """Bound memory and files, and make this process the first that the system ends for memory."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
-    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-        file.write("1000")
+    with suppress(ImportError, OSError, ValueError):  # other systems have some of these limits
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+    if sys.platform == "linux":
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write("1000")
     connection = sqlite3.connect(":memory:")
     connection.execute(f"PRAGMA hard_heap_limit = {_SQLITE_HEAP_BYTES}")
     connection.close()
+
+
+def _set_alarm(seconds: float) -> Callable[[], Any]:
+    """End this process after some seconds. Return a function that cancels this."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        return lambda: signal.setitimer(signal.ITIMER_REAL, 0)
+    timer = threading.Timer(seconds, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
+    return timer.cancel
 
 
 def serve(channel: socket.socket) -> None:
@@ -68,7 +86,7 @@ def serve(channel: socket.socket) -> None:
     service = Service()
     while (request := receive(channel)) is not None:
         seconds, operation, *arguments = request
-        signal.setitimer(signal.ITIMER_REAL, min(seconds, 1e6) + _ORPHAN_SECONDS)
+        alarm = _set_alarm(min(seconds, 1e6) + _ORPHAN_SECONDS)
         try:
             answer = getattr(service, operation)(*arguments)
         except MemoryError:
@@ -78,7 +96,7 @@ def serve(channel: socket.socket) -> None:
         else:
             saved = answer[-1] if isinstance(answer[-1], Saved) else None
             send(channel, (None, *answer), saved)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        alarm()
     service.close()
 
 
@@ -134,5 +152,15 @@ class Service:
         return (self._session.state_text(),)
 
 
+def main() -> None:
+    """Be the launcher, or a worker where workers cannot be forked."""
+    channel = service_channel()
+    if hasattr(os, "pidfd_open"):
+        launch(channel)
+        return
+    _limit_resources()
+    serve(channel)
+
+
 if __name__ == "__main__":
-    launch(socket.socket(fileno=int(sys.argv[1])))
+    main()

@@ -8,13 +8,14 @@ import stat
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from intercode.core.portability.files import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK
 from intercode.core.types import FileEntry
 from intercode.sandbox.layers import is_opaque
 
 MAX_FILE_BYTES = 64 << 10
 """The content of larger files is not read."""
-_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DIRECTORY_FLAGS = os.O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+_FILE_FLAGS = os.O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
 
 
 class PathState(NamedTuple):

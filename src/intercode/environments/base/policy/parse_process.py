@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import atexit
 import json
-import os
 import signal
-import socket
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 from typing import Any
 
 from intercode.core.errors import SandboxUnavailableError
+from intercode.core.portability.services import run_after_fork, start_service
 
 PARSE_SECONDS = 2.0
 """Limit of an action in processor time, which does not depend on how busy the machine is."""
 _WALL_SECONDS = 60.0
 """Limit of an action in time of the clock, for a process that gets no processor."""
+_HAS_TIMERS = hasattr(signal, "setitimer")
+_SECONDS_WITHOUT_TIMERS = 10.0
+"""Limit in time of the clock where no timer counts processor time."""
 _MAX_IDLE_PROCESSES = 2
 _SERVICE = "intercode.environments.base.policy.parse_service"
 
@@ -36,19 +37,12 @@ class ParseProcess:
     """A process that parses one action after another."""
 
     def __init__(self) -> None:
-        self._channel, other = socket.socketpair()
-        with other:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", _SERVICE, str(other.fileno())],
-                pass_fds=[other.fileno()], start_new_session=True, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-            )  # fmt: skip
+        self._process, self._channel = start_service(_SERVICE, stderr=subprocess.DEVNULL)
 
     def refusal(self, request: dict[str, Any]) -> str | None:
         """Return the answer to a request. Raises ParseLimitError if the process has ended."""
         try:
-            self._channel.settimeout(_WALL_SECONDS)
+            self._channel.settimeout(_WALL_SECONDS if _HAS_TIMERS else _SECONDS_WITHOUT_TIMERS)
             self._channel.sendall(json.dumps(request).encode() + b"\n")
             parts = [b""]
             while not parts[-1].endswith(b"\n"):
@@ -56,7 +50,7 @@ class ParseProcess:
                 if not parts[-1]:
                     raise EOFError
         except (OSError, EOFError) as e:
-            late = isinstance(e, TimeoutError) or self._end_status() == -signal.SIGPROF
+            late = isinstance(e, TimeoutError) or self._was_ended_by_timer()
             limit = f"it takes more than {PARSE_SECONDS:g} s to parse"
             raise ParseLimitError(limit if late else "its parser needs too much memory") from None
         refusal: str | None = json.loads(b"".join(parts))["refusal"]
@@ -66,11 +60,11 @@ class ParseProcess:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
-    def _end_status(self) -> int:
-        """Return the exit status of a process that has closed its channel."""
+    def _was_ended_by_timer(self) -> bool:
+        """Return whether the timer has ended a process that has closed its channel."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_WALL_SECONDS)
-        return self._process.returncode or 0
+        return _HAS_TIMERS and self._process.returncode == -signal.SIGPROF
 
     def close(self) -> None:
         """End the process."""
@@ -157,6 +151,5 @@ def _forget_processes() -> None:
     _processes = ParseProcesses()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_processes)
+run_after_fork(_forget_processes)
 atexit.register(lambda: _processes.close())

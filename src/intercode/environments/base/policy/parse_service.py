@@ -7,13 +7,12 @@ longer than ``PARSE_SECONDS`` of processor time.
 from __future__ import annotations
 
 import json
-import resource
 import signal
 import socket
-import sys
 from collections.abc import Callable
 from functools import lru_cache
 
+from intercode.core.portability.services import service_channel
 from intercode.environments.base.policy.parse_process import PARSE_SECONDS
 from intercode.environments.base.policy.policy import Policy, action_parser, read_policy
 from intercode.environments.base.policy.rules import ParsedAction
@@ -31,20 +30,33 @@ def _policy(text: str, environment: str) -> tuple[Policy, Callable[[str], Parsed
 
 def serve(channel: socket.socket) -> None:
     """Answer requests until the channel ends."""
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+    _limit_memory()
+    has_timers = hasattr(signal, "setitimer")
+    if has_timers:
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
     for line in channel.makefile("rb"):
         request = json.loads(line)
         policy, parse = _policy(json.dumps(request["policy"]), request["environment"])
         if request["unparsed"]:  # an earlier process did not parse it
             unparsed = ParsedAction((), request["unparsed"])
             parse = lambda _, unparsed=unparsed: unparsed  # type: ignore[misc]  # noqa: E731
-        signal.setitimer(signal.ITIMER_PROF, PARSE_SECONDS)
+        if has_timers:
+            signal.setitimer(signal.ITIMER_PROF, PARSE_SECONDS)
         refusal = policy.refusal(request["text"], parse)
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        if has_timers:
+            signal.setitimer(signal.ITIMER_PROF, 0)
         channel.sendall(json.dumps({"refusal": refusal}).encode() + b"\n")
 
 
+def _limit_memory() -> None:
+    """Bound the memory of this process, on systems with such limits."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+
+
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(service_channel())

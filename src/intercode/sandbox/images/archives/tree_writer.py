@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import IO
 
 from intercode.core.errors import DataError
+from intercode.core.portability.files import O_CLOEXEC, O_NOFOLLOW
 from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 
 MODE_MASK = 0o1777
 """Mode bits that are preserved: permissions and the sticky bit, but no set-id bits."""
 _MAX_DEPTH = 500
 """Maximum depth of nested directories. A deeper tree might be impossible to remove."""
-_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC
 
 
 class TreeWriter:

@@ -12,7 +12,6 @@ from intercode.core.types import Image, Layer, Network
 from intercode.sandbox import SandboxSpec, open_sandbox, strongest_kind
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.images.build import steps
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.remote.references import RemoteImage
 
 
@@ -50,6 +49,8 @@ def capture_changes(stage: Path, spec: SandboxSpec, work: Callable[[Sandbox], No
             work(sandbox)
             sandbox.save(stage / "upper")
         return
+    from intercode.sandbox.namespace.sandbox import NamespaceSandbox  # needs Linux
+
     sandbox = NamespaceSandbox(replace(spec, upper=stage))
     try:
         work(sandbox)

@@ -6,13 +6,13 @@ older and the answers would change, so such a layer is copied once per hour with
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
 from pathlib import Path
 
 from intercode.core.paths import sandbox_uid
+from intercode.core.portability.files import O_CLOEXEC, O_DIRECTORY, lock_file
 from intercode.core.types import Layer
 from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.remote.references import RemoteLayer
@@ -23,7 +23,7 @@ _SETUP_WINDOW = (
     3600  # seconds: files at most this much older than the newest were written by set-up
 )
 _MAX_COPY_AGE = 48 * 3600  # seconds after which a copy is removed
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | O_DIRECTORY | O_CLOEXEC
 
 
 def redated_layer(layer: Layer, home: Path, now: float | None = None) -> Layer:
@@ -42,7 +42,7 @@ def redated_layer(layer: Layer, home: Path, now: float | None = None) -> Layer:
         return result
     home.mkdir(exist_ok=True)
     with open(home / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_file(lock)
         if final.is_dir():
             return result
         _remove_old_copies(home, hour)

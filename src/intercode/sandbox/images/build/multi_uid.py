@@ -6,7 +6,6 @@ The supervisor's program (``supervisor/c/namespace/image_build.c``) runs the com
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import socket
 import subprocess
@@ -45,6 +44,8 @@ def subordinate_ids(sub_ids: Path = Path("/etc/subuid")) -> tuple[int, int]:
 
 
 def _user_name() -> str:
+    import pwd  # Windows has none
+
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

@@ -7,13 +7,15 @@ lock on that file until it ends. Pruning skips the entries in files that are sti
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from intercode.core.portability.files import lock_file
+from intercode.core.portability.services import run_after_fork
 
 READ_ONLY_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
 """Errors when writing to a cache that this process may only read."""
@@ -29,7 +31,7 @@ def _reset_after_fork() -> None:
     _mutex = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+run_after_fork(_reset_after_fork)
 
 
 def mark_in_use(cache: Path, name: str) -> None:
@@ -42,7 +44,7 @@ def mark_in_use(cache: Path, name: str) -> None:
         if known and name in known[1]:
             return
         try:
-            with usage_lock(cache, fcntl.LOCK_SH):
+            with usage_lock(cache, shared=True):
                 if known is None:
                     _user_files[cache] = known = (_create_user_file(cache / "users"), set())
                 os.write(known[0], f"{name}\n".encode())
@@ -56,16 +58,16 @@ def mark_in_use(cache: Path, name: str) -> None:
 def _create_user_file(users: Path) -> int:
     users.mkdir(exist_ok=True, mode=0o755)
     descriptor, _ = tempfile.mkstemp(dir=users)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    lock_file(descriptor)
     return descriptor
 
 
 @contextmanager
-def usage_lock(cache: Path, kind: int) -> Iterator[None]:
-    """Hold the lock that orders use and removal of entries: LOCK_SH to use, LOCK_EX to remove."""
+def usage_lock(cache: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold the lock that orders use and removal of entries: shared to use them."""
     cache.mkdir(parents=True, exist_ok=True, mode=0o755)
     with (cache / ".gate.lock").open("ab") as f:
-        fcntl.flock(f, kind)
+        lock_file(f, shared=shared)
         yield
 
 
@@ -78,7 +80,7 @@ def paths_in_use(cache: Path) -> set[str]:
     for path in (cache / "users").glob("*"):
         with path.open("rb") as f:
             try:
-                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(f, wait=False)
             except BlockingIOError:
                 found.update(f.read().decode().splitlines())
             else:

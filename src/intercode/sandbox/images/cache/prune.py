@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 import uuid
@@ -11,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from intercode.core.portability.files import lock_file
 from intercode.sandbox.images.cache import records
 from intercode.sandbox.images.cache.in_use import paths_in_use, usage_lock
 from intercode.sandbox.images.cache.remove_tree import remove_tree
@@ -59,7 +59,7 @@ def prune(cache: Path, protected: Collection[str] = (), everything: bool = False
     removed: list[str] = []
     trash = cache / "trash"
     trash.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with usage_lock(cache, fcntl.LOCK_EX):
+    with usage_lock(cache):
         used = paths_in_use(cache) | set(protected)
         for record in records.all_records(cache):
             tree = f"layers/{record.tree}"
@@ -86,7 +86,7 @@ def remove_image(cache: Path, name: str, protected: Collection[str] = ()) -> Pru
         return None
     trash = cache / "trash"
     trash.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with usage_lock(cache, fcntl.LOCK_EX):
+    with usage_lock(cache):
         records.delete_record(cache, name)
         needed = {f"layers/{other.tree}" for other in records.all_records(cache)}
         tree = f"layers/{record.tree}"
@@ -162,7 +162,7 @@ def _try_lock(lock: Path) -> Iterator[bool]:
         return
     with lock.open("rb") as f:
         try:
-            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(f, wait=False)
         except BlockingIOError:
             yield False
         else:

@@ -7,7 +7,9 @@ import stat
 import uuid
 from pathlib import Path
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+from intercode.core.portability.files import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW
+
+_DIRECTORY = os.O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
 
 
 def remove_tree(path: Path) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import threading
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from intercode.core.errors import DataError
+from intercode.core.portability.files import lock_file
 from intercode.sandbox.images.cache.in_use import mark_in_use
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 
@@ -26,7 +26,7 @@ def file_lock(path: Path) -> Iterator[None]:
     """Hold the lock file ``path``. Other processes wait for it; a killed process releases it."""
     while True:
         with path.open("ab") as f:
-            fcntl.flock(f, fcntl.LOCK_EX)
+            lock_file(f)
             if not _is_same_file(f.fileno(), path):
                 continue  # it was removed while this process waited
             yield

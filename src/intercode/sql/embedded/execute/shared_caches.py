@@ -12,6 +12,7 @@ from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.paths import cache_root
+from intercode.core.portability.services import run_after_fork
 from intercode.core.types import ExecResult
 from intercode.sql.base import SqlLimits
 from intercode.sql.embedded.catalog.catalog import Catalog
@@ -69,8 +70,7 @@ def shared_caches() -> SharedCaches:
     return _caches_for(cache_root(), os.environ.get(DIRECTORY_VARIABLE))
 
 
-if hasattr(os, "register_at_fork"):  # another thread may hold a lock at the moment of the fork
-    os.register_at_fork(after_in_child=_caches_for.cache_clear)
+run_after_fork(_caches_for.cache_clear)  # another thread may hold a lock during the fork
 
 
 # ---------------------------------------------------------------- results

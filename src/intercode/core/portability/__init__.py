@@ -1,0 +1,1 @@
+"""What differs between operating systems, of which Linux alone has sandboxes."""
