@@ -36,6 +36,8 @@ def test_every_tier_has_every_protection() -> None:
         model = protections.THREAT_MODELS[tier.name]
         assert set(model.protections) == set(protections.ASPECTS), tier.name
         assert model.summary and model.golds
+        there = protections.threat_model_of(f"remote/{tier.name}")
+        assert there == protections.threat_model_of(tier.name)
 
 
 def test_doctor_prints_the_threat_model(capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,8 +66,9 @@ def require_linux() -> None:
     """Raise SandboxUnavailableError on a machine whose kernel is not Linux."""
     if sys.platform != "linux":
         raise SandboxUnavailableError(
-            f"sandboxes need Linux, and this is {sys.platform}: use a virtual machine or WSL 2; "
-            "reports, comparisons, `intercode view` and SQL work everywhere"
+            f"sandboxes need Linux, and this is {sys.platform}: use a Linux machine with --sandbox "
+            "remote:URL, or a virtual machine or WSL 2; reports, comparisons, `intercode view` and "
+            "SQL work everywhere"
         )
 
 

@@ -180,8 +180,11 @@ THREAT_MODELS = {
 
 
 def threat_model_of(tier: str) -> str:
-    """Return what a tier protects against, as one line for the metadata of results."""
-    model = THREAT_MODELS.get(tier)
+    """Return what a tier protects against, as one line for the metadata of results.
+
+    A remote sandbox has the tier of the machine that it runs on.
+    """
+    model = THREAT_MODELS.get(tier.removeprefix("remote/"))
     return f"{model.summary} ({PAGE})" if model else f"unknown: the back end is not of {PAGE}"
 
 
