@@ -151,3 +151,22 @@ def test_a_forked_child_has_a_connection_of_its_own(server: ServerProcess) -> No
                 os._exit(0 if other.run("echo child").output == "child\n" else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert sandbox.run("echo parent").output == "parent\n"
+
+
+def test_a_client_needs_nothing_that_only_linux_has(server: ServerProcess) -> None:
+    code = (
+        "import os, signal, socket\n"
+        "for module, names in {os: ('memfd_create', 'pidfd_open', 'listxattr', 'getxattr'),\n"
+        "    signal: ('SIGRTMAX',), socket: ('MSG_NOSIGNAL', 'MSG_CMSG_CLOEXEC')}.items():\n"
+        "    for name in names: delattr(module, name)\n"
+        "import intercode\n"
+        "for environment in ('bash', 'python'):\n"
+        f"    with intercode.make(environment, 'starter', sandbox={server.kind!r}) as env:\n"
+        "        env.reset(options={'task': 0})\n"
+        "        env.timeout, code = 1, 'sleep 60' if environment == 'bash' else 'while 1: 0'\n"
+        "        assert env.execute(code).timed_out\n"
+        "        env.timeout = 60\n"
+        "        env.execute(env.task.solution)\n"
+        "        assert env.score().value == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

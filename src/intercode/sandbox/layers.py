@@ -190,6 +190,8 @@ def _copy_directory(name: str, source: int, target: int, depth: int) -> None:
 
 def is_opaque(fd: int) -> bool:
     """Return whether a directory of an upper layer hides everything below it."""
+    if not hasattr(os, "listxattr"):  # without overlays, no directory is marked
+        return False
     return OPAQUE_ATTRIBUTE in os.listxattr(fd) and os.getxattr(fd, OPAQUE_ATTRIBUTE) == b"y"
 
 

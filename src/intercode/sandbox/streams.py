@@ -8,6 +8,7 @@ import select
 import time
 from collections import deque
 from collections.abc import Mapping
+from tempfile import TemporaryFile
 from typing import Any, Protocol
 
 _CHUNK = 1 << 16
@@ -132,7 +133,9 @@ def drain_once(fd: int, into: Collector) -> bool:
 
 def memory_file(data: bytes) -> Any:
     """Return an open file in memory with the given content, positioned at its start."""
-    f = open(os.memfd_create("intercode"), "w+b")  # noqa: SIM115
+    # only Linux has files in memory: a client of remote sandboxes may be another system
+    create = getattr(os, "memfd_create", None)
+    f: Any = open(create("intercode"), "w+b") if create else TemporaryFile()  # noqa: SIM115
     f.write(data)
     f.seek(0)
     return f

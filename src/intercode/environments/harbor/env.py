@@ -14,7 +14,7 @@ from intercode.datasets.harbor.task_toml import Config
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.harbor.verifier import run_verifier
-from intercode.sandbox import SandboxSpec
+from intercode.sandbox import SandboxSpec, resolve_image
 from intercode.sandbox.contract import Limits, Sandbox
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
@@ -70,7 +70,7 @@ class HarborEnv(SandboxedEnv):
         if name not in self._images:
             is_plain_image = self.image_name or name.startswith("dockerfile:")
             self._images[name] = (
-                resolve_or_build(name)
+                resolve_image(name, self.sandbox_kind)
                 if is_plain_image
                 else BaseImageResolver(resolve_or_build).resolve_base(name)
             )

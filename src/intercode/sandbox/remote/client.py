@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import struct
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -47,6 +48,7 @@ class RemoteProcess:
         self._status, self._report = os.pipe()
         self._code: int | None = None
         self._error: Exception | None = None
+        self._lock = threading.Lock()
 
     def fileno(self) -> int:
         return self._status
@@ -62,7 +64,8 @@ class RemoteProcess:
 
     def end(self) -> None:
         """Close the pipe. May be called again."""
-        report, self._report = self._report, -1
+        with self._lock:
+            report, self._report = self._report, -1
         if report >= 0:
             os.close(report)
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -49,9 +49,13 @@ INSECURE_PREFIX = "insecure-http://"
 HEARTBEAT_SECONDS = 10.0
 ANSWER_SECONDS = 120.0
 """Time for an answer. The server has limits of its own, and the heartbeat shows that it lives."""
+UPLOAD_SECONDS = 1800.0
+"""Time for the upload of one archive."""
+_CHECK_SECONDS = 1.0  # between two checks whether the event loop still runs
 _CONNECT_SECONDS = 10.0
 _PAUSES = (0.1, 0.3, 1.0, 3.0)  # seconds before further attempts to connect
 _MAX_CHANNELS = 4096
+T = TypeVar("T")
 
 
 def server_address(url: str) -> str:
@@ -163,10 +167,21 @@ class Connection:
             self._send_message(number, message)
 
         self._call(submit)
-        try:
-            return future.result(seconds)
-        except TimeoutError as e:
-            raise SandboxLostError(f"{self.url} gave no answer for {seconds:g} s") from e
+        return self._wait(future, seconds)
+
+    def _wait(self, future: Future[T], seconds: float) -> T:
+        """Return a result of the event loop. Raises SandboxLostError if it does not come."""
+        deadline = time.monotonic() + seconds
+        while not future.done() and self._thread.is_alive():
+            if (left := deadline - time.monotonic()) <= 0:
+                break
+            with suppress(TimeoutError):
+                future.exception(min(left, _CHECK_SECONDS))
+        if future.done():
+            return future.result()
+        if self.is_lost:
+            raise self.lost_error()
+        raise SandboxLostError(f"{self.url} gave no answer for {seconds:g} s")
 
     def notify(self, operation: str, **arguments: Any) -> None:
         """Send a request that has no answer. Does nothing if the connection is lost."""
@@ -227,7 +242,7 @@ class Connection:
                 done.set_exception(e)
 
         self._call(lambda: self._tasks.append(asyncio.ensure_future(put())))
-        done.result()
+        self._wait(done, UPLOAD_SECONDS)
 
     # --------------------------------------------------------- in the event loop
     def _run(self) -> None:

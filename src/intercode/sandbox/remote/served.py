@@ -8,12 +8,16 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxError, SandboxLostError, UsageError
+from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer
+from intercode.sandbox import open_sandbox
+from intercode.sandbox.container.upper_layer import change_owner
 from intercode.sandbox.contract import CopiedFiles, Sandbox, SandboxSpec
-from intercode.sandbox.images.build.capture import captured_layer
+from intercode.sandbox.images.build.steps import cached_step
 from intercode.sandbox.remote.protocol import (
     MAX_BODY,
     entry_values,
@@ -39,18 +43,20 @@ class Capture:
     the result.
     """
 
-    def __init__(self, reference: str, key: str, spec: SandboxSpec, seconds: float) -> None:
+    def __init__(
+        self, reference: str, key: str, spec: SandboxSpec, kind: str, seconds: float
+    ) -> None:
         self.reference = reference
         self.opened: Future[Sandbox | None] = Future()
         self.layer: Future[Layer] = Future()
         self._finished, self._complete, self._seconds = threading.Event(), False, seconds
         threading.Thread(
-            target=self._run, args=(key, spec), name="intercode-capture", daemon=True
+            target=self._run, args=(key, spec, kind), name="intercode-capture", daemon=True
         ).start()
 
-    def _run(self, key: str, spec: SandboxSpec) -> None:
+    def _run(self, key: str, spec: SandboxSpec, kind: str) -> None:
         try:
-            layer = captured_layer(key, spec.image, spec.layers, self._work, spec.network)
+            layer = cached_step(key, lambda stage: self._fill(stage, spec, kind))
         except Exception as e:
             if not self.opened.done():
                 self.opened.set_exception(e)
@@ -60,10 +66,15 @@ class Capture:
             self.opened.set_result(None)
         self.layer.set_result(layer)
 
-    def _work(self, sandbox: Sandbox) -> None:
-        self.opened.set_result(sandbox)
-        if not self._finished.wait(self._seconds) or not self._complete:
-            raise SandboxError("the client has not finished its layer")
+    def _fill(self, stage: Path, spec: SandboxSpec, kind: str) -> None:
+        """Let the client work in a sandbox, whose limit on files holds, and copy its changes."""
+        with open_sandbox(spec, kind) as sandbox:
+            self.opened.set_result(sandbox)
+            if not self._finished.wait(self._seconds) or not self._complete:
+                raise SandboxError("the client has not finished its layer")
+            sandbox.save(stage / "upper")
+        if os.geteuid() == 0:
+            change_owner(stage / "upper", sandbox_uid())
 
     def finish(self, complete: bool) -> None:
         """End the work. Without ``complete``, its changes are discarded."""

@@ -234,7 +234,7 @@ class ClientSession:
         self, number: int, spec: SandboxSpec, key: str
     ) -> tuple[Arguments, bytes]:
         reference, step = f"capture:{key}", captured_key(self._client, key)
-        capture = Capture(reference, step, spec, self._bounds.lifetime)
+        capture = Capture(reference, step, spec, self._kind, self._bounds.lifetime)
         try:
             opened = await asyncio.wrap_future(capture.opened)
             if opened is None:
@@ -291,6 +291,8 @@ class ClientSession:
     ) -> tuple[Arguments, bytes]:
         async with served.lock:
             process = await self._in_thread(lambda: served.spawn(arguments, fds, group))
+        if served.is_closed:
+            raise SandboxLostError("the sandbox was closed while a program started")
         number = arguments["process"]
         asyncio.get_running_loop().add_reader(
             process.fileno(), self._process_ended, served, number, process.fileno()

@@ -13,7 +13,6 @@ import re
 import secrets
 import select
 import shlex
-import signal
 import socket
 import time
 from contextlib import suppress
@@ -55,6 +54,7 @@ def may_end_shell(code: str) -> bool:
 
 
 START_SECONDS = 10.0
+_STOP_SIGNAL = 64  # SIGRTMAX of Linux, on which the shell runs wherever this runs
 _REPORT_FD = 63  # descriptor number in the shell
 _MAX_RECORD = 16 << 20
 _MAX_HEREDOC = 1000  # characters: bash writes longer here-documents to a file in the sandbox
@@ -154,7 +154,7 @@ class Shell:
 
     def stop(self) -> None:
         """Tell the shell to give up the running action as soon as its current command has ended."""
-        self.process.kill(signal.SIGRTMAX)
+        self.process.kill(_STOP_SIGNAL)
 
     def resume_after_stop(self, timeout: float) -> tuple[int, str] | None:
         """Wait for the report of an action that was stopped, and make the shell ready for the next

@@ -25,10 +25,11 @@ from typing import Any
 
 from intercode.core.errors import SandboxError
 from intercode.sandbox.contract import SCRIPT_FD, Sandbox
-from intercode.sandbox.streams import Collector, Process, drain, drain_once
+from intercode.sandbox.streams import Collector, Process, drain, drain_once, memory_file
 
 CONTROL_FD = 63  # descriptor number in the interpreter
 _MAX_ANSWER = 8 << 20
+_NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)  # Python ignores the signal itself
 _MAX_PID_DIGITS = 9  # digits of a process number
 _REQUEST_SECONDS = 30.0  # timeout of requests that take a millisecond in a healthy interpreter
 _BOOTSTRAP = (
@@ -89,18 +90,13 @@ class Interpreter:
         Raises FileNotFoundError or PermissionError if the program cannot be run, SandboxError if it
         does not answer within ``timeout`` seconds.
         """
-        code = os.memfd_create("host")
-        try:
-            os.write(code, marshal.dumps(guest_module("server"), 2))
-            os.lseek(code, 0, os.SEEK_SET)
+        with memory_file(marshal.dumps(guest_module("server"), 2)) as code:
 
             def spawn(fds: dict[int, int]) -> Process:
                 argv = [program, "-S", "-c", _BOOTSTRAP]
-                return sandbox.spawn(argv, cwd=cwd, fds={**fds, SCRIPT_FD: code})
+                return sandbox.spawn(argv, cwd=cwd, fds={**fds, SCRIPT_FD: code.fileno()})
 
             started = cls.connect(sandbox, spawn)
-        finally:
-            os.close(code)
         started._wait_until_ready(program, timeout)
         return started
 
@@ -174,9 +170,9 @@ class Interpreter:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         try:
             self.control.settimeout(max(timeout, 0.001))
-            sent = self.control.sendmsg([data], rights, socket.MSG_NOSIGNAL)
+            sent = self.control.sendmsg([data], rights, _NO_SIGNAL)
             if sent < len(data):
-                self.control.sendall(data[sent:], socket.MSG_NOSIGNAL)
+                self.control.sendall(data[sent:], _NO_SIGNAL)
             self.control.setblocking(False)
         except TimeoutError:
             return False
@@ -272,14 +268,8 @@ class Interpreter:
     def run_program(self, code: str, stdin: str, into: Collector, timeout: float) -> str | None:
         """Run a whole program with ``stdin`` as its input; see ``request``. Needs the module
         ``values``."""
-        fd = os.memfd_create("stdin")
-        try:
-            with open(os.dup(fd), "wb") as f:
-                f.write(stdin.encode("utf-8", "surrogatepass"))
-            os.lseek(fd, 0, os.SEEK_SET)
-            return self.request("program", code, into=into, timeout=timeout, fds=[fd])
-        finally:
-            os.close(fd)
+        with memory_file(stdin.encode("utf-8", "surrogatepass")) as file:
+            return self.request("program", code, into=into, timeout=timeout, fds=[file.fileno()])
 
     def interrupt(self) -> None:
         """Send SIGINT, like Ctrl-C."""
