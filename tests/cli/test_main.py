@@ -144,7 +144,7 @@ def test_episodes_with_errors_give_status_3(
     assert main(words) == 3
     printed, said = capsys.readouterr()
     assert "errors in 1 of the episodes" in said
-    assert "1 x GoldError: the task 'two/0' has no gold" in said
+    assert "1 x GoldError: two/0 has no gold" in said
     assert "100.0" in printed  # the success of the episode that was played
 
 

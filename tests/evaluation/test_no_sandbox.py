@@ -79,8 +79,11 @@ def test_the_error_names_what_doctor_would_change(tasks: Path, tmp_path: Path) -
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     words = ["eval", str(tasks), "--agent", "gold", "--out", str(tmp_path / "run")]
+    # Without this right, all sandboxes run as one user, which reaches their files by path.
+    shared_user = ["setpriv", "--bounding-set", "-mknod"]
     done = subprocess.run(
-        [sys.executable, "-m", "intercode", *words], capture_output=True, text=True, check=False,
+        [*shared_user, sys.executable, "-m", "intercode", *words],
+        capture_output=True, text=True, check=False,
         env={**os.environ, "INTERCODE_CACHE": str(private / "cache")},
     )  # fmt: skip
     assert done.returncode == 1, done.stdout
