@@ -4,6 +4,7 @@ when a connection ends."""
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from intercode.sandbox import (
     Limits,
     Sandbox,
     SandboxSpec,
+    architecture_of,
     check_sandbox,
     open_sandbox,
     resolve_image,
@@ -47,6 +49,7 @@ def test_a_remote_sandbox_fulfils_the_contract(server: ServerProcess) -> None:
     spec = SandboxSpec(resolve_image("host", server.kind))
     check_sandbox(lambda: open_sandbox(spec, server.kind))
     assert tier_of(server.kind) == f"remote/{tier_of('namespace')}"
+    assert architecture_of(server.kind) == platform.machine()
 
 
 @pytest.mark.parametrize("environment", ["bash", "python"])

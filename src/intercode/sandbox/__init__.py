@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from intercode.core.lazy import lazy_imports
 from intercode.sandbox.back_ends import (
     SANDBOXES,
+    architecture_of,
     describe_choice,
     open_sandbox,
     resolve_image,
@@ -43,6 +44,7 @@ __all__ = [
     "Sandbox",
     "SandboxSnapshot",
     "SandboxSpec",
+    "architecture_of",
     "check_sandbox",
     "describe_choice",
     "open_sandbox",

@@ -4,6 +4,7 @@ and opens its sandboxes."""
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,13 +63,14 @@ class BackEnd:
     ``open``: opens a sandbox with a specification and with a copy of the files in a directory, if
     one is given. ``find_tier``: returns the isolation tier of these sandboxes. Both raise
     SandboxError. ``resolve_image``: returns the image that a name stands for; None for the images
-    of this machine.
+    of this machine. ``find_architecture``: returns that of the machine with the sandboxes.
     """
 
     name: str
     open: Callable[[SandboxSpec, Path | None], Sandbox]
     find_tier: Callable[[], str]
     resolve_image: Callable[[str], Image] | None = None
+    find_architecture: Callable[[], str] = platform.machine
 
 
 def find_back_end(kind: str = "auto") -> BackEnd:
@@ -126,6 +128,13 @@ def tier_of(kind: str = "auto") -> str:
     Raises UnknownNameError for an unknown kind, SandboxError if this machine cannot run it.
     """
     return find_back_end(kind).find_tier()
+
+
+def architecture_of(kind: str = "auto") -> str:
+    """Return the processor architecture of the machine that has the sandboxes, such as x86_64."""
+    name = os.environ.get(ENVIRONMENT_VARIABLE, "") if kind == "auto" else kind
+    is_addressed = name.partition(":")[0] in _ADDRESSED
+    return find_back_end(name).find_architecture() if is_addressed else platform.machine()
 
 
 def resolve_image(spec: str, kind: str = "auto", progress: Progress | None = None) -> Image:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -29,6 +28,7 @@ from intercode.sandbox import (
     Sandbox,
     SandboxSnapshot,
     SandboxSpec,
+    architecture_of,
     resolve_determinism,
     resolve_image,
     tier_of,
@@ -83,7 +83,7 @@ class SandboxedEnv(InterCodeEnv):
             "image": self.image.name,
             "image_digest": self.image.digest,
             "comparable": self.dataset.comparable and is_pinned(self.image),
-            "arch": platform.machine(),
+            "arch": architecture_of(self.sandbox_kind),
             "tier": self._tier,
             "determinism": to_jsonable(self.determinism),
             "sandboxes": "recycled" if self._recycles else "new",

@@ -33,9 +33,14 @@ def back_end_at(url: str) -> BackEnd:
 
         return f"remote/{connect(url).greeting['tier']}"
 
+    def find_architecture() -> str:
+        from intercode.sandbox.remote.connection import connect
+
+        return connect(url).greeting["machine"]
+
     def resolve_image(name: str) -> Image:
         from intercode.sandbox.remote import images
 
         return images.resolve_image(name, url)
 
-    return BackEnd(f"remote:{url}", open_there, find_tier, resolve_image)
+    return BackEnd(f"remote:{url}", open_there, find_tier, resolve_image, find_architecture)

@@ -116,7 +116,7 @@ class Connection:
         self._losses: dict[int, Callable[[Exception], None]] = {}
         self._lost: BaseException | None = None
         self._outgoing: deque[bytes] = deque()
-        self._greeting: Future[dict[str, Any]] = Future()
+        self._greeting: Future[dict[str, str]] = Future()
         self._thread = threading.Thread(target=self._run, name="intercode-remote", daemon=True)
         self._thread.start()
         self.greeting = self._greeting.result()
