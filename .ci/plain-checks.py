@@ -34,8 +34,8 @@ PACKAGES, MEGABYTES = 20, 40  # bounds of what an installation needs, this packa
 HOSTILE_CASES = 24
 EPISODES = 8  # live when their owner is killed
 REFUSAL_SECONDS = 20.0  # for a refusal; a hang would last longer
-GONE_SECONDS = 10.0
-REMEDY = re.compile(r"least change: [^;]*(?:docker|podman) run (--[^;]+)")
+GONE_SECONDS = 30.0
+REMEDY = re.compile(r"least change: [^;]*(?:docker|podman) run (--[^;(]+)")
 OPEN_SANDBOX = """
 import time
 from intercode.sandbox import SandboxSpec, images, open_sandbox
@@ -181,7 +181,7 @@ class Container:
         """Kill the owner of live episodes: processes, files and mounts must go."""
         from intercode.core.paths import cache_root
 
-        before = snapshot(cache_root())
+        before = files_of_sandboxes(cache_root())
         mounts = Path("/proc/self/mountinfo").read_text()
         owner = subprocess.Popen(
             [sys.executable, "-m", "support.live_owner", str(EPISODES)],
@@ -196,8 +196,8 @@ class Container:
         took = wait_until(lambda: not other_processes(), GONE_SECONDS)
         assert took is not None, f"still running: {other_processes()}"
         assert Path("/proc/self/mountinfo").read_text() == mounts, "mounts are left"
-        left = wait_until(lambda: not snapshot(cache_root()) - before, GONE_SECONDS)
-        assert left is not None, f"files are left: {sorted(snapshot(cache_root()) - before)[:20]}"
+        gone = wait_until(lambda: files_of_sandboxes(cache_root()) <= before, GONE_SECONDS)
+        assert gone is not None, f"files are left: {files_of_sandboxes(cache_root()) - before}"
         return f"{count} processes of {len(users)} users ended in {took:.1f} s"
 
     # ------------------------------------------------------------------------------ without a tier
@@ -281,9 +281,9 @@ def other_processes() -> list[tuple[int, str, int]]:
     return found
 
 
-def snapshot(folder: Path) -> set[str]:
-    """Return the paths of the files of sandboxes in a cache: two levels of every directory."""
-    return {str(path) for pattern in ("*", "*/*") for path in folder.glob(pattern)}
+def files_of_sandboxes(cache: Path) -> set[str]:
+    """Return the paths in a cache that exist while sandboxes do, unlike cached images."""
+    return {str(path) for name in ("stage", "roots") for path in (cache / name).glob("*")}
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> float | None:
