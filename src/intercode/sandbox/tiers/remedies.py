@@ -82,15 +82,15 @@ def container_remedies(
             Remedy(platform, second, "in the pod", f"{pod}securityContext:  # of the container\n"
                    f"{context}", short=_pod_hint(confined)),
         ]  # fmt: skip
+    tested = "apparmor" not in confined
     if platform == "podman":
         options = " ".join(_PODMAN[name] for name in confined)
         return [
             Remedy(platform, root, "start the container with", "podman run --user 0"),
-            Remedy(platform, second, "start the container with", f"podman run {options}"),
+            Remedy(platform, second, "start the container with", f"podman run {options}", tested),
         ]
     options = " ".join(_DOCKER_OPTION.format(name) for name in confined)
     groups = "--volume=/sys/fs/cgroup:/sys/fs/cgroup:rw"
-    tested = "apparmor" not in confined
     return [
         Remedy(platform, root, "start the container with", "docker run --user 0", tested=True),
         Remedy(platform, second, "start the container with", f"docker run {options}", tested),
