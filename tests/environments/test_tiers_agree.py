@@ -13,7 +13,7 @@ import pytest
 import intercode
 from intercode import datasets
 from intercode.agents import open_agent
-from intercode.core.errors import SandboxError
+from intercode.core.errors import InterCodeError
 from intercode.core.types import Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import rollout
@@ -31,7 +31,7 @@ def tiers() -> tuple[str, str]:
     open_test_sandbox().close()
     try:
         open_sandbox(SandboxSpec(images.resolve("host")), "chroot").close()
-    except SandboxError as e:
+    except InterCodeError as e:
         pytest.skip(f"no tier chroot on this machine: {e}")
     return "namespace", "chroot"
 
