@@ -4,6 +4,8 @@ valid."""
 from __future__ import annotations
 
 import asyncio
+import gzip
+import hashlib
 import os
 import struct
 import threading
@@ -134,6 +136,10 @@ def test_an_archive_must_be_what_its_name_says(server: ServerProcess, tmp_path: 
         connection = connect(server.url)
         with pytest.raises(SandboxError, match="another SHA-256"):
             connection.upload("0" * 64, archive)
+        archive.write_bytes(gzip.compress(b"x"))
+        name = hashlib.sha256(archive.read_bytes()).hexdigest()
+        with pytest.raises(SandboxError, match="must not be compressed"):
+            connection.upload(name, archive)
         for name in ("0" * 63, "..%2f..%2fx"):
             with pytest.raises(SandboxError, match="refused a layer"):
                 connection.upload(name, archive)

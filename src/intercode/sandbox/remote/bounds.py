@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 
-from intercode.core.errors import SandboxError, UsageError
+from intercode.core.errors import DataError, SandboxError, UsageError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image, Layer, LayerSpec
 from intercode.sandbox import images
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.images.archives.streams import is_compressed
 from intercode.sandbox.images.build.capture import layer_key
 from intercode.sandbox.images.build.layer_dates import redated_layer
 from intercode.sandbox.images.build.steps import step_path
@@ -107,7 +108,13 @@ class Store:
         return (cache_root() / "layers" / _tree_name(digest)).is_dir()
 
     def add_archive(self, path: Path) -> None:
-        """Unpack an archive that a client has sent. Raises DataError."""
+        """Unpack an archive that a client has sent. Raises DataError.
+
+        A compressed one could fill the disk with more than was counted.
+        """
+        with path.open("rb") as file:
+            if is_compressed(file.read(16)):
+                raise DataError("the archive of a layer must not be compressed")
         images.resolve_layer(LayerSpec("tar", path))
 
     def layer(self, client: Client, reference: object) -> Layer:

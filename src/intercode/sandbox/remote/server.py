@@ -69,7 +69,12 @@ class SandboxServer:
         self._sockets.add(socket)
         try:
             await socket.prepare(request)
-            await ClientSession(socket, client, self._bounds, self._store, self._kind).run()
+            transport = request.transport
+            assert transport is not None  # it is there until the response ends
+            session = ClientSession(
+                socket, client, self._bounds, self._store, self._kind, transport.abort
+            )
+            await session.run()
         finally:
             self._sockets.discard(socket)
             client.connections -= 1

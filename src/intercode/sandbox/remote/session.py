@@ -45,10 +45,12 @@ from intercode.sandbox.remote.served import Arguments, Capture, ServedSandbox
 
 _WAIT_SECONDS = 30.0  # for a place, if the client has as many sandboxes as it may have
 _CHECK_SECONDS = 1.0
-_THREADS = 16
+_THREADS = 8
 _MAX_REQUESTS = 1024  # at one time
 _MAX_PARTIAL = 64  # requests whose last part has not come
-_MAX_QUEUED = 256 << 20  # bytes that a client does not read
+_MAX_WAITING = 64 << 20  # bytes that a client has not read, above which requests wait
+_MAX_QUEUED = 1 << 30  # and above which the connection ends
+_PAUSE_SECONDS = 0.05
 _MAX_CHANNELS = 4096
 _log = logging.getLogger("intercode.remote")
 T = TypeVar("T")
@@ -57,12 +59,19 @@ T = TypeVar("T")
 class ClientSession:
     """The sandboxes of one connection. They end with it.
 
-    ``kind``: the local back end, as in ``open_sandbox``.
+    ``kind``: the local back end, as in ``open_sandbox``. ``abort`` ends the connection at once.
     """
 
     def __init__(
-        self, socket: web.WebSocketResponse, client: Client, bounds: Bounds, store: Store, kind: str
+        self,
+        socket: web.WebSocketResponse,
+        client: Client,
+        bounds: Bounds,
+        store: Store,
+        kind: str,
+        abort: Callable[[], None],
     ) -> None:
+        self._abort = abort
         self._socket, self._client, self._bounds, self._store = socket, client, bounds, store
         self._kind = kind
         self._sandboxes: dict[int, ServedSandbox] = {}
@@ -184,11 +193,12 @@ class ClientSession:
                 self._send(data)
 
     def _send(self, data: bytes) -> None:
+        if self._queued > _MAX_QUEUED:  # the client does not read
+            self._abort()
+            return
         self._outgoing.append(data)
         self._queued += len(data)
         self._ready.set()
-        if self._queued > _MAX_QUEUED:
-            raise ProtocolError("a client that does not read")
 
     async def _write_frames(self) -> None:
         with suppress(OSError):
@@ -278,7 +288,7 @@ class ClientSession:
                     f"this client has {self._bounds.sandboxes} sandboxes, as many as the server "
                     "allows (--max-sandboxes): play fewer episodes at once"
                 )
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(_PAUSE_SECONDS)
         self._client.sandboxes += 1
 
     async def _fork(self, served: ServedSandbox, arguments: Arguments) -> tuple[Arguments, bytes]:
@@ -328,6 +338,8 @@ class ClientSession:
                     raise SandboxLostError("there is no sandbox with these files any more")
                 await self._in_thread(lambda: served.restore(source))
                 return {}, b""
+            while self._queued > _MAX_WAITING:  # the client has to read its answers first
+                await asyncio.sleep(_PAUSE_SECONDS)
             value, answer = await self._in_thread(
                 lambda: served.perform(operation, arguments, body)
             )
