@@ -142,35 +142,37 @@ THREAT_MODELS = {
         "any; a secret one rests on user ids and file modes alone",
         {
             "files": Protection(
-                "a root directory of its own, an own user id, modes of directories, and Landlock "
-                "where the kernel has it",
-                "nothing else hides this machine's files if a program leaves the root directory",
+                "a changed root directory, two user ids per sandbox, and file modes; files of "
+                "programs are hard links that belong to root",
+                "no namespace hides this machine's files if a program leaves the root directory",
             ),
             "processes": Protection(
-                "an own user id: other processes cannot be signalled or traced; all processes of "
-                "the id are found and killed; there is no /proc",
+                "commands can neither signal nor trace other users' processes; without /proc they "
+                "see none; a guard kills all processes of the ids at the end",
                 "process numbers are those of this machine",
             ),
             "network": Protection(
-                "seccomp refuses all socket families but local ones",
-                "without Landlock 6, abstract local sockets of this machine; `--network host` is "
-                "the network of this machine",
+                "seccomp refuses all socket families but Unix, and that one too where Landlock 6 "
+                "does not confine abstract names",
+                "`--network host` is the network of this machine",
             ),
             "memory": Protection(
-                "limits per process, and a watchdog that adds up the sandbox",
-                "as in namespace/2",
+                "limits per process, and a watchdog that adds up the sandbox several times a "
+                "second",
+                "as in `namespace/2`",
             ),
             "processor": Protection(
-                "time limit of each action; then every process of the action is killed",
-                _SHARES_PROCESSOR,
+                "time limit of each action, and a watchdog for processor time", _SHARES_PROCESSOR
             ),
             "disk": Protection(
-                "the supervisor counts while commands run, and kills them above the limit",
+                "the supervisor counts while commands run, and kills them above the limit; a limit "
+                "for each file",
                 "this machine's disk can fill between two counts",
             ),
             "kernel surface": Protection(
-                "seccomp allows a list of system calls; no capabilities or new privileges",
-                "an exploit of the allowed calls",
+                "seccomp allows a list of system calls, without System V IPC and message queues; "
+                "no capabilities or new privileges",
+                "an exploit of the allowed calls; the guard of a sandbox remains root",
             ),
             "gold answers": _GOLDS,
         },
