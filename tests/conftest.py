@@ -26,7 +26,7 @@ os.environ.setdefault("INTERCODE_SQL_TRANSLATIONS", "")  # tests exercise the SQ
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--back-end", default="namespace", choices=back_end.NAMES,
-        help="the sandbox back end; with an engine, tests marked namespace_only are deselected",
+        help="the sandbox back end; with another, tests marked namespace_only are deselected",
     )  # fmt: skip
 
 
@@ -39,7 +39,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     namespace back end if another back end is tested."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if back_end.is_container():
-        others = [item for item in items if item.get_closest_marker("namespace_only")]
+        markers = ("namespace_only", "not_in_chroot")[: 1 + back_end.is_chroot()]
+        others = [item for item in items if any(map(item.get_closest_marker, markers))]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in set(others)]
 

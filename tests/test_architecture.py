@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,9 @@ FORBIDDEN = {
     ("agents", "datasets"), ("environments", "agents"), ("environments", "models"),
 }  # fmt: skip
 """Imports that the order allows but the design forbids."""
-SIBLINGS = {("sandbox.namespace", "sandbox.container"), ("sandbox.container", "sandbox.namespace")}
+SIBLINGS = set(permutations(("sandbox.namespace", "sandbox.container", "sandbox.chroot"), 2))
 """Folders inside a package that do not import each other."""
-BACK_ENDS = ("sandbox.namespace", "sandbox.container", "sandbox.supervisor")
+BACK_ENDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.supervisor")
 """Folders that only ``sandbox`` imports. All other packages use the type ``Sandbox``."""
 MAX_MODULES = 16
 MAX_LINES = 500

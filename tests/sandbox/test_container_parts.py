@@ -15,10 +15,11 @@ import pytest
 from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import Image
-from intercode.sandbox.container import engine, image_import, orphans, upper_layer
+from intercode.sandbox.container import engine, image_import, orphans
 from intercode.sandbox.container import start as starting
 from intercode.sandbox.container.container_spec import container_spec
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.supervisor import upper_layer
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 

@@ -57,7 +57,7 @@ def test_a_clone_has_the_second_tier_too() -> None:
 def test_an_unknown_tier_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'namespace/1'"):
         open_sandbox(SandboxSpec(images.resolve("host")), "namespace/11")
-    with pytest.raises(UnknownNameError, match="known: auto, container"):
+    with pytest.raises(UnknownNameError, match="known: auto, chroot"):
         tier_of("nothing")
 
 

@@ -9,8 +9,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from contextlib import suppress
+from pathlib import Path
 
-NAMES = ("namespace", "docker", "podman")
+import pytest
+
+NAMES = ("namespace", "docker", "podman", "chroot")
 _VARIABLE = "INTERCODE_SANDBOX"
 
 
@@ -28,12 +32,25 @@ def chosen() -> str:
 
 
 def is_container() -> bool:
-    """Return whether sandboxes are containers of an engine."""
+    """Return whether sandboxes are containers of an engine, or like those: they have no mounts of
+    their own, and process numbers continue."""
     return chosen() != "namespace"
+
+
+def is_chroot() -> bool:
+    """Return whether sandboxes lie below a changed root directory, and have no /proc."""
+    return chosen() == "chroot"
+
+
+def not_in_chroot(why: str) -> pytest.MarkDecorator:
+    """Mark tests of what such sandboxes cannot have. With that back end they are deselected."""
+    return pytest.mark.not_in_chroot(why)
 
 
 def tiers() -> tuple[str, ...]:
     """Return the isolation tiers of the back end, each for ``open_sandbox``."""
+    if is_chroot():
+        return ("chroot",)
     return (f"container/{chosen()}",) if is_container() else ("namespace/1", "namespace/2")
 
 
@@ -46,6 +63,17 @@ def containers_of(owner: int, engine: str = "") -> list[str]:
     # the label formats of Docker and Podman
     label = re.compile(rf"\bintercode\.owner[=:]{owner}\.")
     return [line.split()[0] for line in found.stdout.splitlines() if label.search(line)]
+
+
+def guards_of(owner: int) -> list[int]:
+    """Return the live guards of a process's sandboxes below a changed root directory."""
+    found = []
+    for child in Path(f"/proc/{owner}/task/{owner}/children").read_text().split():
+        with suppress(OSError):
+            state = Path(f"/proc/{child}/stat").read_text()
+            if "(intercode)" in state and ") Z " not in state:
+                found.append(int(child))
+    return found
 
 
 def some(many: int) -> int:

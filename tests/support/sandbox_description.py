@@ -22,8 +22,9 @@ was written to."""
 
 def describe(sandbox: Sandbox) -> list[str]:
     """Return the description as lines, without the start time of PID 1."""
-    if back_end.is_container():
-        code = f"{_LOOK} {_FILES} | sed -E 's/^(d[^ ]*) +[0-9]+/\\1/'"
+    if back_end.is_container():  # below a changed root, the parent has a number
+        look = _LOOK.replace("echo $PPID; ", "") if back_end.is_chroot() else _LOOK
+        code = f"{look} {_FILES} | sed -E 's/^(d[^ ]*) +[0-9]+/\\1/'"
     else:
         code = f"{_LOOK} {_FILES}; {_LOOK_OF_NAMESPACES}"
     return sandbox.run(["/bin/bash", "-c", code], timeout=20).output.splitlines()

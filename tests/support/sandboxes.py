@@ -53,7 +53,11 @@ def a_duration() -> str:
 
 def end_waiting() -> None:
     """End the containers that wait for reuse, if sandboxes are containers."""
-    if back_end.is_container():
+    if back_end.is_chroot():
+        from intercode.sandbox.chroot import pool
+
+        pool.close_idle()
+    elif back_end.is_container():
         from intercode.sandbox.container import container_pool
 
         container_pool.close_idle()
@@ -62,6 +66,9 @@ def end_waiting() -> None:
 def our_sandboxes() -> int:
     """Return the number of sandboxes of this process, with those of the namespace back end that
     wait for a request."""
+    if back_end.is_chroot():
+        end_waiting()
+        return len(back_end.guards_of(os.getpid()))
     if back_end.is_container():
         end_waiting()
         return len(back_end.containers_of(os.getpid()))

@@ -32,7 +32,7 @@ _UNDER_WAY = 109  # ETOOMANYREFS: other sandboxes of this user have too many des
 
 def require_engine() -> str:
     """Return the engine of the tests. Skips the test if it does not answer."""
-    name = back_end.chosen() if back_end.is_container() else "docker"
+    name = back_end.chosen() if back_end.chosen() in ("docker", "podman") else "docker"
     requirements.require(name)
     return name
 

@@ -80,6 +80,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "namespace": "Runs code in Linux namespaces, at the strongest tier of the machine.",
         "namespace/1": "Runs code in Linux namespaces with a control group.",
         "namespace/2": "Runs code in Linux namespaces without a control group.",
+        "chroot": "Runs code below a changed root directory, as root of a container.",
         "container": "Runs code in a container of the first engine that answers.",
         "docker": "Runs code in a container of Docker.",
         "podman": "Runs code in a container of Podman.",

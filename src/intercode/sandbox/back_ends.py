@@ -29,6 +29,7 @@ SANDBOXES = Registry(
         "namespace": "intercode.sandbox.namespace.tiers:open_strongest",
         "namespace/1": "intercode.sandbox.namespace.tiers:open_with_cgroups",
         "namespace/2": "intercode.sandbox.namespace.tiers:open_with_watchdog",
+        "chroot": "intercode.sandbox.chroot.tiers:open_chroot",
         "container": "intercode.sandbox.container.tiers:open_first_engine",
         "docker": "intercode.sandbox.container.tiers:open_docker",
         "podman": "intercode.sandbox.container.tiers:open_podman",

@@ -62,7 +62,7 @@ def _check_programs(sandbox: Sandbox) -> None:
 
 def _check_script(sandbox: Sandbox) -> None:
     """Check that a shell can read its script from a descriptor, as the sessions' shells do."""
-    script, script_end = os.pipe()
+    script, script_end = sandbox.open_script()
     output, output_end = os.pipe()
     try:
         argv = ["/bin/sh", sandbox.script_path]

@@ -113,7 +113,9 @@ class Sandbox(ABC):
     ``tier`` names the isolation, and ``env`` holds the environment variables of commands.
     ``base_trees`` are the directories of this machine with the initial files, the topmost first,
     if there are any. A program in the sandbox opens its descriptor SCRIPT_FD at ``script_path``; a
-    shell names itself in messages after the last part of that path.
+    shell names itself in messages after the last part of that path. ``opens_descriptors``: any
+    program can open its descriptors by a name. Otherwise it can read only what ``open_script`` and
+    ``write_source`` give it, at ``script_path``.
     """
 
     spec: SandboxSpec
@@ -121,6 +123,7 @@ class Sandbox(ABC):
     env: Mapping[str, str]
     base_trees: Sequence[str] = ()
     script_path: str = f"/dev/fd/{SCRIPT_FD}"
+    opens_descriptors: bool = True
 
     @classmethod
     def open(cls, image: str = "host", kind: str = "auto", **settings: Any) -> Sandbox:
@@ -229,6 +232,18 @@ class Sandbox(ABC):
         are /dev/null by default. ``env``: None uses the sandbox's own environment. Raises OSError
         if the program or ``cwd`` cannot be used.
         """
+
+    def open_script(self) -> tuple[int, int]:
+        """Open a pipe from which one program reads its script. Return its two ends.
+
+        Give the reading end to the program as SCRIPT_FD; it opens ``script_path``.
+        """
+        return os.pipe()
+
+    def write_source(self, code: str) -> None:
+        """Let the next program that opens ``script_path`` read a text, if it has no descriptor that
+        it could open there. See ``opens_descriptors``."""
+        raise NotImplementedError("programs of this sandbox open their descriptors")
 
     # --------------------------------------------------------------------- files
     @abstractmethod

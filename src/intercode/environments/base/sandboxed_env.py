@@ -91,8 +91,10 @@ class SandboxedEnv(InterCodeEnv):
 
     @property
     def _recycles(self) -> bool:
-        """Whether sandboxes are recycled. Containers always are, unless deterministic."""
-        return self.determinism is None if self._tier.startswith("container/") else self.recycle
+        """Whether sandboxes are recycled. Those without mounts of their own always are, unless
+        deterministic."""
+        always = self._tier.startswith(("container/", "chroot"))
+        return self.determinism is None if always else self.recycle
 
     def _resolve_determinism(
         self, setting: bool | Mapping[str, Any] | Determinism

@@ -121,7 +121,7 @@ class StandardBashProfile:
         """Return the kind of shell and sandbox, as a part of the gold cache's key."""
         shell = f"{self._shell}, separate stderr" if self._separate_stderr else self._shell
         tier = episode.tier
-        return f"{shell}, {tier}" if tier.startswith("container/") else shell
+        return shell if tier.startswith("namespace/") else f"{shell}, {tier}"
 
     def close(self) -> None:
         """Release what was opened for the episode."""
@@ -165,7 +165,7 @@ class OriginalBashProfile:
     def gold_states(self, episode: EpisodeContext) -> list[State]:
         if self._gold_sandbox is None:
             self._gold_sandbox = episode.open_workspace().sandbox
-            if episode.tier.startswith("container/"):
+            if not episode.tier.startswith("namespace/"):
                 git_status.refresh(OriginalBashSession(self._gold_sandbox))
         session = OriginalBashSession(self._gold_sandbox)
         session.execute(git_status.RESET, "/", GOLD_SECONDS)

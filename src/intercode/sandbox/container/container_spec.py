@@ -13,6 +13,7 @@ from intercode.core.paths import sandbox_uid
 from intercode.sandbox.container.engine import EngineName
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.supervisor import root_files
+from intercode.sandbox.supervisor.user_files import user_files
 
 SUPERVISOR_DIRECTORY = "/dev/intercode"
 """Directory in a container with the supervisor and its socket; empty once the container has
@@ -76,7 +77,9 @@ def _build_spec(
     if spec.image.root is not None:
         trees.append(Tree(spec.image.root, spec.image.digest))
     paths = [tree.path for tree in trees]
-    names = root_files.cached_tree({**_user_files(paths), **_engine_marker_files(paths, engine)})
+    names = root_files.cached_tree(
+        {**user_files(paths, sandbox_uid()), **_engine_marker_files(paths, engine)}
+    )
     trees.insert(0, Tree(names, names.name))
     mounts = [(source, target) for source, target in [*binds, *anonymous_mounts]]
     mounts += [(str(skeleton) + path, path) for path in MANAGED_FILES]
@@ -86,27 +89,6 @@ def _build_spec(
     recycle_inputs = [key, mounts, spec.network, spec.hostname, asdict(spec.limits), fixed]
     kind = hashlib.sha256(json.dumps(recycle_inputs).encode()).hexdigest()[:24]
     return ContainerSpec(tuple(trees), tuple(mounts), root_files.environment(spec), key, kind)
-
-
-def _user_files(trees: list[Path]) -> root_files.RootFiles:
-    """Return user and group files in which the sandbox's user is called root, so that tools show
-    owners as in a namespace sandbox. The id 0, which owns /dev, /proc and /sys, has no line,
-    because lists of users and groups would show root twice."""
-    out: root_files.RootFiles = {}
-    uid = str(sandbox_uid())
-    for path, fields in (("/etc/passwd", (2, 3)), ("/etc/group", (2,))):
-        text = _read_topmost(trees, path)
-        if text is None:
-            continue
-        lines = text.split("\n")
-        for i, line in enumerate(lines):
-            parts = line.split(":")
-            if parts[0] == "root" and len(parts) > max(fields):
-                for field in fields:
-                    parts[field] = uid
-                lines[i] = ":".join(parts)
-        out[path] = [0o644, "\n".join(lines)]
-    return {"/etc": [0o755, None], **out} if out else {}
 
 
 def _engine_marker_files(trees: list[Path], engine: EngineName) -> root_files.RootFiles:
@@ -122,16 +104,3 @@ def _engine_marker_files(trees: list[Path], engine: EngineName) -> root_files.Ro
         for path, entry in markers.items()
         if not any(os.path.lexists(tree / path.lstrip("/")) for tree in trees)
     }
-
-
-def _read_topmost(trees: list[Path], path: str) -> str | None:
-    """Read a regular file from the topmost tree that has its path."""
-    for tree in trees:
-        file = tree / path.lstrip("/")
-        if file.parent.is_symlink():  # a link would be followed on this machine
-            return None
-        if file.is_symlink() or (file.exists() and not file.is_file()):
-            return None
-        if file.is_file():
-            return file.read_bytes().decode("utf-8", "surrogateescape")
-    return None

@@ -15,7 +15,6 @@ from intercode.core.errors import SandboxError, SandboxLostError, UsageError
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer
 from intercode.sandbox import open_sandbox
-from intercode.sandbox.container.upper_layer import change_owner
 from intercode.sandbox.contract import CopiedFiles, Sandbox, SandboxSpec
 from intercode.sandbox.images.build.steps import cached_step
 from intercode.sandbox.remote.protocol import (
@@ -28,6 +27,7 @@ from intercode.sandbox.remote.protocol import (
 )
 from intercode.sandbox.remote.relay import Group
 from intercode.sandbox.streams import Process
+from intercode.sandbox.supervisor.upper_layer import change_owner
 
 _MAX_MARKS = 1000
 _MAX_PROCESSES = 256

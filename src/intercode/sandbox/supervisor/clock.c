@@ -1,4 +1,6 @@
-/* Controls the clock and the random bytes of programs in a deterministic sandbox.
+/* Controls what programs of a sandbox see of the machine: the clock and the random bytes, if the
+   sandbox is deterministic, and the owners of files and the names of descriptors, if it has neither
+   a user namespace nor /proc.
 
    Every dynamic program loads it through /etc/ld.so.preload. It needs no header and no library
    other than the program's own C library, so one build serves every image for the machine. clock.py
@@ -17,14 +19,18 @@ static const volatile struct {
   i64 since;       /* real time after which files were written in a sandbox */
   i64 seeded;      /* 1: random bytes come from `seed` */
   u64 seed;
+  i64 user;        /* the id of programs on the machine, shown as 0; or 0 */
+  char host[64];   /* the name of the machine, shown if there is a user */
 } settings = {.mark = "intercode clock"};
 
 extern int *__errno_location(void);
 extern char *program_invocation_short_name;
 
 #if defined(__x86_64__)
+enum { UNAME = 63, FCHMODAT = 268, FCHMODAT2 = 452, FCNTL = 72, OPENAT = 257, READLINKAT = 267, FACCESSAT = 269 };
+enum { STAT_LINKS = 16, STAT_MODE = 24, STAT_USER = 28, LONG_LINKS = 1 };
 enum { GETTIMEOFDAY = 96, GETRUSAGE = 98, TIMES = 100, CLOCK_GETTIME = 228, NEWFSTATAT = 262,
-       UTIMENSAT = 280, GETRANDOM = 318, STATX = 332 };
+       UTIMENSAT = 280, GETRESUID = 118, GETRESGID = 120, GETRANDOM = 318, STATX = 332 };
 enum { STAT_TIMES = 72 };
 static i64 syscall_raw(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
   i64 out;
@@ -35,8 +41,10 @@ static i64 syscall_raw(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
   return out;
 }
 #elif defined(__aarch64__)
+enum { UNAME = 160, FCHMODAT = 53, FCHMODAT2 = 452, FCNTL = 25, OPENAT = 56, READLINKAT = 78, FACCESSAT = 48 };
+enum { STAT_LINKS = 20, STAT_MODE = 16, STAT_USER = 24, LONG_LINKS = 0 };
 enum { GETTIMEOFDAY = 169, GETRUSAGE = 165, TIMES = 153, CLOCK_GETTIME = 113, NEWFSTATAT = 79,
-       UTIMENSAT = 88, GETRANDOM = 278, STATX = 291 };
+       UTIMENSAT = 88, GETRESUID = 148, GETRESGID = 150, GETRANDOM = 278, STATX = 291 };
 enum { STAT_TIMES = 72 };
 static i64 syscall_raw(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
   register i64 x8 __asm__("x8") = n;
@@ -144,6 +152,7 @@ static u64 device(u64 real) {
   enum { COUNT = sizeof paths / sizeof *paths };
   static u64 devices[COUNT];
   u64 status[18]; /* st_dev comes first */
+  if (!settings.fixed && !settings.shift && !settings.seeded) return real;
   if ((real >> 8 & 0xfff) != 0) return real;
   for (u64 i = 0; i < COUNT; i++) {
     if (devices[i] == 0 && syscall_raw(NEWFSTATAT, -100, (i64)paths[i], (i64)status, 0, 0) == 0)
@@ -153,11 +162,89 @@ static u64 device(u64 real) {
   return COUNT + 1;
 }
 
+/* ----------------------------------------------------------- owners of files
+   Files that sandboxes share are hard links and belong to root of the machine. */
+enum { KIND = 0170000, REGULAR = 0100000, LINK = 0120000 };
+
+static int is_shared(u32 user, u32 mode) {
+  return settings.user && user == 0 && (mode & KIND) == REGULAR;
+}
+
+static void show_owner(u32 *user, u32 *group) {
+  if (settings.user == 0) return;
+  if (*user == (u32)settings.user || *user == (u32)settings.user + 1) *user = 0;
+  if (*group == (u32)settings.user) *group = 0;
+}
+
+static int write_ids(u32 *real, u32 *effective, u32 *saved, int number) {
+  if (settings.user) return *real = *effective = *saved = 0, 0;
+  return set_errno(syscall_raw(number, (i64)real, (i64)effective, (i64)saved, 0, 0));
+}
+
+int getresuid(u32 *real, u32 *effective, u32 *saved) {
+  return write_ids(real, effective, saved, GETRESUID);
+}
+int getresgid(u32 *real, u32 *effective, u32 *saved) {
+  return write_ids(real, effective, saved, GETRESGID);
+}
+
+/* ------------------------------------------------------ name of the machine */
+static void copy_host(char *to, u64 size) {
+  for (u64 i = 0; i < size && i < sizeof settings.host; i++)
+    if (!(to[i] = settings.host[i])) return;
+}
+
+int uname(char *names) { /* six names of 65 bytes; the second is the machine's */
+  int out = set_errno(syscall_raw(UNAME, (i64)names, 0, 0, 0, 0));
+  if (out == 0 && settings.user) copy_host(names + 65, 65);
+  return out;
+}
+
+int gethostname(char *name, u64 size) {
+  char names[6 * 65];
+  u64 i = 0;
+  if (uname(names) != 0) return -1;
+  for (; i < size && names[65 + i]; i++) name[i] = names[65 + i];
+  if (i == size) return set_errno(-36); /* ENAMETOOLONG */
+  name[i] = 0;
+  return 0;
+}
+
+/* ------------------------------------------------------ names of descriptors
+   The number of the descriptor that a path names, or -1. */
+static int descriptor(const char *path) {
+  static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+  static const char *const directories[] = {"/dev/fd/", "/proc/self/fd/"};
+  int number = 0;
+  if (settings.user == 0 || !path || path[0] != '/') return -1;
+  for (int i = 0; i < 3; i++) {
+    const char *a = names[i], *b = path;
+    while (*a && *a == *b) a++, b++;
+    if (*a == *b) return i;
+  }
+  for (int i = 0; i < 2; i++) {
+    const char *a = directories[i], *b = path;
+    while (*a && *a == *b) a++, b++;
+    if (*a || !*b) continue;
+    while (*b >= '0' && *b <= '9' && number < 100000) number = number * 10 + *b++ - '0';
+    return *b ? -1 : number;
+  }
+  return -1;
+}
+
 static int stat_at(int at, const char *path, char *buffer, int flags) {
+  int number = flags & 0x100 ? -1 : descriptor(path); /* AT_SYMLINK_NOFOLLOW */
+  if (number >= 0) at = number, path = "", flags = 0x1000; /* AT_EMPTY_PATH */
   int out = set_errno(syscall_raw(NEWFSTATAT, at, (i64)path, (i64)buffer, flags, 0));
+  u32 *user = (u32 *)(buffer + STAT_USER);
   struct ts *date = (struct ts *)(buffer + STAT_TIMES);
   if (out != 0) return out;
   *(u64 *)buffer = device(*(u64 *)buffer);
+  if (is_shared(*user, *(u32 *)(buffer + STAT_MODE))) {
+    if (LONG_LINKS) *(u64 *)(buffer + STAT_LINKS) = 1;
+    else *(u32 *)(buffer + STAT_LINKS) = 1;
+  }
+  show_owner(user, user + 1);
   for (int i = 0; i < 3; i++) date[i].sec = visible_time(date[i].sec, 0, (u64 *)&date[i].nsec);
   return 0;
 }
@@ -189,10 +276,15 @@ ALIAS(__fxstatat64, __fxstatat);
 struct statx_date { i64 sec; u32 nsec; int pad; };
 
 int statx(int at, const char *path, int flags, unsigned mask, char *s) {
+  int number = flags & NO_FOLLOW ? -1 : descriptor(path);
+  if (number >= 0) at = number, path = "", flags |= 0x1000;
   int out = set_errno(syscall_raw(STATX, at, (i64)path, flags, mask, (i64)s));
+  u32 *links = (u32 *)(s + 16), *user = links + 1;
   struct statx_date *date = (struct statx_date *)(s + 64); /* accessed, born, changed, modified */
   u32 *major = (u32 *)(s + 136), *minor = major + 1;
   if (out != 0) return out;
+  if (is_shared(*user, *(unsigned short *)(user + 2))) *links = 1;
+  show_owner(user, user + 1);
   if (*major == 0) *minor = (u32)device((*minor & 0xff) | (u64)(*minor & ~0xffU) << 12);
   for (int i = 0; i < 4; i++) date[i].sec = visible_time(date[i].sec, &date[i].nsec, 0);
   return 0;
@@ -229,6 +321,73 @@ int utime(const char *path, const i64 *t) {
   struct ts dates[2] = {{t ? t[0] : 0, 0}, {t ? t[1] : 0, 0}};
   return set(CWD, path, t ? dates : 0, 0);
 }
+
+/* ----------------------------------------------- opening descriptors by name */
+typedef void FILE;
+extern void *dlsym(void *, const char *) __attribute__((weak));
+extern FILE *fdopen(int, const char *) __attribute__((weak));
+enum { DUPFD = 0, DUPFD_CLOEXEC = 1030, CLOSE_ON_EXEC = 02000000, BAD_NUMBER = 9, NO_ENTRY = 2 };
+
+static int open_number(int number, int flags) {
+  i64 out = syscall_raw(FCNTL, number, flags & CLOSE_ON_EXEC ? DUPFD_CLOEXEC : DUPFD, 0, 0, 0);
+  return set_errno(out == -BAD_NUMBER ? -NO_ENTRY : out);
+}
+
+/* The third argument is passed in the same register whether it is variable or not. */
+int openat(int at, const char *path, int flags, u32 mode) {
+  int number = descriptor(path);
+  if (number >= 0) return open_number(number, flags);
+  return set_errno(syscall_raw(OPENAT, at, (i64)path, flags, mode, 0));
+}
+int open(const char *path, int flags, u32 mode) { return openat(CWD, path, flags, mode); }
+int __open_2(const char *path, int flags) { return openat(CWD, path, flags, 0); }
+int __openat_2(int at, const char *path, int flags) { return openat(at, path, flags, 0); }
+ALIAS(open64, open);
+ALIAS(openat64, openat);
+ALIAS(__open, open);
+ALIAS(__open64, open);
+ALIAS(__open64_2, __open_2);
+ALIAS(__openat64_2, __openat_2);
+
+static FILE *open_stream(const char *path, const char *mode, const char *name) {
+  int number = descriptor(path);
+  if (number >= 0 && fdopen) {
+    number = open_number(number, 0);
+    return number < 0 ? 0 : fdopen(number, mode);
+  }
+  FILE *(*next)(const char *, const char *) = dlsym ? dlsym((void *)-1L, name) : 0;
+  if (next) return next(path, mode);
+  set_errno(-38);
+  return 0;
+}
+FILE *fopen(const char *path, const char *mode) { return open_stream(path, mode, "fopen"); }
+FILE *fopen64(const char *path, const char *mode) { return open_stream(path, mode, "fopen64"); }
+
+int faccessat(int at, const char *path, int mode, int flags) {
+  char status[256];
+  if (descriptor(path) >= 0) return stat_at(at, path, status, 0);
+  if (flags) { /* AT_EACCESS: all ids are equal; AT_SYMLINK_NOFOLLOW */
+    int out = flags & NO_FOLLOW ? stat_at(at, path, status, NO_FOLLOW) : 0;
+    if (out != 0 || flags & NO_FOLLOW) return out;
+  }
+  return set_errno(syscall_raw(FACCESSAT, at, (i64)path, mode, 0, 0));
+}
+int access(const char *path, int mode) { return faccessat(CWD, path, mode, 0); }
+
+/* ------------------------------------------------------------ modes of links
+   The C library changes a mode without following links through /proc. */
+int fchmodat(int at, const char *path, u32 mode, int flags) {
+  char status[256];
+  i64 out = !flags ? -38 : syscall_raw(FCHMODAT2, at, (i64)path, mode, flags, 0);
+  if (out != -38) return set_errno(out); /* ENOSYS: an older kernel */
+  if (flags & NO_FOLLOW) {
+    if (syscall_raw(NEWFSTATAT, at, (i64)path, (i64)status, flags, 0) == 0
+        && (*(u32 *)(status + STAT_MODE) & KIND) == LINK)
+      return set_errno(-95); /* EOPNOTSUPP */
+  }
+  return set_errno(syscall_raw(FCHMODAT, at, (i64)path, mode, 0, 0));
+}
+int lchmod(const char *path, u32 mode) { return fchmodat(CWD, path, mode, NO_FOLLOW); }
 
 /* ------------------------------------------------------------------- random numbers */
 static u64 next(void) { /* splitmix64: Steele, Lea & Flood, 2014 */

@@ -18,18 +18,22 @@ from intercode.sandbox.determinism import REAL_CLOCK, Determinism, parse_clock
 from intercode.sandbox.supervisor import build, programs
 
 _MARK = b"intercode clock\0"
-_SETTINGS = struct.Struct(f"={len(_MARK)}s5qQ")
+_SETTINGS = struct.Struct(f"={len(_MARK)}s5qQq64s")
 """The structure ``settings`` of clock.c."""
 _DAY = 86400
 
 
 @functools.lru_cache(maxsize=64)
-def clock_library(settings: Determinism) -> bytes | None:
+def clock_library(settings: Determinism | None, user: int = 0, hostname: str = "") -> bytes | None:
     """Return the library, or None if the settings leave clock and random bytes real.
+
+    ``user``: the id of programs in a sandbox without namespaces, which they see as 0, with the
+    name ``hostname`` of their machine.
 
     Raises SandboxUnavailableError if it is not installed.
     """
-    if settings.clock == REAL_CLOCK and settings.random == "real":
+    settings = settings or Determinism(clock=REAL_CLOCK, random="real")
+    if settings.clock == REAL_CLOCK and settings.random == "real" and not user:
         return None
     library = bytearray(programs.find_program(build.CLOCK_LIBRARY).read_bytes())
     fixed, seconds = parse_clock(settings.clock)
@@ -43,6 +47,8 @@ def clock_library(settings: Determinism) -> bytes | None:
         min(seconds, today) if fixed else 0,
         settings.random == "seeded",
         settings.seed % 2**63,
+        user,
+        hostname.encode()[:63],
     )
     _SETTINGS.pack_into(library, library.index(_MARK), _MARK, *values)
     return bytes(library)

@@ -28,8 +28,9 @@ class SupervisorConnection:
     sandbox.
 
     ``handshake``: the first message of the supervisor, if the connection was transferred; see
-    ``transfer``. ``given_fds``: the descriptors that came with it, for the caller. Raises
-    SandboxError if the supervisor could not set the sandbox up.
+    ``transfer``. ``seconds``: time to wait for it otherwise. ``given_fds``: the descriptors that
+    came with it, for the caller. Raises SandboxError if the supervisor could not set the sandbox
+    up.
 
     Before it ends because of the sandbox, a supervisor says so. The loss is then the sandbox's own
     doing (SandboxKilledError), as it is if ``memory_exceeded`` returns true, or if the supervisor
@@ -37,7 +38,10 @@ class SupervisorConnection:
     """
 
     def __init__(
-        self, connection: socket.socket, handshake: Mapping[str, Any] | None = None
+        self,
+        connection: socket.socket,
+        handshake: Mapping[str, Any] | None = None,
+        seconds: float = READ_SECONDS,
     ) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = connection
@@ -50,7 +54,7 @@ class SupervisorConnection:
             self.handshake = handshake
             return
         try:
-            self._set_timeout(connection, READ_SECONDS)
+            self._set_timeout(connection, seconds)
             self.handshake, self.given_fds = protocol.receive(connection, single=True)
         except (OSError, EOFError) as e:
             self.close()

@@ -25,7 +25,7 @@ _PASSWD = (
     "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 )
 _GROUP = "root:x:0:\nnogroup:x:65534:\n"
-_CLOCK_LIBRARY = "/etc/clock.so"
+_CLOCK_LIBRARY, _OWNER_LIBRARY = "/etc/clock.so", "/dev/owner.so"
 _SOURCE_DIRECTORIES = (Path("/usr/src"), Path("/usr/local/src"))
 _PROGRAM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
@@ -73,9 +73,7 @@ def cached_tree(files: RootFiles) -> Path:
         return final
     home.mkdir(exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f"{digest}.", dir=home))
-    for path, (mode, text) in files.items():
-        _write_entry(temporary / path.lstrip("/"), mode, text)
-    temporary.chmod(0o755)
+    write_tree(temporary, files)
     if os.geteuid() == 0:
         for entry in (temporary, *temporary.rglob("*")):
             os.lchown(entry, uid, uid)
@@ -84,6 +82,14 @@ def cached_tree(files: RootFiles) -> Path:
     except OSError:  # another process wrote it first
         shutil.rmtree(temporary)
     return final
+
+
+def write_tree(directory: Path, files: RootFiles) -> None:
+    """Write files below a directory, and create it if it is absent."""
+    directory.mkdir(exist_ok=True)
+    for path, (mode, text) in files.items():
+        _write_entry(directory / path.lstrip("/"), mode, text)
+    directory.chmod(0o755)
 
 
 def _write_entry(path: Path, mode: int | None, text: str | None) -> None:
@@ -151,6 +157,19 @@ def _add_determinism(files: RootFiles, settings: Determinism) -> None:
     if built is not None:
         files[_CLOCK_LIBRARY] = [0o755, built.decode("utf-8", "surrogateescape")]
         files["/etc/ld.so.preload"] = [0o644, f"{_CLOCK_LIBRARY}\n"]
+
+
+def owner_files(spec: SandboxSpec, user: int) -> RootFiles:
+    """Return the files that make programs see the user of a sandbox without user namespace as root,
+    to write over those of ``generate_root_files``."""
+    library = clock.clock_library(spec.determinism, user, spec.hostname)
+    assert library is not None
+    has_clock = spec.determinism is not None and clock.clock_library(spec.determinism) is not None
+    path = _CLOCK_LIBRARY if has_clock else _OWNER_LIBRARY
+    return {
+        path: [0o755, library.decode("utf-8", "surrogateescape")],
+        "/etc/ld.so.preload": [0o644, f"{path}\n"],
+    }
 
 
 def _resolv_conf(spec: SandboxSpec) -> str:

@@ -40,6 +40,10 @@ TIERS = (
     ),
     Tier("container/docker", "docker", "intercode.sandbox.container.tiers:check_docker"),
     Tier("container/podman", "podman", "intercode.sandbox.container.tiers:check_podman"),
+    Tier(
+        "chroot", "chroot", "intercode.sandbox.chroot.tiers:check",
+        note="a root directory and user ids for each sandbox, limits per process, and a watchdog",
+    ),
 )  # fmt: skip
 """Every tier, the strongest first."""
 

@@ -75,10 +75,7 @@ _SET_STATUS = (
     "{{ __status; }} >&- 2>&- && builtin :\n"
 )
 _REPORT_SCRIPT = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
-_ACCEPTANCE_SCRIPT = (
-    "{{ builtin . {path} {script}<<'{word}'\nbuiltin :\n{word}\n"
-    'builtin printf "%s %s\\0" {word} "$?" >&{report}; }} 2>&-\n'
-)
+_ACCEPTANCE_SCRIPT = '{{ {source}builtin printf "%s %s\\0" {word} "$?" >&{report}; }} 2>&-\n'
 _SILENT_SCRIPT = "exec 60>&1 61>&2 >/dev/null 2>&1\n{text}\nexec >&60 2>&61 60>&- 61>&-\n"
 
 
@@ -91,7 +88,8 @@ class Shell:
     stderr."""
 
     def __init__(self, sandbox: Sandbox, program: str, separate_stderr: bool = False) -> None:
-        script_r, self.script = os.pipe()
+        script_r, self.script = sandbox.open_script()
+        self._sandbox = sandbox
         self.output, out_w = os.pipe()
         self.errors, err_w = os.pipe() if separate_stderr else (-1, os.dup(out_w))
         self.stderr_collector, self._output_collector = Collector(1 << 12), Collector(0)
@@ -132,14 +130,24 @@ class Shell:
         bash passes in memory is run with ``eval`` instead.
         """
         command = f"builtin . {self._script_path}"
-        text = f"{command} {SCRIPT_FD}<<'{(word := secrets.token_hex(8))}'\n{code}\n{word}\n"
         if len(code) > _MAX_HEREDOC:
             command = f"builtin eval {shlex.quote(code)}"
             text = f"{command}\n"
+        else:
+            text = self._source_script(command, code)
         self.stderr_collector, self._output_collector = Collector(collector.limit), collector
         self._trace_line = f"+ {command}\n".encode("utf-8", "replace")
         before = _SET_STATUS.format(status=self._status) if self._status else ""
         return self.run_script(before + text, collector, timeout)
+
+    def _source_script(self, command: str, code: str) -> str:
+        """Return a script that executes ``command``, which opens the script's path and finds the
+        code there."""
+        if self._sandbox.opens_descriptors:
+            word = secrets.token_hex(8)
+            return f"{command} {SCRIPT_FD}<<'{word}'\n{code}\n{word}\n"
+        self._sandbox.write_source(f"{code}\n")
+        return f"{command}\n"
 
     def seed(self, number: int, timeout: float) -> None:
         """Seed ``$RANDOM`` with a number and leave ``$?`` unchanged. Raises ShellEndedError."""
@@ -212,9 +220,8 @@ class Shell:
         builtin.
         """
         word = secrets.token_hex(8)
-        text = _ACCEPTANCE_SCRIPT.format(
-            script=SCRIPT_FD, path=self._script_path, word=word, report=_REPORT_FD
-        )
+        source = self._source_script(f"builtin . {self._script_path}", "builtin :")
+        text = _ACCEPTANCE_SCRIPT.format(source=source, word=word, report=_REPORT_FD)
         record = self._exchange(text, Collector(1 << 12), timeout)
         return record == f"{word} 0\0".encode()
 

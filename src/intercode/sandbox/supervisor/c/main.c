@@ -11,7 +11,8 @@
    contains the request, and the descriptors are inherited.
 
    Started with the path of a socket as its argument, it supervises a container as PID 1: see
-   container/container.c. With `build` and a descriptor it runs a command of an image build: see
+   container/container.c. With `chroot` and a descriptor it guards a sandbox below a changed root: see
+   chroot/guard.c. With `build` and a descriptor it runs a command of an image build: see
    namespace/image_build.c. */
 
 #define _GNU_SOURCE
@@ -39,7 +40,7 @@ static int set_up(const int *fds, size_t count) {
         && (open_terminal()
             || open_init_terminal(&sandbox.isolation, limits)))
         return -1;
-    if (set_limits(limits, true, 0)) return -1;
+    if (set_limits(limits, ALL_LIMITS, 0)) return -1;
     if (json_bool(sandbox.spec, "deterministic") && personality(ADDR_NO_RANDOMIZE) < 0)
         return fail("personality");
     if ((sandbox.root = open("/", DIRECTORY)) < 0) return fail("/");
@@ -54,6 +55,9 @@ int main(int count, char **arguments) {
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
     if (count > 2 && !strcmp(arguments[1], "build")) run_image_build(arguments[2]);
+    if (count > 2 && !strcmp(arguments[1], "chroot")) run_guard(arguments[2]);
+    if (count > 2 && !strcmp(arguments[1], "end")) end_user(arguments[2]);
+    if (count > 3 && !strcmp(arguments[1], "programs")) copy_programs(arguments[2], arguments[3]);
     if (count > 1) supervise_container(arguments);
     prctl(PR_SET_NAME, "intercode", 0, 0, 0);
     for (int fd = LAUNCHER; fd < INHERITED + MOST_FDS; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);

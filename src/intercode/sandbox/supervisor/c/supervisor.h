@@ -69,7 +69,10 @@ int clear_read_only(const char *target);
 int clone_mount(int fd);
 int attach_mount(int fd, const char *target);
 int open_in_root(int root, const char *path, int flags, mode_t mode);
-int set_limits(const struct json *limits, bool own_users, long long extra_files);
+int open_proc(const char *path, int flags);  /* a path below /proc */
+/* Limits that the kernel counts by user, which `set_limits` may leave out. */
+enum { ALL_LIMITS = 0, NO_PROCESS_LIMIT = 1, NO_LIMITS_BY_USER = 3 };
+int set_limits(const struct json *limits, size_t first, long long extra_files);
 int confine_by_landlock(void);
 void close_from(int first);  /* every descriptor of at least this number */
 int write_text(const char *path, const char *text);
@@ -148,6 +151,7 @@ void append_json_path(struct text *out, const char *path);
 
 /* ---- common/copy.c, common/files.c, namespace/overlay_changes.c ---- */
 int copy_tree(int source, int target, int depth);
+void begin_merge(uid_t owner, int programs);  /* from now on `copy_tree` merges layers */
 int copy_user_attributes(int source, int target);
 int copy_content(int source, int target);  /* and user attributes */
 int remove_tree(const char *name, int parent);
@@ -231,11 +235,15 @@ struct supervisor {
     struct isolation isolation;
     struct layout layout;
     struct json *spec;
-    uid_t user;  /* outside of the sandbox */
+    uid_t user;  /* of commands, outside of the sandbox */
     int owner, root, init_fd;  /* init_fd: readable once PID 1, or in a container any child, ends */
     struct child *children;
     size_t count;
-    bool in_container;  /* this supervisor runs in a container, as PID 1 */
+    /* it has no mounts of its own: it runs in a container, as PID 1, or below a changed root */
+    bool in_container;
+    bool in_chroot;  /* of both, the second; see chroot/chroot.h */
+    int proc;  /* /proc, which is not below the changed root; 0: open it by its path */
+    uid_t own_user;  /* that of the supervisor below a changed root */
 };
 
 extern struct supervisor sandbox;
@@ -253,6 +261,10 @@ int end_all_processes(void);
 void send_handshake(bool ready);
 void serve(void);
 void supervise_container(char **arguments) __attribute__((noreturn));  /* container/container.c */
+void run_guard(const char *descriptor) __attribute__((noreturn));  /* chroot/guard.c */
+void end_user(const char *number) __attribute__((noreturn));
+void copy_programs(const char *layer, const char *directory) __attribute__((noreturn));
+int take_command_user(void);  /* chroot/enter.c */
 
 /* ---- common/sha256.c ---- */
 struct sha256 { uint32_t state[8]; uint64_t length; uint8_t block[64]; size_t used; };

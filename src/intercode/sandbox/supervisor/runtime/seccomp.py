@@ -42,6 +42,13 @@ _KEYED_CALLS = (
     "mount", "umount2", "pivot_root", "unshare", "mount_setattr", "open_tree", "move_mount",
     "ptrace",
 )  # fmt: skip
+_OWN_IDS = ("getuid", "geteuid", "getgid", "getegid")
+_CHANGE_IDS = (
+    "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "setfsuid",
+    "setfsgid",
+)  # fmt: skip
+_SHARED_IPC = ("shmget", "semget", "msgget", "mq_open", "mq_unlink")
+_UNIX = 1
 _SET_PIPE_SIZE, _MAX_PIPE_SIZE = 1031, 1 << 16
 _TERMINAL_INPUT_IOCTLS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX insert terminal input
 _PROTOCOLS = {
@@ -98,10 +105,12 @@ def _refuse_only(argument: int, values: Sequence[int], code: int) -> list[bytes]
     return [*ops, _op(_RET, _ALLOW), _refuse(code)]
 
 
-def _socket_rules() -> list[bytes]:
-    """Allow sockets of the families and protocols in ``_PROTOCOLS`` only."""
+def _socket_rules(families: Sequence[int] = tuple(_PROTOCOLS)) -> list[bytes]:
+    """Allow sockets of these families only, with the protocols in ``_PROTOCOLS``."""
     ops: list[bytes] = []
     for family, protocols in _PROTOCOLS.items():
+        if family not in families:
+            continue
         body = _allow_only(_ARG2, protocols, errno.EPROTONOSUPPORT)
         ops += [_op(_LOAD, _ARG0), *_if_number(family, body)]
     return [*ops, _refuse(errno.EAFNOSUPPORT)]
@@ -152,13 +161,40 @@ def _rules(key: int) -> dict[str, list[bytes]]:
     }
 
 
-def build_filter(machine: str, key: int) -> bytes:
+def _rules_without_namespaces(key: int, families: Sequence[int]) -> dict[str, list[bytes]]:
+    """Return the rules that replace namespaces of networks, of processes and of IPC.
+
+    Programs are root by what the calls about their user answer, and changing it does nothing.
+    Objects of System V and POSIX queues would be shared with the machine. A process may only change
+    its own priority: the kernel would allow it to change that of the supervisor.
+    """
+    own_priority = {
+        name: _allow_only(argument, (0,), errno.EPERM)
+        for name, argument in _PROCESS_ARGUMENT.items()
+    }
+    return {
+        **{name: [_refuse(errno.ENOSYS)] for name in _SHARED_IPC},
+        **own_priority,
+        **{name: [_refuse(0)] for name in _OWN_IDS},
+        **{name: _require_key(key, 0) for name in _CHANGE_IDS},
+        "socket": _socket_rules(families),
+        "socketpair": _socket_rules((_UNIX,)),
+    }
+
+
+def build_filter(machine: str, key: int, families: Sequence[int] | None = None) -> bytes:
     """Build the filter for a machine as ``platform.machine()`` names it. ``key``: 64 bits, for the
-    processes that set up sandboxes. Raises KeyError for an unknown machine."""
+    processes that set up sandboxes. ``families``: the sandbox has no namespaces, and may open
+    sockets of these address families. Raises KeyError for an unknown machine."""
     ops = [_op(_LOAD, _ARCH), _op(_JEQ, _AUDIT[machine], 1, 0), _refuse(errno.ENOSYS)]
     ops.append(_op(_LOAD, _NR))
     rules = _rules(key)
-    for name, number in syscall_numbers.checked_calls(machine).items():
+    numbers = syscall_numbers.checked_calls(machine)
+    if families is not None:
+        rules |= _rules_without_namespaces(key, families)
+        allowed_numbers = syscall_numbers.allowed_calls(machine)
+        numbers |= {name: allowed_numbers[name] for name in rules if name in allowed_numbers}
+    for name, number in numbers.items():
         ops += _if_number(number, rules[name])
     allowed = syscall_numbers.allowed_calls(machine).values()
     ops += _if_among(allowed, _op(_RET, _ALLOW))

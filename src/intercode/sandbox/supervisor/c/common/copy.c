@@ -10,6 +10,7 @@
 #include <linux/limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -17,6 +18,19 @@
 #define MAX_DEPTH 100
 #define SUBDIRECTORY (DIRECTORY | O_NOFOLLOW)
 #define CHUNK ((size_t)1 << 30)
+#ifndef FICLONE
+#define FICLONE 0x40049409
+#endif
+
+/* While layers are merged to a tree of files: its owner. Whiteouts then only delete. A file that the
+   directory `programs` (-1: none) has as well becomes a hard link of that one. */
+static struct { bool on; uid_t owner; int programs; } merging = {.programs = -1};
+
+void begin_merge(uid_t owner, int programs) {
+    merging.on = true;
+    merging.owner = owner;
+    merging.programs = programs;
+}
 
 /* Return whether a directory of an upper layer hides everything below it. */
 bool is_opaque(int fd) {
@@ -32,6 +46,7 @@ int copy_user_attributes(int source, int target) {
     if (length < 0) result = fail("flistxattr");
     for (char *name = names; !result && name < names + length; name += strlen(name) + 1) {
         if (strncmp(name, "user.", 5)) continue;
+        if (merging.on && !strncmp(name, "user.overlay.", 13)) continue;
         ssize_t size = fgetxattr(source, name, value, XATTR_SIZE_MAX);
         if (size < 0 || fsetxattr(target, name, value, (size_t)size, 0)) result = fail("%s", name);
     }
@@ -42,7 +57,10 @@ int copy_user_attributes(int source, int target) {
 
 /* Copy the content of a file and keep its holes. */
 static int copy_data(int source, int target) {
+    static bool clones = true;  /* until the file system refuses */
     struct stat info;
+    if (clones && !ioctl(target, FICLONE, source)) return 0;
+    clones = false;
     if (fstat(source, &info) || ftruncate(target, info.st_size)) return fail("copy");
     for (off_t at = 0; at < info.st_size;) {
         off_t start = lseek(source, at, SEEK_DATA);
@@ -87,7 +105,11 @@ static int copy_directory(const char *name, int source, int target, int depth) {
     int inner = openat(source, name, SUBDIRECTORY);
     int outer = inner < 0 ? -1 : openat(target, name, SUBDIRECTORY);
     int result = outer < 0 || fchmod(outer, 0700) ? fail("%s", name) : 0;
+    int programs = merging.programs;
+    if (programs >= 0) merging.programs = openat(programs, name, SUBDIRECTORY);
     if (!result && depth < MAX_DEPTH) result = copy_tree(inner, outer, depth + 1);
+    if (merging.programs >= 0) close(merging.programs);
+    merging.programs = programs;
     if (inner >= 0) close(inner);
     if (outer >= 0) close(outer);
     return result;
@@ -134,6 +156,9 @@ static int copy_entry(const char *name, const struct stat *info, int source, int
     const struct timespec times[] = {info->st_atim, info->st_mtim};
     mode_t mode = info->st_mode;
     int result;
+    if (merging.on && S_ISCHR(mode)) return 0;
+    if (merging.programs >= 0 && S_ISREG(mode) && !linkat(merging.programs, name, target, name, 0))
+        return 0;
     if (S_ISDIR(mode)) result = copy_directory(name, source, target, depth);
     else if (S_ISREG(mode)) result = copy_file(name, source, target);
     else if (S_ISLNK(mode)) result = copy_link(name, source, target);
@@ -141,6 +166,8 @@ static int copy_entry(const char *name, const struct stat *info, int source, int
         result = mknodat(target, name, mode, info->st_rdev) ? fail("%s", name) : 0;
     else return 0;  /* a socket: nothing could listen on the copy */
     if (result) return -1;
+    if (merging.on && fchownat(target, name, merging.owner, merging.owner, AT_SYMLINK_NOFOLLOW))
+        return fail("%s", name);
     if (!S_ISLNK(mode) && fchmodat(target, name, mode & 07777, 0)) return fail("%s", name);
     return utimensat(target, name, times, AT_SYMLINK_NOFOLLOW) ? fail("%s", name) : 0;
 }

@@ -29,7 +29,8 @@
 /* -------------------------------------------------------------------- commands */
 static bool is_executable(const char *path) {
     struct stat info;
-    return !access(path, X_OK) && !stat(path, &info) && !S_ISDIR(info.st_mode);
+    return !faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) && !stat(path, &info)
+        && !S_ISDIR(info.st_mode);
 }
 
 /* Find the program with this name in the sandbox. */
@@ -117,7 +118,8 @@ static __attribute__((noinline, noreturn)) void execute(const struct program *p,
     setsid();
     for (size_t i = 0; i < sizeof default_signals / sizeof *default_signals; i++)
         signal(default_signals[i], SIG_DFL);
-    if ((in_group || !enter_group()) && !hide_groups() && !take_descriptors(p)) {
+    if ((in_group || !enter_group()) && !hide_groups() && !take_descriptors(p)
+        && (!sandbox.in_chroot || !take_command_user())) {
         sigprocmask(SIG_SETMASK, &none, NULL);
         execve(p->path, p->argv, p->env);
     }
@@ -190,12 +192,17 @@ struct process { int pid, fd; char state, name[64]; long long started; };
 
 struct process_list { struct process *items; size_t count, capacity; };
 
+/* Return whether a process belongs to the sandbox. Below a changed root, /proc shows all others as
+   well, but this process may only signal those of its sandbox. */
+static bool is_own_process(pid_t pid) {
+    return !sandbox.in_chroot || (pid != getpid() && !kill(pid, 0));
+}
+
 static bool open_process(struct process *p, const char *number) {
-    char path[32], line[1024];
+    char line[1024];
     int threads;
-    snprintf(path, sizeof path, "/proc/%.10s", number);
     p->pid = atoi(number);
-    if ((p->fd = open(path, DIRECTORY)) < 0) return false;
+    if (!is_own_process(p->pid) || (p->fd = open_proc(number, DIRECTORY)) < 0) return false;
     read_text(p->fd, "stat", line, sizeof line);
     char *open_mark = strchr(line, '('), *close_mark = strrchr(line, ')');
     if (open_mark && close_mark) {
@@ -213,7 +220,7 @@ static bool open_process(struct process *p, const char *number) {
 /* List the processes of the sandbox that have not ended, except PID 1. */
 static void list_processes(struct process_list *list) {
     struct names names;
-    int proc = open("/proc", DIRECTORY);
+    int proc = open_proc("", DIRECTORY);
     memset(list, 0, sizeof *list);
     if (proc < 0) return;
     if (!list_names(proc, &names)) {

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@
 #endif
 /* scopes of Landlock */
 #define ABSTRACT_SOCKETS 1
-#define SIGNALS 2
+#define SCOPED_SIGNALS 2
 
 struct mount_attributes { uint64_t set, clear, propagation, userns; };
 
@@ -142,7 +143,7 @@ int open_in_root(int root, const char *path, int flags, mode_t mode) {
 /* Set the resource limits that started programs inherit. In a container without a user
    namespace of its own the engine limits the number of processes: the kernel would count those
    of the user on the whole machine, as it does pending signals and message queues. */
-int set_limits(const struct json *limits, bool own_users, long long extra_files) {
+int set_limits(const struct json *limits, size_t first, long long extra_files) {
     const struct { int resource; long long limit; } all[] = {
         {RLIMIT_NPROC, json_number(limits, "processes")},
         {RLIMIT_SIGPENDING, MOST_PENDING_SIGNALS},
@@ -153,7 +154,7 @@ int set_limits(const struct json *limits, bool own_users, long long extra_files)
         {RLIMIT_CORE, 0},
         {RLIMIT_MEMLOCK, 1 << 20},
     };
-    for (size_t i = own_users ? 0 : 3; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = first; i < sizeof all / sizeof *all; i++) {
         struct rlimit now;
         rlim_t limit = (rlim_t)all[i].limit;
         if (getrlimit(all[i].resource, &now)) return fail("getrlimit");
@@ -168,7 +169,7 @@ int set_limits(const struct json *limits, bool own_users, long long extra_files)
    connect to abstract sockets of each other only, and signal each other only. Mounts protect the
    files: a domain with rules for files would forbid the supervisor to mount. */
 int confine_by_landlock(void) {
-    struct { uint64_t files, network, scopes; } rules = {.scopes = ABSTRACT_SOCKETS | SIGNALS};
+    struct { uint64_t files, network, scopes; } rules = {.scopes = ABSTRACT_SOCKETS | SCOPED_SIGNALS};
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0L, 1L);
     if (version < 6) return 0;
     int fd = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0L);
@@ -176,6 +177,14 @@ int confine_by_landlock(void) {
     int result = syscall(SYS_landlock_restrict_self, (long)fd, 0L) ? fail("landlock") : 0;
     close(fd);
     return result;
+}
+
+int open_proc(const char *path, int flags) {
+    char whole[PATH_MAX];
+    if (sandbox.proc) return openat(sandbox.proc, *path ? path : ".", flags | O_CLOEXEC);
+    if ((size_t)snprintf(whole, sizeof whole, "/proc/%s", path) >= sizeof whole)
+        return errno = ENAMETOOLONG, -1;
+    return open(whole, flags | O_CLOEXEC);
 }
 
 void close_from(int first) {

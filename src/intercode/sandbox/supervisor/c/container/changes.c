@@ -105,6 +105,7 @@ int write_differences(struct text *out, bool digests, bool paths_only) {
     int result = scan_or_truncate(&differences, &rows);
     for (size_t i = 0; !result && !rows.truncated && i < differences.count; i++) {
         if (!*differences.items[i].path) continue;  /* the root itself */
+        if (is_outside_listing(differences.items[i].path)) continue;
         size_t rows_before = rows.count;
         if (!compare_difference(&rows, &differences.items[i], digests)) continue;
         take_back_rows(&rows, rows_before);
@@ -126,7 +127,8 @@ int write_touched_paths(struct text *out) {
     int result = scan_or_truncate(&differences, &rows);
     restore_modes();
     for (size_t i = 0; !result && i < differences.count; i++)
-        add_row(&rows, differences.items[i].path, "", NULL, "", "");
+        if (!is_outside_listing(differences.items[i].path))
+            add_row(&rows, differences.items[i].path, "", NULL, "", "");
     end_rows(&rows);
     free_differences(&differences);
     return result;

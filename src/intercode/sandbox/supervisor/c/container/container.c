@@ -28,8 +28,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* descriptors that the supervisor may have beyond the limit of a command */
-#define EXTRA_DESCRIPTORS (1 << 20)
 #define FIRST_PID 100 /* first process number, the same in every container */
 
 /* Exit when the owner is gone, in a second thread: a process of the container can block the
@@ -89,7 +87,7 @@ static void close_standard_streams(void) {
     close(nothing);
 }
 
-static int watch_children(void) {
+int watch_children(void) {
     sigset_t only;
     sigemptyset(&only);
     sigaddset(&only, SIGCHLD);
@@ -99,7 +97,7 @@ static int watch_children(void) {
 }
 
 /* Install the seccomp filter, which the owner sends as hexadecimal digits. */
-static int install_filter(const char *digits) {
+int install_filter(const char *digits) {
     size_t length = strlen(digits) / 2;
     unsigned char *bytes = malloc(length + 1);
     int result = 0;
@@ -157,8 +155,8 @@ static int set_up(const struct message *m) {
     if (skip_pids(FIRST_PID - 1)) return -1;
     if (json_bool(sandbox.spec, "deterministic") && personality(ADDR_NO_RANDOMIZE) < 0)
         return fail("personality");
-    bool own_users = json_bool(sandbox.spec, "own_user_namespace");
-    if (set_limits(json_get(sandbox.spec, "limits"), own_users, EXTRA_DESCRIPTORS)
+    size_t first = json_bool(sandbox.spec, "own_user_namespace") ? ALL_LIMITS : NO_LIMITS_BY_USER;
+    if (set_limits(json_get(sandbox.spec, "limits"), first, EXTRA_DESCRIPTORS)
         || (*filter && (install_filter(filter) || confine_by_landlock())))
         return -1;
     if (build_index(sandbox.root, lowers > 0)) return -1;

@@ -6,6 +6,13 @@
 
 #include "supervisor.h"
 
+/* descriptors that the supervisor may have beyond the limit of a command */
+#define EXTRA_DESCRIPTORS (1 << 20)
+
+/* ---- container.c ---- */
+int watch_children(void);
+int install_filter(const char *digits);
+
 /* ---- file_index.c: the files at the start ---- */
 #define NO_ENTRY UINT32_MAX
 #define NOT_INDEXED (UINT32_MAX - 1)
@@ -19,6 +26,7 @@ struct entry {
     uint16_t mode;
     /* a change in it was rolled back, so its fingerprint does not cover its children */
     bool always_visit;
+    bool immutable;  /* a directory of another user, in which nothing can change */
 };
 
 struct child_range { uint32_t first, count; };  /* the entries of one directory, by name */
@@ -86,6 +94,15 @@ void record_mode(int root, const char *path, mode_t mode);
 mode_t original_mode(int root, const char *path, mode_t info);
 void restore_modes(void);
 void discard_modes(void);
+
+/* ---- chroot/guard.c ---- */
+/* Open a path below a directory of which this process may not read everything. */
+int open_as_guard(int directory, const char *path, int flags);
+
+/* ---- chroot/enter.c ---- */
+int write_script(const struct message *m, int *result_fd);
+void remove_script(void);
+bool is_outside_listing(const char *path);
 
 /* ---- rollback.c, ipc_cleanup.c ---- */
 int roll_back(void);

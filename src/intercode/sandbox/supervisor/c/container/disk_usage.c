@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,13 +42,20 @@ static void sum_uses(struct usage *out, struct file_uses *uses) {
     free(uses->items);
 }
 
+static void read_proc(const char *path, char *text, size_t capacity) {
+    int fd = open_proc(path, O_RDONLY);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, capacity - 1);
+    if (fd >= 0) close(fd);
+    text[got > 0 ? got : 0] = 0;
+}
+
 /* Return whether a thread has ended or is about to. It holds no files then, and its directory
    in /proc may be unreadable. */
 static bool is_thread_ending(const char *thread) {
     char path[80], line[512], *position, state;
     unsigned flags;
     snprintf(path, sizeof path, "%s/stat", thread);
-    read_text(AT_FDCWD, path, line, sizeof line);
+    read_proc(path, line, sizeof line);
     if (!(position = strrchr(line, ')'))
         || sscanf(position + 1, " %c %*s %*s %*s %*s %*s %u", &state, &flags) != 2)
         return true;
@@ -58,7 +66,7 @@ static bool is_thread_ending(const char *thread) {
 static bool has_fds_in_flight(const char *thread, const char *socket) {
     char path[100], text[512], *position;
     snprintf(path, sizeof path, "%s/fdinfo/%.10s", thread, socket);
-    read_text(AT_FDCWD, path, text, sizeof text);
+    read_proc(path, text, sizeof text);
     return (position = strstr(text, "scm_fds:")) && atoi(position + strlen("scm_fds:")) > 0;
 }
 
@@ -67,7 +75,7 @@ static void add_open_files(struct usage *out, struct file_uses *uses, const char
     struct names names;
     struct file_stat info;
     snprintf(path, sizeof path, "%s/fd", thread);
-    int fd = open(path, DIRECTORY);
+    int fd = open_proc(path, DIRECTORY);
     if (fd < 0) {
         if (errno == EACCES && !is_thread_ending(thread)) out->incomplete = true;
         return;
@@ -95,7 +103,8 @@ static bool add_mapped_files(struct file_uses *uses, const char *thread) {
     int at = 0;
     bool has_memory = false;
     snprintf(path, sizeof path, "%s/maps", thread);
-    FILE *file = fopen(path, "re");
+    int fd = open_proc(path, O_RDONLY);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (!file) return false;
     while (getline(&line, &capacity, file) > 0) {
         has_memory = true;
@@ -118,12 +127,12 @@ static void add_process_files(struct usage *out, struct file_uses *uses, const c
     char path[80];
     struct names threads;
     bool mapped = false;
-    snprintf(path, sizeof path, "/proc/%.10s/task", number);
-    int task = open(path, DIRECTORY);
+    snprintf(path, sizeof path, "%.10s/task", number);
+    int task = open_proc(path, DIRECTORY);
     if (task < 0) return;
     if (!list_names(task, &threads)) {
         for (size_t i = 0; i < threads.count; i++) {
-            snprintf(path, sizeof path, "/proc/%.10s/task/%.10s", number, threads.name[i]);
+            snprintf(path, sizeof path, "%.10s/task/%.10s", number, threads.name[i]);
             add_open_files(out, uses, path);
             mapped = mapped || add_mapped_files(uses, path);
         }
@@ -134,12 +143,13 @@ static void add_process_files(struct usage *out, struct file_uses *uses, const c
 
 static int add_deleted_files(struct usage *out, struct file_uses *uses) {
     struct names names;
-    int proc = open("/proc", DIRECTORY);
+    int proc = open_proc("", DIRECTORY);
     if (proc < 0) return fail("/proc");
     int result = list_names(proc, &names);
     for (size_t i = 0; !result && i < names.count; i++) {
         const char *name = names.name[i];
         if (!isdigit((unsigned char)*name) || !strcmp(name, "1")) continue;
+        if (sandbox.in_chroot && (atoi(name) == getpid() || kill(atoi(name), 0))) continue;
         add_process_files(out, uses, name);
     }
     free_names(&names);

@@ -78,8 +78,10 @@ static int stat_with_flags(int fd, const char *name, int flags, struct file_stat
         .children = S_ISDIR(all.stx_mode) ? NOT_INDEXED : NO_ENTRY,
         .size = all.stx_size < UINT32_MAX ? (uint32_t)all.stx_size : UINT32_MAX,
     };
+    /* commands cannot change a shared file, and its time changes whenever a sandbox links it */
+    bool shared = sandbox.in_chroot && S_ISREG(all.stx_mode) && all.stx_uid != sandbox.user;
     out->entry.fingerprint = mix_hash(mix_hash(mix_hash(1, all.stx_ino), all.stx_mode),
-                                      (uint64_t)out->ctime_ns);
+                                      shared ? 0 : (uint64_t)out->ctime_ns);
     return 0;
 }
 
@@ -144,6 +146,14 @@ int index_directory(uint32_t number, int fd, const char *path) {
     return result;
 }
 
+/* Return whether commands cannot change anything in a directory, because it belongs to another user
+   and holds nothing of theirs. In a container they own all files. */
+static bool is_immutable(int fd) {
+    struct stat info;
+    return sandbox.in_chroot && !fstat(fd, &info) && info.st_uid != sandbox.user
+        && info.st_uid != sandbox.own_user;
+}
+
 static int index_tree(uint32_t number, int fd) {
     if (index_directory(number, fd, "")) return -1;
     struct child_range range = file_index.ranges[file_index.entries[number].children];
@@ -152,7 +162,8 @@ static int index_tree(uint32_t number, int fd) {
         if (!S_ISDIR(file_index.entries[i].mode)) continue;
         int inner = openat(fd, file_index.entries[i].name, SUBDIRECTORY);
         if (inner < 0) return fail("%s", file_index.entries[i].name);
-        result = index_tree(i, inner);
+        if (is_immutable(inner)) file_index.entries[i].immutable = true;
+        else result = index_tree(i, inner);
         close(inner);
     }
     return result;

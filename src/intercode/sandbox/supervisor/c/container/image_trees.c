@@ -26,6 +26,8 @@ void set_image_trees(const int *fds, size_t count) {
 int open_in_image(const char *path, int flags) {
     for (size_t i = 0; i < tree_count; i++) {
         int fd = open_exact(trees[i], path, flags | O_NOFOLLOW, 0);
+        if (fd < 0 && errno == EACCES && sandbox.in_chroot)
+            fd = open_as_guard(trees[i], path, flags | O_NOFOLLOW);
         if (fd >= 0 || (errno != ENOENT && errno != ENOTDIR)) return fd;
     }
     errno = ENOENT;

@@ -91,6 +91,7 @@ static int grant_access(int root, const char *path) {
 int open_granted(int root, const char *path, int flags) {
     int fd = open_exact(root, path, flags, 0), result = 0;
     if (fd >= 0 || errno != EACCES) return fd;
+    if (sandbox.in_chroot && root != sandbox.root) return open_as_guard(root, path, flags);
     char *part = strdup(path);
     if (!part) abort();
     for (char *slash = strchr(part, '/'); slash && !result; slash = strchr(slash + 1, '/')) {
@@ -106,17 +107,22 @@ int open_granted(int root, const char *path, int flags) {
 /* Grant access to an open file until `restore_modes`. `for_good`: never restore its mode, because
    the caller sets a new one. */
 static int grant_open_access(int root, int fd, mode_t wanted, bool for_good) {
-    char link[40], path[PATH_MAX + 1];
+    char link[20], path[PATH_MAX + 1];
     struct stat info;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    if (length <= 0 || fstat(fd, &info)) return -1;
-    path[length] = 0;
-    mode_t mode = info.st_mode & 07777;
-    if ((mode & wanted) == wanted) return 0;
-    if (chmod(link, mode | wanted)) return -1;
-    if (!for_good) record_mode(root, path + 1, mode);
-    return 0;
+    snprintf(link, sizeof link, "%d", fd);
+    int fds = open_proc("self/fd", O_PATH | O_DIRECTORY);
+    ssize_t length = fds < 0 ? -1 : readlinkat(fds, link, path, sizeof path - 1);
+    int result = length <= 0 || fstat(fd, &info) ? -1 : 0;
+    mode_t mode = result ? 0 : info.st_mode & 07777;
+    if (!result && (mode & wanted) != wanted) {
+        path[length] = 0;
+        result = fchmodat(fds, link, mode | wanted, 0);
+        if (!result && !for_good) record_mode(root, path + 1, mode);
+    }
+    int code = errno;
+    if (fds >= 0) close(fds);
+    errno = code;
+    return result;
 }
 
 /* Grant access to the directories of a path, following links, and to the file itself, for reading

@@ -38,7 +38,8 @@ static int do_recycle(const struct message *m) {
     if (read_cpu_priority() != initial_priority.cpu
         || read_disk_priority() != initial_priority.disk)
         return errno = EBUSY, fail("the priority of the sandbox was lowered");
-    return clear_ipc() || do_replace_files(m) ? -1 : 0;
+    if (!sandbox.in_chroot && clear_ipc()) return -1;  /* there it is forbidden */
+    return do_replace_files(m);
 }
 
 /* Root may enter / with any mode; the supervisor needs the owner's permission. */
@@ -60,6 +61,7 @@ int handle_container_request(const char *operation, const struct message *m, str
         return (*result_fd = fcntl(sandbox.root, F_DUPFD_CLOEXEC, 0)) < 0 ? -1 : 0;
     if (!strcmp(operation, "storage_limit"))
         return append_format(out, ", \"limit\": \"%s\"", take_storage_limit()), 0;
+    if (!strcmp(operation, "script") && sandbox.in_chroot) return write_script(m, result_fd);
     for (size_t i = 0; i < 3; i++)
         if (!strcmp(operation, refused[i]))
             return errno = EOPNOTSUPP, fail("%s in a container", operation);

@@ -205,6 +205,7 @@ static int restore_all(const struct differences *differences) {
 /* Restore all differences from the start. */
 int roll_back(void) {
     struct differences differences;
+    if (sandbox.in_chroot) remove_script();
     int result = scan(&differences, false);
     discard_modes();  /* files with a changed mode are also differences */
     if (!result) result = restore_all(&differences);

@@ -74,6 +74,7 @@ static int add_deleted_entry(struct walk *w, uint32_t entry, const struct locati
 }
 
 static int add_deleted_children(struct walk *w, uint32_t entry, int depth) {
+    if (file_index.entries[entry].immutable) return 0;
     if (index_directory(entry, -1, w->path)) return -1;
     struct child_range range = file_index.ranges[file_index.entries[entry].children];
     struct location inner = {.fd = -1, .old_entry = entry, .under_replaced = true,
@@ -156,7 +157,7 @@ static int scan_entry(struct walk *w, const struct location *at, const char *nam
         if (old && S_ISDIR(old->mode) && !is_directory)
             return add_deleted_children(w, old_entry, at->depth);
     }
-    if (!is_directory) return 0;
+    if (!is_directory || (old && old->immutable)) return 0;
     size_t count_before = w->out->count;
     if (!scan_subdirectory(w, at, name, old_entry, &now, number)) return 0;
     if (!is_race(errno)) return fail("/%s", w->path);

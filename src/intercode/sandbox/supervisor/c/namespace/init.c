@@ -233,7 +233,7 @@ static void run_init(int control, bool plain) {
     if ((got = recv(control, message, MAX_MESSAGE, 0)) <= 0) return;
     message[got] = 0;
     const struct json *limits = json_parse(message, (size_t)got);
-    if (!limits || chdir("/") || set_limits(limits, true, 0)) return;
+    if (!limits || chdir("/") || set_limits(limits, ALL_LIMITS, 0)) return;
     open_as_terminal();
     wait_as("/bin/bash", control, counter);
 }

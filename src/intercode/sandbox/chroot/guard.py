@@ -1,0 +1,208 @@
+"""Starts the guard of a sandbox, which makes its files and starts its supervisor."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import secrets
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import SandboxError
+from intercode.core.paths import cache_root
+from intercode.sandbox.chroot.root_layout import RootLayout
+from intercode.sandbox.chroot.shared_programs import shared_programs
+from intercode.sandbox.chroot.users import claim_user
+from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.images.cache.remove_tree import remove_tree
+from intercode.sandbox.supervisor import build, programs, root_files
+from intercode.sandbox.supervisor.connection import SupervisorConnection
+from intercode.sandbox.supervisor.runtime import protocol, seccomp, syscalls
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_UNIX, _NETWORK_FAMILIES = socket.AF_UNIX, (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+_LANDLOCK_WITH_SCOPES = 6
+_START_SECONDS = 600.0  # to make the files, if the machine has many and is busy
+_END_SECONDS = 60.0  # time to end the processes and to remove the files
+
+
+@dataclass(frozen=True)
+class GuardedRoot:
+    """A root directory in which a supervisor waits for requests. ``user``: the user id of commands.
+    ``base_trees``: what the root was made of, the topmost first."""
+
+    recycle_key: str
+    connection: SupervisorConnection
+    supervisor_pid: int
+    user: int
+    base_trees: tuple[str, ...]
+    guard: subprocess.Popen[bytes]
+
+    @property
+    def is_lost(self) -> bool:
+        return self.connection.is_lost
+
+    def close(self, wait: bool = False) -> None:
+        """End the sandbox; the guard removes its files. Call it once."""
+        self.connection.close(wait)
+        with _ended_lock:
+            _ended[:] = [guard for guard in _ended if guard.poll() is None]
+            _ended.append(self.guard)
+        if wait:
+            with suppress(subprocess.TimeoutExpired):
+                self.guard.wait(_END_SECONDS)
+
+
+_ended: list[subprocess.Popen[bytes]] = []
+"""Guards that have been told to end."""
+_ended_lock = threading.Lock()
+
+
+def _reset_after_fork() -> None:
+    """Forget the guards of the parent, and replace the lock, which a thread may have held."""
+    global _ended_lock
+    _ended_lock = threading.Lock()
+    _ended.clear()
+
+
+os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+def roots_directory() -> Path:
+    """Return the directory of all root directories, which only root can enter."""
+    roots = cache_root() / "roots"
+    roots.mkdir(mode=0o700, exist_ok=True)
+    return roots
+
+
+def _retained_directory() -> Path:
+    """Return the directory in which guards keep directories for the next sandbox."""
+    kept = cache_root() / "shared"
+    kept.mkdir(mode=0o700, exist_ok=True)
+    return kept
+
+
+def start_guard(spec: SandboxSpec, layout: RootLayout) -> GuardedRoot:
+    """Make a root directory and start a supervisor in it. Raises SandboxError."""
+    opened = list[int]()
+    ours, theirs = socket.socketpair()
+    try:
+        with theirs:
+            message, base_trees = _prepare(spec, layout, opened)
+            guard = subprocess.Popen(
+                [programs.find_program(build.SUPERVISOR), "chroot", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()], env={}, cwd="/", stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        protocol.send(ours, message, opened)
+    except OSError as e:
+        ours.close()
+        raise SandboxError(f"the sandbox could not be set up: {e}") from e
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        protocol.close_all(opened)
+    connection = SupervisorConnection(ours, seconds=_START_SECONDS)
+    pid = connection.handshake["pid"]
+    return GuardedRoot(layout.recycle_key, connection, pid, message["user"], base_trees, guard)
+
+
+def _prepare(
+    spec: SandboxSpec, layout: RootLayout, opened: list[int]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Claim a user, and make the directory for a root. Return the first message to the guard, whose
+    descriptors are appended to ``opened``, and the trees of which the root is made.
+
+    The next process that opens a sandbox removes the directory, unless a guard does.
+    """
+    roots = roots_directory()
+    linked = [None, *(shared_programs(tree) for tree in layout.trees)]
+    opened.append(os.open(roots, _DIRECTORY))
+    user, lock = claim_user()
+    opened.append(lock)
+    home = roots / f"{os.getpid()}-{secrets.token_hex(6)}"
+    with _locked_roots(fcntl.LOCK_SH):
+        home.mkdir(mode=0o700)
+        opened.append(os.open(home, _DIRECTORY))
+        fcntl.flock(opened[-1], fcntl.LOCK_EX)
+    opened.append(os.open(_retained_directory(), _DIRECTORY))
+    root_files.write_tree(home / "names", root_files.owner_files(spec, user))
+    trees = (home / "names", *layout.trees)
+    opened += [os.open(tree, _DIRECTORY) for tree in (*trees, *filter(None, linked))]
+    message = _setup_message(spec, layout, home.name, user)
+    message["programs"] = [tree is not None for tree in linked]
+    return message, tuple(map(str, trees))
+
+
+def _setup_message(spec: SandboxSpec, layout: RootLayout, home: str, user: int) -> dict[str, Any]:
+    families = _address_families(spec)
+    key = secrets.randbits(64)
+    code = seccomp.build_filter(platform.machine(), key, families)
+    return {
+        "home": home, "user": user, "shared": layout.shared, "hidden": layout.hidden,
+        "limits": asdict(spec.limits), "filter": code.hex(), "key": str(key),
+        "deterministic": spec.determinism is not None,
+    }  # fmt: skip
+
+
+def _address_families(spec: SandboxSpec) -> Sequence[int]:
+    """Return the families of sockets that commands may open. Unix sockets may have abstract names,
+    which are those of the machine, unless Landlock confines them to the sandbox."""
+    families = list(_NETWORK_FAMILIES) if spec.network == "host" else []
+    with suppress(OSError):
+        if syscalls.landlock_version() >= _LANDLOCK_WITH_SCOPES:
+            families.append(_UNIX)
+    return families
+
+
+def remove_leftovers() -> None:
+    """Remove the root directories of guards that were killed, and end what still runs in them."""
+    roots, held = roots_directory(), list[int]()
+    try:
+        with _locked_roots(fcntl.LOCK_EX) as at:
+            left = [roots / name for name in os.listdir(at) if _try_lock(roots / name, held)]
+        for home in left:
+            with suppress(OSError):
+                _end_user_of(home)
+                remove_tree(home)
+    finally:
+        protocol.close_all(held)
+
+
+def _try_lock(home: Path, held: list[int]) -> bool:
+    """Lock a directory, unless its guard lives. Appends the descriptor."""
+    try:
+        held.append(os.open(home, _DIRECTORY))
+        fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _locked_roots(kind: int) -> Iterator[int]:
+    """Lock the directory of all root directories, so that none is removed before its guard has
+    locked it."""
+    at = os.open(roots_directory(), _DIRECTORY)
+    try:
+        fcntl.flock(at, kind)
+        yield at
+    finally:
+        os.close(at)
+
+
+def _end_user_of(home: Path) -> None:
+    """End the processes of the user to whom a root directory belongs."""
+    with suppress(FileNotFoundError):
+        user = (home / "root").stat().st_uid
+        if user:
+            program = programs.find_program(build.SUPERVISOR)
+            subprocess.run([program, "end", str(user)], check=False, env={})

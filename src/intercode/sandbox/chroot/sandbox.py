@@ -1,0 +1,92 @@
+"""A sandbox below a changed root directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Self
+
+from intercode.core.errors import SandboxError
+from intercode.sandbox.chroot import pool
+from intercode.sandbox.chroot.guard import GuardedRoot
+from intercode.sandbox.chroot.root_layout import root_layout
+from intercode.sandbox.contract import LimitExceeded, SandboxSpec
+from intercode.sandbox.streams import memory_file
+from intercode.sandbox.supervisor.scanned_sandbox import ScannedSandbox
+
+TIER = "chroot"
+
+
+class ChrootSandbox(ScannedSandbox):
+    """A sandbox of the back end ``chroot``. Raises SandboxError if it cannot be created.
+
+    Its root directory may be a recycled one, and may be recycled again; see pool.py. There is no
+    /proc in it.
+    """
+
+    tier = TIER
+    opens_descriptors = False
+
+    def __init__(self, spec: SandboxSpec) -> None:
+        self.spec = spec
+        layout = root_layout(spec)
+        self.env: Mapping[str, str] = layout.env
+        self._root: GuardedRoot | None = pool.acquire_root(spec, layout)
+        self.user_id = self._root.user
+        self._limit_was_exceeded = False
+        self.base_trees = self._root.base_trees
+        self.connection = self._root.connection
+        self.supervisor_pid = self._root.supervisor_pid
+        self._start_watchdog(spec, spec.limits.memory)
+
+    def _poll_limit_exceeded(self) -> LimitExceeded:
+        exceeded = super()._poll_limit_exceeded() or self._storage_limit_exceeded()
+        self._limit_was_exceeded = self._limit_was_exceeded or bool(exceeded)
+        return exceeded
+
+    def open_script(self) -> tuple[int, int]:
+        pipe = self.connection.request_fd("script")
+        try:  # this process's own /proc
+            read = os.open(f"/proc/self/fd/{pipe}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            write = os.open(f"/proc/self/fd/{pipe}", os.O_WRONLY | os.O_CLOEXEC)
+        finally:
+            os.close(pipe)
+        return read, write
+
+    def write_source(self, code: str) -> None:
+        with memory_file(code.encode("utf-8", "surrogateescape")) as source:
+            self.connection.request("script", [source.fileno()])
+
+    def fork(self) -> Self:
+        copy = type(self)(replace(self.spec, upper=None))
+        try:
+            copy.replace_files(self)
+        except BaseException:
+            copy.close()
+            raise
+        return copy
+
+    def recycle(self) -> None:
+        self.limit_exceeded()
+        if not self._can_recycle or self._root is None:
+            raise SandboxError(
+                "a deterministic sandbox, or one that exceeded a limit, cannot be recycled"
+            )
+        pool.recycle_root(self._root)
+
+    @property
+    def _can_recycle(self) -> bool:
+        return not self._limit_was_exceeded and self.spec.determinism is None
+
+    def close(self, wait: bool = False) -> None:
+        root, self._root = self._root, None
+        if root is None:
+            return
+        if not wait and not self.connection.is_lost:
+            self.limit_exceeded()
+        if wait or self.connection.is_lost or not self._can_recycle:
+            root.close(wait)
+        else:
+            pool.release_root(replace(root, connection=self.connection.transfer()))
+        super().close()

@@ -1,0 +1,207 @@
+/* The guard of a sandbox below a changed root. It remains root and runs nothing of the sandbox. It
+   makes the files, starts the supervisor, and opens files of the image for it, which may have any
+   mode. At the end, and if the owner is killed, it ends every process of the sandbox's user and
+   removes the files. */
+
+#define _GNU_SOURCE
+#include "chroot/chroot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROOTS 0  /* descriptors of the first message: the directory of all sandboxes' directories, */
+#define LOCKS 1  /* the user's and the directory's locks, which last while a copy is open, */
+#define RETAINED 3  /* the directory of shared directories to use again, */
+#define LAYERS 4  /* and the layers, the topmost first */
+#define TREE "root"
+#define ENDING_MS 300  /* for a supervisor to end properly after its owner */
+#define PASS_MS 50
+#define READ_FLAGS (O_PATH | O_NOFOLLOW | O_DIRECTORY)
+
+int guard_link = -1;
+
+/* --------------------------------------------------------------- opening files */
+static ssize_t send_with_fd(const struct iovec *parts, size_t count, int fd) {
+    union { char buffer[CMSG_SPACE(sizeof(int))]; struct cmsghdr align; } ancillary = {0};
+    struct msghdr header = {.msg_iov = (struct iovec *)parts, .msg_iovlen = count};
+    if (fd >= 0) {
+        header.msg_control = ancillary.buffer;
+        header.msg_controllen = sizeof ancillary.buffer;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+        *c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+                              .cmsg_len = CMSG_LEN(sizeof(int))};
+        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    }
+    return sendmsg(guard_link, &header, MSG_NOSIGNAL);
+}
+
+static ssize_t receive_with_fd(void *into, size_t size, int *fd) {
+    union { char buffer[CMSG_SPACE(sizeof(int))]; struct cmsghdr align; } ancillary;
+    struct iovec part = {into, size};
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = ancillary.buffer,
+                            .msg_controllen = sizeof ancillary.buffer};
+    ssize_t got;
+    *fd = -1;
+    while ((got = recvmsg(guard_link, &header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {}
+    struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(&header);
+    if (c && c->cmsg_type == SCM_RIGHTS) memcpy(fd, CMSG_DATA(c), sizeof *fd);
+    return got;
+}
+
+/* In the supervisor: let the guard open a file for reading. */
+int open_as_guard(int directory, const char *path, int flags) {
+    int asked = flags & READ_FLAGS, code = EIO, fd;
+    struct iovec parts[] = {{&asked, sizeof asked}, {(char *)path, strlen(path) + 1}};
+    if (send_with_fd(parts, 2, directory) < 0
+        || receive_with_fd(&code, sizeof code, &fd) != sizeof code)
+        return -1;
+    return errno = code, fd;
+}
+
+/* In the guard: open what the supervisor asks for, below the directory that it sends. */
+static void answer_open(void) {
+    static struct { int flags; char path[1 << 16]; } asked;
+    int directory, fd = -1, code = EINVAL;
+    ssize_t got = receive_with_fd(&asked, sizeof asked, &directory);
+    if (got > (ssize_t)sizeof asked.flags && !((char *)&asked)[got - 1]) {
+        int flags = (asked.flags & READ_FLAGS) | O_RDONLY | O_NONBLOCK | O_NOCTTY;
+        if (flags & O_PATH) flags &= ~(O_NONBLOCK | O_NOCTTY);
+        fd = open_exact(directory, asked.path, flags, 0);
+        code = fd < 0 ? errno : 0;
+    }
+    send_with_fd(&(struct iovec){&code, sizeof code}, 1, fd);
+    if (fd >= 0) close(fd);
+    if (directory >= 0) close(directory);
+}
+
+/* ------------------------------------------------------------------------- end */
+/* Kill all processes of a user at once. They cannot start others meanwhile, because the kernel starts
+   no process for one that is being killed. */
+static void kill_user(uid_t user) {
+    pid_t pid = user < 1000 ? -1 : fork();  /* never those of root */
+    if (!pid) {
+        if (!setgroups(0, NULL) && !setresgid(user, user, user) && !setresuid(user, user, user))
+            kill(-1, SIGKILL);
+        _exit(0);
+    }
+    if (pid > 0) waitpid(pid, NULL, 0);
+}
+
+/* End everything in the sandbox. All its processes descend from the supervisor, so their orphans
+   become children of this process. */
+static void end_processes(pid_t supervisor) {
+    const struct timespec pause = {0, PASS_MS * 1000000};
+    kill(supervisor, SIGKILL);
+    for (;;) {
+        pid_t ended;
+        kill_user(sandbox.user);
+        while ((ended = waitpid(-1, NULL, WNOHANG)) > 0) {}
+        if (ended < 0) return;
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        if (!waitpid(-1, NULL, WNOHANG)) nanosleep(&pause, NULL);
+    }
+}
+
+/* Kill the processes of the user with this number, which a killed guard has left. */
+void end_user(const char *number) {
+    uid_t user = (uid_t)strtoul(number, NULL, 10);
+    kill_user(user);
+    kill_user(user + 1);  /* the supervisor's */
+    _exit(0);
+}
+
+/* Serve the supervisor until it or the owner has ended. */
+static void watch(pid_t supervisor) {
+    int pidfd = pidfd_of(supervisor), timeout = -1;
+    struct pollfd polled[] = {{.fd = pidfd, .events = POLLIN},
+                              {.fd = guard_link, .events = POLLIN},
+                              {.fd = sandbox.owner, .events = POLLRDHUP}};
+    while (pidfd >= 0) {
+        int ready = poll(polled, 3, timeout);
+        if (!ready || (ready > 0 && polled[0].revents)) break;
+        if (ready > 0 && polled[1].revents & POLLIN) answer_open();
+        else if (ready > 0 && polled[1].revents) polled[1].fd = -1;
+        if (ready > 0 && polled[2].revents) {
+            polled[2].fd = -1;
+            timeout = ENDING_MS;
+        }
+    }
+    end_processes(supervisor);
+}
+
+/* ----------------------------------------------------------------------- start */
+static size_t count_layers(const struct message *m) {
+    const struct json *programs = json_get(sandbox.spec, "programs");
+    size_t count = programs ? programs->length : 0;
+    return count < m->count - LAYERS ? count : m->count - LAYERS;
+}
+
+/* Make the root directory. `programs` of the message has a true value for each layer with a directory
+   of files to link, which follows the layers. */
+static int make_root(const struct message *m) {
+    if (m->count < LAYERS) return errno = EINVAL, fail("%zu descriptors", m->count);
+    int home = openat(m->fds[ROOTS], json_text(sandbox.spec, "home"), DIRECTORY | O_NOFOLLOW);
+    bool made = home >= 0 && !mkdirat(home, TREE, 0755);
+    int root = made ? openat(home, TREE, DIRECTORY | O_NOFOLLOW) : -1;
+    if (home >= 0) close(home);
+    if (root < 0) return fail("the root directory");
+    int programs[MOST_FDS];
+    size_t layers = count_layers(m), next = LAYERS + layers, i = 0;
+    const struct json *given = json_get(sandbox.spec, "programs");
+    for (const struct json *v = given ? given->first : NULL; v && i < layers; v = v->next)
+        programs[i++] = v->number && next < m->count ? m->fds[next++] : -1;
+    while (i < layers) programs[i++] = -1;
+    return build_tree(root, m->fds[RETAINED], sandbox.spec, m->fds + LAYERS, layers, programs) ? -1 : root;
+}
+
+static pid_t start_supervisor(int root, const struct message *m) {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) return fail("socketpair");
+    pid_t pid = fork();
+    if (pid < 0) return fail("fork");
+    guard_link = pair[!pid];
+    close(pair[!!pid]);
+    if (!pid) {
+        for (size_t i = 0; i < LAYERS; i++) close(m->fds[i]);
+        for (size_t i = LAYERS + count_layers(m); i < m->count; i++) close(m->fds[i]);
+        supervise_chroot(root, m->fds + LAYERS, count_layers(m));
+    }
+    return pid;
+}
+
+void run_guard(const char *descriptor) {
+    struct message first;
+    sandbox.owner = atoi(descriptor);
+    sandbox.in_container = sandbox.in_chroot = true;
+    fcntl(sandbox.owner, F_SETFD, FD_CLOEXEC);
+    umask(022);
+    setsid();
+    prctl(PR_SET_NAME, "intercode", 0, 0, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    if (!receive(sandbox.owner, &first)) _exit(1);
+    sandbox.spec = first.body;
+    filter_key = strtoul(json_text(sandbox.spec, "key"), NULL, 10);
+    kill_user(sandbox.user = (uid_t)json_number(sandbox.spec, "user"));  /* what a killed guard left */
+    kill_user(sandbox.own_user = sandbox.user + 1);
+    int root = make_root(&first);
+    pid_t supervisor = root < 0 ? -1 : start_supervisor(root, &first);
+    if (supervisor < 0) send_handshake(false);
+    else watch(supervisor);
+    shutdown(sandbox.owner, SHUT_RDWR);
+    close(sandbox.owner);
+    if (first.count >= LAYERS && root >= 0) retain_shared(root, first.fds[RETAINED], sandbox.spec);
+    if (first.count > ROOTS) remove_all(first.fds[ROOTS], json_text(sandbox.spec, "home"));
+    _exit(0);
+}

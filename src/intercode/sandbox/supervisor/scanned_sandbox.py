@@ -1,0 +1,81 @@
+"""A sandbox that cannot mount: its files are restored in place, and its changes found by a scan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from intercode.core.errors import SandboxError, TooManyChangesError
+from intercode.core.paths import sandbox_uid
+from intercode.sandbox.contract import LimitExceeded, Sandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox, refusal_error
+from intercode.sandbox.supervisor.connection import READ_SECONDS
+from intercode.sandbox.supervisor.upper_layer import (
+    change_owner,
+    list_changed_paths,
+    write_upper_layer,
+)
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class ScannedSandbox(SupervisedSandbox):
+    """The part that containers and sandboxes below a changed root share."""
+
+    def _storage_limit_exceeded(self) -> LimitExceeded:
+        """Return the storage limit because of which the supervisor killed processes."""
+        answer, _ = self.connection.request("storage_limit")
+        limit: LimitExceeded = answer["limit"]
+        return limit
+
+    def touched_paths(self) -> list[str]:
+        """Return every path that differs in any way from the initial files, parents first. Raises
+        TooManyChangesError."""
+        paths, truncated = self._request_rows("touched_paths")
+        if truncated:
+            raise TooManyChangesError("its code has changed more files than can be listed")
+        return paths
+
+    def replace_files(self, other: Sandbox | Path) -> None:
+        """Replace the files in place; see ``Sandbox``."""
+        with _open_files(other, self) as (root, paths):
+            try:
+                self.connection.request("replace_files", [root], seconds=READ_SECONDS, paths=paths)
+            except OSError as e:
+                raise refusal_error(e, "given other files") from e
+
+    def save(self, directory: Path) -> None:
+        target = os.open(directory, _DIRECTORY)
+        try:
+            with _open_files(self, self) as (root, paths):
+                write_upper_layer(target, root, paths)
+        finally:
+            os.close(target)
+        # otherwise the sandbox's user could not read files with the mode 600
+        if os.geteuid() == 0:
+            change_owner(directory, sandbox_uid())
+
+
+@contextmanager
+def _open_files(other: Sandbox | Path, like: ScannedSandbox) -> Iterator[tuple[int, list[str]]]:
+    """Open the directory with the files, and list the paths at which it differs from the image of
+    ``like``. If ``other`` is a sandbox, it is paused."""
+    if isinstance(other, Path):
+        root = os.open(other, _DIRECTORY)
+        try:
+            yield root, list_changed_paths(root, like.base_trees)
+        finally:
+            os.close(root)
+    elif isinstance(other, type(like)):
+        with other._paused():
+            root = other.connection.request_fd("upper")
+            try:
+                yield root, other.touched_paths()
+            finally:
+                os.close(root)
+    else:
+        raise SandboxError(
+            f"files can only be copied from a sandbox of the tier {like.tier} or a directory"
+        )
