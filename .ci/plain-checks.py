@@ -35,7 +35,9 @@ HOSTILE_CASES = 24
 EPISODES = 8  # live when their owner is killed
 REFUSAL_SECONDS = 20.0  # for a refusal; a hang would last longer
 GONE_SECONDS = 30.0
-REMEDY = re.compile(r"least change: [^;]*(?:docker|podman) run (--[^;(]+)")
+REMEDY = re.compile(
+    r"least change: [^;]*(?:docker|podman) run (--[^;(]+)[^;]*; that gives ([^/;]+)"
+)
 OPEN_SANDBOX = """
 import time
 from intercode.sandbox import SandboxSpec, images, open_sandbox
@@ -213,7 +215,7 @@ class Container:
         """Check that doctor ends with a failure and text to paste."""
         done = intercode("doctor")
         assert done.returncode == 1, f"status {done.returncode}: {done.stdout}"
-        assert "--security-opt" in done.stdout, done.stdout
+        assert "the least change: " in done.stdout, done.stdout
         return ""
 
     def refuses(self, suite: str) -> str:
@@ -221,17 +223,18 @@ class Container:
         out = self.work / f"run-{suite}"
         done = intercode("eval", f"starter:{suite}", "--agent", "gold", "--out", str(out))
         said = f"status {done.returncode}: {done.stdout}{done.stderr}"
-        assert done.returncode not in (0, None) and "--security-opt" in done.stderr, said
+        assert done.returncode not in (0, None) and "the least change: " in done.stderr, said
         assert "Traceback" not in done.stderr, said
         assert not (out / "trajectories.jsonl").exists(), "episodes were recorded"
         return ""
 
     def name_remedy(self) -> str:
-        """Return the options that the least change adds, for `.ci/plain` to try them."""
+        """Return the options that the least change adds and the tier that they give, for
+        `.ci/plain` to try them."""
         done = intercode("eval", "starter", "--agent", "gold")
         found = REMEDY.search(done.stderr)
         assert found, f"no options of an engine are named: {done.stderr}"
-        return found[1]
+        return f"{found[1].strip()} -> {found[2]}"
 
     def demo_refuses(self) -> str:
         """Check that the demo ends at once, too."""
@@ -239,7 +242,7 @@ class Container:
             [sys.executable, str(PROJECT / "examples/demo.py")], cwd=self.work,
             capture_output=True, text=True, timeout=REFUSAL_SECONDS, check=False,
         )  # fmt: skip
-        assert done.returncode and "--security-opt" in done.stderr, done.stderr
+        assert done.returncode and "the least change: " in done.stderr, done.stderr
         return ""
 
 

@@ -21,7 +21,7 @@ from intercode.sandbox import SandboxSpec, images, open_sandbox
 from support.sandboxes import open_test_sandbox
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("compares two tiers of its own")]
-EVERY = {"bash": 5, "python": 6, "ctf": 4, "code": 6}
+EVERY = {"bash": 7, "python": 9, "ctf": 5, "code": 8}
 """Of how many tasks of an environment one is played."""
 
 

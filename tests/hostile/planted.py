@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,8 @@ from pathlib import Path
 from hostile.pulse import Pulse
 from intercode.core.paths import cache_root
 from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
+from support import back_end
 from support.sandboxes import end_waiting
 
 _KNOBS = ("core_pattern", "hostname", "modprobe", "sysrq", "domainname", "randomize_va_space")
@@ -87,7 +89,7 @@ class Planted:
         host_state: dict[str, object] = {
             "mounts": [m for m in mounts if any(w in m for w in ours)],
             "directory": sorted(p.name for p in self.directory.iterdir()),
-            "staged": [p.name for p in (cache_root() / "stage").iterdir()],
+            "staged": [p.name for p in (cache_root() / "stage").glob("*")],
             "kernel": os.uname(),
         }
         for name in _KNOBS:
@@ -139,16 +141,21 @@ class Planted:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A process namespace: its number, which may be reused later, and its PID 1."""
+    """A process namespace: its number, which may be reused later, and its PID 1. Where sandboxes
+    have no process namespace, a user id whose processes are those of the sandbox."""
 
     link: str
     init: str
     started: str
+    user: int = 0
 
 
-def space_of(link: str) -> Space:
-    """Return the live process namespace that ``/proc/self/ns/pid`` of a process names. Only root
-    can see its PID 1; other users have none here, and the number is theirs alone."""
+def space_of(sandbox: SupervisedSandbox) -> Space:
+    """Return the live process namespace of a sandbox, or its user id. Only root can see the PID 1
+    of a namespace; other users have none here, and the number is theirs alone."""
+    if back_end.is_chroot():
+        return Space("", "", "", sandbox.user_id)
+    link = sandbox.run(["readlink", "/proc/self/ns/pid"], timeout=20).output.strip()
     for number, entry in _in_namespace(link):
         if number == 1:
             return Space(link, entry, _started(entry))
@@ -157,7 +164,10 @@ def space_of(link: str) -> Space:
 
 
 def members(space: Space) -> list[tuple[int, str]]:
-    """Return the live processes of a namespace: their numbers inside and outside."""
+    """Return the live processes of a namespace, or of a user: their numbers inside and outside."""
+    if space.user:
+        own = str(space.user)
+        return [(0, entry) for entry, fields in _table() if fields["Uid"].split()[0] == own]
     found = _in_namespace(space.link)
     return found if not space.init or _started(space.init) == space.started else []
 
@@ -175,19 +185,21 @@ def _states(space: Space) -> list[str]:
 
 
 def _in_namespace(link: str) -> list[tuple[int, str]]:
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                if os.readlink(f"/proc/{entry}/ns/pid") != link:
-                    continue
-                with open(f"/proc/{entry}/status") as f:
-                    fields = dict(line.split(":", 1) for line in f)
-            except OSError:
+    return [(int(fields["NSpid"].split()[-1]), entry) for entry, fields in _table(link)]
+
+
+def _table(link: str = "") -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the number and the status of every live process, or of those in a namespace."""
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if link and os.readlink(f"/proc/{entry}/ns/pid") != link:
                 continue
-            if fields["State"].split()[0] not in "ZX" or int(fields["Threads"]) > 1:
-                found.append((int(fields["NSpid"].split()[-1]), entry))
-    return found
+            with open(f"/proc/{entry}/status") as f:
+                fields = dict(line.split(":", 1) for line in f)
+        except OSError:
+            continue
+        if fields["State"].split()[0] not in "ZX" or int(fields["Threads"]) > 1:
+            yield entry, fields
 
 
 def _started(entry: str) -> str:

@@ -59,7 +59,7 @@ class Trial:
         sandbox = self.open_new()
         assert isinstance(sandbox, SupervisedSandbox)
         self.supervisor = sandbox.supervisor_pid
-        space = space_of(sandbox.run(["readlink", "/proc/self/ns/pid"], timeout=20).output.strip())
+        space = space_of(sandbox)
         try:
             session = BashSession(sandbox)
             try:

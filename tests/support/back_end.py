@@ -11,8 +11,10 @@ import re
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
+if TYPE_CHECKING:
+    import pytest
 
 NAMES = ("namespace", "docker", "podman", "chroot")
 _VARIABLE = "INTERCODE_SANDBOX"
@@ -44,6 +46,8 @@ def is_chroot() -> bool:
 
 def not_in_chroot(why: str) -> pytest.MarkDecorator:
     """Mark tests of what such sandboxes cannot have. With that back end they are deselected."""
+    import pytest  # not at the top: hostile cases also run where it is not installed
+
     return pytest.mark.not_in_chroot(why)
 
 
