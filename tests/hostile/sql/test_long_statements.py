@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hostile.pulse import ProcessorWait
+from hostile.pulse import DescendantsWait, ProcessorWait
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlSession, open_engine
 from intercode.sql.embedded import EmbeddedEngine
@@ -98,8 +98,8 @@ def peak() -> int:
 
 def overrun(session: SqlSession, code: str, limit: float = LIMIT) -> float:
     """Return by how many seconds a statement exceeds its limit, without the time for which this
-    thread waited for a processor."""
-    began, wait = time.monotonic(), ProcessorWait()
+    process and its workers waited for a processor."""
+    began, wait = time.monotonic(), DescendantsWait()
     session.run(code, limit)
     return time.monotonic() - began - limit - wait.seconds()
 
