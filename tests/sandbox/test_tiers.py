@@ -12,11 +12,12 @@ import pytest
 from intercode.core.errors import SandboxError, UnknownNameError
 from intercode.sandbox import SandboxSpec, images, open_sandbox, tier_of
 from intercode.sandbox.supervisor.runtime import cgroups
-from intercode.sandbox.tiers import checks
+from intercode.sandbox.tiers import checks, remedies
 from intercode.sandbox.tiers.platforms import detect_confinement, detect_platforms
 from intercode.sandbox.tiers.remedies import (
     container_options_hint,
     remedies_elsewhere,
+    remedies_here,
     render,
 )
 from intercode.sandbox.tiers.tier_table import TIERS
@@ -146,6 +147,18 @@ def test_every_platform_has_texts_to_paste_and_only_tested_ones_claim_it() -> No
     assert text.count("(untested)") == sum(not remedy.tested for remedy in found) > 0
     profile = next(r for r in found if "userns" in r.text and "apparmor_parser" in r.text)
     assert profile.text in text and not profile.tested and "\n" not in profile.as_line()
+
+
+@pytest.mark.parametrize("initial", [True, False])
+def test_becoming_root_is_no_remedy_in_a_rootless_container(
+    initial: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root of a user namespace makes no device nodes, which the tier chroot needs."""
+    monkeypatch.setattr(remedies, "detect_platforms", lambda: ["podman"])
+    monkeypatch.setattr(remedies, "detect_confinement", lambda: ["seccomp", "systempaths"])
+    monkeypatch.setattr(remedies, "is_initial_user_namespace", lambda: initial)
+    monkeypatch.setattr(remedies.os, "geteuid", lambda: 1000)
+    assert any("--user 0" in remedy.text for remedy in remedies_here()) == initial
 
 
 # -------------------------------------------------------------- usable control groups

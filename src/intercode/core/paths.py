@@ -78,7 +78,7 @@ def _make_directory(path: Path) -> bool:
 def require_own_directory(path: Path) -> None:
     """Raise ConfigError if another user than root could write to a directory or replace it."""
     trusted = {0, os.geteuid()}
-    outside = set() if _is_initial_user_namespace() else {_UNMAPPED_UID}
+    outside = set() if is_initial_user_namespace() else {_UNMAPPED_UID}
     real = path.resolve()
     for part in dict.fromkeys((path, real, *path.parents, *real.parents)):
         info = part.lstat()
@@ -130,7 +130,9 @@ def _require_own_children(path: Path) -> None:
         )
 
 
-def _is_initial_user_namespace() -> bool:
+def is_initial_user_namespace() -> bool:
+    """Return whether this process is in the machine's own user namespace, so that its root is the
+    machine's root."""
     try:
         return Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
     except OSError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intercode.core.errors import SandboxUnavailableError
+from intercode.core.paths import is_initial_user_namespace
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.tiers.platforms import TITLES, Platform, detect_confinement, detect_platforms
 from intercode.sandbox.tiers.tier_table import TIERS
@@ -219,12 +220,13 @@ def remedies_here() -> list[Remedy]:
 
 
 def _is_pointless(remedy: Remedy) -> bool:
-    """Return whether a remedy would make this process root, which it is, or install a program that
-    is there."""
+    """Return whether a remedy would make this process root, which it is, or which would not help
+    because root of its user namespace makes no device nodes, or install a program that is there."""
     installed = [name for name in ("docker", "podman") if f"container/{name}" in remedy.tiers]
     if installed:
         return shutil.which(installed[0]) is not None
-    return os.geteuid() == 0 and remedy.text in _BECOME_ROOT
+    is_helpful = os.geteuid() != 0 and is_initial_user_namespace()
+    return remedy.text in _BECOME_ROOT and not is_helpful
 
 
 def _known(remedies: Iterable[Remedy]) -> list[Remedy]:
