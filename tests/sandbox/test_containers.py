@@ -19,7 +19,7 @@ from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer, LayerSpec
 from intercode.environments.base.layers import task_layer
 from intercode.evaluation.conformance import check_sandbox
-from intercode.sandbox import SandboxSpec, images, open_sandbox, strongest_kind, tier_of
+from intercode.sandbox import SandboxSpec, images, open_sandbox, tier_of
 from intercode.sandbox.container import (
     container_pool,
     engine,
@@ -32,6 +32,7 @@ from intercode.sandbox.container.container_spec import container_spec
 from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.tiers.choice import choose_tier
 from support import requirements
 from support.sandboxes import eventually, layer_of
 
@@ -197,20 +198,19 @@ def test_auto_uses_containers_where_namespaces_are_forbidden(
     script.write_text("mkdir /made; echo x > /made/f; chmod 640 /made/f; rm -r /srv\n")
     image = images.resolve("host")
 
-    def forbidden() -> str:
-        raise SandboxUnavailableError("user namespaces are forbidden")
-
     monkeypatch.delenv("INTERCODE_SANDBOX", raising=False)
-    monkeypatch.setattr("intercode.sandbox.namespace.tiers.strongest_tier", forbidden)
-    monkeypatch.setattr("intercode.sandbox.container.engine.first_engine", lambda: container_engine)
+    others = [name for name in engine.ENGINE_NAMES if name != container_engine.name]
+    stronger = ["namespace.tiers.check_cgroup_tier", "namespace.tiers.check_watchdog_tier"]
+    for check in (*stronger, *(f"container.tiers.check_{name}" for name in others)):
+        monkeypatch.setattr(f"intercode.sandbox.{check}", lambda: (False, "it is forbidden"))
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     tmp_path.chmod(0o755)
-    strongest_kind.cache_clear()
+    choose_tier.cache_clear()
     try:
         assert tier_of() == f"container/{container_engine.name}"
         root = task_layer(LayerSpec("script", script), image).root
     finally:
-        strongest_kind.cache_clear()
+        choose_tier.cache_clear()
     assert (root / "made" / "f").read_text() == "x\n"
     assert stat.S_IMODE((root / "made" / "f").stat().st_mode) == 0o640
     assert stat.S_ISCHR(os.lstat(root / "srv").st_mode), "a whiteout"
