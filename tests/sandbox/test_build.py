@@ -152,6 +152,7 @@ def test_a_wheel_holds_static_programs(tmp_path: Path, machine: str) -> None:
 @pytest.mark.network
 @pytest.mark.slow
 @pytest.mark.sandbox
+@pytest.mark.namespace_only("the installation is the same for all back ends")
 def test_an_installation_without_a_compiler_opens_a_sandbox(tmp_path: Path) -> None:
     home = tmp_path / "venv"
     venv.create(home, with_pip=True)
