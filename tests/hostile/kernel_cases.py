@@ -179,6 +179,6 @@ CASES = [
     _try("the machine's programs through a descriptor", python(
         "import os\nfd = os.open('/usr/bin/id', os.O_RDONLY)\n"
         "for p in (f'/proc/self/fd/{fd}', f'/dev/fd/{fd}'):\n"
-        " try: os.open(p, os.O_RDWR); print('GOT')\n"
+        " try: os.write(os.open(p, os.O_RDWR), b'x'); print('GOT')\n"
         " except OSError as e: print('REFUSED', e.strerror)"), "REFUSED", hides=("GOT",)),
 ]  # fmt: skip

@@ -26,9 +26,9 @@ def _socket(name: str, family: int, kind: int, protocol: int) -> Case:
 
 def _connect(name: str, family: str, address: str, kind: str = "STREAM") -> Case:
     code = (
-        f"import socket\ns = socket.socket(socket.AF_{family}, socket.SOCK_{kind})\n"
-        f"s.settimeout(2)\ntry: s.connect({address}); s.send(b'x'); print(s.recv(9)); print('GOT')"
-        "\nexcept OSError as e: print('REFUSED', e)"
+        f"import socket\ntry:\n s = socket.socket(socket.AF_{family}, socket.SOCK_{kind})\n"
+        f" s.settimeout(2); s.connect({address}); s.send(b'x'); print(s.recv(9)); print('GOT')\n"
+        "except OSError as e: print('REFUSED', e)"
     )
     return _network(name, python(code), "REFUSED")
 
@@ -59,10 +59,11 @@ CASES = [
     _network("new interfaces", "ip link add d0 type dummy && echo GOT; ip link set lo down && "
              "echo GOT; ip addr add 10.0.0.1/8 dev lo && echo GOT; echo over", "over"),
     _network("a route by netlink", python(
-        "import socket, struct\ns = socket.socket(16, 3, 0)\n"
-        "s.send(struct.pack('=IHHIIBxHiII', 32, 16, 0x605, 1, 0, 0, 0, 0, 0, 0))\n"
-        "code = struct.unpack('=i', s.recv(999)[16:20])[0]\n"
-        "print('GOT' if code == 0 else 'REFUSED')"), "REFUSED"),
+        "import socket, struct\ntry:\n s = socket.socket(16, 3, 0)\n"
+        " s.send(struct.pack('=IHHIIBxHiII', 32, 16, 0x605, 1, 0, 0, 0, 0, 0, 0))\n"
+        " code = struct.unpack('=i', s.recv(999)[16:20])[0]\n"
+        " print('GOT' if code == 0 else 'REFUSED')\n"
+        "except OSError as e: print('REFUSED', e)"), "REFUSED"),
     _socket("netlink to the firewall", 16, 3, 12),
     _socket("netlink to the audit", 16, 3, 9),
     _socket("netlink to the devices", 16, 3, 15),

@@ -240,9 +240,9 @@ class Sandbox(ABC):
         """
         return os.pipe()
 
-    def write_source(self, code: str) -> None:
-        """Let the next program that opens ``script_path`` read a text, if it has no descriptor that
-        it could open there. See ``opens_descriptors``."""
+    def write_source(self, code: bytes) -> None:
+        """Let the next program that opens ``script_path`` read some code, if it has no descriptor
+        that it could open there. See ``opens_descriptors``."""
         raise NotImplementedError("programs of this sandbox open their descriptors")
 
     # --------------------------------------------------------------------- files

@@ -54,8 +54,8 @@ class ChrootSandbox(ScannedSandbox):
             os.close(pipe)
         return read, write
 
-    def write_source(self, code: str) -> None:
-        with memory_file(code.encode("utf-8", "surrogateescape")) as source:
+    def write_source(self, code: bytes) -> None:
+        with memory_file(code) as source:
             self.connection.request("script", [source.fileno()])
 
     def fork(self) -> Self:

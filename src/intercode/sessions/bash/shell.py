@@ -146,7 +146,7 @@ class Shell:
         if self._sandbox.opens_descriptors:
             word = secrets.token_hex(8)
             return f"{command} {SCRIPT_FD}<<'{word}'\n{code}\n{word}\n"
-        self._sandbox.write_source(f"{code}\n")
+        self._sandbox.write_source(_encode(f"{code}\n"))
         return f"{command}\n"
 
     def seed(self, number: int, timeout: float) -> None:
