@@ -18,8 +18,8 @@ from typing import Any
 from intercode.core.errors import SandboxError
 from intercode.core.paths import cache_root
 from intercode.sandbox.chroot.root_layout import RootLayout
-from intercode.sandbox.chroot.shared_programs import shared_programs
-from intercode.sandbox.chroot.users import claim_user
+from intercode.sandbox.chroot.shared_programs import open_programs
+from intercode.sandbox.chroot.users import claim_user, lock_user
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.supervisor import build, programs, root_files
@@ -124,7 +124,6 @@ def _prepare(
     The next process that opens a sandbox removes the directory, unless a guard does.
     """
     roots = roots_directory()
-    linked = [None, *(shared_programs(tree) for tree in layout.trees)]
     opened.append(os.open(roots, _DIRECTORY))
     user, lock = claim_user()
     opened.append(lock)
@@ -136,9 +135,15 @@ def _prepare(
     opened.append(os.open(_retained_directory(), _DIRECTORY))
     root_files.write_tree(home / "names", root_files.owner_files(spec, user))
     trees = (home / "names", *layout.trees)
-    opened += [os.open(tree, _DIRECTORY) for tree in (*trees, *filter(None, linked))]
+    for tree in trees:
+        opened.append(os.open(tree, _DIRECTORY))
+    has_programs = [False]
+    for tree in layout.trees:
+        linked = open_programs(tree)
+        has_programs.append(linked is not None)
+        opened += [] if linked is None else [linked]
     message = _setup_message(spec, layout, home.name, user)
-    message["programs"] = [tree is not None for tree in linked]
+    message["programs"] = has_programs
     return message, tuple(map(str, trees))
 
 
@@ -200,9 +205,14 @@ def _locked_roots(kind: int) -> Iterator[int]:
 
 
 def _end_user_of(home: Path) -> None:
-    """End the processes of the user to whom a root directory belongs."""
+    """End the processes of the user to whom a root directory belongs, unless another sandbox has
+    the user id by now: its guard has ended them."""
     with suppress(FileNotFoundError):
         user = (home / "root").stat().st_uid
-        if user:
-            program = programs.find_program(build.SUPERVISOR)
-            subprocess.run([program, "end", str(user)], check=False, env={})
+        lock = lock_user(user) if user else None
+        if lock is not None:
+            try:
+                program = programs.find_program(build.SUPERVISOR)
+                subprocess.run([program, "end", str(user)], check=False, env={})
+            finally:
+                os.close(lock)

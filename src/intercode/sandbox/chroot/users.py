@@ -18,21 +18,28 @@ def claim_user() -> tuple[int, int]:
     """Return a user id, and the descriptor of its lock: the id is taken while a copy of the
     descriptor is open. Raises SandboxUnavailableError."""
     try:
-        _DIRECTORY.mkdir(mode=0o755, parents=True, exist_ok=True)
         for user in _candidates():
-            lock = os.open(_DIRECTORY / str(user), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(lock)
-                continue
-            return user, lock
+            lock = lock_user(user)
+            if lock is not None:
+                return user, lock
     except OSError as e:
         raise SandboxUnavailableError(f"no user id can be claimed in {_DIRECTORY}: {e}") from e
     raise SandboxUnavailableError(
         f"all user ids from {FIRST_USER} to {LAST_USER} are in use: close sandboxes, at most "
         f"{len(_candidates())} can be open"
     )
+
+
+def lock_user(user: int) -> int | None:
+    """Return the descriptor of a user id's lock, or None if the id is taken. Raises OSError."""
+    _DIRECTORY.mkdir(mode=0o755, parents=True, exist_ok=True)
+    lock = os.open(_DIRECTORY / str(user), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
 
 
 def _candidates() -> list[int]:

@@ -47,7 +47,10 @@ _CHANGE_IDS = (
     "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "setfsuid",
     "setfsgid",
 )  # fmt: skip
-_SHARED_IPC = ("shmget", "semget", "msgget", "mq_open", "mq_unlink")
+_SHARED_IPC = (
+    "shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd",
+    "msgrcv", "msgctl", "mq_open", "mq_unlink",
+)  # fmt: skip
 _UNIX = 1
 _SET_PIPE_SIZE, _MAX_PIPE_SIZE = 1031, 1 << 16
 _TERMINAL_INPUT_IOCTLS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX insert terminal input
@@ -165,7 +168,8 @@ def _rules_without_namespaces(key: int, families: Sequence[int]) -> dict[str, li
     """Return the rules that replace namespaces of networks, of processes and of IPC.
 
     Programs are root by what the calls about their user answer, and changing it does nothing.
-    Objects of System V and POSIX queues would be shared with the machine. A process may only change
+    Objects of System V and POSIX queues would be shared with the machine, and a watched file of a
+    program, which is a hard link, would tell when other sandboxes run it. A process may only change
     its own priority: the kernel would allow it to change that of the supervisor.
     """
     own_priority = {
@@ -174,6 +178,7 @@ def _rules_without_namespaces(key: int, families: Sequence[int]) -> dict[str, li
     }
     return {
         **{name: [_refuse(errno.ENOSYS)] for name in _SHARED_IPC},
+        "inotify_add_watch": [_refuse(errno.ENOSPC)],
         **own_priority,
         **{name: [_refuse(0)] for name in _OWN_IDS},
         **{name: _require_key(key, 0) for name in _CHANGE_IDS},

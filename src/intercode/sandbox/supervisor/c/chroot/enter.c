@@ -21,12 +21,20 @@
 static pid_t guard;
 static int dev = -1;  /* the directory /dev, which only the supervisor's own user may change */
 
-/* In a new process: become the user of commands, under the limit of its processes. The C library's
-   functions would do this for all threads of the parent, with which it shares memory. */
+static int limit_self(int resource, const char *name) {
+    rlim_t count = (rlim_t)json_number(json_get(sandbox.spec, "limits"), name);
+    struct rlimit now;
+    if (syscall(SYS_prlimit64, 0, resource, NULL, &now)) return -1;
+    if (now.rlim_max < count) count = now.rlim_max;
+    now.rlim_cur = now.rlim_max = count;
+    return (int)syscall(SYS_prlimit64, 0, resource, &now, NULL);
+}
+
+/* In a new process: become the user of commands, under its limits; the filter does not let the
+   supervisor set those of another process. The C library's functions would do this for all threads
+   of the parent, with which it shares memory. */
 int take_command_user(void) {
-    rlim_t count = (rlim_t)json_number(json_get(sandbox.spec, "limits"), "processes");
-    const struct rlimit processes = {count, count};
-    if (syscall(SYS_prlimit64, 0, RLIMIT_NPROC, &processes, NULL)) return -1;
+    if (limit_self(RLIMIT_NPROC, "processes") || limit_self(RLIMIT_NOFILE, "open_files")) return -1;
     return (int)syscall(SYS_setresuid, sandbox.user, sandbox.user, sandbox.user, 0L, 0L, filter_key);
 }
 

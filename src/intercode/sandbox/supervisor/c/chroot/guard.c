@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,6 +30,8 @@
 #define READ_FLAGS (O_PATH | O_NOFOLLOW | O_DIRECTORY)
 
 int guard_link = -1;
+static const int *layers;
+static size_t layer_count;
 
 /* --------------------------------------------------------------- opening files */
 static ssize_t send_with_fd(const struct iovec *parts, size_t count, int fd) {
@@ -70,7 +71,16 @@ int open_as_guard(int directory, const char *path, int flags) {
     return errno = code, fd;
 }
 
-/* In the guard: open what the supervisor asks for, below the directory that it sends. */
+static bool is_layer(int directory) {
+    struct stat asked, known;
+    if (directory < 0 || fstat(directory, &asked)) return false;
+    for (size_t i = 0; i < layer_count; i++)
+        if (!fstat(layers[i], &known) && known.st_dev == asked.st_dev && known.st_ino == asked.st_ino)
+            return true;
+    return false;
+}
+
+/* In the guard: open what the supervisor asks for, below the layer that it sends. */
 static void answer_open(void) {
     static struct { int flags; char path[1 << 16]; } asked;
     int directory, fd = -1, code = EINVAL;
@@ -78,7 +88,7 @@ static void answer_open(void) {
     if (got > (ssize_t)sizeof asked.flags && !((char *)&asked)[got - 1]) {
         int flags = (asked.flags & READ_FLAGS) | O_RDONLY | O_NONBLOCK | O_NOCTTY;
         if (flags & O_PATH) flags &= ~(O_NONBLOCK | O_NOCTTY);
-        fd = open_exact(directory, asked.path, flags, 0);
+        fd = is_layer(directory) ? open_exact(directory, asked.path, flags, 0) : (errno = EPERM, -1);
         code = fd < 0 ? errno : 0;
     }
     send_with_fd(&(struct iovec){&code, sizeof code}, 1, fd);
@@ -87,16 +97,16 @@ static void answer_open(void) {
 }
 
 /* ------------------------------------------------------------------------- end */
-/* Kill all processes of a user at once. They cannot start others meanwhile, because the kernel starts
-   no process for one that is being killed. */
-static void kill_user(uid_t user) {
-    pid_t pid = user < 1000 ? -1 : fork();  /* never those of root */
-    if (!pid) {
-        if (!setgroups(0, NULL) && !setresgid(user, user, user) && !setresuid(user, user, user))
-            kill(-1, SIGKILL);
-        _exit(0);
-    }
-    if (pid > 0) waitpid(pid, NULL, 0);
+/* Kill all processes with a sandbox's two user ids at once. They cannot start others meanwhile,
+   because the kernel starts no process for one that is being killed. This process has the ids
+   itself for that moment, in a way that they may not signal it, and without them as its saved id:
+   it starts no process for it, which the engine's limit of processes could prevent. */
+static int kill_user(uid_t user) {
+    if (user < 1000) return errno = EINVAL, -1;  /* never those of root */
+    if (setresuid(user + 1, user, 0)) return -1;
+    if (geteuid() == user) kill(-1, SIGKILL);
+    if (setresuid(0, 0, 0)) _exit(1);
+    return 0;
 }
 
 /* End everything in the sandbox. All its processes descend from the supervisor, so their orphans
@@ -114,12 +124,10 @@ static void end_processes(pid_t supervisor) {
     }
 }
 
-/* Kill the processes of the user with this number, which a killed guard has left. */
+/* Kill the processes of the user with this number, and its supervisor, which a killed guard has
+   left. */
 void end_user(const char *number) {
-    uid_t user = (uid_t)strtoul(number, NULL, 10);
-    kill_user(user);
-    kill_user(user + 1);  /* the supervisor's */
-    _exit(0);
+    _exit(kill_user((uid_t)strtoul(number, NULL, 10)) ? 1 : 0);
 }
 
 /* Serve the supervisor until it or the owner has ended. */
@@ -169,14 +177,16 @@ static int make_root(const struct message *m) {
 static pid_t start_supervisor(int root, const struct message *m) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) return fail("socketpair");
+    layers = m->fds + LAYERS;
+    layer_count = count_layers(m);
     pid_t pid = fork();
     if (pid < 0) return fail("fork");
     guard_link = pair[!pid];
     close(pair[!!pid]);
     if (!pid) {
         for (size_t i = 0; i < LAYERS; i++) close(m->fds[i]);
-        for (size_t i = LAYERS + count_layers(m); i < m->count; i++) close(m->fds[i]);
-        supervise_chroot(root, m->fds + LAYERS, count_layers(m));
+        for (size_t i = LAYERS + layer_count; i < m->count; i++) close(m->fds[i]);
+        supervise_chroot(root, layers, layer_count);
     }
     return pid;
 }
@@ -193,9 +203,10 @@ void run_guard(const char *descriptor) {
     if (!receive(sandbox.owner, &first)) _exit(1);
     sandbox.spec = first.body;
     filter_key = strtoul(json_text(sandbox.spec, "key"), NULL, 10);
-    kill_user(sandbox.user = (uid_t)json_number(sandbox.spec, "user"));  /* what a killed guard left */
-    kill_user(sandbox.own_user = sandbox.user + 1);
-    int root = make_root(&first);
+    sandbox.user = (uid_t)json_number(sandbox.spec, "user");
+    sandbox.own_user = sandbox.user + 1;
+    /* what a killed guard left */
+    int root = kill_user(sandbox.user) ? fail("the processes of user %u", sandbox.user) : make_root(&first);
     pid_t supervisor = root < 0 ? -1 : start_supervisor(root, &first);
     if (supervisor < 0) send_handshake(false);
     else watch(supervisor);

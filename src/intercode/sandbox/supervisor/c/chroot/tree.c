@@ -17,6 +17,8 @@
 #define SUBDIRECTORY (DIRECTORY | O_NOFOLLOW)
 #define MOST_SHARED 64  /* directories of a sandbox that are kept */
 #define MOST_RETAINED 24  /* with the same content */
+/* Sandboxes share these files, so no other user may write. A set-user-ID bit has no effect there. */
+#define SHARED_MODE 01775
 #define MAX_DEPTH 60  /* levels; deeper directories are moved up before they are removed */
 
 /* ------------------------------------------------------------- shared directories */
@@ -33,8 +35,7 @@ static bool is_hidden(const struct link *link) {
 
 static int copy_metadata(int target, const char *name, const struct stat *info) {
     const struct timespec times[] = {info->st_atim, info->st_mtim};
-    /* a set-user-ID bit has no effect in a sandbox */
-    if (!S_ISLNK(info->st_mode) && fchmodat(target, name, info->st_mode & 01777, 0)) return -1;
+    if (!S_ISLNK(info->st_mode) && fchmodat(target, name, info->st_mode & SHARED_MODE, 0)) return -1;
     return utimensat(target, name, times, AT_SYMLINK_NOFOLLOW);
 }
 
@@ -109,7 +110,7 @@ static int link_shared(int root, const char *path, const char *shown, const stru
     int source = open(path, DIRECTORY), target = open_exact(root, shown + 1, DIRECTORY, 0);
     int result = source < 0 || target < 0 || fstat(source, &info) ? fail("%s", shown) : 0;
     if (!result) result = link_directory(link, source, target);
-    if (!result && (fchown(target, 0, 0) || fchmod(target, info.st_mode & 01777)
+    if (!result && (fchown(target, 0, 0) || fchmod(target, info.st_mode & SHARED_MODE)
                     || futimens(target, (struct timespec[]){info.st_atim, info.st_mtim})))
         result = fail("%s", shown);
     if (source >= 0) close(source);

@@ -151,14 +151,24 @@ static int remove_hidden(const char *name, const struct stat *info, int source, 
     return remove_tree(name, target);
 }
 
+/* Link the copy of a file that sandboxes share, unless the file was changed since it was made. */
+static bool link_program(const char *name, const struct stat *info, int target) {
+    struct stat copy;
+    return merging.programs >= 0 && S_ISREG(info->st_mode)
+        && !fstatat(merging.programs, name, &copy, AT_SYMLINK_NOFOLLOW)
+        && copy.st_size == info->st_size && copy.st_mtim.tv_sec == info->st_mtim.tv_sec
+        && copy.st_mtim.tv_nsec == info->st_mtim.tv_nsec
+        && (copy.st_mode & 0777) == (info->st_mode & 0777)
+        && !linkat(merging.programs, name, target, name, 0);
+}
+
 static int copy_entry(const char *name, const struct stat *info, int source, int target,
                       int depth) {
     const struct timespec times[] = {info->st_atim, info->st_mtim};
     mode_t mode = info->st_mode;
     int result;
     if (merging.on && S_ISCHR(mode)) return 0;
-    if (merging.programs >= 0 && S_ISREG(mode) && !linkat(merging.programs, name, target, name, 0))
-        return 0;
+    if (link_program(name, info, target)) return 0;
     if (S_ISDIR(mode)) result = copy_directory(name, source, target, depth);
     else if (S_ISREG(mode)) result = copy_file(name, source, target);
     else if (S_ISLNK(mode)) result = copy_link(name, source, target);

@@ -38,7 +38,7 @@ static int do_spawn(const struct message *m, size_t first, struct text *out) {
     if (result && code == ENOMEM && !sandbox.in_container) exit_if_init_ended();
     errno = code;
     if (result) return -1;
-    if (sandbox.in_container) limit_child_files(child.pid);
+    if (sandbox.in_container && !sandbox.in_chroot) limit_child_files(child.pid);
     child.status = fcntl(m->fds[0], F_DUPFD_CLOEXEC, 0);
     child.pidfd = pidfd_of(child.pid);
     child.inner_pid = sandbox.in_container ? child.pid : read_inner_pid(child.pidfd);

@@ -26,7 +26,9 @@ struct entry {
     uint16_t mode;
     /* a change in it was rolled back, so its fingerprint does not cover its children */
     bool always_visit;
-    bool immutable;  /* a directory of another user, in which nothing can change */
+    /* below a changed root: a directory of root, in which nothing can change, and whose entries are
+       not recorded; it can be moved, and another put in its place */
+    bool immutable;
 };
 
 struct child_range { uint32_t first, count; };  /* the entries of one directory, by name */

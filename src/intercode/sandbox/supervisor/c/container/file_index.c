@@ -78,8 +78,10 @@ static int stat_with_flags(int fd, const char *name, int flags, struct file_stat
         .children = S_ISDIR(all.stx_mode) ? NOT_INDEXED : NO_ENTRY,
         .size = all.stx_size < UINT32_MAX ? (uint32_t)all.stx_size : UINT32_MAX,
     };
-    /* commands cannot change a shared file, and its time changes whenever a sandbox links it */
-    bool shared = sandbox.in_chroot && S_ISREG(all.stx_mode) && all.stx_uid != sandbox.user;
+    /* commands cannot change a shared file, and its time changes whenever a sandbox links it; they
+       cannot change a directory of root, but move it away and back */
+    bool shared = sandbox.in_chroot && (S_ISREG(all.stx_mode) ? all.stx_uid != sandbox.user
+                                        : S_ISDIR(all.stx_mode) && !all.stx_uid);
     out->entry.fingerprint = mix_hash(mix_hash(mix_hash(1, all.stx_ino), all.stx_mode),
                                       shared ? 0 : (uint64_t)out->ctime_ns);
     return 0;
@@ -146,12 +148,16 @@ int index_directory(uint32_t number, int fd, const char *path) {
     return result;
 }
 
-/* Return whether commands cannot change anything in a directory, because it belongs to another user
-   and holds nothing of theirs. In a container they own all files. */
+/* Return whether commands cannot change anything in a directory, because it belongs to root, and
+   recording its many entries would take long. An empty one is recorded, so that another in its place
+   is compared with it. In a container commands own all files. */
 static bool is_immutable(int fd) {
     struct stat info;
-    return sandbox.in_chroot && !fstat(fd, &info) && info.st_uid != sandbox.user
-        && info.st_uid != sandbox.own_user;
+    struct names names;
+    if (!sandbox.in_chroot || fstat(fd, &info) || info.st_uid) return false;
+    bool has_entries = list_names(fd, &names) || names.count;
+    free_names(&names);
+    return has_entries;
 }
 
 static int index_tree(uint32_t number, int fd) {

@@ -120,16 +120,19 @@ static int scan_subdirectory(struct walk *w, const struct location *at, const ch
     struct location inner = {.old_entry = old_entry, .under_replaced = at->under_replaced,
                              .depth = at->depth + 1};
     const struct entry *old = old_entry == NO_ENTRY ? NULL : &file_index.entries[old_entry];
-    if (!old || !S_ISDIR(old->mode)) {
+    if (!old || old->immutable || !S_ISDIR(old->mode)) {
         inner.under_replaced = true;
         inner.old_entry = NO_ENTRY;
     }
-    if (inner.depth > MAX_DEPTH) {
+    if (inner.depth <= MAX_DEPTH) inner.fd = open_directory(w, at->fd, name, now);
+    /* only root may change the mode of a directory of a shared tree, which was moved */
+    bool is_foreign = sandbox.in_chroot && inner.fd < 0 && errno == EPERM;
+    if (inner.depth > MAX_DEPTH || is_foreign) {
         if (number) w->out->items[number - 1].too_deep = true;
         w->out->incomplete = true;
         return 0;
     }
-    if ((inner.fd = open_directory(w, at->fd, name, now)) < 0) return -1;
+    if (inner.fd < 0) return -1;
     int result = scan_directory(w, &inner, old && old->fingerprint == now->entry.fingerprint);
     int code = errno;
     close(inner.fd);
@@ -152,12 +155,12 @@ static int scan_entry(struct walk *w, const struct location *at, const char *nam
     if (!old || old->fingerprint != now.entry.fingerprint) {
         struct difference *added = add_difference(w, old ? CHANGED : NEW, old_entry, at);
         added->info = now;
-        added->replaced = !old || !S_ISDIR(old->mode) || !is_directory;
+        added->replaced = !old || old->immutable || !S_ISDIR(old->mode) || !is_directory;
         number = w->out->count;
         if (old && S_ISDIR(old->mode) && !is_directory)
             return add_deleted_children(w, old_entry, at->depth);
     }
-    if (!is_directory || (old && old->immutable)) return 0;
+    if (!is_directory || (old && old->immutable && !number)) return 0;
     size_t count_before = w->out->count;
     if (!scan_subdirectory(w, at, name, old_entry, &now, number)) return 0;
     if (!is_race(errno)) return fail("/%s", w->path);
