@@ -141,9 +141,7 @@ def test_a_process_that_stops_all_others_ends_with_its_sandbox() -> None:
     assert end.poll() == 0 and not running(mark)
 
 
-def test_a_user_id_that_is_used_again_is_left_alone(
-    sandbox: ChrootSandbox, tmp_path: Path
-) -> None:
+def test_a_user_id_that_is_used_again_is_left_alone(sandbox: ChrootSandbox, tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     os.chown(tmp_path / "root", sandbox.user_id, sandbox.user_id)
     guard._end_user_of(tmp_path)
@@ -188,3 +186,11 @@ def test_a_program_that_was_changed_in_the_image_is_not_linked(tmp_path: Path) -
             assert program.stat().st_nlink >= 2
         finally:
             sandbox.close(wait=True)
+
+
+def test_a_copy_has_what_was_put_in_place_of_directories_of_root() -> None:
+    with open_chroot() as sandbox:
+        sandbox.run("rmdir /proc; mkdir /proc; echo x > /proc/x; mkdir /n; mv /etc /n/etc")
+        with sandbox.fork() as copy:
+            assert copy.run("cat /proc/x; ls -d /etc /n/etc 2> /dev/null").output == "x\n/n/etc\n"
+            assert set(copy.changes()) == set(sandbox.changes())

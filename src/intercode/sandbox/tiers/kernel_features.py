@@ -61,7 +61,7 @@ def _fix(key: str, errors: dict[str, str]) -> str:
         return f"kernel 6.6 or newer (this is {platform.release()}); else removed directories " \
             "that are made again may show old files"  # fmt: skip
     if key == "landlock":
-        return "a kernel with CONFIG_SECURITY_LANDLOCK, 5.13 or newer, and `landlock` in its " \
+        return "a kernel with CONFIG_SECURITY_LANDLOCK, 6.12 or newer, and `landlock` in its " \
             "parameter lsm="  # fmt: skip
     needs = {
         "user": user_namespace_fix() or "a kernel with CONFIG_USER_NS",

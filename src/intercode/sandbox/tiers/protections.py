@@ -143,8 +143,10 @@ THREAT_MODELS = {
         {
             "files": Protection(
                 "a changed root directory, two user ids per sandbox, and file modes; files of "
-                "programs are hard links that belong to root",
-                "no namespace hides this machine's files if a program leaves the root directory",
+                "programs are hard links that belong to root, and cannot be watched",
+                "no namespace hides this machine's files if a program leaves the root directory; "
+                "a lock on a file of a program blocks other sandboxes that lock it, and its time "
+                "of the last access tells that one read it",
             ),
             "processes": Protection(
                 "commands can neither signal nor trace other users' processes; without /proc they "

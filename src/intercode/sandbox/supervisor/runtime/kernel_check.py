@@ -105,5 +105,5 @@ def _try_seccomp() -> None:
 
 
 def _try_landlock() -> None:
-    if sys_.landlock_version() < 1:
-        raise OSError("the kernel has no version of Landlock")
+    if sys_.landlock_version() < 6:
+        raise OSError("sandboxes use version 6 of Landlock, which this kernel does not have")

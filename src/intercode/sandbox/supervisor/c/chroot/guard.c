@@ -28,10 +28,13 @@
 #define ENDING_MS 300  /* for a supervisor to end properly after its owner */
 #define PASS_MS 50
 #define READ_FLAGS (O_PATH | O_NOFOLLOW | O_DIRECTORY)
+#define REMOVE -1  /* in place of flags */
 
 int guard_link = -1;
 static const int *layers;
 static size_t layer_count;
+static int tree = -1;  /* the root directory */
+static bool is_damaged;  /* a directory that sandboxes share may lack files */
 
 /* --------------------------------------------------------------- opening files */
 static ssize_t send_with_fd(const struct iovec *parts, size_t count, int fd) {
@@ -61,34 +64,68 @@ static ssize_t receive_with_fd(void *into, size_t size, int *fd) {
     return got;
 }
 
-/* In the supervisor: let the guard open a file for reading. */
-int open_as_guard(int directory, const char *path, int flags) {
-    int asked = flags & READ_FLAGS, code = EIO, fd;
+/* In the supervisor: send a request, and set the error number of the answer. */
+static int ask_guard(int directory, const char *path, int asked) {
+    int code = EIO, fd = -1;
     struct iovec parts[] = {{&asked, sizeof asked}, {(char *)path, strlen(path) + 1}};
     if (send_with_fd(parts, 2, directory) < 0
         || receive_with_fd(&code, sizeof code, &fd) != sizeof code)
-        return -1;
+        return errno = EIO, -1;
     return errno = code, fd;
+}
+
+/* In the supervisor: let the guard open a file for reading. */
+int open_as_guard(int directory, const char *path, int flags) {
+    return ask_guard(directory, path, flags & READ_FLAGS);
+}
+
+/* In the supervisor: let the guard remove a directory with everything in it. */
+int remove_as_guard(const char *path) {
+    ask_guard(-1, path, REMOVE);
+    return errno ? -1 : 0;
+}
+
+/* In the guard: remove a directory of the sandbox's user with everything in it. */
+static int remove_below_root(char *path) {
+    char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    if (!*name || !strcmp(name, ".") || !strcmp(name, "..")) return errno = EINVAL, -1;
+    if (slash) *slash = 0;
+    struct stat info;
+    int parent = open_exact(tree, slash ? path : "", DIRECTORY, 0), result = -1;
+    if (parent >= 0 && !fstat(parent, &info)) {
+        if (info.st_uid != sandbox.user) errno = EPERM;  /* part of a shared directory */
+        else if ((result = remove_all(parent, name))) is_damaged = true;
+    }
+    int code = errno;
+    if (parent >= 0) close(parent);
+    errno = code;
+    return result;
 }
 
 static bool is_layer(int directory) {
     struct stat asked, known;
     if (directory < 0 || fstat(directory, &asked)) return false;
     for (size_t i = 0; i < layer_count; i++)
-        if (!fstat(layers[i], &known) && known.st_dev == asked.st_dev && known.st_ino == asked.st_ino)
+        if (!fstat(layers[i], &known) && known.st_dev == asked.st_dev
+            && known.st_ino == asked.st_ino)
             return true;
     return false;
 }
 
-/* In the guard: open what the supervisor asks for, below the layer that it sends. */
-static void answer_open(void) {
+/* In the guard: open what the supervisor asks for, below the layer that it sends, or remove it. */
+static void answer_request(void) {
     static struct { int flags; char path[1 << 16]; } asked;
     int directory, fd = -1, code = EINVAL;
     ssize_t got = receive_with_fd(&asked, sizeof asked, &directory);
-    if (got > (ssize_t)sizeof asked.flags && !((char *)&asked)[got - 1]) {
+    bool is_whole = got > (ssize_t)sizeof asked.flags && !((char *)&asked)[got - 1];
+    if (is_whole && asked.flags == REMOVE) {
+        code = remove_below_root(asked.path) ? errno : 0;
+    } else if (is_whole) {
         int flags = (asked.flags & READ_FLAGS) | O_RDONLY | O_NONBLOCK | O_NOCTTY;
         if (flags & O_PATH) flags &= ~(O_NONBLOCK | O_NOCTTY);
-        fd = is_layer(directory) ? open_exact(directory, asked.path, flags, 0) : (errno = EPERM, -1);
+        if (is_layer(directory)) fd = open_exact(directory, asked.path, flags, 0);
+        else errno = EPERM;
         code = fd < 0 ? errno : 0;
     }
     send_with_fd(&(struct iovec){&code, sizeof code}, 1, fd);
@@ -139,7 +176,7 @@ static void watch(pid_t supervisor) {
     while (pidfd >= 0) {
         int ready = poll(polled, 3, timeout);
         if (!ready || (ready > 0 && polled[0].revents)) break;
-        if (ready > 0 && polled[1].revents & POLLIN) answer_open();
+        if (ready > 0 && polled[1].revents & POLLIN) answer_request();
         else if (ready > 0 && polled[1].revents) polled[1].fd = -1;
         if (ready > 0 && polled[2].revents) {
             polled[2].fd = -1;
@@ -206,13 +243,15 @@ void run_guard(const char *descriptor) {
     sandbox.user = (uid_t)json_number(sandbox.spec, "user");
     sandbox.own_user = sandbox.user + 1;
     /* what a killed guard left */
-    int root = kill_user(sandbox.user) ? fail("the processes of user %u", sandbox.user) : make_root(&first);
+    int root = tree = kill_user(sandbox.user) ? fail("the processes of user %u", sandbox.user)
+                                              : make_root(&first);
     pid_t supervisor = root < 0 ? -1 : start_supervisor(root, &first);
     if (supervisor < 0) send_handshake(false);
     else watch(supervisor);
     shutdown(sandbox.owner, SHUT_RDWR);
     close(sandbox.owner);
-    if (first.count >= LAYERS && root >= 0) retain_shared(root, first.fds[RETAINED], sandbox.spec);
+    if (first.count >= LAYERS && root >= 0 && !is_damaged)
+        retain_shared(root, first.fds[RETAINED], sandbox.spec);
     if (first.count > ROOTS) remove_all(first.fds[ROOTS], json_text(sandbox.spec, "home"));
     _exit(0);
 }

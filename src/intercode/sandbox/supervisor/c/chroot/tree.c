@@ -35,7 +35,8 @@ static bool is_hidden(const struct link *link) {
 
 static int copy_metadata(int target, const char *name, const struct stat *info) {
     const struct timespec times[] = {info->st_atim, info->st_mtim};
-    if (!S_ISLNK(info->st_mode) && fchmodat(target, name, info->st_mode & SHARED_MODE, 0)) return -1;
+    if (!S_ISLNK(info->st_mode) && fchmodat(target, name, info->st_mode & SHARED_MODE, 0))
+        return -1;
     return utimensat(target, name, times, AT_SYMLINK_NOFOLLOW);
 }
 

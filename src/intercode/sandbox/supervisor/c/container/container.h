@@ -100,6 +100,8 @@ void discard_modes(void);
 /* ---- chroot/guard.c ---- */
 /* Open a path below a directory of which this process may not read everything. */
 int open_as_guard(int directory, const char *path, int flags);
+/* Remove a directory of the sandbox that holds files of root. */
+int remove_as_guard(const char *path);
 
 /* ---- chroot/enter.c ---- */
 int write_script(const struct message *m, int *result_fd);

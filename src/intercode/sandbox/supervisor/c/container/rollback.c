@@ -55,6 +55,8 @@ static int remove_path(const char *path) {
     if (parent < 0) return is_missing() ? 0 : -1;
     if (unlinkat(parent, name, 0) && errno != ENOENT)
         result = errno == EISDIR || errno == EPERM ? remove_tree(name, parent) : fail("/%s", path);
+    if (result && sandbox.in_chroot && (errno == EPERM || errno == EACCES))
+        result = remove_as_guard(path) ? fail("/%s", path) : 0;
     close(parent);
     return result;
 }
@@ -233,6 +235,9 @@ int roll_back(void) {
 static bool can_merge(int source, const char *path) {
     struct stat here;
     if (fstatat(sandbox.root, path, &here, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(here.st_mode))
+        return false;
+    /* nothing can be made in a directory of root; an empty one can be replaced */
+    if (sandbox.in_chroot && !here.st_uid && !unlinkat(sandbox.root, path, AT_REMOVEDIR))
         return false;
     int from = open_granted(source, path, DIRECTORY);
     bool hides = from >= 0 && is_opaque(from);
