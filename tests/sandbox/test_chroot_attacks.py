@@ -109,7 +109,7 @@ def test_a_program_cannot_be_watched(sandbox: ChrootSandbox) -> None:
         "print(c.inotify_add_watch(fd, b'/usr/bin/grep', 0xfff), ctypes.get_errno())"
     )
     assert sandbox.run(["python3", "-c", code]).output == "-1 28\n"
-    polled = "echo a > /tmp/f; timeout 3 tail -n 1 -s 0.1 -f /tmp/f 2> /tmp/e & sleep 0.5"
+    polled = "echo a > /tmp/f; timeout 2 tail -n 1 -s 0.1 -f /tmp/f 2> /tmp/e & sleep 0.5"
     assert sandbox.run(f"{polled}; echo b >> /tmp/f; wait").output == "a\nb\n"
 
 
@@ -188,7 +188,7 @@ def test_a_program_that_was_changed_in_the_image_is_not_linked(tmp_path: Path) -
             sandbox.close(wait=True)
 
 
-def test_a_copy_has_what_was_put_in_place_of_directories_of_root() -> None:
+def test_a_copy_has_what_replaced_directories_of_root() -> None:
     with open_chroot() as sandbox:
         sandbox.run("rmdir /proc; mkdir /proc; echo x > /proc/x; mkdir /n; mv /etc /n/etc")
         with sandbox.fork() as copy:

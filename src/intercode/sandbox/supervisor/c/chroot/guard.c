@@ -86,7 +86,7 @@ int remove_as_guard(const char *path) {
 }
 
 /* In the guard: remove a directory of the sandbox's user with everything in it. */
-static int remove_below_root(char *path) {
+static int remove_in_tree(char *path) {
     char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     if (!*name || !strcmp(name, ".") || !strcmp(name, "..")) return errno = EINVAL, -1;
@@ -120,7 +120,7 @@ static void answer_request(void) {
     ssize_t got = receive_with_fd(&asked, sizeof asked, &directory);
     bool is_whole = got > (ssize_t)sizeof asked.flags && !((char *)&asked)[got - 1];
     if (is_whole && asked.flags == REMOVE) {
-        code = remove_below_root(asked.path) ? errno : 0;
+        code = remove_in_tree(asked.path) ? errno : 0;
     } else if (is_whole) {
         int flags = (asked.flags & READ_FLAGS) | O_RDONLY | O_NONBLOCK | O_NOCTTY;
         if (flags & O_PATH) flags &= ~(O_NONBLOCK | O_NOCTTY);
