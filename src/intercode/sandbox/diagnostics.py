@@ -12,9 +12,10 @@ from pathlib import Path
 from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.core.types import Image
-from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.runtime import seccomp, syscall_numbers
+from intercode.sandbox.tiers.choice import LINUX_HINT
 from intercode.sandbox.tiers.finding import Finding
 from intercode.sandbox.tiers.kernel_features import check_kernel
 
@@ -23,7 +24,7 @@ def diagnose() -> list[Finding]:
     """Check everything that sandboxes need or can use. Takes a few seconds on machines with
     container engines."""
     if sys.platform != "linux":
-        fix = "run on Linux (a virtual machine or WSL 2 will do); reports and SQL work everywhere"
+        fix = f"{LINUX_HINT}; reports and SQL work everywhere"
         return [Finding("Linux", False, platform.system(), fix, needed=True)]
     from intercode.sandbox.tiers import checks  # imports the back ends
 
@@ -63,6 +64,8 @@ def _check_user_ids(budget: Path = Path("/proc/sys/fs/pipe-user-pages-soft")) ->
     from intercode.sandbox.namespace.launcher import Launcher
 
     try:
+        if os.geteuid() == 0 and tier_of() == "chroot":
+            return Finding(name, True, "two for each sandbox")
         error = Launcher.get().user_ids_error
     except SandboxError:
         error = "no sandbox can be opened"
@@ -70,9 +73,10 @@ def _check_user_ids(budget: Path = Path("/proc/sys/fs/pipe-user-pages-soft")) ->
     if not error or pages == "0":
         return Finding(name, not error, error)
     fix = (
-        "run as root; or sysctl -w fs.pipe-user-pages-soft=0, if agents may work against each other"
+        "run as root; or, if agents may work against each other, sysctl -w "
+        "fs.pipe-user-pages-soft=0"
     )
-    return Finding(name, False, f"{error}; {pages} pages of pipes for all together", fix)
+    return Finding(name, False, f"{error}; all sandboxes share {pages} pages of pipe buffers", fix)
 
 
 def _check_cache() -> list[Finding]:

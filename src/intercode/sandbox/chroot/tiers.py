@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from intercode.core.errors import ConfigError, SandboxError, SandboxUnavailableError
+from intercode.core.paths import is_initial_user_namespace
 from intercode.core.types import Image
 from intercode.sandbox.chroot.sandbox import TIER, ChrootSandbox
 from intercode.sandbox.contract import SandboxSpec
@@ -64,11 +65,13 @@ def check() -> tuple[bool, str]:
 def _missing_rights() -> str:
     """Return what this process lacks, or an empty text."""
     if os.geteuid() != 0:
-        return "this process is not root; `docker run --user 0` makes it so"
+        return "this process is not root; `docker run --user 0` starts a container as root"
     status = Path("/proc/self/status").read_text()
     effective = int(status.partition("CapEff:")[2].split()[0], 16)
     names = [name for name, bit in _CAPABILITIES.items() if not effective >> bit & 1]
     if not names:
         return ""
+    if not is_initial_user_namespace():
+        return "root of a user namespace, as in a rootless container, cannot make device nodes"
     options = " ".join(f"--cap-add={name}" for name in names)
-    return f"root lacks capabilities; `docker run {options}` gives them"
+    return f"root lacks capabilities; start the container with the additional options `{options}`"

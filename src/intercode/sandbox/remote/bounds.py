@@ -56,11 +56,15 @@ class Bounds:
         }  # fmt: skip
         for name, most in bounds.items():
             if getattr(limits, name) > most:
+                option = f" (--max-{name})" if name in ("memory", "disk") else ""
                 raise UsageError(
-                    f"a sandbox may have the limit {name}={most} here, not {getattr(limits, name)}"
+                    f"the limit {name}={getattr(limits, name)} is more than the {most} that this "
+                    f"server allows{option}"
                 )
         if spec.network != "none" and not self.network:
-            raise UsageError("this server gives no sandbox a network (--allow-network does)")
+            raise UsageError(
+                "this server allows no sandbox a network: start it with --allow-network"
+            )
         cpu = limits.cpu_seconds
         if self.cpu_seconds is not None and (cpu is None or cpu > self.cpu_seconds):
             cpu = self.cpu_seconds
@@ -93,14 +97,14 @@ class Store:
         if not _IMAGE.fullmatch(name):
             raise UsageError(
                 f"a remote sandbox cannot have the image {name[:200]!r}, only host, recipe:NAME "
-                "and image:NAME of the server (`intercode image import` there gives it a name)"
+                "and image:NAME of the server; `intercode image import` there makes it image:NAME"
             )
         with self._lock:
             image = self._images.get(name) if digest else None
             if image is None:
                 image = self._images[name] = images.resolve(name)
         if digest and digest != image.digest:
-            raise UsageError(f"the image {name} has changed at the server: begin again")
+            raise UsageError(f"the image {name} has changed at the server: start the run again")
         return image
 
     def has_archive(self, digest: str) -> bool:
@@ -121,7 +125,7 @@ class Store:
         """Return the layer that a client names. Raises UsageError if it is not here."""
         found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
         if found is None:
-            raise UsageError("a layer with a name that this server did not give")
+            raise UsageError("the reference to a layer is not valid")
         name, _, hour = found.groups()
         layer = self._undated_layer(client, *name.split(":"))
         return layer if hour is None else self._redated(client, layer, int(hour))
@@ -133,7 +137,7 @@ class Store:
             )
         step = captured_key(client, name)
         if not (path := step_path(step)).is_dir():
-            raise UsageError("a layer that this server does not have any more: begin again")
+            raise UsageError("the server no longer has a layer of this run: start the run again")
         return Layer(path, f"built:{step}")
 
     def _redated(self, client: Client, layer: Layer, hour: int) -> Layer:
@@ -143,7 +147,7 @@ class Store:
         if abs(hour - time.time()) > 2 * 3600:
             client.clocks.add(hour)
             if len(client.clocks) > _MAX_CLOCKS:
-                raise UsageError(f"layers dated for more than {_MAX_CLOCKS} stopped clocks")
+                raise UsageError(f"a client may use at most {_MAX_CLOCKS} stopped clocks (--clock)")
             directory = f"dated-{hour // 3600}"
         return redated_layer(layer, cache_root() / directory, hour)
 
@@ -164,4 +168,4 @@ def _tree_name(digest: str) -> str:
 
 
 def _raise_missing(_: Path) -> None:
-    raise SandboxError("a layer that was not sent to this server")
+    raise SandboxError("a layer of this sandbox was not sent to the server: start the run again")

@@ -113,7 +113,7 @@ class RemoteSandbox(Sandbox):
             self.script_path = text_value(opened.get("script_path"))
             names = list_value(opened.get("capabilities"))
         except ProtocolError as e:
-            raise SandboxError(f"{connection.url} opened a sandbox and described it badly") from e
+            raise SandboxError(f"{connection.url} sent an invalid description of a sandbox") from e
         self._capabilities: frozenset[Capability] = frozenset(
             name for name in get_args(Capability) if name in names and name in _TRAVELLING
         )
@@ -243,7 +243,7 @@ class RemoteSandbox(Sandbox):
             super().restore(snapshot)
         source = snapshot.source
         if not isinstance(source, RemoteSandbox) or source.connection is not self.connection:
-            raise SandboxError("files can only be copied from a sandbox of the same connection")
+            raise SandboxError("files can only be copied between sandboxes of one connection")
         self._request("restore", source=source.number)
 
     def recycle(self) -> None:

@@ -73,8 +73,8 @@ def server_address(url: str) -> str:
         )
     if parts.username is not None or parts.query or parts.fragment:
         raise ConfigError(
-            f"the address of {parts.hostname} has more than scheme, host, port and path: results "
-            f"record it, so put the token into the environment variable {TOKEN_VARIABLE}"
+            f"the address of {parts.hostname} may have only a scheme, a host, a port and a path, "
+            f"because results record it: put the token into the variable {TOKEN_VARIABLE}"
         )
     if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
         raise ConfigError(
@@ -379,7 +379,9 @@ def _refusal(url: str, status: int) -> Exception:
             f"{url} refuses this client ({status}): set {TOKEN_VARIABLE} to the token of the server"
         )
     if status == 503:
-        return SandboxUnavailableError(f"{url} has too many clients")
+        return SandboxUnavailableError(
+            f"{url} answers 503: it has no room for more connections of this client"
+        )
     return ConfigError(
         f"{url} is no server of sandboxes ({status}): run `intercode serve --sandboxes` there"
     )

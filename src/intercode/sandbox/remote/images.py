@@ -39,7 +39,7 @@ def resolve_image(name: str, url: str) -> RemoteImage:
             env=string_values(answer.get("env")), cwd=text_value(answer.get("cwd")), url=url,
         )  # fmt: skip
     except ProtocolError as e:
-        raise SandboxError(f"{url} described the image {name} badly: {e}") from e
+        raise SandboxError(f"{url} sent an invalid description of the image {name}: {e}") from e
 
 
 def open_sandbox(spec: SandboxSpec, url: str) -> RemoteSandbox:
@@ -117,5 +117,5 @@ def capture_layer(
     try:
         reference = text_value(opened.get("layer"))[:_MAX_DIGEST]
     except ProtocolError as e:
-        raise SandboxError(f"{image.url} kept no layer") from e
+        raise SandboxError(f"{image.url} returned no layer") from e
     return RemoteLayer(NOWHERE, reference, reference)

@@ -152,9 +152,9 @@ def parse_limits(values: Any) -> Limits:
         cpu = limits.cpu_seconds
         valid = valid and (cpu is None or (isinstance(cpu, (int, float)) and cpu > 0))
     except TypeError as e:
-        raise ProtocolError("limits that no sandbox has") from e
+        raise ProtocolError("unknown limits") from e
     if not valid:
-        raise ProtocolError("limits that are not numbers")
+        raise ProtocolError("limits that are not valid numbers")
     return limits
 
 
@@ -177,7 +177,7 @@ def parse_spec(values: Mapping[str, Any], image: Image, layers: tuple[Layer, ...
     env, determinism = string_values(values.get("env")), values.get("determinism")
     choices = {"network": get_args(Network), "appearance": ("plain", "docker")}
     if any(values.get(name) not in allowed for name, allowed in choices.items()):
-        raise ProtocolError("a network or an appearance that no sandbox has")
+        raise ProtocolError("an unknown network or appearance")
     hostname = text_value(values.get("hostname"))
     if not hostname or len(hostname) > 64 or not hostname.replace("-", "").isalnum():
         raise ProtocolError("an invalid host name")
@@ -232,5 +232,5 @@ def parse_entry(values: Any) -> FileEntry:
         or [type(v) for v in values] != list(types)
         or values[0] not in _KINDS
     ):
-        raise ProtocolError("a changed path that is none")
+        raise ProtocolError("an invalid entry in a list of changes")
     return FileEntry(*values)

@@ -71,7 +71,7 @@ class Capture:
         with open_sandbox(spec, kind) as sandbox:
             self.opened.set_result(sandbox)
             if not self._finished.wait(self._seconds) or not self._complete:
-                raise SandboxError("the client has not finished its layer")
+                raise SandboxError("the client did not complete its layer")
             sandbox.save(stage / "upper")
         if os.geteuid() == 0:
             change_owner(stage / "upper", sandbox_uid())
@@ -194,7 +194,7 @@ class ServedSandbox:
     def _kill_since(self, arguments: Arguments, _: bytes) -> None:
         mark = self._marks.get(number_value(arguments.get("mark")))
         if mark is None:
-            raise UsageError("the action began too long ago")
+            raise UsageError("the start of this action is no longer known: it was too long ago")
         keep = [number_value(pid) for pid in list_value(arguments.get("keep"))]
         self.sandbox.kill_since(mark, keep)
 

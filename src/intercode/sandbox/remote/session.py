@@ -224,7 +224,7 @@ class ClientSession:
 
     def _parse_spec(self, values: Any) -> SandboxSpec:
         if not isinstance(values, dict):
-            raise ProtocolError("a specification that is none")
+            raise ProtocolError("a specification that is not an object")
         digest = values.get("digest")
         image = self._store.image(
             text_value(values.get("image")), None if digest is None else text_value(digest)
@@ -285,8 +285,8 @@ class ClientSession:
         while self._client.sandboxes >= self._bounds.sandboxes:
             if time.monotonic() > deadline:
                 raise SandboxUnavailableError(
-                    f"this client has {self._bounds.sandboxes} sandboxes, as many as the server "
-                    "allows (--max-sandboxes): play fewer episodes at once"
+                    f"this client already has {self._bounds.sandboxes} sandboxes, the most that "
+                    "the server allows (--max-sandboxes): play fewer episodes at once"
                 )
             await asyncio.sleep(_PAUSE_SECONDS)
         self._client.sandboxes += 1

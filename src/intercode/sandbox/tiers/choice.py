@@ -11,6 +11,11 @@ from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox.tiers.tier_table import TIERS, Tier
 
 _logger = logging.getLogger("intercode.sandbox")
+LINUX_HINT = (
+    "on macOS use the sandboxes of a Linux machine (--sandbox remote:URL, "
+    "docs/remote-sandboxes.md) or run InterCode in a container; on Windows use WSL 2"
+)
+"""What to do on a machine whose kernel is not Linux."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ def choose_tier() -> Choice:
     least = f"the least change: {change}; " if change else ""
     raise SandboxUnavailableError(
         f"no sandbox works on this machine: no {describe_faults(faults)}; {least}`intercode doctor "
-        "--fix` prints the texts for this machine"
+        "--fix` prints all changes that would help, as text to paste"
     )
 
 
@@ -66,9 +71,8 @@ def require_linux() -> None:
     """Raise SandboxUnavailableError on a machine whose kernel is not Linux."""
     if sys.platform != "linux":
         raise SandboxUnavailableError(
-            f"sandboxes need Linux, and this is {sys.platform}: use a Linux machine with --sandbox "
-            "remote:URL, or a virtual machine or WSL 2; reports, comparisons, `intercode view` and "
-            "SQL work everywhere"
+            f"sandboxes need Linux, and this is {sys.platform}: {LINUX_HINT}; reports, "
+            "comparisons, `intercode view` and SQL work everywhere"
         )
 
 

@@ -58,15 +58,15 @@ def _fix(key: str, errors: dict[str, str]) -> str:
     if key not in ("user", "seccomp", "landlock") and errors["user"]:
         return "see user namespaces"
     if key == "xattr":
-        return f"kernel 6.6 or newer (this is {platform.release()}); else removed directories " \
-            "that are made again may show old files"  # fmt: skip
+        return f"kernel 6.6 or newer (this is {platform.release()}); with this one, a directory " \
+            "that was removed and made again may show old files"  # fmt: skip
     if key == "landlock":
-        return "a kernel with CONFIG_SECURITY_LANDLOCK, 6.12 or newer, and `landlock` in its " \
-            "parameter lsm="  # fmt: skip
+        return "a kernel with CONFIG_SECURITY_LANDLOCK, 6.12 or newer to be of use, and " \
+            "`landlock` in its parameter lsm="  # fmt: skip
     needs = {
         "user": user_namespace_fix() or "a kernel with CONFIG_USER_NS",
         "overlay": f"kernel 5.11 or newer (this is {platform.release()})",
-        "proc": "a /proc of which no part is covered",
+        "proc": "a /proc of which no part is masked",
         "network": "a kernel with CONFIG_NET_NS",
         "seccomp": "a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
     }

@@ -39,34 +39,35 @@ class ThreatModel:
 
 _SHARES_PROCESSOR = "sandboxes share the processors: a busy one slows the others"
 _GOLDS = Protection(
-    "the owner's process compares; a gold runs in a sandbox of its own; flags and expected values "
-    "enter no sandbox",
+    "the owner compares the results; a gold runs in a sandbox of its own; flags and expected "
+    "values enter no sandbox",
     "the calls of hidden tests, which run beside the agent's code in a fresh sandbox; a gold that "
     "the dataset itself puts into the task's files",
 )
-_ANY_GOLD = "any, also secret ones"
+_ANY_GOLD = "any, even secret ones"
 _NAMESPACE = {
     "files": Protection(
-        "mount namespace, root of its own, image and layers read-only below an overlay",
+        "a mount namespace with a root of its own; image and layers are read-only below an overlay",
         "on the image `host`, the programs of this machine can be read",
     ),
     "processes": Protection(
-        "PID and IPC namespaces, a sealed PID 1, a supervisor outside; all end with the owner; an "
-        "own user id if root starts them",
-        "without an own user id, two counts of the kernel: buffers of pipes, inotify instances",
+        "PID and IPC namespaces; a sealed PID 1; a supervisor outside; everything ends with the "
+        "owner; a user id of its own if root opened the sandbox",
+        "without a user id of its own, a sandbox shares the kernel's budgets for pipe buffers and "
+        "inotify instances with others",
     ),
     "network": Protection(
-        "network namespace without a connection; seccomp allows a list of socket families",
+        "a network namespace without a connection; seccomp allows a list of socket families",
         "`--network host` is the network of this machine",
     ),
     "memory": Protection(
         "a control group for the whole sandbox, without swap",
-        "pages of shared files are in memory once: they can carry signals between sandboxes",
+        "sandboxes of one image share its pages in memory, and can signal each other through them",
     ),
     "processor": Protection(
         "time limit of each action; then every process of the action is killed", _SHARES_PROCESSOR
     ),
-    "disk": Protection("size and number of files of a file system in memory"),
+    "disk": Protection("a file system in memory, with a limited size and number of files"),
     "kernel surface": Protection(
         "seccomp allows a list of system calls; no capabilities outside the namespace; no new "
         "privileges",
@@ -80,7 +81,7 @@ _CONTAINER = {
         "more of this machine can be read in /proc and /sys, such as its mounts",
     ),
     "processes": Protection(
-        "the engine's PID and IPC namespaces; PID 1 is the supervisor, which they cannot signal"
+        "the engine's PID and IPC namespaces; PID 1 is the supervisor, which commands cannot signal"
     ),
     "network": Protection(
         "the engine's network namespace without a connection; the seccomp list of socket families",
@@ -113,8 +114,8 @@ THREAT_MODELS = {
             "memory": Protection(
                 "limits per process, and a watchdog that adds up the sandbox several times a "
                 "second",
-                "shared memory that only ended processes used, buffers of pipes (64 MiB of a "
-                "user), and processes that live less than 0.1 s",
+                "shared memory of processes that have ended, buffers of pipes (64 MiB for each "
+                "user id), and processes that live less than 0.1 s",
             ),
         },
     ),
@@ -137,25 +138,26 @@ THREAT_MODELS = {
         },
     ),
     "chroot": ThreatModel(
-        "hostile code without an exploit of the kernel; one layer, user ids, where namespaces have "
-        "several",
-        "any; a secret one rests on user ids and file modes alone",
+        "hostile code without an exploit of the kernel; fewer layers than `namespace/2`: user ids "
+        "in place of namespaces",
+        "any; only user ids and file modes protect a secret one",
         {
             "files": Protection(
                 "a changed root directory, two user ids per sandbox, and file modes; files of "
                 "programs are hard links that belong to root, and cannot be watched",
-                "no namespace hides this machine's files if a program leaves the root directory; "
-                "a lock on a file of a program blocks other sandboxes that lock it, and its time "
-                "of the last access tells that one read it",
+                "on the image `host`, the programs of this machine can be read; no namespace would "
+                "hide its other files from a program that left the root directory; a lock on a "
+                "file of a program blocks other sandboxes that lock it, and the time of its last "
+                "access tells that one read it",
             ),
             "processes": Protection(
-                "commands can neither signal nor trace other users' processes; without /proc they "
-                "see none; a guard kills all processes of the ids at the end",
-                "process numbers are those of this machine",
+                "commands can neither signal nor trace processes of other user ids; without /proc "
+                "they see none; a guard kills all processes of the ids at the end",
+                "process numbers are those of the machine or container around the sandbox",
             ),
             "network": Protection(
-                "seccomp refuses all socket families but Unix, and that one too where Landlock 6 "
-                "does not confine abstract names",
+                "seccomp refuses all socket families but Unix; before Linux 6.12, where Landlock "
+                "cannot confine abstract names, that one too",
                 "`--network host` is the network of this machine",
             ),
             "memory": Protection(
@@ -189,7 +191,7 @@ def threat_model_of(tier: str) -> str:
     A remote sandbox has the tier of the machine that it runs on.
     """
     model = THREAT_MODELS.get(tier.removeprefix("remote/"))
-    return f"{model.summary} ({PAGE})" if model else f"unknown: the back end is not of {PAGE}"
+    return f"{model.summary} ({PAGE})" if model else f"unknown: {PAGE} has no such tier"
 
 
 def _tier_names() -> list[str]:

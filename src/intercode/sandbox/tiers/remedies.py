@@ -18,7 +18,7 @@ from intercode.sandbox.tiers.platforms import TITLES, Platform, detect_confineme
 from intercode.sandbox.tiers.tier_table import TIERS
 
 CGROUPS_HINT = (
-    "run as root, or below `systemd-run --user --scope -p Delegate=yes COMMAND`; in a container, "
+    "run as root, or with `systemd-run --user --scope -p Delegate=yes COMMAND`; in a container, "
     "mount /sys/fs/cgroup writable"
 )
 _SYSCTLS = (
@@ -39,7 +39,8 @@ _KUBERNETES = {
     "systempaths": "procMount: Unmasked",
 }
 _CONTAINERS: tuple[Platform, ...] = ("docker", "podman", "kubernetes")
-_BECOME_ROOT = ("docker run --user 0", "podman run --user 0", "sudo COMMAND")
+_ROOT_OF_PODMAN = "sudo podman run --user 0 --cap-add=MKNOD --cap-add=SYS_CHROOT"
+_BECOME_ROOT = ("docker run --user 0", _ROOT_OF_PODMAN, "sudo COMMAND")
 _PROGRAM = "/PATH/OF/intercode/sandbox/supervisor/bin/supervisor"
 _USUAL_RESTRICTIONS = ("seccomp", "systempaths")
 """Those of a container on a machine without AppArmor."""
@@ -78,7 +79,8 @@ def container_remedies(
         pod = "hostUsers: false  # of the pod\n" if "systempaths" in confined else ""
         return [
             Remedy(platform, root, "in the container of the pod",
-                   "securityContext:\n  runAsUser: 0\n  # and no capabilities: {drop: [ALL]}\n",
+                   "securityContext:\n  runAsUser: 0\n  # no capabilities: {drop: [ALL]}; with "
+                   "CRI-O, capabilities: {add: [MKNOD, SYS_CHROOT]}\n",
                    short="securityContext: {runAsUser: 0}"),
             Remedy(platform, second, "in the pod", f"{pod}securityContext:  # of the container\n"
                    f"{context}", short=_pod_hint(confined)),
@@ -87,7 +89,9 @@ def container_remedies(
     if platform == "podman":
         options = " ".join(_PODMAN[name] for name in confined)
         return [
-            Remedy(platform, root, "start the container with", "podman run --user 0"),
+            Remedy(
+                platform, root, "as root of the machine, start the container with", _ROOT_OF_PODMAN
+            ),
             Remedy(platform, second, "start the container with", f"podman run {options}", tested),
         ]
     options = " ".join(_DOCKER_OPTION.format(name) for name in confined)
@@ -113,7 +117,8 @@ def container_options_hint(confined: Sequence[str]) -> str:
     options = " ".join(_DOCKER_OPTION.format(name) for name in confined)
     return (
         f"start the container with the additional options: {options} "
-        f"(Kubernetes: {_pod_hint(confined)})"
+        f"(Podman: {' '.join(_PODMAN[name] for name in confined)}; "
+        f"Kubernetes: {_pod_hint(confined)})"
     )
 
 

@@ -35,8 +35,8 @@ TIERS = (
     ),
     Tier(
         "namespace/2", "namespace", "intercode.sandbox.namespace.tiers:check_watchdog_tier",
-        note="namespaces, limits per process, and a watchdog, which sees no shared memory that "
-        "only ended processes used and nothing that lasts less than 0.1 s",
+        note="namespaces, limits per process, and a watchdog, which does not see shared memory of "
+        "processes that have ended, or what lasts less than 0.1 s",
     ),
     Tier("container/docker", "docker", "intercode.sandbox.container.tiers:check_docker"),
     Tier("container/podman", "podman", "intercode.sandbox.container.tiers:check_podman"),
