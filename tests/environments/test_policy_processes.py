@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from intercode.environments.base.policy import PolicyGuard
-from intercode.environments.base.policy.parse_process import PARSE_SECONDS, processes
+from intercode.environments.base.policy.parse_process import (
+    PARSE_SECONDS,
+    ParseLimitError,
+    ParseProcess,
+    processes,
+)
 
 SLOW = "cat <<E " * 40_000 + "\n"
 LONG = {
@@ -88,3 +96,35 @@ def test_a_forked_owner_has_processes_of_its_own() -> None:
         os._exit(0 if refused else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert guard.refusal("rm z") is not None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"nonsense\n", b"[]\n", b"{}\n", b'{"refusal": 5}\n', b"\xff\n", b"[" * 100_000 + b"\n",
+     b"x" * (1 << 20)],
+    ids=["text", "list", "empty", "number", "bytes", "deep", "long"],
+)  # fmt: skip
+def test_an_answer_that_is_not_valid_counts_as_unparsed(answer: bytes) -> None:
+    process = ParseProcess()
+    mine, other = socket.socketpair()
+    process._channel.close()
+    process._channel = mine
+    try:
+        with other, ThreadPoolExecutor(1) as pool:
+            refusal = pool.submit(process.refusal, {})
+            other.recv(100)
+            with suppress(OSError):  # it has stopped reading
+                other.settimeout(0.5)
+                other.sendall(answer)
+            with pytest.raises(ParseLimitError, match="not valid"):
+                refusal.result(10)
+    finally:
+        process.close()
+
+
+def test_a_parser_does_not_have_the_keys_of_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-secret-key")
+    assert strict("command:rm").refusal("rm x") is not None
+    (process,) = processes()._idle
+    environment = Path(f"/proc/{process._process.pid}/environ").read_bytes()
+    assert b"PYTHONPATH=" in environment and b"a-secret-key" not in environment

@@ -25,6 +25,7 @@ from collections import Counter
 from hostile.cases import Case, all_cases
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS, try_case
+from intercode.sandbox import tier_of
 from support import back_end
 
 
@@ -72,7 +73,7 @@ def table(cases: list[Case], tier: str) -> int:
     planted.close()
     print("| tier | cases | contained | not contained | seconds |\n|---|---|---|---|---|")
     numbers = f"{len(cases)} | {contained} | {len(cases) - contained}"
-    print(f"| `{tier}` | {numbers} | {time.monotonic() - start:.0f} |", flush=True)
+    print(f"| `{tier_of(tier)}` | {numbers} | {time.monotonic() - start:.0f} |", flush=True)
     return 1 if contained < len(cases) else 0
 
 

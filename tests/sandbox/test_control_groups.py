@@ -225,6 +225,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_groups_of_version_2_are_delegated_limited_and_removed(tree: Path) -> None:
     groups = CgroupAllocator(os.geteuid(), (2, {"": str(tree)}))
     home = tree / f"intercode-{os.geteuid()}"
+    assert home.stat().st_mode & 0o777 == 0o700, "other users cannot move processes of sandboxes"
     assert (tree / "cgroup.subtree_control").read_text() == "+memory +pids +cpu"
     assert (home / "cgroup.subtree_control").read_text() == "+memory +pids"
     groups.enter_next()

@@ -52,7 +52,7 @@ sandboxes for other machines:
 --max-disk N          GiB of files that one sandbox may have (default 4)
 --max-cpu-seconds S   processor time of one action
 --max-lifetime S      end a sandbox after so many seconds (default 21600)
---max-uploads N       GiB of layers that a client may send (default 8)
+--max-uploads N       GiB of layers that a client may send or make (default 8)
 --allow-network       let clients open sandboxes with this machine's network
 {ENVIRONMENT_OPTION}
 {SANDBOX_OPTIONS}"""

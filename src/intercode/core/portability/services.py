@@ -14,6 +14,11 @@ PASSES_DESCRIPTORS = hasattr(socket, "send_fds")
 """Whether descriptors can be sent over sockets."""
 _CONNECT_SECONDS = 60.0
 _TOKEN_BYTES = 32
+_NEEDED_VARIABLES = (
+    "PATH", "PYTHON", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_", "LANG", "LC_", "TZ", "TMP", "TEMP",
+    "SYSTEMROOT", "WINDIR", "COVERAGE_",
+)  # fmt: skip
+"""Beginnings of the names of variables with which a Python program starts."""
 
 
 def run_after_fork(action: Callable[[], Any]) -> None:
@@ -23,14 +28,19 @@ def run_after_fork(action: Callable[[], Any]) -> None:
 
 
 def start_service(
-    module: str, stderr: int | None = None
+    module: str, stderr: int | None = None, inherits_environment: bool = True
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start ``python -m module`` with a channel to it, which it opens with ``service_channel``.
 
-    ``stderr``: as for ``subprocess.Popen``. Raises OSError.
+    ``stderr``: as for ``subprocess.Popen``. ``inherits_environment``: give it all environment
+    variables, and not only those with which a Python program starts. Raises OSError.
     """
     command = [sys.executable, "-P", "-m", module]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    inherited = {
+        name: value for name, value in os.environ.items()
+        if inherits_environment or name.upper().startswith(_NEEDED_VARIABLES)
+    }  # fmt: skip
+    environment = {**inherited, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     if PASSES_DESCRIPTORS:
         mine, other = socket.socketpair()
         with other:

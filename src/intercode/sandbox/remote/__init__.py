@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode.core.errors import MissingCapabilityError
+from intercode.core.errors import MissingCapabilityError, SandboxUnavailableError
 from intercode.core.types import Image
 from intercode.sandbox.back_ends import BackEnd
 from intercode.sandbox.contract import Sandbox, SandboxSpec
@@ -16,7 +16,18 @@ from intercode.sandbox.contract import Sandbox, SandboxSpec
 
 
 def back_end_at(url: str) -> BackEnd:
-    """Return the back end of the server with this address."""
+    """Return the back end of the server with this address.
+
+    Raises SandboxUnavailableError on Windows, which lacks what the client needs.
+    """
+    try:
+        import fcntl  # noqa: F401
+        import termios  # noqa: F401
+    except ImportError as e:
+        raise SandboxUnavailableError(
+            "remote sandboxes need Linux or macOS: on Windows, install intercode in WSL 2, which "
+            "has sandboxes of its own too"
+        ) from e
 
     def open_there(spec: SandboxSpec, files: Path | None) -> Sandbox:
         from intercode.sandbox.remote.images import open_sandbox

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -15,13 +17,18 @@ from intercode.core.types import Image, Layer, LayerSpec
 from intercode.sandbox import images
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.images.archives.streams import is_compressed
+from intercode.sandbox.images.archives.tar import refuse_sparse_entries
 from intercode.sandbox.images.build.capture import layer_key
 from intercode.sandbox.images.build.layer_dates import redated_layer
 from intercode.sandbox.images.build.steps import step_path
+from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.images.cache.trees import cached_tree
 
-_MAX_PROCESSES, _MAX_INODES = 4096, 2_000_000
+_MAX_PROCESSES, _MAX_INODES, _MAX_OPEN_FILES = 4096, 2_000_000, 1 << 16
+_ENTRY_SIZE = 512  # bytes, at least, of an inode and a name
+_UNUSED_SECONDS = 48 * 3600
 _MAX_CLOCKS = 64  # stopped clocks for which a client's layers are dated
+DIGEST = re.compile("[0-9a-f]{64}")
 _REFERENCE = re.compile(r"(archive:[0-9a-f]{64}|capture:[0-9a-f]{32})(@([0-9]{1,11}))?")
 _IMAGE = re.compile(r"host|(recipe|image):[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -33,7 +40,8 @@ class Bounds:
     ``memory`` and ``disk`` are in bytes, of one sandbox; ``cpu_seconds`` is the processor time of
     one action (None: the limit of the client). ``idle`` and ``lifetime`` are seconds without a
     request and since the start. ``connections`` are per token. ``uploads`` are the bytes of layers
-    that the client may send while the server runs. ``network``: it may use the machine's network.
+    that the client may send or make while the server runs. ``network``: it may use the
+    machine's network.
     """
 
     sandboxes: int = 64
@@ -52,7 +60,7 @@ class Bounds:
         limits = spec.limits
         bounds = {
             "memory": self.memory, "disk": self.disk, "processes": _MAX_PROCESSES,
-            "inodes": _MAX_INODES,
+            "inodes": _MAX_INODES, "open_files": _MAX_OPEN_FILES,
         }  # fmt: skip
         for name, most in bounds.items():
             if getattr(limits, name) > most:
@@ -73,19 +81,39 @@ class Bounds:
 
 @dataclass
 class Client:
-    """A token and what its connections use together. ``key``: a secret digest of the token."""
+    """A token and what its connections use together. ``key``: a secret digest of the token.
+
+    ``captures``: threads that make layers. ``uploaded``: bytes of layers, sent or made here.
+    ``unfinished``: bytes of requests whose work has not ended. ``dated``: layers that were copied
+    for stopped clocks.
+    """
 
     key: str
     sandboxes: int = 0
     connections: int = 0
+    captures: int = 0
     uploaded: int = 0
+    unfinished: int = 0
     clocks: set[int] = field(default_factory=set)
+    dated: set[tuple[str, int]] = field(default_factory=set)
+    lock: Lock = field(default_factory=Lock, repr=False)
+
+    def charge(self, size: int, bounds: Bounds) -> None:
+        """Count bytes on the server's disk. Raises UsageError above ``bounds.uploads``."""
+        with self.lock:
+            self.uploaded += size
+            if self.uploaded > bounds.uploads:
+                raise UsageError(
+                    f"this client has stored more than {bounds.uploads} bytes of layers at the "
+                    "server (--max-uploads)"
+                )
 
 
 class Store:
     """The images and layers of the server, by the names that clients use."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
         self._images: dict[str, Image] = {}
         self._lock = Lock()
 
@@ -108,17 +136,21 @@ class Store:
         return image
 
     def has_archive(self, digest: str) -> bool:
-        """Return whether an archive with this SHA-256 was sent before."""
+        """Return whether an archive with this SHA-256 was sent before. Raises UsageError for a text
+        that is none."""
+        if not DIGEST.fullmatch(digest):
+            raise UsageError("the name of a layer is the SHA-256 of its archive")
         return (cache_root() / "layers" / _tree_name(digest)).is_dir()
 
     def add_archive(self, path: Path) -> None:
         """Unpack an archive that a client has sent. Raises DataError.
 
-        A compressed one could fill the disk with more than was counted.
+        A compressed one, or sparse files, could fill the disk with more than was counted.
         """
         with path.open("rb") as file:
             if is_compressed(file.read(16)):
                 raise DataError("the archive of a layer must not be compressed")
+        refuse_sparse_entries(path)
         images.resolve_layer(LayerSpec("tar", path))
 
     def layer(self, client: Client, reference: object) -> Layer:
@@ -143,13 +175,22 @@ class Store:
     def _redated(self, client: Client, layer: Layer, hour: int) -> Layer:
         """Return a layer with shifted dates. Layers of the current time are shared; a client may
         have few others, because each is a copy."""
-        directory = "dated"
-        if abs(hour - time.time()) > 2 * 3600:
-            client.clocks.add(hour)
+        if abs(hour - time.time()) <= 2 * 3600:
+            return redated_layer(layer, cache_root() / "dated", hour)
+        count = hour // 3600
+        home, copied = cache_root() / f"dated-{count}", (layer.digest, count)
+        with self._lock:
+            client.clocks.add(count)
             if len(client.clocks) > _MAX_CLOCKS:
                 raise UsageError(f"a client may use at most {_MAX_CLOCKS} stopped clocks (--clock)")
-            directory = f"dated-{hour // 3600}"
-        return redated_layer(layer, cache_root() / directory, hour)
+            if is_first := copied not in client.dated:
+                client.charge(tree_size(layer.root), self._bounds)
+                client.dated.add(copied)
+            home.mkdir(exist_ok=True)
+            os.utime(home)
+            if is_first:
+                _remove_unused_copies(cache_root())
+        return redated_layer(layer, home, hour)
 
 
 def captured_key(client: Client, key: str) -> str:
@@ -161,6 +202,25 @@ def captured_key(client: Client, key: str) -> str:
 def token_key(token: str | None) -> str:
     """Return the key of the client with a token."""
     return hashlib.sha256(f"intercode {token}".encode()).hexdigest()
+
+
+def tree_size(root: Path) -> int:
+    """Return about how many bytes of the disk the files below a directory take."""
+    size = 0
+    for folder, _, names in os.walk(root):
+        size += _ENTRY_SIZE
+        for name in names:
+            with suppress(OSError):
+                size += os.lstat(os.path.join(folder, name)).st_blocks * 512 + _ENTRY_SIZE
+    return size
+
+
+def _remove_unused_copies(cache: Path) -> None:
+    """Remove the copies for stopped clocks that no client has used for two days."""
+    for home in cache.glob("dated-*"):
+        with suppress(OSError):
+            if home.stat().st_mtime < time.time() - _UNUSED_SECONDS:
+                remove_tree(home)
 
 
 def _tree_name(digest: str) -> str:

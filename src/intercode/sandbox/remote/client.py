@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -29,6 +30,8 @@ from intercode.sandbox.remote.protocol import (
     number_value,
     parse_entry,
     parse_error,
+    parse_rows,
+    printable,
     string_values,
     text_value,
 )
@@ -108,7 +111,7 @@ class RemoteSandbox(Sandbox):
         self._last_mark = 0.0
         self._mark = 0
         try:
-            self.tier = f"remote/{text_value(opened.get('tier'))[:100]}"
+            self.tier = f"remote/{printable(text_value(opened.get('tier'))[:100])}"
             self.env = string_values(opened.get("env"))
             self.script_path = text_value(opened.get("script_path"))
             names = list_value(opened.get("capabilities"))
@@ -168,6 +171,7 @@ class RemoteSandbox(Sandbox):
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
     ) -> RemoteProcess:
+        _refuse_nul(*argv, cwd, *(word for item in (env or {}).items() for word in item))
         given, relay, group = dict(fds or {}), self.connection.relay, Group(self.number)
         rows, copies, contents = relay.describe(list(given.values()))
         number = self.connection.next_number()
@@ -194,12 +198,14 @@ class RemoteSandbox(Sandbox):
 
     # --------------------------------------------------------------------- files
     def read(self, path: str, limit: int = 64 << 20) -> bytes:
+        _refuse_nul(path)
         _, data = self._request("read", path=path, most=min(limit, MAX_BODY), limit=limit)
         if len(data) > limit:
             raise OSError(27, f"{path} is larger than {limit} bytes")
         return data
 
     def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        _refuse_nul(path)
         if len(data) > MAX_BODY:
             raise OSError(27, f"a remote file can be written with up to {MAX_BODY} bytes")
         self._request("write", data, path=path, mode=mode)
@@ -213,17 +219,17 @@ class RemoteSandbox(Sandbox):
 
     def _rows(self, operation: str, **arguments: Any) -> list[list[Any]]:
         """Return the rows of a list, each of which begins with a path."""
-        answer, _ = self._request(operation, limit=MAX_BODY, **arguments)
+        _, body = self._request(operation, limit=MAX_BODY, **arguments)
 
-        def parse(value: Any) -> list[list[Any]]:
-            rows = [list_value(row) for row in list_value(value)]
+        def parse(body: bytes) -> list[list[Any]]:
+            rows = parse_rows(body)
             for row in rows:
                 path = text_value(row[0] if row else None)
                 if not path.startswith("/") and path != TRUNCATED_CHANGES:
                     raise ProtocolError("a path that is not absolute")
             return rows
 
-        rows: list[list[Any]] = self._parse(parse, answer.get("value"))
+        rows: list[list[Any]] = self._parse(parse, body)
         return rows
 
     def storage_exhausted(self) -> Literal["", "disk", "inodes"]:
@@ -300,3 +306,9 @@ class RemoteSandbox(Sandbox):
             self.connection.notify("close", sandbox=self.number, wait=False)
         self._is_closed = True
         self.connection.close_sandbox(self.number)
+
+
+def _refuse_nul(*words: str) -> None:
+    """Raise the OSError of a sandbox on this machine for a text with NUL."""
+    if any("\0" in word for word in words):
+        raise OSError(errno.EINVAL, "embedded null byte")

@@ -7,6 +7,7 @@ that it had opened are lost. The next sandbox that is opened makes a new connect
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import os
 import threading
@@ -41,6 +42,7 @@ from intercode.sandbox.remote.protocol import (
     parse_error,
     parse_frame,
     parse_message,
+    printable,
 )
 from intercode.sandbox.remote.relay import Group, Relay
 
@@ -148,10 +150,13 @@ class Connection:
         """Send a request and return the answer and its body, of at most ``limit`` bytes together.
 
         ``before`` runs in the event loop before the request is sent. Raises SandboxLostError if
-        the connection is lost, and the errors that the server reports.
+        the connection is lost, OSError for arguments that are too long, and the errors that the
+        server reports.
         """
         number, future = self.next_number(), Future[tuple[dict[str, Any], bytes]]()
         message = pack_message({"do": operation, **arguments}, body)
+        if len(message) - len(body) > MAX_HEADER:  # such as the arguments of a program
+            raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
 
         def submit() -> None:
             if self._lost is not None:
@@ -234,7 +239,7 @@ class Connection:
                     async with self._session.put(url, data=file) as response:
                         if response.status != 200:
                             text = (await response.content.read(500)).decode("utf-8", "replace")
-                            raise SandboxError(f"{self.url} refused a layer: {text}")
+                            raise SandboxError(f"{self.url} refused a layer: {printable(text)}")
                 done.set_result(None)
             except aiohttp.ClientError as e:
                 done.set_exception(SandboxLostError(f"{self.url} did not take a layer: {e}"))
@@ -258,7 +263,11 @@ class Connection:
         token = os.environ.get(TOKEN_VARIABLE)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
-        async with aiohttp.ClientSession(headers=headers, timeout=timeout) as self._session:
+        redirects = aiohttp.TraceConfig()
+        redirects.on_request_redirect.append(_refuse_redirect)
+        async with aiohttp.ClientSession(
+            headers=headers, timeout=timeout, trace_configs=[redirects]
+        ) as self._session:
             try:
                 async with asyncio.timeout(_CONNECT_SECONDS):
                     socket = await self._session.ws_connect(
@@ -292,7 +301,9 @@ class Connection:
                 f"its protocol has the version {header.get('version')!r}, this one {VERSION}: "
                 "install the same version of intercode on both machines"
             )
-        greeting = {name: str(header.get(name, ""))[:100] for name in ("tier", "machine")}
+        greeting = {
+            name: printable(str(header.get(name, ""))[:100]) for name in ("tier", "machine")
+        }
         self._greeting.set_result(greeting)
 
     async def _write_frames(self, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -370,6 +381,13 @@ class Connection:
         self._exits.clear()
         for lost in list(self._losses.values()):
             lost(self.lost_error())
+
+
+async def _refuse_redirect(_: object, __: object, request: Any) -> None:
+    """Raise ConfigError, because the address that the user gave is the one that is checked."""
+    raise ConfigError(
+        f"{request.url} answers with a redirection, which is not followed: name the server itself"
+    )
 
 
 def _refusal(url: str, status: int) -> Exception:

@@ -99,6 +99,30 @@ def parse_message(data: bytes | bytearray) -> tuple[dict[str, Any], bytes]:
     return header, bytes(data[_LENGTH.size + length :])
 
 
+def pack_rows(rows: Any) -> bytes:
+    """Return a list as the body of a message, whose size is not that of a header.
+
+    Raises TooManyChangesError if it is longer than a body.
+    """
+    body = json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
+    data = body.encode("utf-8", "surrogatepass")  # names of files that are not UTF-8
+    if len(data) > MAX_BODY:
+        raise TooManyChangesError(
+            f"the list of changed files has {len(data)} bytes, more than the {MAX_BODY} of a "
+            "remote sandbox"
+        )
+    return data
+
+
+def parse_rows(body: bytes) -> list[list[Any]]:
+    """Return the list of lists that ``pack_rows`` packed. Raises ProtocolError."""
+    try:
+        rows = json.loads(body.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as e:
+        raise ProtocolError("a list that is not JSON") from e
+    return [list_value(row) for row in list_value(rows)]
+
+
 def message_frames(part: Kind, last: Kind, number: int, message: bytes) -> Iterator[bytes]:
     """Yield the frames of a message."""
     view = memoryview(message)
@@ -129,17 +153,25 @@ def error_values(error: BaseException) -> dict[str, Any]:
     return {"kind": "sandbox", "text": text}
 
 
+def printable(text: str) -> str:
+    """Return a text of the other side with its control characters escaped, for a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
 def parse_error(values: Any, url: str) -> Exception:
     """Return the error that ``error_values`` described."""
     if not isinstance(values, dict):
         values = {}
-    kind, text = values.get("kind"), str(values.get("text", ""))[:_MAX_TEXT]
+    kind, text = values.get("kind"), printable(str(values.get("text", ""))[:_MAX_TEXT])
     if kind == "os":
         number = values.get("errno")
         return OSError(number if isinstance(number, int) else 5, text)
     if kind == "value":
         return ValueError(text)
     return _ERRORS.get(str(kind), SandboxError)(f"{text} (at {url})")
+
+
+_AT_LEAST_ONE = ("disk", "inodes", "memory", "processes", "open_files")
 
 
 def parse_limits(values: Any) -> Limits:
@@ -149,6 +181,8 @@ def parse_limits(values: Any) -> Limits:
         limits = Limits(**values)
         valid = all(type(getattr(limits, name)) is int for name in whole)
         valid = valid and all(getattr(limits, name) >= 0 for name in whole)
+        # a file system or a control group without a limit is one with the limit 0
+        valid = valid and all(getattr(limits, name) >= 1 for name in _AT_LEAST_ONE)
         cpu = limits.cpu_seconds
         valid = valid and (cpu is None or (isinstance(cpu, (int, float)) and cpu > 0))
     except TypeError as e:

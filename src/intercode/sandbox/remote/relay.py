@@ -45,7 +45,9 @@ MAX_FILE = 64 << 20
 """Size limit in bytes of a file that is given to a program as a descriptor."""
 _STALL_SECONDS = 2.0  # after that, a message no longer waits for a pipe that nobody reads
 _READ = 1 << 16
+_TOO_MANY = "too many open streams to remote programs"
 _MAX_PASSED = 16  # descriptors with one message
+_MAX_IN_FLIGHT = 1024  # descriptors of a connection that wait for their socket
 
 
 @dataclass(eq=False)
@@ -133,6 +135,7 @@ class Relay:
         self._send, self._passes, self._max = send, passes_descriptors, max_channels
         self._channels: dict[int, Channel] = {}
         self._numbers = itertools.count(1)
+        self._in_flight = 0
 
     # ------------------------------------------------------- descriptors to streams
     def describe(self, fds: Sequence[int]) -> tuple[list[list[Any]], list[tuple[int, int]], bytes]:
@@ -196,16 +199,19 @@ class Relay:
         except (ValueError, TypeError, ProtocolError, OSError) as e:
             for fd in created:
                 os.close(fd)
+            self.drop(list(known))
             raise e if isinstance(e, OSError) else ProtocolError("invalid descriptors") from e
         return created, body
 
     def _create_stream(self, kind: Any, number: int, group: Group) -> int:
         if number in self._channels:
             raise ProtocolError("a stream whose number is in use")
+        if len(self._channels) >= self._max:
+            raise OSError(24, _TOO_MANY)
         if kind == "socket":
-            ours, theirs = socket.socketpair()
-            self._add(number, ours.detach(), True, True, group)
-            return theirs.detach()
+            ours, theirs = (end.detach() for end in socket.socketpair())
+            self._add(number, ours, True, True, group)
+            return theirs
         if kind not in ("read", "write"):
             raise ProtocolError("a descriptor of an unknown kind")
         read, write = os.pipe()
@@ -216,7 +222,7 @@ class Relay:
     def _add(self, number: int, fd: int, reads: bool, writes: bool, group: Group) -> None:
         if len(self._channels) >= self._max:
             os.close(fd)
-            raise OSError(24, "too many open streams to remote programs")
+            raise OSError(24, _TOO_MANY)
         os.set_blocking(fd, False)
         channel = Channel(number, fd, reads, writes, group)
         if reads and writes:
@@ -338,11 +344,21 @@ class Relay:
             if self._passes or channel.connection is None:
                 raise ProtocolError("descriptors for a stream that takes none")
             header, body = parse_message(payload)
-            fds, payload = self.create(header.get("fds"), body, channel.group)
+            rows = list_value(header.get("fds"))
+            if self._in_flight + len(rows) > _MAX_IN_FLIGHT or len(rows) > _MAX_PASSED:
+                raise ProtocolError("more descriptors than may be on their way")
+            try:
+                fds, payload = self.create(rows, body, channel.group)
+            except OSError:  # too many files or streams are open: the stream ends
+                self._send(frame(Kind.REFUSED, channel.number))
+                self._close(channel)
+                return
+            self._in_flight += len(fds)
         channel.ending = kind is Kind.END
         channel.buffered += len(payload)
-        if channel.buffered > WINDOW + _READ:
-            raise ProtocolError("more data than the stream has credit for")
+        if (not payload and kind is not Kind.END) or channel.buffered > WINDOW + _READ:
+            self._close_passed(fds)
+            raise ProtocolError("data of no bytes, or more than the stream has credit for")
         if channel.connection is None:
             self._accept(channel, kind, payload, [])
         else:
@@ -355,8 +371,7 @@ class Relay:
 
     def _accept(self, channel: Channel, kind: Kind, payload: bytes, fds: list[int]) -> None:
         if not channel.is_open:
-            for fd in fds:
-                os.close(fd)
+            self._close_passed(fds)
             return
         channel.buffer.append((payload, fds))
         channel.ended = kind is Kind.END
@@ -372,6 +387,7 @@ class Relay:
                     channel.buffer.popleft()
                     continue
                 count = _write_some(channel, data, fds)
+                self._close_passed(fds)
                 channel.buffer[0] = (data[count:], [])
                 if count == len(data):
                     channel.buffer.popleft()
@@ -405,8 +421,7 @@ class Relay:
         self._channels.pop(channel.number, None)
         channel.group.pipes.discard(channel)
         for _, fds in channel.buffer:
-            for fd in fds:
-                os.close(fd)
+            self._close_passed(fds)
         channel.buffer.clear()
         if channel.connection is None:
             os.close(channel.fd)
@@ -414,6 +429,12 @@ class Relay:
             channel.connection.close()
         channel.group.sending.advance()
         channel.group.receiving.advance()
+
+    def _close_passed(self, fds: list[int]) -> None:
+        """Close this process's copies of descriptors that came with data."""
+        self._in_flight -= len(fds)
+        for fd in fds:
+            os.close(fd)
 
     def drop(self, numbers: Sequence[int]) -> None:
         """Close streams by their numbers, without a word to the other side."""
@@ -437,10 +458,7 @@ def _write_some(channel: Channel, data: bytes, fds: list[int]) -> int:
     if not fds:
         return channel.connection.send(data, flags)
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-    count = channel.connection.sendmsg([data], rights, flags)
-    for fd in fds:
-        os.close(fd)
-    return count
+    return channel.connection.sendmsg([data], rights, flags)
 
 
 def _receive_message(connection: socket.socket, most: int) -> tuple[bytes, list[int]]:

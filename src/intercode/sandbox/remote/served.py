@@ -11,17 +11,24 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import SandboxError, SandboxLostError, UsageError
+from intercode.core.errors import (
+    SandboxError,
+    SandboxLostError,
+    SandboxUnavailableError,
+    UsageError,
+)
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer
 from intercode.sandbox import open_sandbox
 from intercode.sandbox.contract import CopiedFiles, Sandbox, SandboxSpec
 from intercode.sandbox.images.build.steps import cached_step
+from intercode.sandbox.remote.bounds import Bounds, Client, tree_size
 from intercode.sandbox.remote.protocol import (
     MAX_BODY,
     entry_values,
     list_value,
     number_value,
+    pack_rows,
     string_values,
     text_value,
 )
@@ -39,17 +46,27 @@ class Capture:
     """A sandbox whose changes become a layer, which one thread makes while the client works in it.
 
     ``reference`` is the client's name for the layer, ``key`` the one in the cache. The work may
-    take ``seconds``. ``opened`` is the sandbox, or None if the layer exists already; ``layer`` is
-    the result.
+    take as long as a sandbox. ``opened`` is the sandbox, or None if the layer exists already;
+    ``layer`` is the result.
     """
 
     def __init__(
-        self, reference: str, key: str, spec: SandboxSpec, kind: str, seconds: float
+        self,
+        reference: str,
+        key: str,
+        spec: SandboxSpec,
+        kind: str,
+        bounds: Bounds,
+        client: Client,
     ) -> None:
-        self.reference = reference
+        self.reference, self._bounds, self._client = reference, bounds, client
         self.opened: Future[Sandbox | None] = Future()
         self.layer: Future[Layer] = Future()
-        self._finished, self._complete, self._seconds = threading.Event(), False, seconds
+        self._finished, self._complete = threading.Event(), False
+        with client.lock:
+            if client.captures >= bounds.sandboxes:
+                raise SandboxUnavailableError("this client already makes too many layers at once")
+            client.captures += 1
         threading.Thread(
             target=self._run, args=(key, spec, kind), name="intercode-capture", daemon=True
         ).start()
@@ -62,17 +79,24 @@ class Capture:
                 self.opened.set_exception(e)
             self.layer.set_exception(e)
             return
+        finally:
+            with self._client.lock:
+                self._client.captures -= 1
         if not self.opened.done():
             self.opened.set_result(None)
         self.layer.set_result(layer)
 
     def _fill(self, stage: Path, spec: SandboxSpec, kind: str) -> None:
         """Let the client work in a sandbox, whose limit on files holds, and copy its changes."""
+        if self._finished.is_set():  # while this thread waited for another that made the layer
+            raise SandboxError("the client did not complete its layer")
+        self._client.charge(0, self._bounds)
         with open_sandbox(spec, kind) as sandbox:
             self.opened.set_result(sandbox)
-            if not self._finished.wait(self._seconds) or not self._complete:
+            if not self._finished.wait(self._bounds.lifetime) or not self._complete:
                 raise SandboxError("the client did not complete its layer")
             sandbox.save(stage / "upper")
+            self._client.charge(tree_size(stage / "upper"), self._bounds)
         if os.geteuid() == 0:
             change_owner(stage / "upper", sandbox_uid())
 
@@ -163,12 +187,12 @@ class ServedSandbox:
         mode = number_value(arguments.get("mode"), 0o7777)
         self.sandbox.write(text_value(arguments.get("path")), body, mode)
 
-    def _changes(self, arguments: Arguments, _: bytes) -> list[list[Any]]:
+    def _changes(self, arguments: Arguments, _: bytes) -> bytes:
         changes = self.sandbox.changes(bool(arguments.get("digests")), bool(arguments.get("pause")))
-        return [[path, *entry_values(entry)] for path, entry in changes.items()]
+        return pack_rows([[path, *entry_values(entry)] for path, entry in changes.items()])
 
-    def _changed_paths(self, *_: Any) -> list[list[str]]:
-        return [[path] for path in self.sandbox.changed_paths()]
+    def _changed_paths(self, *_: Any) -> bytes:
+        return pack_rows([[path] for path in self.sandbox.changed_paths()])
 
     def _storage_exhausted(self, *_: Any) -> str:
         return self.sandbox.storage_exhausted()

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from aiohttp import WSCloseCode, web
 
 from intercode.core.errors import UsageError
 from intercode.core.paths import cache_root
+from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.remote.access import Access
-from intercode.sandbox.remote.bounds import Bounds, Client, Store, token_key
+from intercode.sandbox.remote.bounds import DIGEST, Bounds, Client, Store, token_key
 from intercode.sandbox.remote.connection import HEARTBEAT_SECONDS
 from intercode.sandbox.remote.protocol import CHUNK, MAX_FRAME, PATH
 from intercode.sandbox.remote.session import ClientSession
 
-_DIGEST = re.compile("[0-9a-f]{64}")
+_UPLOAD_SECONDS = 3600  # without data, after which an upload has failed
 
 
 class SandboxServer:
@@ -33,8 +35,10 @@ class SandboxServer:
         self, accesses: Sequence[Access], bounds: Bounds | None = None, kind: str = "auto"
     ) -> None:
         self._accesses = [(access, Client(token_key(access.token))) for access in accesses]
-        self._bounds, self._kind, self._store = bounds or Bounds(), kind, Store()
+        self._bounds, self._kind = bounds or Bounds(), kind
+        self._store = Store(self._bounds)
         self._sockets: set[web.WebSocketResponse] = set()
+        _remove_left_uploads()
 
     def application(self) -> web.Application:
         """Return the application for an HTTP server."""
@@ -83,16 +87,16 @@ class SandboxServer:
     async def _receive_layer(self, request: web.Request) -> web.Response:
         """Store the archive of a layer, whose SHA-256 is its name."""
         client, digest = self._client(request), request.match_info["digest"]
-        if not _DIGEST.fullmatch(digest):
+        if not DIGEST.fullmatch(digest):
             raise web.HTTPBadRequest(text="the name of a layer is the SHA-256 of its archive")
         with tempfile.TemporaryDirectory(prefix="upload-", dir=cache_root()) as directory:
             path, found = Path(directory, "layer.tar"), hashlib.sha256()
             with path.open("wb") as file:
                 async for part in request.content.iter_chunked(CHUNK):
-                    client.uploaded += len(part)
-                    if client.uploaded > self._bounds.uploads:
-                        text = f"more than {self._bounds.uploads} bytes of layers (--max-uploads)"
-                        raise web.HTTPInsufficientStorage(text=text)
+                    try:
+                        client.charge(len(part), self._bounds)
+                    except UsageError as e:
+                        raise web.HTTPInsufficientStorage(text=str(e)) from e
                     found.update(part)
                     file.write(part)
             if found.hexdigest() != digest:
@@ -106,3 +110,12 @@ class SandboxServer:
     async def _shutdown(self, _: web.Application) -> None:
         for socket in list(self._sockets):
             await socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server ends")
+
+
+def _remove_left_uploads() -> None:
+    """Remove the uploads of servers that were killed. Others of this user may receive some now."""
+    for left in cache_root().glob("upload-*"):
+        with suppress(OSError):
+            newest = max(path.stat().st_mtime for path in (left, *left.iterdir()))
+            if newest < time.time() - _UPLOAD_SECONDS:
+                remove_tree(left)

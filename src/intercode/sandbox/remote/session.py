@@ -48,6 +48,7 @@ _CHECK_SECONDS = 1.0
 _THREADS = 8
 _MAX_REQUESTS = 1024  # at one time
 _MAX_PARTIAL = 64  # requests whose last part has not come
+_MAX_UNFINISHED = 2 * MAX_BODY  # bytes of requests, above which no more are read
 _MAX_WAITING = 64 << 20  # bytes that a client has not read, above which requests wait
 _MAX_QUEUED = 1 << 30  # and above which the connection ends
 _PAUSE_SECONDS = 0.05
@@ -99,6 +100,8 @@ class ClientSession:
                 if message.type is not WSMsgType.BINARY:
                     raise ProtocolError("a message that is not binary")
                 await self._receive(message.data)
+                while self._client.unfinished > _MAX_UNFINISHED:
+                    await asyncio.sleep(_PAUSE_SECONDS)
         except ProtocolError as e:
             await self._socket.close(code=1002, message=str(e).encode()[:100])
         finally:
@@ -137,7 +140,7 @@ class ClientSession:
         if kind is Kind.REQUEST_PART:
             self._partial[number] = parts
             return
-        arguments, body = parse_message(parts)
+        size, (arguments, body) = len(parts), parse_message(parts)
         operation = text_value(arguments.pop("do", None))
         if len(self._tasks) >= _MAX_REQUESTS:
             raise ProtocolError("too many requests at one time")
@@ -152,7 +155,12 @@ class ClientSession:
         work = self._work(operation, arguments, body, served)
         task = asyncio.ensure_future(self._answer(number, work))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._client.unfinished += size
+        task.add_done_callback(lambda done: self._finish(done, size))
+
+    def _finish(self, task: asyncio.Task[None], size: int) -> None:
+        self._tasks.discard(task)
+        self._client.unfinished -= size
 
     def _work(
         self, operation: str, arguments: Arguments, body: bytes, served: ServedSandbox | None
@@ -238,47 +246,70 @@ class ClientSession:
         spec = await self._in_thread(lambda: self._parse_spec(arguments.get("spec")))
         if "capture" in arguments:
             return await self._open_capture(number, spec, text_value(arguments["capture"]))
-        return await self._add(number, lambda: open_sandbox(spec, self._kind))
+        return await self._open_in_thread(number, lambda: open_sandbox(spec, self._kind))
 
     async def _open_capture(
         self, number: int, spec: SandboxSpec, key: str
     ) -> tuple[Arguments, bytes]:
         reference, step = f"capture:{key}", captured_key(self._client, key)
-        capture = Capture(reference, step, spec, self._kind, self._bounds.lifetime)
+        captures: list[Capture] = []
+
+        async def begin() -> Sandbox | None:
+            captures.append(Capture(reference, step, spec, self._kind, self._bounds, self._client))
+            return await asyncio.wrap_future(captures[0].opened)
+
         try:
-            opened = await asyncio.wrap_future(capture.opened)
-            if opened is None:
-                return {"layer": reference}, b""
-            return await self._add(number, lambda: opened, capture)
+            served = await self._add(number, begin)
         except BaseException:
-            capture.finish(complete=False)
+            for capture in captures:
+                capture.finish(complete=False)
             raise
+        if served is None:
+            return {"layer": reference}, b""
+        served.capture = captures[0]
+        return served.describe(), b""
+
+    async def _open_in_thread(
+        self, number: int, make: Callable[[], Sandbox]
+    ) -> tuple[Arguments, bytes]:
+        async def begin() -> Sandbox:
+            work = asyncio.ensure_future(self._in_thread(make))
+            try:
+                return await asyncio.shield(work)
+            except BaseException:
+                work.add_done_callback(_close_result)
+                raise
+
+        served = await self._add(number, begin)
+        assert served is not None
+        return served.describe(), b""
 
     async def _add(
-        self, number: int, make: Callable[[], Sandbox], capture: Capture | None = None
-    ) -> tuple[Arguments, bytes]:
-        """Open a sandbox once the client has a place for it."""
+        self, number: int, begin: Callable[[], Awaitable[Sandbox | None]]
+    ) -> ServedSandbox | None:
+        """Open a sandbox once the client has a place for it. Return None if none is needed."""
         if number in self._sandboxes or number in self._reserved:
             raise ProtocolError("a number that is in use")
         self._reserved.add(number)
         try:
             await self._wait_for_room()
+            sandbox = None
             try:
-                work = asyncio.ensure_future(self._in_thread(make))
-                sandbox = await asyncio.shield(work)
-            except BaseException:
-                self._client.sandboxes -= 1
-                work.add_done_callback(_close_result)
-                raise
+                sandbox = await begin()
+            finally:
+                if sandbox is None:
+                    self._client.sandboxes -= 1
         finally:
             self._reserved.discard(number)
+        if sandbox is None:
+            return None
         if number in self._unwanted:
             self._unwanted.discard(number)
             self._client.sandboxes -= 1
             await self._in_thread(sandbox.close)
             raise SandboxLostError("the client closed the sandbox before it was open")
-        served = self._sandboxes[number] = ServedSandbox(number, sandbox, capture)
-        return served.describe(), b""
+        served = self._sandboxes[number] = ServedSandbox(number, sandbox)
+        return served
 
     async def _wait_for_room(self) -> None:
         deadline = time.monotonic() + _WAIT_SECONDS
@@ -294,7 +325,7 @@ class ClientSession:
     async def _fork(self, served: ServedSandbox, arguments: Arguments) -> tuple[Arguments, bytes]:
         new = number_value(arguments.get("new"), 2**32 - 1)
         async with served.lock:
-            return await self._add(new, served.sandbox.fork)
+            return await self._open_in_thread(new, served.sandbox.fork)
 
     async def _spawn(
         self, served: ServedSandbox, arguments: Arguments, fds: list[int], group: Group

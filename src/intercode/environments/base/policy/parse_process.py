@@ -12,6 +12,7 @@ import json
 import signal
 import subprocess
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -25,6 +26,8 @@ _WALL_SECONDS = 60.0
 _HAS_TIMERS = hasattr(signal, "setitimer")
 _SECONDS_WITHOUT_TIMERS = 10.0
 """Limit in time of the clock where no timer counts processor time."""
+_MAX_ANSWER = 1 << 18
+"""Size limit of an answer in bytes: the message of a rule, and some words of the action."""
 _MAX_IDLE_PROCESSES = 2
 _SERVICE = "intercode.environments.base.policy.parse_service"
 
@@ -37,24 +40,43 @@ class ParseProcess:
     """A process that parses one action after another."""
 
     def __init__(self) -> None:
-        self._process, self._channel = start_service(_SERVICE, stderr=subprocess.DEVNULL)
+        self._process, self._channel = start_service(
+            _SERVICE, stderr=subprocess.DEVNULL, inherits_environment=False
+        )
 
     def refusal(self, request: dict[str, Any]) -> str | None:
         """Return the answer to a request. Raises ParseLimitError if the process has ended."""
         try:
-            self._channel.settimeout(_WALL_SECONDS if _HAS_TIMERS else _SECONDS_WITHOUT_TIMERS)
-            self._channel.sendall(json.dumps(request).encode() + b"\n")
-            parts = [b""]
-            while not parts[-1].endswith(b"\n"):
-                parts.append(self._channel.recv(1 << 16))
-                if not parts[-1]:
-                    raise EOFError
+            answer = self._exchange(json.dumps(request).encode() + b"\n")
         except (OSError, EOFError) as e:
             late = isinstance(e, TimeoutError) or self._was_ended_by_timer()
             limit = f"it takes more than {PARSE_SECONDS:g} s to parse"
             raise ParseLimitError(limit if late else "its parser needs too much memory") from None
-        refusal: str | None = json.loads(b"".join(parts))["refusal"]
+        try:
+            found: Any = json.loads(answer)["refusal"]
+            if found is not None and not isinstance(found, str):
+                raise TypeError
+        except (ValueError, KeyError, TypeError, RecursionError):  # the action has harmed it
+            raise ParseLimitError("its parser gave an answer that is not valid") from None
+        refusal: str | None = found
         return refusal
+
+    def _exchange(self, request: bytes) -> bytes:
+        """Send a request and return the answer of bounded size. Raises OSError or EOFError."""
+        seconds = _WALL_SECONDS if _HAS_TIMERS else _SECONDS_WITHOUT_TIMERS
+        deadline = time.monotonic() + seconds
+        self._channel.settimeout(seconds)
+        self._channel.sendall(request)
+        answer = bytearray()
+        while not answer.endswith(b"\n") and len(answer) <= _MAX_ANSWER:
+            if (left := deadline - time.monotonic()) <= 0:
+                raise TimeoutError
+            self._channel.settimeout(left)
+            part = self._channel.recv(1 << 16)
+            if not part:
+                raise EOFError
+            answer += part
+        return bytes(answer) if len(answer) <= _MAX_ANSWER else b""
 
     @property
     def is_running(self) -> bool:

@@ -119,6 +119,19 @@ def _write_entry(archive: tarfile.TarFile, member: tarfile.TarInfo, writer: Tree
         raise DataError(f"{writer.origin}: {name!r} has the unknown type {member.type!r}")
 
 
+def refuse_sparse_entries(path: Path) -> None:
+    """Raise DataError for an uncompressed archive with a sparse file, which unpacks to more bytes
+    than the archive has, or with an entry that cannot be read."""
+    try:
+        with tarfile.open(path, mode="r:", tarinfo=StrictTarInfo) as archive:
+            while (member := archive.next()) is not None:
+                if member.issparse():
+                    raise DataError(f"{member.name!r} is a sparse file: leave out its holes")
+                vars(archive)["members"] = []  # otherwise tarfile keeps every entry in memory
+    except (OSError, tarfile.TarError, ValueError, OverflowError) as e:
+        raise DataError(f"the archive is not a complete tar archive: {e}") from e
+
+
 def mtime_ns(member: tarfile.TarInfo) -> int:
     """Return the modification time of an entry in nanoseconds, with the decimals of PAX headers.
 

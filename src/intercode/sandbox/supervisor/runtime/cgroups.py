@@ -47,6 +47,8 @@ class CgroupAllocator:
         self._partly_removed: set[str] = set()
         for home in self.directories.values():
             _enter_directory(home, uid)
+            if self.version == 2:
+                os.chmod(home, 0o700)  # see _open_to_supervisors
             self._open_to_supervisors(home)
         pid, namespace = os.getpid(), os.stat("/proc/self/ns/pid").st_ino
         self._name_prefix = f"{namespace}.{pid}.{process_start_ticks(pid)}"
@@ -84,8 +86,8 @@ class CgroupAllocator:
 
     def _open_to_supervisors(self, path: str) -> None:
         """Let supervisors with other user ids than this process start programs in a group of
-        version 2. Nothing else can: it takes a process in a group of these directories, and the
-        kernel does not show them in a sandbox."""
+        version 2. They have opened its files as this process. Whoever can open them can move any
+        process between groups, so nobody else may enter the directory above the groups."""
         if self.version == 2 and os.geteuid() == 0:
             os.chmod(f"{path}/cgroup.procs", 0o666)
 

@@ -1,0 +1,277 @@
+"""What a client of remote sandboxes, or a program in one, cannot make a server or a client store or
+do."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import os
+import tarfile
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from io import BytesIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiohttp import WSMessage, WSMsgType
+
+from intercode.core.errors import (
+    ConfigError,
+    SandboxError,
+    SandboxUnavailableError,
+    UsageError,
+)
+from intercode.core.types import Layer
+from intercode.sandbox import Limits, Sandbox, SandboxSpec, resolve_image
+from intercode.sandbox.remote import bounds, server, session
+from intercode.sandbox.remote.bounds import Bounds, Client, Store
+from intercode.sandbox.remote.connection import Connection, connect
+from intercode.sandbox.remote.protocol import (
+    Kind,
+    ProtocolError,
+    frame,
+    pack_message,
+    parse_error,
+    parse_limits,
+)
+from intercode.sandbox.remote.relay import Group, Relay
+from intercode.sandbox.remote.served import Capture, ServedSandbox
+from support.sandbox_server import ServerProcess, serving_sandboxes
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
+
+
+@pytest.fixture(scope="module")
+def remote() -> Iterator[ServerProcess]:
+    with serving_sandboxes() as started:
+        yield started
+
+
+def test_a_long_list_of_changes_does_not_end_the_connection(remote: ServerProcess) -> None:
+    make = "for i in range(6000): open('/tmp/' + chr(233) * 120 + str(i), 'w').close()"
+    with Sandbox.open("host", remote.kind) as sandbox:
+        assert sandbox.run(["python3", "-c", make]).ok
+        assert len(sandbox.changes(digests=False)) >= 6000
+        assert len(sandbox.changed_paths()) >= 6000
+        assert sandbox.run(["touch", os.fsdecode(b"/tmp/\xff")]).ok
+        assert os.fsdecode(b"/tmp/\xff") in sandbox.changes()
+
+
+def test_a_text_with_nul_is_the_error_of_a_local_sandbox(remote: ServerProcess) -> None:
+    with Sandbox.open("host", remote.kind) as sandbox:
+        for argv in (["echo", "a\0b"], ["echo", "x" * 5_000_000]):
+            with pytest.raises(OSError) as caught:
+                sandbox.spawn(argv)
+            assert caught.value.errno in (errno.EINVAL, errno.E2BIG)
+        with pytest.raises(OSError):
+            sandbox.read("/a\0b")
+        assert sandbox.run("echo again").output == "again\n"
+
+
+def test_a_sparse_file_in_an_archive_is_refused(remote: ServerProcess, tmp_path: Path) -> None:
+    archive, entry = tmp_path / "layer.tar", tarfile.TarInfo("holes")
+    entry.size = 1
+    entry.pax_headers = {"GNU.sparse.map": "0,1", "GNU.sparse.size": str(8 << 20)}
+    with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as out:
+        out.addfile(entry, BytesIO(b"x"))
+    with pytest.raises(SandboxError, match="sparse file"):
+        connect(remote.url).upload(hashlib.sha256(archive.read_bytes()).hexdigest(), archive)
+
+
+def test_limits_of_zero_are_refused_because_they_are_none() -> None:
+    for name in ("disk", "inodes", "memory", "processes", "open_files"):
+        with pytest.raises(ProtocolError, match="limits"):
+            parse_limits({name: 0})
+    with pytest.raises(UsageError, match="open_files="):
+        Bounds().check(SandboxSpec(resolve_image("host"), limits=Limits(open_files=1 << 20)))
+
+
+def test_what_a_server_says_cannot_control_a_terminal() -> None:
+    error = parse_error({"kind": "sandbox", "text": "a\x1b[2J\x9b\u202eb"}, "url")
+    assert str(error).startswith(r"a\x1b[2J\x9b\u202eb")
+
+
+# ---------------------------------------------------------------------- the relay
+def test_descriptors_that_a_client_sends_are_bounded_and_closed() -> None:
+    async def talk(payload: bytes, times: int) -> None:
+        relay = Relay(lambda data: None, passes_descriptors=False, max_channels=5000)
+        (other,), _ = relay.create([["socket", 1, 0]], b"", Group(1))
+        try:
+            for _ in range(times):
+                relay.receive(Kind.PASSING, 1, payload)
+        finally:
+            relay.close()
+            os.close(other)
+
+    def opened() -> int:
+        """Return how many files in memory this process has open."""
+        fds = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+        return sum("memfd:" in os.fspath(_target(path)) for path in fds)
+
+    before = opened()
+    asyncio.run(talk(_passing(1, b"x"), 1))
+    assert opened() == before
+    for payload, times in (
+        (_passing(1, b""), 1),
+        (_passing(17, b"x"), 1),
+        (_passing(16, b"x" * 60_000), 2000),  # more data, or descriptors, than may wait
+    ):
+        with pytest.raises(ProtocolError):
+            asyncio.run(talk(payload, times))
+        assert opened() == before
+
+
+def _target(link: Path) -> Path:
+    with suppress(OSError):  # the descriptor that lists the directory is closed by now
+        return link.readlink()
+    return link
+
+
+def _passing(count: int, data: bytes) -> bytes:
+    return pack_message({"fds": [["file", 0, 0]] * count}, data)
+
+
+# ----------------------------------------------------------------------- sessions
+def _session(socket: Any, client: Client) -> session.ClientSession:
+    limits = Bounds(sandboxes=1)
+    return session.ClientSession(socket, client, limits, Store(limits), "namespace", lambda: None)
+
+
+def test_a_layer_waits_until_its_client_may_open_a_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr(session, "Capture", lambda *arguments: begun.append(arguments))
+
+    async def open_capture() -> None:
+        served = _session(None, Client("key", sandboxes=1))
+        await asyncio.wait_for(
+            served._open_capture(1, SandboxSpec(resolve_image("host")), "0" * 32), 0.3
+        )
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(open_capture())
+    assert not begun
+
+
+def test_a_client_makes_no_more_layers_than_sandboxes() -> None:
+    client, spec = Client("key", captures=2), SandboxSpec(resolve_image("host"))
+    with pytest.raises(SandboxUnavailableError, match="too many layers"):
+        Capture("reference", "key", spec, "namespace", Bounds(sandboxes=2), client)
+
+
+def test_the_layers_that_a_client_makes_are_counted() -> None:
+    client, limits = Client("key"), Bounds(uploads=1 << 20)
+    spec = SandboxSpec(resolve_image("host"))
+    key = hashlib.sha256(os.urandom(8)).hexdigest()[:32]
+    capture = Capture("reference", key, spec, "namespace", limits, client)
+    opened = capture.opened.result(30)
+    assert opened is not None
+    opened.write("/tmp/large", b"x" * (2 << 20))
+    capture.finish(complete=True)
+    with pytest.raises(UsageError, match="--max-uploads"):
+        capture.layer.result(30)
+    assert client.captures == 0
+
+
+def test_requests_that_wait_for_a_sandbox_are_not_read_without_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, "_MAX_UNFINISHED", 2000)
+    monkeypatch.setattr(session, "tier_of", lambda kind: kind)
+    request = {"do": "write", "sandbox": 1, "path": "/tmp/f", "mode": 0o644}
+    message = frame(Kind.REQUEST, 0, pack_message(request, b"x" * 900))
+    count, read = 20, 0
+
+    async def messages() -> AsyncIterator[WSMessage]:
+        nonlocal read
+        for _ in range(count):
+            read += 1
+            yield WSMessage(WSMsgType.BINARY, message, None)
+        await asyncio.sleep(0.3)  # the connection ends after the last request
+
+    class Socket:
+        async def send_bytes(self, _: bytes) -> None: ...
+        def __aiter__(self) -> AsyncIterator[WSMessage]:
+            return messages()
+
+    async def serve() -> None:
+        client = Client("key", sandboxes=1)
+        connection = _session(Socket(), client)
+        files = SimpleNamespace(write=lambda *_: None, close=lambda *_: None)
+        served = connection._sandboxes[1] = ServedSandbox(1, files)  # type: ignore[arg-type]
+        await served.lock.acquire()
+        running = asyncio.ensure_future(connection.run())
+        while client.unfinished <= 2000:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        assert read < 6, "the first ones wait for the sandbox, and the others for them"
+        served.lock.release()
+        await asyncio.wait_for(running, 20)
+        assert read == count and client.unfinished == 0
+
+    asyncio.run(asyncio.wait_for(serve(), 30))
+
+
+# --------------------------------------------------------------------------- disk
+def test_copies_for_stopped_clocks_are_counted_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "cache_root", lambda: tmp_path)
+    tree, left = tmp_path / "layer", tmp_path / "dated-5"
+    for folder in (tree, left):
+        folder.mkdir()
+    (tree / "file").write_bytes(b"x" * 100_000)
+    os.utime(left, (1e9, 1e9))
+    store, client = Store(Bounds(uploads=250_000)), Client("key")
+    layer = Layer(tree, "sha256:" + "1" * 64)
+    for hour in (36_000, 36_000, 72_000):  # the same copy is counted once
+        store._redated(client, layer, hour)
+    assert {p.name for p in tmp_path.glob("dated-*")} == {"dated-10", "dated-20"}
+    assert not left.exists()
+    with pytest.raises(UsageError, match="--max-uploads"):
+        store._redated(client, layer, 108_000)
+
+
+def test_uploads_that_a_killed_server_left_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "cache_root", lambda: tmp_path)
+    for name, age in (("upload-left", 7200), ("upload-running", 10)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "layer.tar").write_bytes(b"x")
+        for path in (tmp_path / name / "layer.tar", tmp_path / name):
+            os.utime(path, (time.time() - age,) * 2)
+    server.SandboxServer([])
+    assert os.listdir(tmp_path) == ["upload-running"]
+
+
+def test_has_layer_takes_a_digest_only(remote: ServerProcess) -> None:
+    for text in ("../" * 8 + "etc", "\ud800", "x" * 64):
+        with pytest.raises(UsageError, match="SHA-256"):
+            connect(remote.url).request("has_layer", digest=text)
+
+
+# --------------------------------------------------------------------- the client
+class _Redirection(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", "http://127.0.0.1:9/elsewhere")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_a_client_follows_no_redirection() -> None:
+    with HTTPServer(("127.0.0.1", 0), _Redirection) as listener:
+        threading.Thread(target=listener.serve_forever, daemon=True).start()
+        try:
+            with pytest.raises(ConfigError, match="redirection"):
+                Connection(f"http://127.0.0.1:{listener.server_port}")
+        finally:
+            with suppress(OSError):
+                listener.shutdown()
