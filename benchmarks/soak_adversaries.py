@@ -9,7 +9,8 @@ the seed) in place of a solution. Golds that take long for that limit are left o
 episodes are recorded in --out, and a run with the same arguments continues there. The exit status
 is 1 if an honest episode got another reward or was lost, a hostile one was paid in full, the host
 was harmed, or a resource of the workers grew. An honest episode whose gold exceeds the limit is
-counted by itself: on a busy machine that is no wrong reward."""
+counted by itself, also if it is a hidden test that does: on a busy machine that is no wrong
+reward."""
 
 from __future__ import annotations
 
@@ -121,7 +122,7 @@ class Worker:
         if hostile and reward >= 1.0:
             self.counts["hostile: paid in full"] += 1
             self.faults.append(f"{what} on {env.task.id} got {reward}")
-        if not hostile and reward != 1.0 and timed_out:
+        if not hostile and reward != 1.0 and (timed_out or _test_timed_out(env)):
             self.counts["honest: timed out"] += 1
         elif not hostile and reward != 1.0:
             self.counts["honest: another reward"] += 1
@@ -158,6 +159,12 @@ class Worker:
             if terminated or truncated:
                 return total, timed_out
         return total + float(env.submit()[1]), timed_out
+
+
+def _test_timed_out(env: InterCodeEnv) -> bool:
+    """Return whether a hidden test of the finished episode exceeded its time limit."""
+    failed = env.score().details.get("failed", {})
+    return any("over the time limit" in reason for reason in failed.values())
 
 
 def _make(name: str) -> InterCodeEnv:
