@@ -53,30 +53,32 @@ def python(code: str) -> str:
 
 
 IN_CONTAINERS: dict[str, dict[str, tuple[Any, ...]]] = {
-    "chroot and out again": {"shows": ("not permitted",)},  # root in a container has no capability
-    "a disk that is full": {
-        "probes": (("read", "/etc/passwd"),)
-    },  # a full disk ends only the agent's processes
-    "mounts": {"hides": ("@FILE@", "@DIRECTORY@")},  # mounts of an engine name their sources
+    # root in a container has no capability
+    "kernel: chroot and out again": {"shows": ("not permitted",)},
+    # a full disk ends only the agent's processes
+    "file: a disk that is full": {"probes": (("read", "/etc/passwd"),)},
+    "leak: mounts": {"hides": ("@FILE@", "@DIRECTORY@")},  # mounts of an engine name their sources
 }
-"""Expectations that differ where sandboxes are containers."""
+"""Expectations that differ where sandboxes are containers, by kind and name."""
 
 _NO_PROC = {"shows": ("No such file",)}
 IN_CHROOT: dict[str, dict[str, tuple[Any, ...]]] = {
-    "chroot and out again": IN_CONTAINERS["chroot and out again"],
-    "a disk that is full": IN_CONTAINERS["a disk that is full"],
+    "kernel: chroot and out again": IN_CONTAINERS["kernel: chroot and out again"],
+    "file: a disk that is full": IN_CONTAINERS["file: a disk that is full"],
     # without /proc, nsenter enters no namespace and runs its program where it is
-    "new namespaces by the programs": {"shows": ("unshare failed", "over"), "hides": ()},
-    "signals to the host": {"shows": ("not permitted", "over")},  # the numbers are the machine's
-    "PID 1": {"shows": ("No such file", "over")},
-    "PID 1 as the first victim of memory": _NO_PROC,
-    "/proc/sys": _NO_PROC,
-    "other ids": {"shows": ("CHANGED (0, 0, 0)",)},  # it succeeds and changes nothing
-    "capabilities": {"shows": ("Bounding set =\n", "Ambient set =\n")},
-    "typing into a terminal": {"shows": ("out of pty devices",)},  # there are no terminals
-    "the machine's programs": {"shows": ("Permission denied", "0\n")},
-    "interfaces": {"shows": ("No such file",)},
-    "the environment": {"hides": ("INTERCODE", "PYTHONPATH")},  # LD_LIBRARY_PATH is set for Java
+    "kernel: new namespaces by the programs": {"shows": ("unshare failed", "over"), "hides": ()},
+    # process numbers are those of the machine
+    "kernel: signals to the host": {"shows": ("not permitted", "over")},
+    "kernel: PID 1": {"shows": ("No such file", "over")},
+    "kernel: PID 1 as the first victim of memory": _NO_PROC,
+    "kernel: /proc/sys": _NO_PROC,
+    "kernel: other ids": {"shows": ("CHANGED (0, 0, 0)",)},  # it succeeds and changes nothing
+    "kernel: capabilities": {"shows": ("Bounding set =\n", "Ambient set =\n")},
+    "kernel: typing into a terminal": {"shows": ("out of pty devices",)},  # there are no terminals
+    "kernel: the machine's programs": {"shows": ("Permission denied", "0\n")},
+    "network: interfaces": {"shows": ("No such file",)},
+    # LD_LIBRARY_PATH is set for Java
+    "leak: the environment": {"hides": ("INTERCODE", "PYTHONPATH")},
 }
 """Expectations that differ where sandboxes lie below a changed root directory."""
 
@@ -88,7 +90,7 @@ def all_cases() -> list[Case]:
     if not back_end.is_container():
         return cases
     differences = IN_CHROOT if back_end.is_chroot() else IN_CONTAINERS
-    return [replace(case, **differences.get(case.name, {})) for case in cases]
+    return [replace(case, **differences.get(f"{case.kind}: {case.name}", {})) for case in cases]
 
 
 def _all_cases() -> list[Case]:
