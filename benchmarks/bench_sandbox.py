@@ -27,7 +27,8 @@ from intercode.core.paths import cache_root
 from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.results.report import render
 from intercode.results.tables import Table
-from intercode.sandbox import Sandbox, SandboxSpec, images, open_sandbox
+from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.bash.persistent import BashSession
 
 PLAIN, EXEC = "plain `bash -c true`", "`docker exec`, `bash -c true`"

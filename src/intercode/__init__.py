@@ -12,7 +12,7 @@ Importing this package registers ``intercode/Bash-v1`` and the like with Gymnasi
 else. ``intercode.make_vec("bash", num_envs=64)`` steps many environments in parallel,
 ``intercode.Pool`` keeps hundreds of episodes live for a trainer, ``intercode.evaluate(config)``
 runs an agent on a dataset, ``intercode.load_run(directory)`` reads the results, and
-``intercode.Sandbox.open("host")`` opens a sandbox without a task. Every package lists its other
+``intercode.Sandbox("host")`` is a sandbox without a task. Every package lists its other
 public names in ``__all__``, such as ``intercode.core``; names in no such list are private.
 """
 

@@ -34,8 +34,8 @@ def test_it_has_at_most_100_lines_and_fulfils_the_contract() -> None:
     check_sandbox(open_one)
 
 
-def test_sandbox_open_takes_it() -> None:
-    with intercode.Sandbox.open("host", BACK_END, env={"NAME": "value"}) as sandbox:
+def test_a_sandbox_takes_it() -> None:
+    with intercode.Sandbox("host", back_end=BACK_END, env={"NAME": "value"}) as sandbox:
         assert sandbox.tier == "unisolated"
         assert sandbox.run("echo $NAME").output == "value\n"
         assert sandbox.run(["/bin/echo", "$NAME"]).output == "$NAME\n"
@@ -86,5 +86,5 @@ def test_a_missing_capability_is_named_when_it_is_needed() -> None:
 def test_the_page_on_stability_shows_a_sandbox_that_works() -> None:
     page = Path(__file__).parents[2] / "docs" / "stability.md"
     code = page.read_text("utf-8").partition("```python\n")[2].partition("```")[0]
-    assert "Sandbox.open" in code
+    assert "Sandbox(" in code
     exec(code, {})

@@ -14,8 +14,9 @@ import pytest
 from intercode.core.config import EvalConfig
 from intercode.core.errors import SandboxUnavailableError
 from intercode.evaluation.evaluate.run import evaluate
-from intercode.sandbox import Sandbox, SandboxSpec, open_sandbox
+from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.back_ends import ENVIRONMENT_VARIABLE
+from intercode.sandbox.contract import Sandbox
 
 _BROKEN = """
 from intercode.core.errors import SandboxError

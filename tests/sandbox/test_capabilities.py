@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from intercode.core.errors import MissingCapabilityError, SandboxError
-from intercode.sandbox import Capability, Sandbox
-from intercode.sandbox.contract import CopiedFiles
+from intercode.sandbox import Capability
+from intercode.sandbox.contract import CopiedFiles, Sandbox
 from support import back_end
 from support.sandboxes import open_test_sandbox
 

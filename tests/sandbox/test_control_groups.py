@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox import Sandbox, SandboxSpec, images, open_sandbox
+from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.supervisor.control_group import ControlGroup

@@ -24,7 +24,6 @@ from intercode.core.types import LayerSpec
 from intercode.environments.base.layers import task_layer
 from intercode.sandbox import (
     Limits,
-    Sandbox,
     SandboxSpec,
     architecture_of,
     check_sandbox,
@@ -32,6 +31,7 @@ from intercode.sandbox import (
     resolve_image,
     tier_of,
 )
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.remote import connection
 from support.sandbox_server import ServerProcess, serving_sandboxes
 from support.sandboxes import a_duration, eventually, running
@@ -133,7 +133,7 @@ def test_a_server_that_is_killed_costs_the_sandbox_and_not_the_client(
 def test_the_sandboxes_of_a_client_that_is_killed_end(server: ServerProcess) -> None:
     duration = a_duration()
     code = (
-        "import sys; from intercode.sandbox import Sandbox\n"
+        "import sys; from intercode.sandbox.contract import Sandbox\n"
         f"sandbox = Sandbox.open('host', {server.kind!r})\n"
         f"process = sandbox.spawn(['sleep', '{duration}'])\n"
         "print('ready', flush=True); process.wait()\n"

@@ -28,7 +28,8 @@ from intercode.core.errors import (
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.sandbox import Limits, Sandbox
+from intercode.sandbox import Limits
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.remote.connection import Connection, connect, server_address
 from intercode.sandbox.remote.protocol import (
     MAX_FRAME,

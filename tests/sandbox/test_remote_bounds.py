@@ -28,7 +28,8 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import Layer
-from intercode.sandbox import Limits, Sandbox, SandboxSpec, resolve_image
+from intercode.sandbox import Limits, SandboxSpec, resolve_image
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.remote import bounds, server, session
 from intercode.sandbox.remote.bounds import Bounds, Client, Store
 from intercode.sandbox.remote.connection import Connection, connect

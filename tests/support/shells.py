@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from intercode.core.errors import SandboxUnavailableError
-from intercode.sandbox import Limits, Sandbox, SandboxSpec, images, open_sandbox
+from intercode.sandbox import Limits, SandboxSpec, images, open_sandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from intercode.core.errors import SandboxLostError
 from intercode.core.types import FileEntry
-from intercode.sandbox import Sandbox, SandboxSpec
+from intercode.sandbox import BaseSandbox, SandboxSpec
 
 _GONE = FileEntry("gone")
 _QUIET = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
@@ -40,7 +40,7 @@ class UnisolatedProcess(subprocess.Popen[bytes]):
             os.killpg(self.pid, number)
 
 
-class UnisolatedSandbox(Sandbox):
+class UnisolatedSandbox(BaseSandbox):
     """A directory in which programs run without isolation."""
 
     def __init__(self, spec: SandboxSpec) -> None:

@@ -1,11 +1,14 @@
 """Sandboxes: isolated machines in which code runs.
 
-``Sandbox.open`` opens one on an image, and ``open_sandbox`` one with a full specification::
+``Sandbox`` is what programs use (docs/sandbox.md)::
 
     from intercode.sandbox import Sandbox
 
-    with Sandbox.open("host") as sandbox:
+    with Sandbox("host") as sandbox:
         print(sandbox.run("echo hi").output)
+
+``BaseSandbox`` is what a back end implements, and ``open_sandbox`` opens one with a full
+specification.
 """
 
 from __future__ import annotations
@@ -24,26 +27,32 @@ from intercode.sandbox.back_ends import (
 from intercode.sandbox.contract import (
     Capability,
     Limits,
-    Sandbox,
     SandboxSnapshot,
     SandboxSpec,
 )
+from intercode.sandbox.contract import Sandbox as BaseSandbox
 from intercode.sandbox.determinism import Determinism, resolve_determinism
 from intercode.sandbox.streams import Process
 from intercode.sandbox.tiers.choice import strongest_kind
 
 if TYPE_CHECKING:
+    from intercode.sandbox.api.results import Result
+    from intercode.sandbox.api.sandbox import Sandbox
+    from intercode.sandbox.api.snapshots import Snapshot
     from intercode.sandbox.conformance import check_sandbox
 
 __all__ = [
     "SANDBOXES",
+    "BaseSandbox",
     "Capability",
     "Determinism",
     "Limits",
     "Process",
+    "Result",
     "Sandbox",
     "SandboxSnapshot",
     "SandboxSpec",
+    "Snapshot",
     "architecture_of",
     "check_sandbox",
     "describe_choice",
@@ -54,4 +63,12 @@ __all__ = [
     "tier_of",
 ]
 
-__getattr__ = lazy_imports(__name__, {"check_sandbox": ".conformance"})
+__getattr__ = lazy_imports(
+    __name__,
+    {
+        "Result": ".api.results",
+        "Sandbox": ".api.sandbox",
+        "Snapshot": ".api.snapshots",
+        "check_sandbox": ".conformance",
+    },
+)

@@ -25,7 +25,6 @@ from intercode.environments.base.workspaces import (
     closed_on_error,
 )
 from intercode.sandbox import (
-    Sandbox,
     SandboxSnapshot,
     SandboxSpec,
     architecture_of,
@@ -33,6 +32,7 @@ from intercode.sandbox import (
     resolve_image,
     tier_of,
 )
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.images.recipes.packaged import is_pinned
 from intercode.sessions.base import Session
 

@@ -15,10 +15,11 @@ from typing import Any
 from intercode.core.errors import DataError, SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.evaluation.ray.environment_spec import Artifact
-from intercode.sandbox.images.archives import layered_writer, tar
+from intercode.sandbox.images.archives import tar
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
+from intercode.sandbox.images.archives.upper_layer_writer import UpperLayerWriter
 from intercode.sandbox.images.cache.trees import cached_tree
-from intercode.sandbox.layers import OPAQUE_ATTRIBUTE, write_layer
+from intercode.sandbox.layers import write_layer
 
 CHUNK_SIZE = 4 << 20
 """Bytes of a chunk, which the object store of a node has to hold."""
@@ -128,23 +129,6 @@ class ArtifactReceiver:
         All artifacts have to be unpacked. They are not removed while this process lives.
         """
         return {artifact.path: _local_path(artifact) for artifact in self._artifacts}
-
-
-class UpperLayerWriter(TreeWriter):
-    """Writes the upper layer of an overlay, with the kernel's marks for deleted files."""
-
-    def handle_whiteout(self, name: str) -> bool:
-        """Write a mark of deletion, if ``name`` is one."""
-        above, _, last = name.rstrip("/").rpartition("/")
-        if last == layered_writer.OPAQUE_WHITEOUT:
-            os.setxattr(self._full_path(self.normalize(above)), OPAQUE_ATTRIBUTE, b"y")
-            return True
-        if last.startswith(layered_writer.WHITEOUT_PREFIX):
-            hidden = last.removeprefix(layered_writer.WHITEOUT_PREFIX)
-            path = self._prepare_path(f"{above}/{hidden}" if above else hidden)
-            os.mknod(path, stat.S_IFCHR, 0)
-            return True
-        return False
 
 
 def _cache_directory(artifact: Artifact) -> Path:

@@ -31,7 +31,8 @@ from intercode.core.errors import InfrastructureError, SandboxKilledError
 from intercode.core.types import ExecResult as Shown
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.sandbox import Limits, Sandbox, SandboxSpec, open_sandbox, resolve_image
+from intercode.sandbox import Limits, SandboxSpec, open_sandbox, resolve_image
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.streams import Collector, communicate, decode, memory_file
 
 _DRAIN_SECONDS = 1.0  # seconds to read what was written before the time-out

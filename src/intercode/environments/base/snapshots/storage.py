@@ -25,7 +25,8 @@ from intercode.core.paths import sandbox_uid
 from intercode.core.types import ExecResult, to_jsonable
 from intercode.datasets.files import read_json, require_inside
 from intercode.environments.base.snapshots.snapshot import Snapshot
-from intercode.sandbox import Sandbox, SandboxSpec, open_sandbox
+from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.layers import find_forged_mark
 from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import PythonState

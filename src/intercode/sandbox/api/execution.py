@@ -1,0 +1,250 @@
+"""Runs a command in a sandbox of any back end, and reads its output as it comes.
+
+``Execution`` holds everything but the waiting, which is a poll in a thread (``run_command``) or the
+event loop of asyncio (``async_sandbox.py``).
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Literal
+
+from intercode.core.errors import SandboxError, UsageError
+from intercode.sandbox.api.results import Result
+from intercode.sandbox.contract import Sandbox as BaseSandbox
+from intercode.sandbox.streams import Collector, Process, decode, memory_file
+
+Stream = Literal["stdout", "stderr"]
+OutputCallback = Callable[[str, Stream], object]
+"""Receives output while a command runs: a piece of text, and the stream that it came from."""
+
+CHUNK = 1 << 16
+_LAST_CHUNKS = 32  # of output that is read after the end, if background processes write without end
+_KILL_SECONDS = 1.0  # time to read what was written before the time limit
+_ROOT_USERS = ("root", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command and its settings, as ``Sandbox.run`` documents them."""
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    stdin: bytes | IO[bytes] = b""
+    merge_stderr: bool = False
+
+
+def make_command(
+    base: BaseSandbox,
+    command: str | Sequence[str],
+    *,
+    stdin: str | bytes | IO[bytes] = b"",
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    user: str | int | None = None,
+    merge_stderr: bool = False,
+) -> Command:
+    """Return a command with the defaults of a sandbox. Raises UsageError for a value that no
+    sandbox can use."""
+    if user is not None and str(user) not in _ROOT_USERS:
+        raise UsageError(
+            f"a sandbox has one user, root, who has no rights outside of it: it cannot run a "
+            f"command as {user!r}; leave out `user`"
+        )
+    argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+    if not argv:
+        raise UsageError("an empty list is no command: give a program and its arguments")
+    directory = base.spec.image.cwd if cwd is None else cwd
+    if not directory.startswith("/"):
+        raise UsageError(f"cwd has to be an absolute path in the sandbox, not {cwd!r}")
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    return Command(argv, directory, {**base.env, **(env or {})}, data, merge_stderr)
+
+
+class LiveProcesses:
+    """The processes that the owner of a sandbox runs in it, so that the end of one command spares
+    the others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: dict[int, Process] = {}
+
+    def add(self, process: Process) -> None:
+        with self._lock:
+            self._processes[id(process)] = process
+
+    def remove(self, process: Process) -> None:
+        with self._lock:
+            self._processes.pop(id(process), None)
+
+    def others(self, process: Process) -> list[int]:
+        """Return the numbers of the processes other than ``process``."""
+        with self._lock:
+            return [p.pid for p in self._processes.values() if p is not process]
+
+    def kill(self, base: BaseSandbox, process: Process, mark: int) -> None:
+        """Kill a process and everything that was started since ``mark``, except other processes of
+        the owner and their descendants. Without the capability ``processes``, only the process is
+        killed."""
+        if "processes" not in base.capabilities:
+            process.kill()
+            return
+        others = self.others(process)
+        keep = others + [pid for other in others for pid in base.descendants(other)]
+        base.kill_since(mark, keep=keep)
+
+
+class Execution:
+    """A command that runs. Raises OSError if it cannot be started.
+
+    The caller waits until a descriptor of ``streams`` or the process is readable, calls ``read``
+    for each readable stream, and at the end of the process or the time limit ``finish``.
+    """
+
+    def __init__(
+        self,
+        base: BaseSandbox,
+        live: LiveProcesses,
+        command: Command,
+        on_output: OutputCallback | None = None,
+    ) -> None:
+        self._base, self._live, self._on_output = base, live, on_output
+        limit = base.spec.limits.output
+        names: list[Stream] = ["stdout"] if command.merge_stderr else ["stdout", "stderr"]
+        self._collectors = {name: Collector(limit) for name in ("stdout", "stderr")}
+        self._both = Collector(limit)
+        self._decoders = {
+            name: codecs.getincrementaldecoder("utf-8")("backslashreplace") for name in names
+        }
+        self.streams: dict[int, Stream] = {}
+        self._begin, self._mark = time.monotonic(), base.mark()
+        ends: dict[int, int] = {}
+        try:
+            for name, target in zip(names, (1, 2), strict=False):
+                read, ends[target] = os.pipe()
+                self.streams[read] = name
+                os.set_blocking(read, False)
+            self.process = self._spawn(command, {2: ends[1], **ends})
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            for fd in ends.values():
+                os.close(fd)
+        live.add(self.process)
+
+    def _spawn(self, command: Command, fds: dict[int, int]) -> Process:
+        def spawn() -> Process:
+            return self._base.spawn(command.argv, cwd=command.cwd, env=command.env, fds=fds)
+
+        if not isinstance(command.stdin, bytes):
+            fds[0] = command.stdin.fileno()
+            return spawn()
+        if not command.stdin:
+            return spawn()
+        with memory_file(command.stdin) as source:
+            fds[0] = source.fileno()
+            return spawn()
+
+    def read(self, fd: int) -> bool:
+        """Read what a stream has now, at most CHUNK bytes. Return False if there was nothing, or
+        at the end of the stream, which is then removed from ``streams``."""
+        try:
+            data = os.read(fd, CHUNK)
+        except BlockingIOError:
+            return False
+        name = self.streams[fd]
+        if not data:
+            self._close_stream(fd)
+        self._collectors[name].add(data)
+        self._both.add(data)
+        if self._on_output is not None:
+            text = self._decoders[name].decode(data, final=not data)
+            if text:
+                self._on_output(text, name)
+        return bool(data)
+
+    def kill(self) -> None:
+        """Kill the command with all that it has started."""
+        self._live.kill(self._base, self.process, self._mark)
+
+    def finish(self, timed_out: bool) -> Result:
+        """Read the rest of the output and return the result of an ended or killed command."""
+        for fd in list(self.streams):
+            chunks = 0
+            while self.read(fd) and chunks < _LAST_CHUNKS:
+                chunks += 1
+        code = None if timed_out else self.process.wait()
+        exceeded = "" if code == 0 else self._base.limit_exceeded()
+        out, err = self._collectors["stdout"], self._collectors["stderr"]
+        return Result(
+            decode(out.bytes()),
+            decode(err.bytes()),
+            decode(self._both.bytes()),
+            code,
+            time.monotonic() - self._begin,
+            out.dropped + err.dropped,
+            exceeded,
+        )
+
+    def close(self) -> None:
+        """Close the streams. May be called again."""
+        for fd in list(self.streams):
+            self._close_stream(fd)
+        if hasattr(self, "process"):
+            self._live.remove(self.process)
+
+    def _close_stream(self, fd: int) -> None:
+        del self.streams[fd]
+        os.close(fd)
+
+
+def run_command(
+    base: BaseSandbox,
+    live: LiveProcesses,
+    command: Command,
+    timeout: float | None,
+    on_output: OutputCallback | None = None,
+) -> Result:
+    """Run a command to its end, or until ``timeout`` seconds have passed (None: no limit)."""
+    execution = Execution(base, live, command, on_output)
+    try:
+        ended = _wait(execution, timeout)
+        if not ended:
+            execution.kill()
+            _wait(execution, _KILL_SECONDS)
+        return execution.finish(timed_out=not ended)
+    except BaseException:
+        with suppress(SandboxError):
+            execution.kill()
+        raise
+    finally:
+        execution.close()
+
+
+def _wait(execution: Execution, timeout: float | None) -> bool:
+    """Read output until the process ends. Return False at the time limit in seconds."""
+    process = execution.process.fileno()
+    poll = select.poll()
+    for fd in (process, *execution.streams):
+        poll.register(fd, select.POLLIN)
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    while (left := deadline - time.monotonic()) > 0:
+        ready = [fd for fd, _ in poll.poll(None if timeout is None else left * 1000)]
+        for fd in ready:
+            if fd in execution.streams:
+                execution.read(fd)
+                if fd not in execution.streams:
+                    poll.unregister(fd)
+        if process in ready:
+            return True
+    return False

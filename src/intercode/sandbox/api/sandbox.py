@@ -1,0 +1,286 @@
+"""``intercode.Sandbox``: an isolated machine in which a program runs commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from intercode.core.errors import UsageError
+from intercode.core.types import FileEntry, Image, Network
+from intercode.sandbox.api import snapshots, transfer
+from intercode.sandbox.api.execution import (
+    LiveProcesses,
+    OutputCallback,
+    make_command,
+    run_command,
+)
+from intercode.sandbox.api.results import Result
+from intercode.sandbox.back_ends import open_sandbox, resolve_image
+from intercode.sandbox.contract import Capability, CopiedFiles, Limits, SandboxSpec
+from intercode.sandbox.contract import Sandbox as BaseSandbox
+
+Files = Mapping[str, str | bytes | Path]
+"""Files for a sandbox, by their paths in it: the text, the bytes, or the path of a local file or
+directory."""
+DEFAULT_TIMEOUT = 60.0
+_REGISTRY_HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+)(:\d+)?|[\w-]+:\d+", re.ASCII)
+"""The first part of the name of an image in a registry."""
+
+
+def find_image(name: str, back_end: str = "auto") -> Image:
+    """Return the image that a name stands for, fetched or built first if necessary.
+
+    ``HOST/NAME:TAG`` means ``registry:HOST/NAME:TAG``, because no other image has such a name.
+    """
+    host, slash, _ = name.partition("/")
+    is_registry = bool(slash) and _REGISTRY_HOST.fullmatch(host) is not None
+    return resolve_image(f"registry:{name}" if is_registry else name, back_end)
+
+
+class Sandbox:
+    """An isolated machine in which a program runs commands.
+
+    ::
+
+        with Sandbox("host") as sandbox:
+            print(sandbox.run("echo hi").output)
+
+    ``image``: the root file system: ``host`` (the programs of this machine), ``dir:/path``,
+    ``dockerfile:DIR``, ``recipe:NAME``, ``HOST/NAME:TAG`` of a registry, or any other form of
+    docs/images.md. ``network``: ``none``, or ``host`` for the machine's own. ``limits``: see
+    ``Limits``. ``env``: environment variables of all commands, besides those of the image.
+    ``files``: written before the first command; see ``Files``. ``back_end``: ``auto`` (the
+    strongest isolation tier that works), ``namespace``, ``docker``, ``podman``, ``chroot``,
+    ``remote:URL``, or a reference to one of your own.
+
+    Raises UsageError for an image that does not exist, SandboxError if no sandbox can be opened.
+    Every method raises SandboxLostError once the sandbox is gone, and its subclass
+    SandboxKilledError if what ran in it has ended it.
+    """
+
+    def __init__(
+        self,
+        image: str = "host",
+        *,
+        network: Network = "none",
+        limits: Limits | None = None,
+        env: Mapping[str, str] | None = None,
+        files: Files | None = None,
+        back_end: str = "auto",
+    ) -> None:
+        spec = SandboxSpec(
+            find_image(image, back_end), network=network, limits=limits or Limits(), env=env or {}
+        )
+        self._attach(open_sandbox(spec, back_end))
+        try:
+            self.write_files(files or {})
+        except BaseException:
+            self.close()
+            raise
+
+    def _attach(self, base: BaseSandbox) -> None:
+        self.base = base
+        self._live = LiveProcesses()
+
+    @classmethod
+    def from_base(cls, base: BaseSandbox) -> Self:
+        """Return this interface for an open sandbox of a back end, which it then owns."""
+        sandbox = cls.__new__(cls)
+        sandbox._attach(base)
+        return sandbox
+
+    # ------------------------------------------------------------------ properties
+    @property
+    def image(self) -> str:
+        """The name of the image."""
+        return self.base.spec.image.name
+
+    @property
+    def limits(self) -> Limits:
+        """The limits on what runs in the sandbox."""
+        return self.base.spec.limits
+
+    @property
+    def tier(self) -> str:
+        """The isolation tier, such as ``namespace/1``; see docs/isolation-tiers.md."""
+        return self.base.tier
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The optional features of the back end; see ``BaseSandbox.capabilities``."""
+        return self.base.capabilities
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the sandbox is known to be gone."""
+        return self.base.is_lost
+
+    # -------------------------------------------------------------------- commands
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        stdin: str | bytes = b"",
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | int | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT,
+        merge_stderr: bool = False,
+        on_output: OutputCallback | None = None,
+    ) -> Result:
+        """Run a command to its end and return its output.
+
+        ``command``: a text for ``/bin/sh -c``, or a program and its arguments. ``stdin``: its
+        input. ``cwd``: its directory (None: that of the image). ``env``: variables besides those of
+        the sandbox. ``user``: None or root, the only user of a sandbox. ``timeout``: seconds until
+        the command is killed with everything that it has started (None: no limit); the result has
+        the output so far. ``merge_stderr``: stderr is part of stdout, in the order of writing.
+        ``on_output``: called with each piece of output as it arrives, and the name of its stream;
+        if it raises, the command is killed.
+
+        Several threads may run commands in one sandbox. A command that fails is a result like any
+        other. Raises OSError if the program or ``cwd`` cannot be used, UsageError for another user.
+        """
+        made = make_command(
+            self.base, command, stdin=stdin, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr
+        )
+        return run_command(self.base, self._live, made, timeout, on_output)
+
+    # ----------------------------------------------------------------------- files
+    def read(self, path: str, limit: int = 64 << 20) -> bytes:
+        """Return the content of a regular file. Links are resolved inside the sandbox.
+
+        Raises FileNotFoundError, IsADirectoryError, or OSError for any other kind of file and for
+        one larger than ``limit`` bytes.
+        """
+        return self.base.read(transfer.require_absolute(path), limit)
+
+    def write(self, path: str, data: str | bytes, mode: int = 0o644) -> None:
+        """Write a regular file and make its parent directories."""
+        content = data.encode() if isinstance(data, str) else data
+        self.base.write(transfer.require_absolute(path), content, mode)
+
+    def write_files(self, files: Files) -> None:
+        """Write several files or trees; see ``Files``."""
+        transfer.write_files(self.base, self._live, files)
+
+    def upload(self, local: str | Path, path: str) -> None:
+        """Copy a file or directory of this machine to ``path``.
+
+        A directory is merged into an existing one, with its modes and links; that needs tar in the
+        image. Raises UsageError if there is nothing at ``local``, OSError or SandboxError if it
+        cannot be written.
+        """
+        transfer.upload(self.base, self._live, Path(local), path)
+
+    def download(
+        self, path: str, local: str | Path, limit: int = transfer.DEFAULT_LIMIT
+    ) -> list[str]:
+        """Copy the file or directory at ``path`` to ``local`` on this machine.
+
+        A directory goes into a new or empty one, and needs tar in the image. Only regular files and
+        directories are written: a link or a pipe that hostile code has left would lead a reader on
+        this machine elsewhere. Returns the names of what was left out, relative to ``path``; empty
+        for a file. Raises as ``read`` does, DataError for more than ``limit`` bytes in a directory.
+        """
+        return transfer.download(self.base, path, Path(local), limit)
+
+    def changes(self) -> dict[str, FileEntry]:
+        """Return every path that differs from the image, sorted: what ``files`` and uploads have
+        written, too. Deleted paths have the kind ``gone``."""
+        return self.base.changes()
+
+    # ------------------------------------------------------------------- snapshots
+    def snapshot(self) -> snapshots.Snapshot:
+        """Copy the files. The sandbox continues, with its processes, which are paused meanwhile and
+        are not part of the snapshot. Raises MissingCapabilityError without ``fork``."""
+        return snapshots.Snapshot(self.base.snapshot())
+
+    def restore(self, snapshot: snapshots.Snapshot) -> None:
+        """Replace the files by those of a snapshot, which may be of another sandbox on the same
+        image and back end. Live processes continue with the new files. Raises
+        MissingCapabilityError without ``restore``, SandboxError if it is not possible."""
+        self.base.restore(snapshot.files)
+
+    @classmethod
+    def from_snapshot(cls, snapshot: snapshots.Snapshot) -> Self:
+        """Open a new sandbox with the files, limits and variables of a snapshot's sandbox."""
+        return cls.from_base(snapshot.files.open())
+
+    def fork(self, n: int = 1) -> list[Self]:
+        """Return ``n`` new sandboxes with copies of the files, limits and variables.
+
+        They share nothing with this one and each other. Processes are not copied. Raises
+        MissingCapabilityError without ``fork``.
+        """
+        if n < 1:
+            raise UsageError(f"fork takes a number of at least 1, not {n!r}")
+        forks: list[Self] = []
+        try:
+            for _ in range(n):
+                forks.append(self.from_base(self.base.fork()))
+        except BaseException:
+            for fork in forks:
+                fork.close()
+            raise
+        return forks
+
+    def save(self, path: str | Path) -> None:
+        """Write the files that differ from the image to a new file, for ``load``.
+
+        The file is a tar archive; see docs/sandbox.md. Raises UsageError if ``path`` exists or
+        cannot be written, MissingCapabilityError without ``save``.
+        """
+        if "fork" not in self.capabilities:
+            snapshots.save(self.base, Path(path))
+            return
+        copy = CopiedFiles(self.base.fork())
+        try:
+            snapshots.save(copy.source, Path(path))
+        finally:
+            copy.close()
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        image: str = "host",
+        *,
+        network: Network = "none",
+        limits: Limits | None = None,
+        env: Mapping[str, str] | None = None,
+        back_end: str = "auto",
+    ) -> Self:
+        """Open a new sandbox with the files that ``save`` wrote, on the same image.
+
+        The parameters are those of ``Sandbox``. A file from elsewhere is safe to load: nothing in
+        it runs before a command runs it in the sandbox. Raises UsageError if it was saved from
+        another image, DataError if it is broken or holds what no sandbox saves.
+        """
+        found = find_image(image, back_end)
+        spec = SandboxSpec(found, network=network, limits=limits or Limits(), env=env or {})
+        return cls.from_base(
+            snapshots.load(Path(path), found, lambda files: open_sandbox(spec, back_end, files))
+        )
+
+    # ------------------------------------------------------------------------- end
+    def close(self, wait: bool = False) -> None:
+        """End every process in the sandbox and free its files. May be called again.
+
+        ``wait``: return only after the last process has ended.
+        """
+        self.base.close(wait)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,165 @@
+"""Snapshots of a sandbox's files, in memory and in a file.
+
+A saved file is a tar archive of two members: ``sandbox.json``, which names the image, and
+``files.tar``, a layer in the format of container images with what the sandbox changed. It may come
+from anywhere, so that nothing in it is trusted: the caller names the image, and names, marks and
+devices that no sandbox writes are refused.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError, SandboxError, UsageError
+from intercode.core.paths import cache_root, sandbox_uid
+from intercode.core.types import Image
+from intercode.sandbox.contract import Sandbox as BaseSandbox
+from intercode.sandbox.contract import SandboxSnapshot
+from intercode.sandbox.images.archives.tar import StrictTarInfo, write_entries
+from intercode.sandbox.images.archives.upper_layer_writer import UpperLayerWriter
+from intercode.sandbox.layers import find_forged_mark, write_layer
+
+FORMAT_VERSION = 1
+METADATA_NAME, FILES_NAME = "sandbox.json", "files.tar"
+_MAX_METADATA = 1 << 16
+
+
+class Snapshot:
+    """The files of a sandbox at one time. ``Sandbox.snapshot`` takes it, ``Sandbox.restore`` and
+    ``Sandbox.from_snapshot`` use it any number of times.
+
+    Processes are not part of it. Close it to free the copy of the files.
+    """
+
+    def __init__(self, files: SandboxSnapshot) -> None:
+        self.files = files
+
+    def save(self, path: str | Path) -> None:
+        """Write the files to a new file, as ``Sandbox.save`` does."""
+        if not isinstance(self.files.source, BaseSandbox):
+            raise SandboxError("a sealed snapshot cannot be saved: open a sandbox from it first")
+        save(self.files.source, Path(path))
+
+    def close(self) -> None:
+        """Free the files. Sandboxes with them are not affected. May be called again."""
+        self.files.close()
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextmanager
+def _stage() -> Iterator[Path]:
+    """Make a directory for an upper layer, where the file system has what overlays need."""
+    with tempfile.TemporaryDirectory(prefix="saved-", dir=cache_root()) as name:
+        directory = Path(name)
+        directory.chmod(0o711)  # the user of sandboxes reads the files if root starts them
+        files = directory / "files"
+        files.mkdir(mode=0o755)
+        yield files
+
+
+def save(base: BaseSandbox, path: Path) -> None:
+    """Write the files of a sandbox in which nothing runs to a new file; see ``Sandbox.save``."""
+    image = base.spec.image
+    metadata = {"v": FORMAT_VERSION, "image": image.name, "image_digest": image.digest}
+    text = json.dumps(metadata, indent=1).encode() + b"\n"
+    with _stage() as files, tempfile.TemporaryFile(dir=files.parent) as layer:
+        base.save(files)
+        try:
+            write_layer(layer, files)
+            with (
+                path.open("xb") as out,
+                tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive,
+            ):
+                _add(archive, METADATA_NAME, len(text), io.BytesIO(text))
+                size = layer.seek(0, os.SEEK_END)
+                layer.seek(0)
+                _add(archive, FILES_NAME, size, layer)
+        except FileExistsError as e:
+            raise UsageError(f"{path} exists already: save to a new file") from e
+        except OSError as e:
+            raise UsageError(f"the files cannot be saved to {path}: {e}") from e
+
+
+def _add(archive: tarfile.TarFile, name: str, size: int, source: Any) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = size, 0o644
+    archive.addfile(entry, source)
+
+
+def load(path: Path, image: Image, open_with: Callable[[Path], BaseSandbox]) -> BaseSandbox:
+    """Open a sandbox with the files of a saved file; see ``Sandbox.load``."""
+    try:
+        with (
+            path.open("rb") as source,
+            tarfile.open(fileobj=source, mode="r:", tarinfo=StrictTarInfo) as archive,
+        ):
+            _check_metadata(path, _read_metadata(path, archive), image)
+            layer = _member(path, archive, FILES_NAME)
+            with _stage() as files:
+                _unpack(path, layer, files)
+                return open_with(files)
+    except (tarfile.TarError, ValueError, OverflowError, EOFError) as e:
+        if isinstance(e, UsageError):  # also DataError
+            raise
+        raise DataError(f"{path} is no saved sandbox: {e}") from e
+    except FileNotFoundError as e:
+        if e.filename != os.fspath(path):
+            raise
+        raise UsageError(f"there is no file {path}") from e
+
+
+def _member(path: Path, archive: tarfile.TarFile, name: str) -> Any:
+    entry = archive.next()
+    if entry is None or entry.name != name or entry.type != tarfile.REGTYPE:
+        raise DataError(f"{path} is no saved sandbox: it has no {name} where it should be")
+    if name == METADATA_NAME and entry.size > _MAX_METADATA:
+        raise DataError(f"{path} is no saved sandbox: its {name} has {entry.size} bytes")
+    return archive.extractfile(entry)
+
+
+def _read_metadata(path: Path, archive: tarfile.TarFile) -> dict[str, Any]:
+    try:
+        values = json.loads(_member(path, archive, METADATA_NAME).read())
+    except (ValueError, RecursionError) as e:
+        if isinstance(e, DataError):
+            raise
+        raise DataError(f"{path}: {METADATA_NAME} is not JSON: {e}") from e
+    if not isinstance(values, dict):
+        raise DataError(f"{path}: {METADATA_NAME} is not an object")
+    return values
+
+
+def _check_metadata(path: Path, values: dict[str, Any], image: Image) -> None:
+    if values.get("v") != FORMAT_VERSION:
+        raise DataError(
+            f"{path} has the format version {str(values.get('v'))[:20]!r}; this version of "
+            f"InterCode reads {FORMAT_VERSION}"
+        )
+    if values.get("image_digest") != image.digest:
+        raise UsageError(
+            f"{path} holds changes of the image {str(values.get('image'))[:200]!r} with the digest "
+            f"{str(values.get('image_digest'))[:80]!r}, not of {image.name!r} with the digest "
+            f"{image.digest!r}: name that image"
+        )
+
+
+def _unpack(path: Path, layer: Any, files: Path) -> None:
+    """Write an upper layer into an empty directory, and refuse what no sandbox writes there."""
+    writer = UpperLayerWriter(files, sandbox_uid(), str(path))
+    write_entries(layer, writer)
+    writer.finish()
+    if found := find_forged_mark(files):
+        raise DataError(f"{path}: {found}, which no sandbox saves")

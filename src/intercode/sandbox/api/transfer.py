@@ -1,0 +1,199 @@
+"""Copies files and trees into a sandbox and out of it.
+
+Everything that comes out of a sandbox was written by code that may be hostile. A download therefore
+writes regular files and directories only, below a new directory, and never through a link.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import stat
+import tarfile
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from intercode.core.errors import DataError, SandboxError, UsageError
+from intercode.sandbox.api.execution import CHUNK, Command, LiveProcesses, run_command
+from intercode.sandbox.contract import Sandbox as BaseSandbox
+from intercode.sandbox.images.archives.tar import StrictTarInfo, mtime_ns
+from intercode.sandbox.images.archives.tree_writer import TreeWriter
+
+DEFAULT_LIMIT = 1 << 30
+"""The most bytes of a download, unless another limit is given."""
+TRANSFER_SECONDS = 300.0
+_MESSAGE_BYTES = 1000
+
+
+def require_absolute(path: str) -> str:
+    """Return a path in a sandbox. Raises UsageError unless it is absolute."""
+    if not path.startswith("/") or "\0" in path:
+        raise UsageError(f"a path in a sandbox is absolute, unlike {path!r}")
+    return path
+
+
+# ---------------------------------------------------------------------- uploads
+def write_files(
+    base: BaseSandbox, live: LiveProcesses, files: Mapping[str, str | bytes | Path]
+) -> None:
+    """Write files, by their paths in the sandbox. The value of each is its text, its bytes, or the
+    path of a file or directory of this machine."""
+    for path, content in files.items():
+        if isinstance(content, Path):
+            upload(base, live, content, path)
+        else:
+            data = content.encode() if isinstance(content, str) else content
+            base.write(require_absolute(path), data)
+
+
+def upload(base: BaseSandbox, live: LiveProcesses, local: Path, path: str) -> None:
+    """Copy a file or directory of this machine to a path in a sandbox; see ``Sandbox.upload``."""
+    require_absolute(path)
+    try:
+        info = local.stat()
+    except OSError as e:
+        raise UsageError(f"{local} cannot be uploaded: {e.strerror}") from e
+    if stat.S_ISREG(info.st_mode):
+        base.write(path, local.read_bytes(), mode=stat.S_IMODE(info.st_mode) & 0o777)
+        return
+    if not stat.S_ISDIR(info.st_mode):
+        raise UsageError(f"{local} is neither a file nor a directory")
+    with tempfile.TemporaryFile() as archive:
+        _pack(local, archive)
+        quoted = shlex.quote(path)
+        script = f"mkdir -p {quoted} && tar -x -o -f - -C {quoted}"
+        command = Command(["/bin/sh", "-c", script], "/", base.env, archive)
+        result = run_command(base, live, command, TRANSFER_SECONDS)
+    if not result.ok:
+        raise SandboxError(
+            f"{local} cannot be uploaded to {path}: {result.stderr.strip()[:_MESSAGE_BYTES]!r}; "
+            "the image needs tar for directories"
+        )
+
+
+def _pack(local: Path, archive: IO[bytes]) -> None:
+    """Write a directory as a tar archive, owned by root, with links as links."""
+
+    def own(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.uid = entry.gid = 0
+        entry.uname = entry.gname = "root"
+        return entry
+
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as out:
+        for child in sorted(local.iterdir()):
+            out.add(child, child.name, filter=own)
+    archive.seek(0)
+
+
+# -------------------------------------------------------------------- downloads
+def download(base: BaseSandbox, path: str, local: Path, limit: int) -> list[str]:
+    """Copy a file or directory of a sandbox to this machine; see ``Sandbox.download``."""
+    require_absolute(path)
+    if limit < 0:
+        raise UsageError(f"a download has a limit of at least 0 bytes, not {limit}")
+    try:
+        data = base.read(path, limit)
+    except IsADirectoryError:
+        return _download_tree(base, path, local, limit)
+    local.parent.mkdir(parents=True, exist_ok=True)
+    local.write_bytes(data)
+    return []
+
+
+def _download_tree(base: BaseSandbox, path: str, local: Path, limit: int) -> list[str]:
+    created = not local.exists()
+    local.mkdir(parents=True, exist_ok=True)
+    if any(local.iterdir()):
+        raise UsageError(f"{local} is not empty: download into a new directory")
+    try:
+        with tempfile.TemporaryFile() as archive:
+            _fetch_archive(base, path, archive, limit)
+            writer = _DownloadWriter(local, path, limit)
+            writer.write(archive)
+    except BaseException:
+        if created:
+            with suppress(OSError):
+                local.rmdir()  # only if nothing was written
+        raise
+    return sorted(writer.left_out)
+
+
+def _fetch_archive(base: BaseSandbox, path: str, archive: IO[bytes], limit: int) -> None:
+    """Write what the sandbox's tar makes of a directory to a file of this machine."""
+    most = 2 * limit + (64 << 20)  # headers and padding of many small files
+    read, write = os.pipe()
+    try:
+        process = base.spawn(["tar", "-c", "-f", "-", "-C", path, "."], fds={1: write})
+        os.close(write)
+        write = -1
+        deadline = time.monotonic() + TRANSFER_SECONDS
+        poll = select.poll()
+        poll.register(read, select.POLLIN)
+        while True:
+            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                process.kill()
+                raise SandboxError(f"{path} was not read within {TRANSFER_SECONDS:g} s")
+            data = os.read(read, CHUNK)
+            if not data:
+                break
+            archive.write(data)
+            most -= len(data)
+            if most < 0:
+                process.kill()
+                raise _too_large(path, limit)
+    except FileNotFoundError as e:
+        raise SandboxError(f"the image has no tar, which a download of {path} needs") from e
+    finally:
+        for fd in (read, write):
+            if fd >= 0:
+                os.close(fd)
+    archive.seek(0)
+
+
+def _too_large(path: str, limit: int) -> DataError:
+    return DataError(f"{path} has more than {limit} bytes: give a larger `limit`")
+
+
+class _DownloadWriter(TreeWriter):
+    """Writes an archive that code in a sandbox may have made into an empty directory."""
+
+    def __init__(self, local: Path, path: str, limit: int) -> None:
+        super().__init__(local, os.geteuid(), f"the download of {path}")
+        self._path, self._limit, self._left = path, limit, limit
+        self.left_out: list[str] = []
+
+    def write(self, archive: IO[bytes]) -> None:
+        """Write the regular files and directories; note other entries in ``left_out``.
+
+        Raises DataError for a broken archive, names that lead out of it, and too many bytes.
+        """
+        try:
+            with tarfile.open(fileobj=archive, mode="r:", tarinfo=StrictTarInfo) as entries:
+                while (entry := entries.next()) is not None:
+                    self._write_entry(entries, entry)
+                    vars(entries)["members"] = []  # otherwise tarfile keeps every entry in memory
+        except (tarfile.TarError, ValueError, OverflowError, EOFError) as e:
+            raise DataError(f"{self.origin} is not a complete tar archive: {e}") from e
+        self.finish()
+
+    def _write_entry(self, entries: tarfile.TarFile, entry: tarfile.TarInfo) -> None:
+        name = self.normalize(entry.name)
+        if entry.isdir():
+            self.limits.count_entry(self.origin)
+            self.directory(name, entry.mode, mtime_ns(entry))
+        elif entry.isfile():
+            self._left -= max(entry.size, 0)
+            source = entries.extractfile(entry)
+            if self._left < 0 or source is None:
+                raise _too_large(self._path, self._limit)
+            with source:
+                self.file(name, source, entry.size, entry.mode, mtime_ns(entry))
+        elif entry.islnk() and self.normalize(entry.linkname) not in self.left_out:
+            self.hardlink(name, entry.linkname)
+        else:
+            self.left_out.append(name)

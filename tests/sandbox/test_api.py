@@ -1,0 +1,295 @@
+"""``intercode.Sandbox``: what a program does with a sandbox, on the tested back end."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode import Sandbox
+from intercode.core.errors import DataError, SandboxLostError, UsageError
+from intercode.sandbox import Limits
+from intercode.sandbox.api import snapshots
+from intercode.sandbox.api.sandbox import find_image
+from support import back_end
+from support.sandboxes import open_test_sandbox
+
+pytestmark = pytest.mark.sandbox
+
+
+def open_one(**spec: Any) -> Sandbox:
+    return Sandbox.from_base(open_test_sandbox(**spec))
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Sandbox]:
+    with open_one() as sandbox:
+        yield sandbox
+
+
+def test_a_result_has_both_streams_the_status_and_the_time(shared: Sandbox) -> None:
+    result = shared.run("cat; echo error >&2; exit 3", stdin="input\n", env={"X": "1"})
+    assert (result.stdout, result.stderr, result.exit_code) == ("input\n", "error\n", 3)
+    assert sorted(result.output.splitlines()) == ["error", "input"]
+    assert not (result.ok or result.timed_out or result.truncated)
+    assert 0 < result.duration < 60
+    merged = shared.run("for i in 1 2 3; do echo $i; echo -$i >&2; done", merge_stderr=True)
+    assert merged.stdout == merged.output == "1\n-1\n2\n-2\n3\n-3\n"
+    assert merged.stderr == ""
+    listed = shared.run(["/bin/sh", "-c", 'echo "$0 $X"; pwd', "a b"], env={"X": "1"}, cwd="/tmp")
+    assert listed.stdout == "a b 1\n/tmp\n"
+    assert shared.run("kill -9 $$").exit_code == -9
+
+
+def test_output_arrives_while_a_command_runs(shared: Sandbox) -> None:
+    pieces: list[tuple[str, str]] = []
+
+    def receive(text: str, stream: str) -> None:
+        pieces.append((text, stream))
+        shared.write("/tmp/seen", text)  # another request while the command runs
+
+    wait = "until grep -qs é /tmp/seen; do sleep 0.01; done"
+    result = shared.run(f"printf '\\303'; printf '\\251\\n'; {wait}; echo x >&2", on_output=receive)
+    assert result.ok
+    assert "".join(text for text, stream in pieces if stream == "stdout") == "é\n" == result.stdout
+    assert pieces[-1] == ("x\n", "stderr")
+
+
+def test_a_callback_that_raises_ends_the_command(shared: Sandbox) -> None:
+    def refuse(text: str, stream: str) -> None:
+        raise LookupError(text + stream)
+
+    with pytest.raises(LookupError, match="started"):
+        shared.run("echo started; sleep 600", on_output=refuse)
+    assert "sleep" not in " ".join(shared.base.processes())
+
+
+def test_a_time_limit_kills_one_command_with_its_children_and_spares_others() -> None:
+    with open_one() as sandbox:
+        results = []
+        other = threading.Thread(
+            target=lambda: results.append(sandbox.run("sleep 2 & wait; echo done"))
+        )
+        other.start()
+        while "sleep" not in " ".join(sandbox.base.processes()):
+            time.sleep(0.01)
+        result = sandbox.run("echo partial; (setsid sleep 601 &) ; sleep 602", timeout=0.5)
+        assert result.timed_out and result.stdout == "partial\n" and result.exit_code is None
+        other.join()
+        assert results[0].stdout == "done\n"
+        assert not sandbox.run("ps ax | grep 'sleep 60[12]' | grep -v grep").stdout
+
+
+def test_long_output_is_bounded_and_background_writers_do_not_block() -> None:
+    with open_one(limits=Limits(output=1000)) as sandbox:
+        result = sandbox.run("seq 10000; echo e >&2; (while :; do echo x; done) & exit 4")
+        assert result.exit_code == 4 and result.truncated
+        assert result.stdout.startswith("1\n2\n") and len(result.stdout) < 1100
+        assert result.stderr == "e\n"
+
+
+def test_wrong_uses_are_named(shared: Sandbox) -> None:
+    for call, message in [
+        (lambda: shared.run("true", user="nobody"), "one user, root.*'nobody'"),
+        (lambda: shared.run("true", cwd="tmp"), "absolute path in the sandbox, not 'tmp'"),
+        (lambda: shared.run([]), "no command"),
+        (lambda: shared.read("tmp"), "absolute, unlike 'tmp'"),
+        (lambda: shared.fork(0), "at least 1, not 0"),
+        (lambda: shared.upload("/no/such", "/x"), "/no/such cannot be uploaded: No such file"),
+    ]:  # fmt: skip
+        with pytest.raises(UsageError, match=message):
+            call()
+    assert shared.run("id -un", user="root").ok
+    with pytest.raises(OSError, match="no-such"):
+        shared.run(["no-such"])
+
+
+def test_names_of_registries_are_told_from_other_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    monkeypatch.setattr(
+        "intercode.sandbox.api.sandbox.resolve_image", lambda name, _: found.append(name)
+    )
+    names = [
+        "host", "dir:/a.b/c", "dockerfile:./a", "recipe:python", "./a.b/c", "docker.io/library/a:1",
+        "localhost:5000/a", "localhost/a", "oci:a.b/c:tag",
+    ]  # fmt: skip
+    for name in names:
+        find_image(name)
+    assert [n for n in found if n.startswith("registry:")] == [
+        "registry:docker.io/library/a:1", "registry:localhost:5000/a", "registry:localhost/a",
+    ]  # fmt: skip
+    assert len(found) == len(names)
+
+
+def test_trees_are_copied_in_and_out(shared: Sandbox, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "sub" / "empty").mkdir(parents=True)
+    (source / "dev").mkdir()
+    (source / "dev" / "null").write_text("a file")
+    (source / "sub" / "run.sh").write_text("#!/bin/sh\necho ran\n")
+    (source / "sub" / "run.sh").chmod(0o755)
+    (source / "link").symlink_to("sub/run.sh")
+    shared.upload(source, "/work/a b")
+    assert shared.run(["/work/a b/link"]).stdout == "ran\n"
+    shared.run("mkfifo pipe; ln -s /etc/passwd away; ln sub/run.sh hard", cwd="/work/a b")
+    assert shared.download("/work/a b", tmp_path / "copy") == ["away", "link", "pipe"]
+    copied = {p.relative_to(tmp_path / "copy").as_posix() for p in (tmp_path / "copy").rglob("*")}
+    assert copied == {"dev", "dev/null", "sub", "sub/empty", "sub/run.sh", "hard"}
+    assert (tmp_path / "copy" / "hard").read_text() == "#!/bin/sh\necho ran\n"
+    assert os.access(tmp_path / "copy" / "sub" / "run.sh", os.X_OK)
+    shared.upload(source / "sub" / "run.sh", "/work/one")
+    assert shared.run(["/work/one"]).ok
+    assert shared.download("/work/one", tmp_path / "one") == []
+    assert (tmp_path / "one").read_bytes() == (source / "sub" / "run.sh").read_bytes()
+    with pytest.raises(UsageError, match="is not empty"):
+        shared.download("/work/a b", tmp_path / "copy")
+    with pytest.raises(DataError, match="more than 10 bytes"):
+        shared.download("/work/a b", tmp_path / "small", limit=10)
+
+
+@pytest.mark.parametrize("case", ["outside", "absolute", "through a link", "sparse", "garbage"])
+def test_a_hostile_tar_in_the_sandbox_writes_nothing_outside(tmp_path: Path, case: str) -> None:
+    """The sandbox's own tar is replaced by one that prints an archive of the attacker."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        if case == "through a link":
+            link = tarfile.TarInfo("a")
+            link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+            archive.addfile(link)
+        outside = f"/tmp/{tmp_path.name}-x"
+        name = {"outside": "../x", "absolute": outside, "through a link": "a/x"}.get(case, "x")
+        entry = tarfile.TarInfo(name)
+        entry.size = 3
+        archive.addfile(entry, io.BytesIO(b"bad"))
+        if case == "sparse":
+            entry = tarfile.TarInfo("hole")
+            entry.pax_headers = {"GNU.sparse.size": str(1 << 50), "GNU.sparse.map": "0,1"}
+            entry.size = 1
+            archive.addfile(entry, io.BytesIO(b"x"))
+    data = b"\xff" * 5000 if case == "garbage" else made.getvalue()
+    with open_one(env={"PATH": "/evil:/usr/bin:/bin"}) as sandbox:
+        sandbox.write("/evil/tar", "#!/bin/sh\ncat /evil/archive\n", mode=0o755)
+        sandbox.write("/evil/archive", data)
+        sandbox.run("mkdir /work")
+        target = tmp_path / "target"
+        if case == "through a link":  # the link is left out, so that `a` is a directory
+            assert sandbox.download("/work", target) == ["a"]
+            assert (target / "a" / "x").read_bytes() == b"bad"
+        else:
+            with pytest.raises(DataError):
+                sandbox.download("/work", target)
+        assert [p.name for p in tmp_path.iterdir()] in (["target"], [])
+        assert not Path(outside).exists()
+
+
+@pytest.mark.namespace_only("the page's programs choose their own back end")
+def test_the_programs_of_the_page_are_short_and_print_what_it_shows() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text("utf-8")
+    programs = re.findall(r"```python\n(from .*?)```\n\n```\n(.*?)```", page, re.DOTALL)
+    assert len(programs) == 2
+    for program, output in programs:
+        assert len(program.splitlines()) <= 15
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(program, {})
+        assert printed.getvalue() == output
+
+
+def test_snapshots_restore_and_open_and_forks_share_nothing() -> None:
+    with open_one(env={"NAME": "value"}) as sandbox:
+        sandbox.run("mkdir /work; echo 1 > /work/n")
+        with sandbox.snapshot() as snapshot:
+            sandbox.run("echo 2 > /work/n; echo 3 > /work/other")
+            assert list(sandbox.changes()) == ["/work", "/work/n", "/work/other"]
+            with Sandbox.from_snapshot(snapshot) as other:
+                assert other.run("cat n; echo $NAME", cwd="/work").stdout == "1\nvalue\n"
+            sandbox.restore(snapshot)
+        assert list(sandbox.changes()) == ["/work", "/work/n"]
+        forks = sandbox.fork(3)
+        for i, fork in enumerate(forks):
+            fork.write("/work/n", f"fork {i}")
+        assert [fork.read("/work/n") for fork in forks] == [b"fork 0", b"fork 1", b"fork 2"]
+        assert sandbox.read("/work/n") == b"1\n"
+        for fork in forks:
+            fork.close()
+            fork.close()
+            with pytest.raises(SandboxLostError):
+                fork.run("true")
+
+
+def test_a_saved_sandbox_is_loaded_with_what_it_changed_and_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "work.tar"
+    with open_one() as sandbox:
+        assert sandbox.run("mkdir -p /work/d; seq 3 > /work/d/n; ln -s d /work/l; rm /etc/hosts").ok
+        changes = sandbox.changes()
+        sandbox.save(path)
+        with pytest.raises(UsageError, match="exists already"):
+            sandbox.save(path)
+    with Sandbox.load(path, back_end=back_end.chosen()) as loaded:
+        assert loaded.changes() == changes
+        assert loaded.run("cat /work/l/n; test -e /etc/hosts").stdout == "1\n2\n3\n"
+        assert loaded.run("echo more >> /work/d/n").ok
+
+
+def hostile(path: Path, digest: str, *entries: tarfile.TarInfo, metadata: bytes = b"") -> Path:
+    """Write a saved file whose layer has these entries."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as inner:
+        for entry in entries:
+            inner.addfile(entry, io.BytesIO(b"x" * entry.size))
+    text = metadata or json.dumps({"v": 1, "image": "host", "image_digest": digest}).encode()
+    with tarfile.open(path, "w") as archive:
+        for name, data in (("sandbox.json", text), ("files.tar", layer.getvalue())):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+def entry_of(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname = kind, target
+    return entry
+
+
+def test_a_saved_file_of_an_attacker_is_refused(tmp_path: Path) -> None:
+    digest = find_image("host").digest
+    link = entry_of("a", tarfile.SYMTYPE, str(tmp_path))
+    before = os.listxattr(tmp_path)
+    refused = {
+        "outside the tree": [entry_of("../x")],
+        "goes through 'a'": [link, entry_of("a/x")],
+        "'a', which": [link, entry_of("a/.wh..wh..opq")],
+        "not a directory": [link, entry_of("a/.wh.x")],
+        "marks no name": [entry_of("b", tarfile.DIRTYPE), entry_of("b/.wh...")],
+        "not an earlier file": [entry_of("b", tarfile.LNKTYPE, "etc/passwd")],
+    }
+    for number, (message, entries) in enumerate(refused.items()):
+        with pytest.raises(DataError, match=message):
+            Sandbox.load(hostile(tmp_path / f"{number}.tar", digest, *entries))
+    for metadata, message in [
+        (b"{", "is not JSON"), (b"[" * 60000, "is not JSON"), (b"[]", "is not an object"),
+        (b'{"v": 9}', "format version '9'"), (b" " * 100_000, "has 100000 bytes"),
+    ]:  # fmt: skip
+        path = hostile(tmp_path / f"m{len(metadata)}.tar", digest, metadata=metadata)
+        with pytest.raises(DataError, match=message):
+            Sandbox.load(path)
+    with pytest.raises(UsageError, match="changes of the image 'host' with the digest 'other'"):
+        Sandbox.load(hostile(tmp_path / "other.tar", "other"))
+    with pytest.raises(UsageError, match="there is no file"):
+        Sandbox.load(tmp_path / "none.tar")
+    (tmp_path / "garbage").write_bytes(b"\xff" * 2000)
+    with pytest.raises(DataError, match="is no saved sandbox"):
+        Sandbox.load(tmp_path / "garbage")
+    assert os.listxattr(tmp_path) == before
+    assert not list(snapshots.cache_root().glob("saved-*"))
