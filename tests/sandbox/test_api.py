@@ -114,7 +114,7 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         shared.run(["no-such"])
 
 
-def test_names_of_registries_are_told_from_other_images(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_registries_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[str] = []
     monkeypatch.setattr(
         "intercode.sandbox.api.sandbox.resolve_image", lambda name, _: found.append(name)
