@@ -74,7 +74,7 @@ def test_a_callback_that_raises_ends_the_command(shared: Sandbox) -> None:
     assert "sleep" not in " ".join(shared.base.processes())
 
 
-def test_a_time_limit_kills_one_command_with_its_children_and_spares_others() -> None:
+def test_a_time_limit_kills_one_command_with_its_children_and_no_other() -> None:
     with open_one() as sandbox:
         results = []
         other = threading.Thread(
