@@ -30,6 +30,13 @@ def test_hello_world_is_short_and_solves_five_tasks(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_function_is_evaluated_in_one_call(tmp_path: Path) -> None:
+    printed = run("evaluate_function.py", tmp_path)
+    assert printed.startswith("starter:bash") and "list_files" in printed
+    assert printed.count(" ls -la ") == 4
+    assert len(list(tmp_path.glob("runs/*/trajectories.jsonl"))) == 1
+
+
 @pytest.mark.slow
 def test_the_demo_proves_the_starter_tasks_and_repeats_nothing(tmp_path: Path) -> None:
     first = run("demo.py", tmp_path)

@@ -126,7 +126,7 @@ def test_eval_prints_the_table_and_names_the_files(
     assert main(words) == 0
     printed, said = capsys.readouterr()
     assert "100.0" in printed and str(out / "trajectories.jsonl") in printed
-    assert "3/3 done, success 100.0 %, 0 errors" in said
+    assert "3/3 done, success 100.0 % [44, 100], 0 errors" in said
     assert main(words) == 0
     assert f"3 of 3 episodes are finished already in {out}" in capsys.readouterr().err
     assert main(["report", str(out), "--format", "json"]) == 0

@@ -63,7 +63,7 @@ def test_the_launcher_is_killed_with_episodes_live(
     assert all(t.success and t.end == "submitted" for t in found), [t.error for t in found]
     again = [t for t in found if t.run.get("attempts", 1) > 1]
     assert len(again) >= _PARALLEL
-    progress = Progress(_NUMBER, [])
+    progress = Progress(_NUMBER)
     for trajectory in found:
         progress.add(trajectory)
-    assert f", {len(again)} retried" in progress.line()
+    assert progress.retried == len(again)

@@ -1,72 +1,152 @@
-"""The progress that a run prints."""
+"""The progress that a run shows: in a terminal, in a notebook, and in a log."""
 
 from __future__ import annotations
 
 import io
-import itertools
+import logging
+import sys
+import time
+import types
+from pathlib import Path
+
+import pytest
 
 from intercode.core.types import Step, Trajectory, Usage
-from intercode.evaluation.evaluate.progress import Progress
+from intercode.evaluation.evaluate.progress import Progress, lines, make_report
+from intercode.evaluation.evaluate.progress.lines import LineReport, progress_line
+from intercode.evaluation.evaluate.progress.terminal import TerminalReport
+from intercode.evaluation.evaluate.run_state import EpisodeKey, EpisodeOutcome
+from intercode.models import Traffic
+from support.faulty_endpoint import FaultyEndpoint, completion, hang, status
+from support.terminal import Terminal
+
+HEADER = [("run", "runs/first"), ("dataset", "starter (1234)")]
 
 
-def episode(reward: float | None) -> Trajectory:
+def episode(reward: float | None, task: str = "t") -> Trajectory:
     if reward is None:
-        return Trajectory("t", 0, "q", (), end="error", error="down")
-    return Trajectory("t", 0, "q", (Step("a", "o", reward=reward),), end="submitted")
+        return Trajectory(task, 0, "q", (), end="error", error="down")
+    return Trajectory(task, 0, "q", (Step("a", "o", reward=reward),), end="submitted")
 
 
-def test_errors_count_as_not_solved() -> None:
-    progress = Progress(6, [episode(1.0)], io.StringIO())
-    for reward in (1.0, 0.2, None):
-        progress.add(episode(reward))
-    assert progress.line().startswith("4/6 done, success 50.0 %, 1 errors, ")
-    assert progress.line().endswith(" left")
+def finished(*solved: bool) -> dict[EpisodeKey, EpisodeOutcome]:
+    return {EpisodeKey(f"old{n}", 0): EpisodeOutcome(s, None) for n, s in enumerate(solved)}
 
 
-def test_a_file_gets_few_plain_lines() -> None:
+def test_errors_count_as_not_solved_and_success_has_an_interval() -> None:
+    progress = Progress(6, finished(True))
+    for number, reward in enumerate((1.0, 0.2, None)):
+        progress.start(EpisodeKey(f"t{number}", 0))
+        progress.add(episode(reward, f"t{number}"))
+    line = progress_line(progress)
+    assert line.startswith("4/6 done, success 50.0 % [15, 85], 1 error, ")
+    assert line.endswith(" left") and not progress.running
+
+
+def test_what_the_model_used_is_in_the_progress() -> None:
+    usage = Usage(1000, 234, requests=5, cost=1.5)
+    progress = Progress(3, usage=lambda: usage, traffic=lambda: Traffic(retries=2, overloads=1))
+    texts = progress.usage_texts()
+    assert texts == ["0 errors", "5 requests", "1,234 tokens", "2 retries", "1 rate limit", "$1.50"]
+
+
+def test_a_log_gets_the_header_and_few_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
-    progress = Progress(100, [], stream)
-    for _ in range(100):
-        progress.add(episode(1.0))
-    progress.finish()
-    assert stream.getvalue().count("\n") == 1
-    assert "\r" not in stream.getvalue()
-    assert "100/100 done, success 100.0 %" in stream.getvalue()
+    progress = Progress(100)
+    with LineReport(HEADER, stream, "[1/2 a] ") as report:
+        report.begin(progress)
+        for number in range(100):
+            progress.add(episode(1.0, f"t{number}"))
+            report.update()
+        report.note("first error: \x1b[31mno\nanswer")
+    header, dataset, note, last = stream.getvalue().splitlines()
+    assert header == "[1/2 a] run      runs/first" and "starter (1234)" in dataset
+    assert note == "[1/2 a] first error: [31mno answer"
+    assert "100/100 done, success 100.0 %" in last and "\r" not in stream.getvalue()
+    monkeypatch.setattr(lines, "IDLE_INTERVAL", 0.0)
+    report.update()
+    assert len(stream.getvalue().splitlines()) == 5, "a run in which nothing ends shows its life"
+    with LineReport(HEADER, None) as silent:
+        silent.begin(progress)
 
 
-class Terminal(io.StringIO):
+class Screen(io.StringIO):
     def isatty(self) -> bool:
         return True
 
 
-def test_a_terminal_gets_one_line_that_is_wholly_overwritten() -> None:
-    stream = Terminal()
-    progress = Progress(2, [], stream)
-    progress.show()
-    progress.add(episode(1.0))
-    progress.add(episode(1.0))
-    progress.finish()
-    parts = stream.getvalue().rstrip("\n").split("\r")[1:]
-    assert len(parts) >= 2 and stream.getvalue().count("\n") == 1
-    assert all(len(b) >= len(a.rstrip()) for a, b in itertools.pairwise(parts))
+def test_prints_and_logging_appear_whole_above_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    logger, handler = logging.getLogger("researcher"), logging.StreamHandler(screen)
+    monkeypatch.setattr(logger, "handlers", [handler])
+    progress = Progress(2)
+    with make_report(HEADER, stream=screen) as report:
+        assert isinstance(report, TerminalReport)
+        report.begin(progress)
+        progress.start(EpisodeKey("starter/bash/count-csv", 0))
+        deadline = time.monotonic() + 10
+        while "count-csv" not in screen.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        logger.warning("a line of the log")
+        print("a line of the model")
+        report.note("first error: no answer")
+        assert handler.stream is not screen
+    lines_of = screen.getvalue().replace("\x1b[2K", "\n").replace("\r", "\n").splitlines()
+    for text in ("a line of the log", "a line of the model", "first error: no answer"):
+        assert any(text in line and "success" not in line for line in lines_of), text
+    assert handler.stream is screen and sys.stderr is screen
+    assert "1 in progress: starter/bash/count-csv 0:00" in screen.getvalue()
 
 
-def test_the_cost_is_that_of_the_whole_run() -> None:
-    """As the count of episodes is, and with the attempts without a result."""
-    earlier = Usage(10, 2, requests=1, cost=0.5)
-    progress = Progress(3, [episode(1.0)], io.StringIO(), earlier_usage=earlier)
-    step = Step("a", "o", reward=1.0, usage=Usage(10, 2, requests=1, cost=0.25))
-    lost = {"prompt_tokens": 10, "completion_tokens": 2, "requests": 1, "cost": 0.75}
-    progress.add(episode(1.0).replace(steps=(step,), run={"lost": lost}))
-    assert "2/3 done" in progress.line() and "$1.50" in progress.line()
+def test_a_notebook_gets_one_output_that_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel is not installed here: its interface is replaced by the two calls in use."""
+    shown: list[str] = []
+    output = types.SimpleNamespace(update=shown.append)
+
+    def display(html: str, display_id: bool) -> types.SimpleNamespace:
+        shown.append(html)
+        return output
+
+    package, module = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    package.get_ipython = lambda: types.SimpleNamespace(kernel=object())  # type: ignore[attr-defined]
+    module.display, module.HTML = display, str  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", package)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    progress = Progress(2)
+    with make_report([("agent", "<b>")], stream=io.StringIO()) as report:
+        report.begin(progress)
+        progress.add(episode(1.0))
+        report.note("first error: <script>")
+    assert "&lt;b&gt;" in shown[0] and "preparing" in shown[0]
+    assert "<progress value='1' max='2'" in shown[-1] and "success 100.0 %" in shown[-1]
+    assert "&lt;script&gt;" in shown[-1] and "<script>" not in "".join(shown)
 
 
-def test_a_note_stands_above_the_progress() -> None:
-    stream = Terminal()
-    progress = Progress(2, [], stream)
-    progress.show()
-    progress.note("first error: \x1b[31mno\nanswer")
-    assert "\rfirst error: [31mno answer" in stream.getvalue().split("\n")[0]
-    assert stream.getvalue().split("\n")[1].startswith("\r0/2 done")
-    progress.note("hidden", quiet=True)
-    assert "hidden" not in stream.getvalue()
+@pytest.mark.sandbox
+def test_a_run_in_a_terminal_shows_itself_and_survives_an_interrupt(
+    squares: str, tmp_path: Path
+) -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100}
+    solved = status(200, completion("```bash\necho 0\n```", usage=usage))
+    with FaultyEndpoint(status(429, retry_after=0), solved, hang) as server, Terminal(
+        "eval", squares, "--agent", "single-turn", "--model", "m", "--base-url", server.base_url,
+        "--out", str(tmp_path / "run"), "--parallel", "1", "--model-option",
+        'price={"input": 10.0, "output": 100.0}', OPENAI_API_KEY="key",
+    ) as terminal:  # fmt: skip
+        terminal.expect("run      ")
+        terminal.expect("8 tasks")
+        terminal.expect("m at http://127.0.0.1")
+        terminal.expect("first error of the endpoint")
+        shown = terminal.expect("1 in progress: ")
+        terminal.expect("1/8")
+        terminal.expect("success 100.0 % [21, 100]")
+        terminal.expect("2 requests · 1,100 tokens · 1 retry · 1 rate limit · $0.0200")
+        terminal.send("\x03")
+        terminal.expect("stopped; the same settings with")
+        assert terminal.wait() == 130
+    assert "\x1b[?25h" in terminal.seen.split("stopped; the same settings")[0], "no cursor"
+    assert "Traceback" not in terminal.seen and "0/8" in shown

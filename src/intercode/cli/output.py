@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 _RESET = "\x1b[0m"
@@ -19,6 +21,19 @@ def log(message: str) -> None:
 def episode_progress() -> Callable[[int, int], None]:
     """Return a function that prints the progress, or that does nothing without a terminal."""
     return _print_progress if sys.stderr.isatty() else lambda _done, _total: None
+
+
+@contextmanager
+def temporary_line(text: str) -> Iterator[None]:
+    """Show a line on a terminal while the block runs."""
+    shown = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    if shown:
+        print(f"{escape_control(text)}\r", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        if shown:
+            print("\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def escape_control(text: str) -> str:

@@ -7,6 +7,7 @@ from intercode.models.base import Completion, Message, Model, Tool, ToolCall
 from intercode.models.budget import Budget, SpendingLimits
 from intercode.models.limited_model import limit_model
 from intercode.models.prices import Price, find_price
+from intercode.models.providers.function import FunctionModel
 from intercode.models.providers.openai import OpenAIModel
 from intercode.models.providers.scripted import ScriptedModel, read_script
 from intercode.models.redaction import redact
@@ -18,6 +19,7 @@ __all__ = [
     "PROVIDERS",
     "Budget",
     "Completion",
+    "FunctionModel",
     "Message",
     "Model",
     "OpenAIModel",

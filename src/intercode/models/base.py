@@ -10,6 +10,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from intercode.core.types import Usage
 from intercode.models.prices import Price
+from intercode.models.transport.concurrency import Traffic
 
 
 class ToolCall(TypedDict):
@@ -134,6 +135,10 @@ class Model(ABC):
     def metadata(self) -> dict[str, Any]:
         """Return what a run records of its model: what can change an answer, and no secret."""
         return {}
+
+    def traffic(self) -> Traffic | None:
+        """Return the counts of requests so far, for progress reports; None if there are none."""
+        return None
 
     def close(self) -> None:
         """Close the connections. May be called again."""

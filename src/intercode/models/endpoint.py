@@ -129,6 +129,7 @@ class _Call:
         """Return the seconds to wait before the next attempt. Raises if there is to be none."""
         retry, traffic = self.model.retry, self.model.traffic()
         self.requests_sent += error.requests_sent
+        traffic.overloads += error.overloaded
         if error.response_lost:
             traffic.lost += 1
             self.limits.on_lost_response()

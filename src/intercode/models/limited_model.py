@@ -20,6 +20,7 @@ from intercode.models.endpoint import (
     Endpoint,
 )
 from intercode.models.token_count import Calibration, estimate_tokens
+from intercode.models.transport.concurrency import Traffic
 
 INITIAL_MARGIN, CALIBRATED_MARGIN = 1.2, 1.05
 """Factors by which a prompt's reservation exceeds its estimate, before and after the endpoint has
@@ -100,6 +101,9 @@ class LimitedModel(Model):
     def metadata(self) -> dict[str, Any]:
         """Return the model's own metadata; the limits belong to the run."""
         return self.model.metadata()
+
+    def traffic(self) -> Traffic | None:
+        return self.model.traffic()
 
     def close(self) -> None:
         self.model.close()

@@ -12,6 +12,8 @@ from typing import Any
 from intercode.core import logs, trajectories
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Step, Trajectory
+from intercode.core.types.html import html_details, html_table
+from intercode.results.report import build
 from intercode.results.statistics.figures import best_reward
 from intercode.results.statistics.metrics import (
     drop_retried_failures,
@@ -20,9 +22,14 @@ from intercode.results.statistics.metrics import (
     known_usage,
     turn_count,
 )
+from intercode.results.tables import Table, render
 
 _REPEATED_METADATA = ("environment", "dataset", "agent", "model", "profile")
 """Metadata that every row repeats, so that the tables of several runs can be joined."""
+
+
+_MAX_SHOWN = 200
+"""How many episodes a notebook lists."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,29 @@ class Run:
             for t in self.episodes
             for n, step in enumerate(t.steps, 1)
         ]
+
+    def tables(self) -> list[Table]:
+        """Return the tables of ``intercode report`` for this run."""
+        return build([self.path])
+
+    def __str__(self) -> str:
+        return render(self.tables()) if self.episodes else f"no episodes in {self.path}"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the tables, and below them the episodes."""
+        rows = [
+            (t.task, str(t.epoch), "solved" if is_solved(t) else "", str(int(turn_count(t))), t.end)
+            for t in self.episodes
+        ]
+        shown, columns = rows[:_MAX_SHOWN], ("task", "epoch", "", "turns", "end")
+        more = f", the first {_MAX_SHOWN}" if len(rows) > _MAX_SHOWN else ""
+        episodes = html_table(columns, shown, right=(False, True, False, True, False))
+        return "".join(
+            [
+                *(table._repr_html_() for table in self.tables()),
+                html_details(f"{len(rows)} episodes in {self.path}{more}", episodes),
+            ]
+        )
 
     def to_pandas(self) -> Any:
         """Return ``episode_rows`` as a DataFrame. Raises ConfigError if pandas is not installed."""

@@ -12,6 +12,7 @@ from itertools import groupby
 
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
+from intercode.core.types.html import html_table
 from intercode.results.safe_text import neutralise_formula, replace_surrogates
 
 _ESCAPES = {
@@ -137,6 +138,13 @@ class Table:
         """Return which columns hold only numbers; they are aligned to the right."""
         columns = [[row[i] for row in self.rows] for i in range(len(self.columns))]
         return [bool(c) and not any(isinstance(v, str) for v in c) for c in columns]
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return html_table(
+            self.columns, self.formatted_rows(), title=self.title, notes=self.notes,
+            right=self.numeric_columns(),
+        )  # fmt: skip
 
 
 def render(tables: Sequence[Table], style: str = "text") -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intercode.cli.evaluate.options import ARGUMENTS, SETTINGS, read_settings
-from intercode.cli.output import log
+from intercode.cli.output import log, temporary_line
 from intercode.cli.parser import given_options
 from intercode.core.config import make_config
 from intercode.core.errors import (
@@ -69,7 +69,8 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
     if config.out is not None and config.out.exists() and not config.out.is_dir():
         raise UsageError(f"--out {config.out} is a file; name a directory")
     try:
-        plan = make_plan(config)
+        with temporary_line(f"loading {config.dataset} ..."):
+            plan = make_plan(config)
     except SandboxUnavailableError as e:
         from intercode.evaluation.evaluate.sandbox_check import with_remedy
 

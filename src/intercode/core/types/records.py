@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from intercode.core.types.execution import SUCCESS_THRESHOLD, Score, StepResult
+from intercode.core.types.html import html_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +188,18 @@ class Trajectory:
 
     def replace(self, **changes: Any) -> Trajectory:
         return replace(self, **changes)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the query and one row for each turn."""
+        rows = [
+            (str(n), step.action or step.message, step.observation, _reward_text(step.reward))
+            for n, step in enumerate(self.steps, 1)
+        ]
+        title = f"{self.task}: {self.end}, {'solved' if self.success else 'not solved'}"
+        notes = [self.query, *([self.error] if self.error else [])]
+        return html_table(("turn", "action", "observation", "reward"), rows, title=title,
+                          notes=notes)  # fmt: skip
+
+
+def _reward_text(reward: float | None) -> str:
+    return "" if reward is None else f"{reward:.2f}"

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import queue
+import asyncio
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
-from intercode.core import trajectories
-from intercode.core.config import EvalConfig, max_failed_episodes
+from intercode.core.config import EvalConfig, make_config, max_failed_episodes
 from intercode.core.errors import BudgetError, TooManyErrorsError, UsageError
 from intercode.core.registry import Registry
-from intercode.core.types import Trajectory
+from intercode.core.types import Usage
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.evaluation.evaluate.budgets import RunBudget
-from intercode.evaluation.evaluate.episode_runner import EpisodeRunner
 from intercode.evaluation.evaluate.history import RunHistory
 from intercode.evaluation.evaluate.open_files import check_open_file_limit
 from intercode.evaluation.evaluate.plan import Plan, create_run, make_plan
-from intercode.evaluation.evaluate.progress import Progress
+from intercode.evaluation.evaluate.progress import Progress, Report, make_report
+from intercode.evaluation.evaluate.progress.header import describe_plan
 from intercode.evaluation.evaluate.run_state import Sample
 from intercode.evaluation.evaluate.sandbox_check import require_sandboxes
-from intercode.models import Model
+from intercode.evaluation.evaluate.workers import Workers
+from intercode.models import Model, Traffic
+from intercode.models.providers.function import ModelFunction, as_model
+from intercode.results.run import Run, load_run
 
 LOCAL = "local"
 RUNNERS = Registry(
@@ -37,89 +39,204 @@ RUNNERS = Registry(
 """Where environments can run. Each name refers to a function of a plan, which returns a context
 manager of the function that makes environments."""
 
-_Event = Trajectory | str | BaseException | None
-"""What a worker reports: an episode, the first error of an endpoint, an error that stops the run,
-or None when it ends."""
+
+@overload
+def evaluate(
+    dataset: EvalConfig, *, model: Model | ModelFunction | None = None, quiet: bool = False
+) -> Path: ...
 
 
-def evaluate(config: EvalConfig, *, model: Model | None = None, quiet: bool = False) -> Path:
-    """Play the episodes of a run that have no result yet, and return the run's directory.
+@overload
+def evaluate(
+    dataset: str | Path,
+    agent: str,
+    *,
+    model: str | Model | ModelFunction | None = None,
+    quiet: bool = False,
+    **settings: Any,
+) -> Run: ...
 
-    Every episode is written to disk when it ends. A call with the same configuration and ``out``
-    resumes the run. ``model`` replaces the one that the configuration names.
 
-    Raises UsageError for wrong settings, such as an ``out`` that contains another run;
+def evaluate(
+    dataset: str | Path | EvalConfig,
+    agent: str | None = None,
+    *,
+    model: str | Model | ModelFunction | None = None,
+    quiet: bool = False,
+    **settings: Any,
+) -> Run | Path:
+    """Play the episodes of a run that have no result yet, and return the run.
+
+    ``model`` is a name such as ``openai/gpt-4o-mini``, a Model, or a function that takes messages
+    and returns a text (see FunctionModel). ``settings`` are those of EvalConfig, such as ``limit``,
+    ``epochs``, ``parallel`` and ``out``. With an EvalConfig in place of the dataset and the agent,
+    the run's directory is returned.
+
+    Every episode is written to disk when it ends. A call with the same settings and ``out`` resumes
+    the run. Raises UsageError for wrong settings, such as an ``out`` that contains another run;
     ModelRefusedError and SandboxUnavailableError as soon as they occur; BudgetError at a limit of
     the run; and TooManyErrorsError if more episodes fail than ``fail_on_error`` allows. Finished
     episodes are then on disk.
     """
+    config, used_model = _read_arguments(dataset, agent, model, settings)
+    out = _evaluate(config, used_model, quiet)
+    return out if isinstance(dataset, EvalConfig) else load_run(out)
+
+
+async def evaluate_async(
+    dataset: str | Path,
+    agent: str,
+    *,
+    model: str | Model | ModelFunction | None = None,
+    quiet: bool = False,
+    **settings: Any,
+) -> Run:
+    """Do what ``evaluate`` does without blocking the event loop, on which an asynchronous model
+    function then runs.
+
+    Cancelling it stops the run as Ctrl-C does; the same call with the same ``out`` plays the rest.
+    """
+    loop, interrupted = asyncio.get_running_loop(), threading.Event()
+    config, used_model = _read_arguments(dataset, agent, model, settings, loop)
+
+    def play() -> Path | None:
+        try:
+            return _evaluate(config, used_model, quiet, interrupted)
+        except KeyboardInterrupt:  # by ``interrupted``: signals reach the main thread only
+            return None
+
+    playing = asyncio.ensure_future(asyncio.to_thread(play))
+    try:
+        out = await asyncio.shield(playing)
+    except asyncio.CancelledError:
+        interrupted.set()
+        await asyncio.wait([playing])
+        raise
+    if out is None:
+        raise AssertionError("unreachable: only a cancelled run is interrupted")
+    return load_run(out)
+
+
+def _evaluate(
+    config: EvalConfig,
+    model: Model | None,
+    quiet: bool,
+    interrupted: threading.Event | None = None,
+) -> Path:
     plan = make_plan(config, model)
-    run_plan(plan, quiet=quiet)
+    run_plan(plan, quiet=quiet, interrupted=interrupted)
     plan.close()
     return plan.out
 
 
-def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
-    """Play a plan as ``evaluate`` does. ``label`` is put before every line of progress.
+def _read_arguments(
+    dataset: str | Path | EvalConfig,
+    agent: str | None,
+    model: str | Model | ModelFunction | None,
+    settings: Mapping[str, Any],
+    loop: asyncio.AbstractEventLoop | None = None,
+) -> tuple[EvalConfig, Model | None]:
+    """Return the configuration and the model that arguments of ``evaluate`` stand for."""
+    own_model = None if model is None or isinstance(model, str) else as_model(model, loop)
+    if isinstance(dataset, EvalConfig):
+        if agent is not None or settings or isinstance(model, str):
+            raise UsageError("an EvalConfig already has the agent, a model's name and the settings")
+        return dataset, own_model
+    named = {"dataset": str(dataset), "agent": agent, "model": model}
+    given = {k: v for k, v in named.items() if isinstance(v, str)}
+    return make_config({**settings, **given}, "the arguments of evaluate"), own_model
 
-    Raises SandboxUnavailableError before anything is written if this machine can open no sandbox.
+
+def run_plan(
+    plan: Plan,
+    *,
+    quiet: bool = False,
+    label: str = "",
+    interrupted: threading.Event | None = None,
+) -> Path:
+    """Play a plan as ``evaluate`` does, and return its directory.
+
+    ``label`` is put before every line of progress. If ``interrupted`` is set meanwhile, the run
+    stops as by Ctrl-C, with KeyboardInterrupt. Raises SandboxUnavailableError before anything is
+    written if this machine can open no sandbox.
     """
     environments = open_runner(plan)
-    local, begun = plan.config.runner == LOCAL, plan.trajectories_file.exists()
-    if local:
-        check_open_file_limit(plan.config.parallel)
-    chosen = ""
-    if local and not begun:
-        chosen = require_sandboxes(plan)  # before anything is written
-    create_run(plan)
-    with _exclusive_lock(plan.out):
-        state = plan.read_state()
-        pending = plan.pending_samples(state)
-        if state.finished and not quiet:
-            count = f"{len(state.finished)} of {len(plan.samples)} episodes"
-            print(f"{label}{count} are finished already in {plan.out}", file=sys.stderr)
-        if not pending:
-            return plan.out
-        if local and begun:
-            chosen = require_sandboxes(plan)
-        if chosen and not quiet:
-            print(f"{label}sandboxes: {chosen}", file=sys.stderr)
-        history = RunHistory(plan.out)
-        budget = RunBudget(plan.config, history.earlier_usage)
-        finished = list(state.finished.values())
-        progress = Progress(
-            len(plan.samples), finished, label=label, earlier_usage=history.earlier_usage
-        )
-        with (
-            environments as make_env,
-            _recorded_in_history(plan, history, budget),
-            _Workers(plan, budget, pending, make_env) as workers,
-        ):
-            try:
-                _collect(plan, workers, progress, quiet)
-            finally:
-                if not quiet:
-                    progress.finish()
+    with make_report(describe_plan(plan), label, quiet) as report:
+        local, begun = plan.config.runner == LOCAL, plan.trajectories_file.exists()
+        if local:
+            check_open_file_limit(plan.config.parallel)
+        if local and not begun:
+            _note_sandboxes(report, require_sandboxes(plan))  # before anything is written
+        create_run(plan)
+        with _exclusive_lock(plan.out):
+            state = plan.read_state()
+            pending = plan.pending_samples(state)
+            if state.finished:
+                count = f"{len(state.finished)} of {len(plan.samples)} episodes"
+                report.note(f"{count} are finished already in {plan.out}")
+            if not pending:
+                return plan.out
+            if local and begun:
+                _note_sandboxes(report, require_sandboxes(plan))
+            history = RunHistory(plan.out)
+            budget = RunBudget(plan.config, history.earlier_usage)
+            progress = Progress(
+                len(plan.samples), state.finished,
+                usage=lambda: _total_usage(history.earlier_usage, budget.usage),
+                traffic=_count_traffic(plan.model),
+            )  # fmt: skip
+            report.begin(progress)
+            with (
+                environments as make_env,
+                _recorded_in_history(plan, history, budget),
+                Workers(plan, budget, pending, make_env, interrupted) as workers,
+            ):
+                _collect(plan, workers, progress, report)
     return plan.out
 
 
-def _collect(plan: Plan, workers: _Workers, progress: Progress, quiet: bool) -> None:
-    """Report the episodes as they end. Raises TooManyErrorsError, and the errors of the workers."""
+def _collect(plan: Plan, workers: Workers, progress: Progress, report: Report) -> None:
+    """Report what happens. Raises TooManyErrorsError, and the errors of the workers."""
     allowed = max_failed_episodes(plan.config.fail_on_error, progress.total)
     for event in workers:
         if isinstance(event, str):
-            progress.note(f"first error of the endpoint: {event}", quiet)
-            continue
-        trajectory = event
-        progress.add(trajectory, quiet)
-        if trajectory.error is not None and progress.errors == 1:
-            progress.note(f"first error: {trajectory.task}: {trajectory.error}", quiet)
-        if allowed is not None and progress.errors > allowed:
-            raise TooManyErrorsError(
-                f"{progress.errors} of {progress.total} episodes ended in an error, and "
-                f"fail_on_error = {plan.config.fail_on_error} allows {allowed}; the last: "
-                f"{trajectory.error}"
-            )
+            report.note(f"first error of the endpoint: {event}")
+        elif isinstance(event, Sample):
+            progress.start(plan.episode_key(event))
+        elif event is not None:
+            progress.add(event)
+            if event.error is not None and progress.errors == 1:
+                report.note(f"first error: {event.task}: {event.error}")
+            if allowed is not None and progress.errors > allowed:
+                raise TooManyErrorsError(
+                    f"{progress.errors} of {progress.total} episodes ended in an error, and "
+                    f"fail_on_error = {plan.config.fail_on_error} allows {allowed}; the last: "
+                    f"{event.error}"
+                )
+        report.update()
+
+
+def _note_sandboxes(report: Report, chosen: str) -> None:
+    if chosen:
+        report.note(f"sandboxes: {chosen}")
+
+
+def _total_usage(earlier: Usage, here: Usage) -> Usage:
+    """Return the usage of a run. One without requests, which has no known tokens, adds none."""
+    return (
+        earlier + here
+        if earlier.requests and here.requests
+        else max(earlier, here, key=lambda usage: usage.requests)
+    )
+
+
+def _count_traffic(model: Model | None) -> Callable[[], Traffic | None]:
+    """Return a function that counts the retries and rate limits of a model from now on."""
+    now = None if model is None else model.traffic()
+    if model is None or now is None:
+        return lambda: None
+    retries, overloads = now.retries, now.overloads
+    return lambda: Traffic(retries=now.retries - retries, overloads=now.overloads - overloads)
 
 
 @contextmanager
@@ -145,83 +262,6 @@ def _recorded_in_history(plan: Plan, history: RunHistory, budget: RunBudget) -> 
         raise
     finally:
         history.end(how, budget.usage)
-
-
-class _Workers:
-    """The threads of a run. Iterating yields the episodes as they end, after they are written, and
-    as a text the first error of an endpoint, as soon as it occurs.
-
-    At a limit of the run, the episodes in progress continue as far as they can; then BudgetError is
-    raised. Any other error that stops the run is raised at once.
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        budget: RunBudget,
-        pending: Sequence[Sample],
-        make_env: Callable[[], BranchingEnvironment],
-    ) -> None:
-        self._plan, self._budget, self._make_env = plan, budget, make_env
-        self._stopped, self._draining = threading.Event(), threading.Event()
-        self._samples: queue.SimpleQueue[Sample] = queue.SimpleQueue()
-        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
-        self._broken_golds: dict[int, str] = {}
-        budget.on_error = self._events.put
-        for sample in pending:
-            self._samples.put(sample)
-        self._count = min(plan.config.parallel, len(pending))
-        # daemons, so that Ctrl-C does not wait for the answer of an endpoint
-        self._threads = [
-            threading.Thread(target=self._work, name=f"episode-{n}", daemon=True)
-            for n in range(self._count)
-        ]
-
-    def __enter__(self) -> _Workers:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._budget.stop()
-
-    def __iter__(self) -> Iterator[Trajectory | str]:
-        running, limit = self._count, None
-        while running:
-            event = self._events.get()
-            if event is None:
-                running -= 1
-            elif isinstance(event, BudgetError):
-                limit = limit or event
-            elif isinstance(event, BaseException):
-                raise event
-            else:
-                yield event
-        if limit is not None:
-            raise limit
-
-    def _work(self) -> None:
-        runner = EpisodeRunner(
-            self._plan, self._budget, self._stopped.wait, self._make_env, self._broken_golds
-        )
-        try:
-            while not (self._stopped.is_set() or self._draining.is_set()):
-                try:
-                    sample = self._samples.get_nowait()
-                except queue.Empty:
-                    break
-                trajectory = runner.run(sample)
-                if trajectory is None or self._stopped.is_set():
-                    break
-                trajectories.append_trajectory(self._plan.trajectories_file, trajectory)
-                self._events.put(trajectory)
-        except BaseException as e:  # raised in the thread that iterates
-            self._draining.set()
-            self._events.put(e)
-        finally:
-            runner.close()
-            self._events.put(None)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from intercode.core.config import EvalConfig
 from intercode.core.types import to_jsonable
 from intercode.core.version import __version__
 from intercode.environments.base.env import InterCodeEnv
-from intercode.models import Model
+from intercode.models import FunctionModel, Model
 from intercode.models.redaction import is_secret_header, is_secret_name
 from intercode.sandbox.tiers.protections import threat_model_of
 
@@ -53,7 +53,8 @@ def run_metadata(
 
     It consists of JSON types and contains no secrets; see ``remove_secrets``.
     """
-    parts = {"agent": agent, "model": model, "reward": env.reward_function}
+    called = model.function if isinstance(model, FunctionModel) else model
+    parts = {"agent": agent, "model": called, "reward": env.reward_function}
     agent_metadata = agent.metadata()
     model_metadata = {} if model is None else model.metadata()
     bounds = [n for n in (config.max_turns, agent.max_turns) if n is not None]

@@ -13,7 +13,8 @@ INITIAL_LIMIT = 64
 @dataclass
 class Traffic:
     """Counts of requests, for progress reports. ``limit`` is how many requests may run now;
-    ``lost`` counts attempts that were sent and gave no usable answer."""
+    ``lost`` counts attempts that were sent and gave no usable answer, ``overloads`` those that the
+    endpoint refused because of too many requests."""
 
     limit: int = 0
     in_flight: int = 0
@@ -21,6 +22,7 @@ class Traffic:
     answers: int = 0
     retries: int = 0
     lost: int = 0
+    overloads: int = 0
     from_cache: int = 0
 
 

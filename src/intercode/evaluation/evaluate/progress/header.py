@@ -1,0 +1,50 @@
+"""What a run's report of progress begins with."""
+
+from __future__ import annotations
+
+from intercode.core.config import EvalConfig
+from intercode.evaluation.evaluate.plan import Plan
+
+
+def describe_plan(plan: Plan) -> list[tuple[str, str]]:
+    """Return the directory, dataset, agent, model and limits of a run, each with its name."""
+    metadata, config = plan.metadata, plan.config
+    tasks = len(plan.task_indices)
+    count = (
+        f"{tasks:,} of {len(plan.dataset):,} tasks"
+        if tasks < len(plan.dataset)
+        else (f"{tasks:,} tasks")
+    )
+    count += f" x {config.epochs} epochs" if config.epochs > 1 else ""
+    where = metadata.get("tier") or metadata.get("engine")
+    dataset = [
+        f"{metadata.get('dataset')} ({metadata.get('dataset_hash')})",
+        count,
+        f"profile {metadata.get('profile')}",
+        *([str(where)] if where else []),
+    ]
+    rows = [
+        ("run", str(plan.out)),
+        ("dataset", ", ".join(dataset)),
+        ("agent", str(metadata.get("agent"))),
+    ]
+    if model := metadata.get("model"):
+        endpoint = metadata.get("endpoint")
+        rows.append(("model", f"{model} at {endpoint}" if endpoint else str(model)))
+    return [*rows, ("limits", ", ".join(_limits(config, metadata.get("max_turns"))))]
+
+
+def _limits(config: EvalConfig, max_turns: object) -> list[str]:
+    """Return what bounds the run and its episodes."""
+    texts = [f"{config.parallel} at once"]
+    if max_turns is not None:
+        texts.append(f"{max_turns} turns")
+    texts.append(f"{config.timeout:g} s an action")
+    for name, of in (("", "the run"), ("_per_episode", "an episode")):
+        for kind, form in (("tokens", "{:,} tokens"), ("cost", "${:,g}"), ("seconds", "{:g} s")):
+            limit = getattr(config, f"max_{kind}{name}")
+            if limit is not None:
+                texts.append(f"{form.format(limit)} {of}")
+    if config.fail_on_error is not None:
+        texts.append(f"at most {config.fail_on_error} errors")
+    return texts

@@ -1,0 +1,108 @@
+"""A model that is a function of Python: messages in, a text out."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from intercode.core import event_loop
+from intercode.core.errors import UsageError
+from intercode.core.types import Usage
+from intercode.models.base import Completion, Message, Model, Tool
+
+ModelFunction = Callable[..., Any]
+"""A function of a list of messages that returns a text, a message or a Completion. It may be
+asynchronous, and may take the ``tools`` as well."""
+
+
+class FunctionModel(Model):
+    """Asks a function for every answer. Several threads call it at once, one for each episode.
+
+    The name is that of the function, unless ``name`` is given. An asynchronous function runs on
+    ``loop``, or else on an event loop of this package in another thread. An exception of the
+    function ends the episode with an error; ModelUnavailableError has it played again.
+    """
+
+    def __init__(
+        self,
+        function: ModelFunction,
+        name: str | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self.function = function
+        self.name = name or _name_of(function)
+        self._loop = loop
+        self._takes_tools = _takes_tools(function)
+
+    def __repr__(self) -> str:
+        return f"FunctionModel({self.name!r})"
+
+    def metadata(self) -> dict[str, Any]:
+        return {"name": self.name, "endpoint": None, "generation": {}, "price": None}
+
+    def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
+        """Return the answer of the function. Raises UsageError if it is not an answer."""
+        more = {"tools": tools} if self._takes_tools else {}
+        reply = self.function(list(messages), **more)
+        if inspect.isawaitable(reply):
+            reply = self._wait_for(reply)
+        return self._completion(reply)
+
+    def _wait_for(self, reply: Awaitable[Any]) -> Any:
+        async def result() -> Any:
+            return await reply
+
+        if self._loop is None:
+            return event_loop.run_on_loop(result())
+        return asyncio.run_coroutine_threadsafe(result(), self._loop).result()
+
+    def _completion(self, reply: Any) -> Completion:
+        if isinstance(reply, Completion):
+            return reply
+        if isinstance(reply, str):
+            return Completion(reply, Usage(requests=1), "stop", self.name)
+        if isinstance(reply, Mapping) and isinstance(reply.get("content") or "", str):
+            calls = tuple(reply.get("tool_calls") or ())
+            if calls or reply.get("content") is not None:
+                return Completion(
+                    reply.get("content") or "", Usage(requests=1),
+                    "tool_calls" if calls else "stop", self.name, calls=calls,
+                    reasoning=str(reply.get("reasoning") or ""),
+                )  # fmt: skip
+        raise UsageError(
+            f"the model function {self.name} returned {_shown(reply)}; it has to return a text, a "
+            "message such as {'role': 'assistant', 'content': 'ls'}, or a Completion"
+        )
+
+
+def as_model(model: Model | ModelFunction, loop: asyncio.AbstractEventLoop | None = None) -> Model:
+    """Return a model as it is, or the model of a function. Raises UsageError for other objects."""
+    if isinstance(model, Model):
+        return model
+    if not callable(model):
+        raise UsageError(
+            f"model = {_shown(model)} is no name, no Model and no function of messages"
+        )
+    return FunctionModel(model, loop=loop)
+
+
+def _name_of(function: ModelFunction) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return str(name).strip("<>")
+
+
+def _takes_tools(function: ModelFunction) -> bool:
+    try:
+        return "tools" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some built-in callables have no signature
+        return False
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
