@@ -19,10 +19,12 @@ from intercode.core.types import Network, Profile
 class EvalConfig:
     """The configuration of an evaluation.
 
-    ``tasks``: ids or positions (empty: all tasks). ``limit``: play only this many of them, from the
-    first. ``epochs``: how often each task is played. ``seed``: the seed of the run, from which
-    episodes derive theirs. ``shuffle``: play in random order, drawn from the seed. No result
-    depends on it. ``max_turns`` None: the agent's own limit. ``timeout``: seconds for each action.
+    ``tasks``: ids, positions or ranges of positions such as ``0-5`` (empty: all tasks). ``limit``:
+    play only this many of them, from the first. ``sample``: play a random sample of this many,
+    which the seed determines, stratified by hardness or group. ``epochs``: how often each task is
+    played. ``seed``: the seed of the run, from which episodes derive theirs. ``shuffle``: play in
+    random order, drawn from the seed. No result depends on it. ``max_turns`` None: the agent's own
+    limit. ``timeout``: seconds for each action.
 
     ``max_tokens``, ``max_cost`` (US dollars) and ``max_seconds`` limit the run, and those with
     ``_per_episode`` each episode. ``fail_on_error``: the number of episodes that may fail before
@@ -46,6 +48,7 @@ class EvalConfig:
     max_turns: int | None = None
     parallel: int = 4
     limit: int | None = None
+    sample: int | None = None
     tasks: tuple[str, ...] = ()
     epochs: int = 1
     shuffle: bool = False
@@ -85,7 +88,7 @@ class EvalConfig:
 
 
 _VALUE_TYPES: dict[str, tuple[type, ...]] = {
-    "max_turns": (int,), "parallel": (int,), "limit": (int,), "seed": (int,),
+    "max_turns": (int,), "parallel": (int,), "limit": (int,), "sample": (int,), "seed": (int,),
     "tasks": (list, tuple, str), "out": (str, Path), "timeout": (int, float),
     "env_options": (dict,), "agent_options": (dict,), "model_options": (dict,),
     "deterministic": (bool, dict), "hashes": (bool,), "record_diffs": (bool,),
@@ -101,6 +104,7 @@ _POSITIVE_INTEGERS = (
     "max_turns",
     "parallel",
     "limit",
+    "sample",
     "epochs",
     "max_tokens_per_episode",
     "max_tokens",
@@ -134,6 +138,8 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
     for key in ("dataset", "agent"):
         if not values.get(key):
             raise ConfigError(f"no {key} is given; name one, such as {_EXAMPLES[key]}")
+    if values.get("sample") and values.get("limit"):
+        raise ConfigError(f"{source}: sample and limit exclude each other: give one of them")
     settings = dict(values)
     tasks = values.get("tasks", ())
     settings["tasks"] = tuple(

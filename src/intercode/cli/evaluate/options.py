@@ -34,8 +34,10 @@ tasks, parallelism and output:
 --address HOST:PORT     head of the Ray cluster (default: the one this machine is part of; local:
                         start one)
 --limit N               only the first N tasks
---tasks ID,ID,...|FILE  only these, by id or by position from 0; or a file that names one on each
-                        line
+--sample N              a random sample of N tasks, stratified by hardness or group; the seed
+                        determines it
+--tasks ID,ID,...|FILE  only these, by id, by position from 0, or by a range such as 0-5; or a file
+                        that names one on each line
 --epochs K              play each task K times (default 1), for pass@k and for narrower intervals
 --seed N                seed of the episodes: task i in epoch e gets N + i + e * (tasks in the
                         dataset)

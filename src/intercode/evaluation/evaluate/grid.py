@@ -34,7 +34,7 @@ from intercode.evaluation.evaluate.run_directory import README_FILE, safe_file_n
 from intercode.models import Model
 
 OPTION_TABLES = ("agent_options", "model_options", "env_options")
-_FIXED_SETTINGS = ("out", "parallel", "grid", "limit", "tasks")
+_FIXED_SETTINGS = ("out", "parallel", "grid", "limit", "sample", "tasks")
 AxisValue = tuple[str, dict[str, Any]]
 """One value of an axis: its name and the settings that it stands for."""
 

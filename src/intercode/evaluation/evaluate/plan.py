@@ -14,7 +14,7 @@ from intercode.agents import accepts_parameter, open_agent
 from intercode.agents.base import Agent
 from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
-from intercode.core.errors import ConfigError, UsageError
+from intercode.core.errors import ConfigError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Trajectory
 from intercode.datasets.load_cache import environment_for_options
@@ -29,6 +29,7 @@ from intercode.evaluation.evaluate.run_directory import (
 )
 from intercode.evaluation.evaluate.run_metadata import episode_metadata, run_metadata
 from intercode.evaluation.evaluate.run_state import EpisodeKey, RunState, Sample, read_run_state
+from intercode.evaluation.evaluate.task_selection import select_tasks
 from intercode.models import Model, open_model
 
 
@@ -132,7 +133,7 @@ def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
     for settings that are wrong, such as an ``out`` that contains another run.
     """
     dataset = datasets.load(config.dataset, environment_for_options(config.env_options))
-    task_indices = select_tasks(dataset, config.tasks, config.limit)
+    task_indices = select_tasks(dataset, config.tasks, config.limit, config.sample, config.seed)
     needs_model = accepts_parameter(config.agent, "model")
     owns_model = model is None and needs_model
     if owns_model and config.model is not None:
@@ -178,27 +179,6 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
         if name not in own - set(general):
             raise unknown_name_error("environment option", name, sorted(own - set(general)))
     return {**general, **config.env_options}
-
-
-def select_tasks(dataset: Dataset, wanted: Sequence[str], limit: int | None) -> tuple[int, ...]:
-    """Return the positions of the first ``limit`` tasks in ``wanted``, in the dataset's order.
-
-    ``wanted`` has ids and positions; if it is empty, all tasks are wanted. Raises UnknownNameError
-    for an unknown id, UsageError for a position out of range.
-    """
-    by_id = {task.id: i for i, task in enumerate(dataset.tasks)}
-    selected = set()
-    for name in wanted:
-        if name in by_id:
-            selected.add(by_id[name])
-        elif not name.isdigit():
-            raise unknown_name_error(f"task of {dataset.name}", name, list(by_id))
-        elif int(name) >= len(dataset):
-            raise UsageError(f"task {name} is out of range: {dataset.name} has {len(dataset)}")
-        else:
-            selected.add(int(name))
-    positions = sorted(selected) if wanted else range(len(dataset))
-    return tuple(itertools.islice(positions, limit))
 
 
 class _RecordedActions:

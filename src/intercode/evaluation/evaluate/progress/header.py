@@ -15,6 +15,7 @@ def describe_plan(plan: Plan) -> list[tuple[str, str]]:
         if tasks < len(plan.dataset)
         else (f"{tasks:,} tasks")
     )
+    count = f"a sample of {count}" if config.sample else count
     count += f" x {config.epochs} epochs" if config.epochs > 1 else ""
     where = metadata.get("tier") or metadata.get("engine")
     dataset = [
