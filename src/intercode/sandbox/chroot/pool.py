@@ -12,8 +12,7 @@ from intercode.sandbox.chroot.guard import GuardedRoot, remove_leftovers, start_
 from intercode.sandbox.chroot.root_layout import RootLayout
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.recycler import Recycler
-from intercode.sandbox.supervisor.connection import READ_SECONDS
-from intercode.sandbox.supervisor.process_table import unblock_supervisor
+from intercode.sandbox.supervisor.scanned_sandbox import reset_sandbox
 
 
 class _Pool:
@@ -58,14 +57,7 @@ def close_idle() -> None:
 
 def recycle_root(root: GuardedRoot) -> None:
     """Reset a root directory to its image. Raises SandboxError if that is not possible."""
-    try:
-        root.connection.request(
-            "recycle",
-            seconds=READ_SECONDS,
-            on_delay=lambda: unblock_supervisor(root.supervisor_pid),
-        )
-    except OSError as e:
-        raise SandboxError(f"the sandbox cannot be recycled: {e.strerror}") from e
+    reset_sandbox(root.connection, root.supervisor_pid, "sandbox")
 
 
 def _clean_up() -> None:

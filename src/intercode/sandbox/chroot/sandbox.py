@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Self
 
-from intercode.core.errors import SandboxError
 from intercode.sandbox.chroot import pool
 from intercode.sandbox.chroot.guard import GuardedRoot
 from intercode.sandbox.chroot.root_layout import root_layout
-from intercode.sandbox.contract import LimitExceeded, SandboxSpec
+from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.streams import memory_file
 from intercode.sandbox.supervisor.scanned_sandbox import ScannedSandbox
 
@@ -34,16 +33,10 @@ class ChrootSandbox(ScannedSandbox):
         self.env: Mapping[str, str] = layout.env
         self._root: GuardedRoot | None = pool.acquire_root(spec, layout)
         self.user_id = self._root.user
-        self._limit_was_exceeded = False
         self.base_trees = self._root.base_trees
         self.connection = self._root.connection
         self.supervisor_pid = self._root.supervisor_pid
         self._start_watchdog(spec, spec.limits.memory)
-
-    def _poll_limit_exceeded(self) -> LimitExceeded:
-        exceeded = super()._poll_limit_exceeded() or self._storage_limit_exceeded()
-        self._limit_was_exceeded = self._limit_was_exceeded or bool(exceeded)
-        return exceeded
 
     def open_script(self) -> tuple[int, int]:
         pipe = self.connection.request_fd("script")
@@ -59,25 +52,10 @@ class ChrootSandbox(ScannedSandbox):
             self.connection.request("script", [source.fileno()])
 
     def fork(self) -> Self:
-        copy = type(self)(replace(self.spec, upper=None))
-        try:
-            copy.replace_files(self)
-        except BaseException:
-            copy.close()
-            raise
-        return copy
+        return type(self)(replace(self.spec, upper=None)).with_files_of(self)
 
     def recycle(self) -> None:
-        self.limit_exceeded()
-        if not self._can_recycle or self._root is None:
-            raise SandboxError(
-                "a deterministic sandbox, or one that exceeded a limit, cannot be recycled"
-            )
-        pool.recycle_root(self._root)
-
-    @property
-    def _can_recycle(self) -> bool:
-        return not self._limit_was_exceeded and self.spec.determinism is None
+        pool.recycle_root(self._require_recyclable(self._root))
 
     def close(self, wait: bool = False) -> None:
         root, self._root = self._root, None

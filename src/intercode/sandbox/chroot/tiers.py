@@ -26,13 +26,7 @@ def open_chroot(spec: SandboxSpec, files: Path | None = None) -> ChrootSandbox:
     if missing:
         raise SandboxUnavailableError(f"no sandbox of the tier {TIER} here: {missing}")
     sandbox = ChrootSandbox(spec)
-    if files is not None:
-        try:
-            sandbox.replace_files(files)
-        except BaseException:
-            sandbox.close()
-            raise
-    return sandbox
+    return sandbox if files is None else sandbox.with_files_of(files)
 
 
 def strongest_tier() -> str:

@@ -21,8 +21,8 @@ from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.container.limit_counters import LimitCounters
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.recycler import Recycler
-from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
-from intercode.sandbox.supervisor.process_table import unblock_supervisor
+from intercode.sandbox.supervisor.connection import SupervisorConnection
+from intercode.sandbox.supervisor.scanned_sandbox import reset_sandbox
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,7 @@ def recycle_container(container: Container) -> None:
     """Reset a container to its image. Raises SandboxError if it cannot be reset completely."""
     if container.counters.limit_exceeded():
         raise SandboxError("a container that exceeded a limit cannot be recycled")
-    try:
-        container.connection.request(
-            "recycle",
-            seconds=READ_SECONDS,
-            on_delay=lambda: unblock_supervisor(container.supervisor_pid),
-        )
-    except OSError as e:
-        raise SandboxError(f"the container cannot be recycled: {e.strerror}") from e
+    reset_sandbox(container.connection, container.supervisor_pid, "container")
 
 
 def _clean_up(engine: Engine) -> None:

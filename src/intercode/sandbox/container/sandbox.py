@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from intercode.core.errors import SandboxError
 from intercode.core.paths import sandbox_uid
 from intercode.sandbox.container import container_pool
 from intercode.sandbox.container.container_spec import ContainerSpec, container_spec
@@ -29,7 +28,6 @@ class ContainerSandbox(ScannedSandbox):
             engine, spec, self._container_spec
         )
         self._counters = counters = self._container.counters
-        self._limit_was_exceeded = False
         self.tier, self.user_id = f"container/{engine.name}", sandbox_uid()
         self.env = self._container_spec.env
         self.base_trees = [str(tree.path) for tree in self._container_spec.trees]
@@ -41,23 +39,12 @@ class ContainerSandbox(ScannedSandbox):
         self._group = open_control_group(self.supervisor_pid)
         self._start_watchdog(spec, None if self._counters.counts_memory else spec.limits.memory)
 
-    def _poll_limit_exceeded(self) -> LimitExceeded:
-        exceeded = (
-            self._counters.limit_exceeded()
-            or super()._poll_limit_exceeded()
-            or self._storage_limit_exceeded()
-        )
-        self._limit_was_exceeded = self._limit_was_exceeded or bool(exceeded)
-        return exceeded
+    def _counted_limit_exceeded(self) -> LimitExceeded:
+        return self._counters.limit_exceeded()
 
     def fork(self) -> Self:
         copy = type(self)(replace(self.spec, upper=None), self._engine)
-        try:
-            copy.replace_files(self)
-        except BaseException:
-            copy.close()
-            raise
-        return copy
+        return copy.with_files_of(self)
 
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
         if self._group is None or not self._group.kill_since(
@@ -66,16 +53,7 @@ class ContainerSandbox(ScannedSandbox):
             super().kill_since(mark, keep)
 
     def recycle(self) -> None:
-        self.limit_exceeded()
-        if not self._can_recycle or self._container is None:
-            raise SandboxError(
-                "a deterministic sandbox, or one that exceeded a limit, cannot be recycled"
-            )
-        container_pool.recycle_container(self._container)
-
-    @property
-    def _can_recycle(self) -> bool:
-        return not self._limit_was_exceeded and self.spec.determinism is None
+        container_pool.recycle_container(self._require_recyclable(self._container))
 
     def close(self, wait: bool = False) -> None:
         container, self._container = self._container, None

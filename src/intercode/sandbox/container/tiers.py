@@ -30,13 +30,7 @@ def _open_with_files(
     spec: SandboxSpec, container_engine: engine.Engine, files: Path | None
 ) -> ContainerSandbox:
     sandbox = ContainerSandbox(spec, container_engine)
-    if files is not None:
-        try:
-            sandbox.replace_files(files)
-        except BaseException:
-            sandbox.close()
-            raise
-    return sandbox
+    return sandbox if files is None else sandbox.with_files_of(files)
 
 
 def strongest_tier() -> str:

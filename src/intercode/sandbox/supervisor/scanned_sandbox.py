@@ -6,23 +6,64 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self, TypeVar
 
 from intercode.core.errors import SandboxError, TooManyChangesError
 from intercode.core.paths import sandbox_uid
 from intercode.sandbox.contract import LimitExceeded, Sandbox
 from intercode.sandbox.supervisor.client import SupervisedSandbox, refusal_error
-from intercode.sandbox.supervisor.connection import READ_SECONDS
+from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
+from intercode.sandbox.supervisor.process_table import unblock_supervisor
 from intercode.sandbox.supervisor.upper_layer import (
     change_owner,
     list_changed_paths,
     write_upper_layer,
 )
 
+_Held = TypeVar("_Held")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class ScannedSandbox(SupervisedSandbox):
     """The part that containers and sandboxes below a changed root share."""
+
+    _limit_was_exceeded = False
+
+    def _poll_limit_exceeded(self) -> LimitExceeded:
+        exceeded = (
+            self._counted_limit_exceeded()
+            or super()._poll_limit_exceeded()
+            or self._storage_limit_exceeded()
+        )
+        self._limit_was_exceeded = self._limit_was_exceeded or bool(exceeded)
+        return exceeded
+
+    def _counted_limit_exceeded(self) -> LimitExceeded:
+        """Return the limit that the back end's own counters report."""
+        return ""
+
+    @property
+    def _can_recycle(self) -> bool:
+        return not self._limit_was_exceeded and self.spec.determinism is None
+
+    def _require_recyclable(self, held: _Held | None) -> _Held:
+        """Return what the back end holds for this sandbox, which is None after ``close``. Raises
+        SandboxError if the sandbox cannot be reset in place."""
+        self.limit_exceeded()
+        if not self._can_recycle or held is None:
+            raise SandboxError(
+                "a deterministic sandbox, or one that exceeded a limit, cannot be recycled"
+            )
+        return held
+
+    def with_files_of(self, other: Sandbox | Path) -> Self:
+        """Replace the files of this new sandbox and return it; close it if that fails."""
+        try:
+            self.replace_files(other)
+        except BaseException:
+            self.close()
+            raise
+        return self
 
     def _storage_limit_exceeded(self) -> LimitExceeded:
         """Return the storage limit because of which the supervisor killed processes."""
@@ -56,6 +97,19 @@ class ScannedSandbox(SupervisedSandbox):
         # otherwise the sandbox's user could not read files with the mode 600
         if os.geteuid() == 0:
             change_owner(directory, sandbox_uid())
+
+
+def reset_sandbox(connection: SupervisorConnection, supervisor_pid: int, name: str) -> None:
+    """Let a supervisor end all processes and restore the initial files.
+
+    ``name``: what is reset, for the error. Raises SandboxError if that is not possible.
+    """
+    try:
+        connection.request(
+            "recycle", seconds=READ_SECONDS, on_delay=lambda: unblock_supervisor(supervisor_pid)
+        )
+    except OSError as e:
+        raise SandboxError(f"the {name} cannot be recycled: {e.strerror}") from e
 
 
 @contextmanager
