@@ -119,6 +119,14 @@ def test_incomplete_entries(cache: Path) -> None:
     assert not list((cache / "trash").iterdir())
 
 
+def test_shared_programs_stay_for_a_day(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = cache / "shared" / "0123.456"
+    (shared / "bin").mkdir(parents=True)
+    assert prune.prune(cache).trees == 0 and shared.is_dir()
+    monkeypatch.setattr(prune, "_DAY", 0.0)
+    assert prune.prune(cache).trees == 1 and not shared.exists()
+
+
 def test_waiting_for_a_removed_lock_gets_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with caches.file_lock(path):

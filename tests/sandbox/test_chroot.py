@@ -147,6 +147,18 @@ def test_a_sandbox_ends_with_its_owner() -> None:
     eventually(lambda: user not in owners_of_roots(), "no file left", 120)
 
 
+def test_an_owner_that_ends_while_it_prepares_leaves_nothing() -> None:
+    code = (
+        "import os\nfrom intercode.sandbox import SandboxSpec, images, open_sandbox\n"
+        "from intercode.sandbox.chroot import guard\n"
+        "guard.open_programs = lambda tree: os.kill(os.getpid(), 9)\n"
+        "open_sandbox(SandboxSpec(images.resolve('host')), 'chroot')\n"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", code])
+    assert owner.wait() == -signal.SIGKILL
+    eventually(lambda: not list(guard.roots_directory().glob(f"{owner.pid}-*")), "no file left")
+
+
 @pytest.mark.slow
 def test_what_a_killed_guard_leaves_is_removed() -> None:
     sandbox = open_chroot()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import SandboxError
 from intercode.sandbox import SandboxSpec, images
 from intercode.sandbox.chroot import guard, pool, shared_programs, tiers
 from intercode.sandbox.chroot import sandbox as chroot_sandbox
@@ -73,21 +72,51 @@ def showing_mnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chr
         yield sandbox
     finally:
         sandbox.close(wait=True)
-        for kept in guard._retained_directory().glob("of-this-test.*"):
+        for kept in guard._retained_directory().glob("*of-this-test*"):
             remove_tree(kept)
 
 
-def test_a_replaced_shared_directory_is_found_and_not_used_again(
-    showing_mnt: ChrootSandbox,
-) -> None:
+def test_a_replaced_shared_directory_is_found_and_shown_again(showing_mnt: ChrootSandbox) -> None:
+    snapshot = showing_mnt.snapshot()
     showing_mnt.run(f"mv /mnt /m && mkdir /mnt && head -c {MIB} /dev/zero > /mnt/x")
     showing_mnt.run("chmod 775 /mnt; touch -d @0 /mnt")
     changes = showing_mnt.changes()
     assert {"/mnt/x", "/m", "/m/closed", "/m/file"} <= set(changes)
     assert changes["/m/closed"].digest == "unread"
     assert showing_mnt.size()[0] >= MIB
-    with pytest.raises(SandboxError, match="mnt was moved or replaced"):
-        showing_mnt.recycle()
+    for again in (showing_mnt.recycle, lambda: showing_mnt.restore(snapshot)):
+        again()
+        assert showing_mnt.changes() == {}
+        assert showing_mnt.run("cat /mnt/file; stat -c %a /mnt").output == "of the machine1775\n"
+        assert showing_mnt.run("touch /mnt/x; mv /mnt /m; ln -s /tmp /mnt").exit_code == 0
+    snapshot.close()
+
+
+def test_a_shared_directory_in_a_replaced_one_is_shown_again(sandbox: ChrootSandbox) -> None:
+    if not sandbox.run("ls -d /etc/alternatives").output:
+        pytest.skip("this machine has no /etc/alternatives")
+    listing = sandbox.run("ls -l /etc/alternatives").output
+    sandbox.run(f"mv /etc /e; ln -s {Path.home()} /etc")
+    sandbox.recycle()
+    assert sandbox.changes() == {}
+    assert sandbox.run("ls -l /etc/alternatives").output == listing
+
+
+def test_the_supervisor_reads_only_what_its_owner_grants(
+    sandbox: ChrootSandbox, tmp_path: Path
+) -> None:
+    (tmp_path / "closed").write_text("of the machine")
+    tmp_path.chmod(0o700)
+    source = os.open(tmp_path, os.O_RDONLY)
+    try:
+        for _ in range(2):
+            with pytest.raises(PermissionError):
+                sandbox.connection.request("replace_files", [source], paths=["/closed"])
+            with sandbox._granted(source):
+                sandbox.connection.request("replace_files", [source], paths=["/closed"])
+            assert sandbox.read("/closed") == b"of the machine"
+    finally:
+        os.close(source)
 
 
 def test_a_shared_directory_may_be_moved_away_and_back(showing_mnt: ChrootSandbox) -> None:

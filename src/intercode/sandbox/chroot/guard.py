@@ -36,7 +36,8 @@ _END_SECONDS = 60.0  # time to end the processes and to remove the files
 @dataclass(frozen=True)
 class GuardedRoot:
     """A root directory in which a supervisor waits for requests. ``user``: the user id of commands.
-    ``base_trees``: what the root was made of, the topmost first."""
+    ``base_trees``: what the root was made of, the topmost first. ``grants``: takes directories that
+    the supervisor may read with the guard's help."""
 
     recycle_key: str
     connection: SupervisorConnection
@@ -44,17 +45,28 @@ class GuardedRoot:
     user: int
     base_trees: tuple[str, ...]
     guard: subprocess.Popen[bytes]
+    grants: socket.socket
 
     @property
     def is_lost(self) -> bool:
         return self.connection.is_lost
 
+    @contextmanager
+    def granted(self, directory: int) -> Iterator[None]:
+        """Let the supervisor copy files of any mode from a directory inside the ``with`` block."""
+        with suppress(OSError):  # the guard has ended: the request will fail
+            protocol.send(self.grants, {}, [directory])
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                protocol.send(self.grants, {})
+
     def close(self, wait: bool = False) -> None:
         """End the sandbox; the guard removes its files. Call it once."""
         self.connection.close(wait)
-        with _ended_lock:
-            _ended[:] = [guard for guard in _ended if guard.poll() is None]
-            _ended.append(self.guard)
+        self.grants.close()
+        _collect_later(self.guard)
         if wait:
             with suppress(subprocess.TimeoutExpired):
                 self.guard.wait(_END_SECONDS)
@@ -63,6 +75,13 @@ class GuardedRoot:
 _ended: list[subprocess.Popen[bytes]] = []
 """Guards that have been told to end."""
 _ended_lock = threading.Lock()
+
+
+def _collect_later(guard: subprocess.Popen[bytes]) -> None:
+    """Collect the exit status of a guard that is going to end, when another one does."""
+    with _ended_lock:
+        _ended[:] = [other for other in _ended if other.poll() is None]
+        _ended.append(guard)
 
 
 def _reset_after_fork() -> None:
@@ -93,41 +112,48 @@ def start_guard(spec: SandboxSpec, layout: RootLayout) -> GuardedRoot:
     """Make a root directory and start a supervisor in it. Raises SandboxError."""
     opened = list[int]()
     ours, theirs = socket.socketpair()
+    grants, granted = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    home = f"{os.getpid()}-{secrets.token_hex(6)}"
+    guard = None
     try:
-        with theirs:
-            message, base_trees = _prepare(spec, layout, opened)
-            guard = subprocess.Popen(
-                [programs.find_program(build.SUPERVISOR), "chroot", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()], env={}, cwd="/", stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-        protocol.send(ours, message, opened)
-    except OSError as e:
+        with theirs, granted:
+            guard = _start_program(theirs)
+            # from here on the guard removes the directory, also if this process is killed
+            opened.append(os.open(roots_directory(), _DIRECTORY))
+            protocol.send(ours, {"home": home}, [*opened, granted.fileno()])
+        message, base_trees = _prepare(spec, layout, home, opened)
+        protocol.send(ours, message, opened[1:])
+        connection = SupervisorConnection(ours, seconds=_START_SECONDS)
+    except BaseException as e:
         ours.close()
-        raise SandboxError(f"the sandbox could not be set up: {e}") from e
-    except BaseException:
-        ours.close()
+        grants.close()
+        if guard is not None:
+            _collect_later(guard)
+        if isinstance(e, OSError):
+            raise SandboxError(f"the sandbox could not be set up: {e}") from e
         raise
     finally:
         protocol.close_all(opened)
-    connection = SupervisorConnection(ours, seconds=_START_SECONDS)
-    pid = connection.handshake["pid"]
-    return GuardedRoot(layout.recycle_key, connection, pid, message["user"], base_trees, guard)
+    pid, user = connection.handshake["pid"], message["user"]
+    return GuardedRoot(layout.recycle_key, connection, pid, user, base_trees, guard, grants)
+
+
+def _start_program(connection: socket.socket) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [programs.find_program(build.SUPERVISOR), "chroot", str(connection.fileno())],
+        pass_fds=[connection.fileno()], env={}, cwd="/", stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
 
 
 def _prepare(
-    spec: SandboxSpec, layout: RootLayout, opened: list[int]
+    spec: SandboxSpec, layout: RootLayout, name: str, opened: list[int]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Claim a user, and make the directory for a root. Return the first message to the guard, whose
-    descriptors are appended to ``opened``, and the trees of which the root is made.
-
-    The next process that opens a sandbox removes the directory, unless a guard does.
-    """
-    roots = roots_directory()
-    opened.append(os.open(roots, _DIRECTORY))
+    """Claim a user, and make the directory for a root. Return the second message to the guard,
+    whose descriptors are appended to ``opened``, and the trees of which the root is made."""
     user, lock = claim_user()
     opened.append(lock)
-    home = roots / f"{os.getpid()}-{secrets.token_hex(6)}"
+    home = roots_directory() / name
     with _locked_roots(fcntl.LOCK_SH):
         home.mkdir(mode=0o700)
         opened.append(os.open(home, _DIRECTORY))
@@ -142,17 +168,17 @@ def _prepare(
         linked = open_programs(tree)
         has_programs.append(linked is not None)
         opened += [] if linked is None else [linked]
-    message = _setup_message(spec, layout, home.name, user)
+    message = _setup_message(spec, layout, user)
     message["programs"] = has_programs
     return message, tuple(map(str, trees))
 
 
-def _setup_message(spec: SandboxSpec, layout: RootLayout, home: str, user: int) -> dict[str, Any]:
+def _setup_message(spec: SandboxSpec, layout: RootLayout, user: int) -> dict[str, Any]:
     families = _address_families(spec)
     key = secrets.randbits(64)
     code = seccomp.build_filter(platform.machine(), key, families)
     return {
-        "home": home, "user": user, "shared": layout.shared, "hidden": layout.hidden,
+        "user": user, "shared": layout.shared, "hidden": layout.hidden,
         "limits": asdict(spec.limits), "filter": code.hex(), "key": str(key),
         "deterministic": spec.determinism is not None,
     }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Self
 
@@ -50,6 +51,9 @@ class ChrootSandbox(ScannedSandbox):
     def write_source(self, code: bytes) -> None:
         with memory_file(code) as source:
             self.connection.request("script", [source.fileno()])
+
+    def _granted(self, directory: int) -> AbstractContextManager[None]:
+        return nullcontext() if self._root is None else self._root.granted(directory)
 
     def fork(self) -> Self:
         return type(self)(replace(self.spec, upper=None)).with_files_of(self)

@@ -51,7 +51,8 @@ def disk_usage(path: Path) -> int:
 
 def prune(cache: Path, protected: Collection[str] = (), everything: bool = False) -> PruneResult:
     """Remove unfinished entries of killed processes, downloads that were unpacked, saved archives
-    of engines, and trees that no record names.
+    of engines, trees that no record names, and links to this machine's programs that no sandbox of
+    the tier chroot has used for a day.
 
     With ``everything``, also remove images that can be unpacked or fetched again by their name.
     Entries that a live process uses, or that ``protected`` names (paths in the cache), stay.
@@ -110,7 +111,7 @@ def _empty_trash(trash: Path, removed: list[str]) -> PruneResult:
 
 def _removable_paths(cache: Path, needed: set[str]) -> Iterator[Path]:
     """Yield the entries that may be removed. An entry whose lock is held is being made."""
-    for folder in ("layers", "built", "blobs", "images", "images/engines"):
+    for folder in ("layers", "built", "blobs", "images", "images/engines", "shared"):
         for path in _children(cache / folder):
             if f"{folder}/{path.name}" in needed or not _is_removable(folder, path):
                 continue
@@ -135,7 +136,8 @@ def _is_removable(folder: str, path: Path) -> bool:
     """Return whether an entry that nothing needs may be removed."""
     if path.suffix == ".lock":
         return False
-    if path.name.startswith("former-"):  # a running sandbox may still have it mounted
+    # a running sandbox may still have it mounted; the next one may use it again
+    if path.name.startswith("former-") or folder == "shared":
         return time.time() - path.stat().st_ctime > _DAY
     if folder == "images":
         return path.name.startswith(".") and path.suffix == ".half"

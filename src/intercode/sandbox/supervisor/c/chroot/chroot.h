@@ -15,6 +15,7 @@
 /* ---- tree.c ---- */
 int build_tree(int root, int retained, const struct json *spec, const int *layers, size_t count,
                const int *programs);
+int show_again(int root, int retained, const struct json *spec, const char *path);
 void retain_shared(int root, int retained, const struct json *spec);
 int remove_all(int parent, const char *name);
 

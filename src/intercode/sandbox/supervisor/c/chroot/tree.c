@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define SUBDIRECTORY (DIRECTORY | O_NOFOLLOW)
@@ -22,8 +24,8 @@
 #define MAX_DEPTH 60  /* levels; deeper directories are moved up before they are removed */
 
 /* ------------------------------------------------------------- shared directories */
-/* A directory to link, with its path in the sandbox, and the paths to leave empty. */
-struct link { const struct json *hidden; char path[4096]; size_t length; };
+/* A directory to link or to copy, with its path in the sandbox, and the paths to leave empty. */
+struct link { const struct json *hidden; bool copies; char path[4096]; size_t length; };
 
 static int link_directory(struct link *link, int source, int target);
 
@@ -50,9 +52,11 @@ static int make_file(int source, int target, const char *name, const struct stat
     return result ? -1 : copy_metadata(target, name, info);
 }
 
-static int link_file(int source, int target, const char *name, const struct stat *info) {
+static int link_file(const struct link *link, int source, int target, const char *name,
+                     const struct stat *info) {
     /* of a file that others could write to, or with more rights, a copy is made */
-    if (!info->st_uid && !(info->st_mode & 06022) && !linkat(source, name, target, name, 0)) return 0;
+    bool shareable = !link->copies && !info->st_uid && !(info->st_mode & 06022);
+    if (shareable && !linkat(source, name, target, name, 0)) return 0;
     return make_file(source, target, name, info);
 }
 
@@ -85,7 +89,7 @@ static int link_entry(struct link *link, int source, int target, const char *nam
     int result = 0;
     if (S_ISDIR(info.st_mode)) result = link_subdirectory(link, source, target, name, &info, hidden);
     else if (S_ISREG(info.st_mode) && hidden) result = make_file(-1, target, name, &info);
-    else if (S_ISREG(info.st_mode)) result = link_file(source, target, name, &info);
+    else if (S_ISREG(info.st_mode)) result = link_file(link, source, target, name, &info);
     else if (S_ISLNK(info.st_mode)) result = make_link(source, target, name, &info);
     if (result) fail("%s", link->path);
     link->path[link->length = length] = 0;
@@ -101,20 +105,63 @@ static int link_directory(struct link *link, int source, int target) {
     return result;
 }
 
+/* Give a filled directory to root, with the mode and the times of another. */
+static int finish_shared(int fd, const struct stat *info) {
+    return fchown(fd, 0, 0) || fchmod(fd, info->st_mode & SHARED_MODE)
+        || futimens(fd, (struct timespec[]){info->st_atim, info->st_mtim}) ? -1 : 0;
+}
+
+static bool is_overlay(int fd) {
+    struct statfs info;
+    return !fstatfs(fd, &info) && info.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+/* Copy a directory, unless another process does it first. */
+static int make_copies(struct link *link, int retained, const char *name, int source) {
+    char unfinished[300];
+    snprintf(unfinished, sizeof unfinished, "unfinished-%s-%d", name, (int)getpid());
+    if (mkdirat(retained, unfinished, 0755)) return -1;
+    int target = openat(retained, unfinished, SUBDIRECTORY), result = target < 0 ? -1 : 0;
+    link->copies = true;
+    if (!result) result = link_directory(link, source, target);
+    link->copies = false;
+    if (target >= 0) close(target);
+    if (!result) result = renameat(retained, unfinished, retained, name);
+    if (result) remove_all(retained, unfinished);
+    return result;
+}
+
+/* Return the directory whose files are to be linked: `source`, or copies of its files. On an overlay,
+   to link a file of the image is to copy it and to wait for the disk, and takes several times longer. */
+static int open_linked(struct link *link, int retained, const char *key, int source) {
+    char name[256];
+    if (!is_overlay(retained)) return dup(source);
+    snprintf(name, sizeof name, "copies-%s", key);
+    int fd = openat(retained, name, SUBDIRECTORY);
+    if (fd < 0 && errno == ENOENT) {
+        make_copies(link, retained, name, source);
+        fd = openat(retained, name, SUBDIRECTORY);
+    }
+    if (fd >= 0) futimens(fd, NULL);  /* the cache may remove it when it was not used for a day */
+    return fd;
+}
+
 /* Link a directory of this machine to a path of the tree, where an empty directory lies. */
-static int link_shared(int root, const char *path, const char *shown, const struct json *hidden) {
+static int link_shared(int root, int retained, const struct json *shared, const struct json *hidden) {
+    const char *path = shared->first->text, *shown = shared->first->next->text;
+    const char *key = shared->first->next->next->text;
     struct link *link = calloc(1, sizeof *link);
     struct stat info;
     if (!link) return -1;
     link->hidden = hidden;
     link->length = (size_t)snprintf(link->path, sizeof link->path, "%s", shown);
     int source = open(path, DIRECTORY), target = open_exact(root, shown + 1, DIRECTORY, 0);
-    int result = source < 0 || target < 0 || fstat(source, &info) ? fail("%s", shown) : 0;
-    if (!result) result = link_directory(link, source, target);
-    if (!result && (fchown(target, 0, 0) || fchmod(target, info.st_mode & SHARED_MODE)
-                    || futimens(target, (struct timespec[]){info.st_atim, info.st_mtim})))
-        result = fail("%s", shown);
+    int linked = source < 0 ? -1 : open_linked(link, retained, key, source);
+    int result = linked < 0 || target < 0 || fstat(source, &info) ? fail("%s", shown) : 0;
+    if (!result) result = link_directory(link, linked, target);
+    if (!result && finish_shared(target, &info)) result = fail("%s", shown);
     if (source >= 0) close(source);
+    if (linked >= 0) close(linked);
     if (target >= 0) close(target);
     free(link);
     return result;
@@ -126,30 +173,58 @@ static bool is_retained(const char *name, const char *key) {
     return !strncmp(name, key, length) && name[length] == '.';
 }
 
-/* Move a kept directory to a path of the tree. Return whether there was one. */
-static bool take_retained(int retained, const char *key, int root, const char *shown) {
+/* Open the directory of the tree that holds a path, and return the last name. Commands may have
+   replaced a directory of the path by a link that leads out of the tree. */
+static int open_parent(int root, const char *shown, const char **name) {
+    char parent[4096];
+    const char *slash = strrchr(shown, '/');
+    *name = slash + 1;
+    snprintf(parent, sizeof parent, "%.*s", (int)(slash - shown), shown);
+    return open_exact(root, *parent ? parent + 1 : "", DIRECTORY, 0);
+}
+
+/* Move a kept directory to a name. Return whether there was one. */
+static bool take_retained(int retained, const char *key, int parent, const char *name) {
     struct names names;
     bool taken = false;
     if (!list_names(retained, &names))
         for (size_t i = 0; !taken && i < names.count; i++)
-            taken = is_retained(names.name[i], key) && !renameat(retained, names.name[i], root, shown + 1);
+            taken = is_retained(names.name[i], key)
+                && !renameat(retained, names.name[i], parent, name);
     free_names(&names);
     return taken;
 }
 
-static struct { uint64_t inodes[MOST_SHARED]; size_t count; } shared_directories;
+static uint64_t shared_inodes[MOST_SHARED];  /* of the directories shown, in their order */
 
-/* Show a directory of this machine: `shared` is a list of its path, the path in the sandbox, and a
-   name for its content. */
-static int add_shared(int root, int retained, const struct json *shared, const struct json *hidden) {
-    const char *path = shared->first->text, *shown = shared->first->next->text;
+/* Show a directory of this machine in place of an empty one: `shared` is a list of its path, the path in
+   the sandbox, and a name for its content. */
+static int add_shared(int root, int retained, const struct json *shared, const struct json *hidden,
+                      uint64_t *inode) {
+    const char *shown = shared->first->next->text, *name;
     const char *key = shared->first->next->next->text;
     struct stat info;
-    if (!take_retained(retained, key, root, shown) && link_shared(root, path, shown, hidden)) return -1;
-    if (fstatat(root, shown + 1, &info, AT_SYMLINK_NOFOLLOW)) return fail("%s", shown);
-    if (shared_directories.count < MOST_SHARED)
-        shared_directories.inodes[shared_directories.count++] = info.st_ino;
+    int parent = open_parent(root, shown, &name), result = parent < 0 ? -1 : 0;
+    if (!result && !take_retained(retained, key, parent, name))
+        result = link_shared(root, retained, shared, hidden);
+    if (!result) result = fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW);
+    if (parent >= 0) close(parent);
+    if (result) return fail("%s", shown);
+    *inode = info.st_ino;
     return 0;
+}
+
+/* Show a directory of this machine again where nothing is, because it was moved or removed. */
+int show_again(int root, int retained, const struct json *spec, const char *path) {
+    const struct json *shared = json_get(spec, "shared"), *v = shared ? shared->first : NULL;
+    const char *name;
+    size_t i = 0;
+    for (; v && strcmp(v->first->next->text + 1, path); v = v->next) i++;
+    if (!v || i >= MOST_SHARED) return errno = EINVAL, -1;
+    int parent = open_parent(root, v->first->next->text, &name);
+    int result = parent < 0 ? -1 : mkdirat(parent, name, 0755);
+    if (parent >= 0) close(parent);
+    return result ? -1 : add_shared(root, retained, v, json_get(spec, "hidden"), &shared_inodes[i]);
 }
 
 /* Keep the shared directories of a tree that is going to be removed, unless they were moved. */
@@ -157,14 +232,13 @@ void retain_shared(int root, int retained, const struct json *spec) {
     const struct json *shared = json_get(spec, "shared");
     size_t i = 0;
     struct names names;
-    for (const struct json *v = shared ? shared->first : NULL; v; v = v->next, i++) {
+    for (const struct json *v = shared ? shared->first : NULL; v && i < MOST_SHARED; v = v->next, i++) {
         const char *shown = v->first->next->text, *key = v->first->next->next->text;
         char name[256];
         struct stat info;
         size_t count = 0;
-        int fd = i < shared_directories.count ? open_exact(root, shown + 1, DIRECTORY, 0) : -1;
-        bool same = fd >= 0 && !fstat(fd, &info) && info.st_ino == shared_directories.inodes[i]
-            && !info.st_uid;
+        int fd = open_exact(root, shown + 1, DIRECTORY, 0);
+        bool same = fd >= 0 && !fstat(fd, &info) && info.st_ino == shared_inodes[i] && !info.st_uid;
         if (fd >= 0) close(fd);
         if (!same || list_names(retained, &names)) continue;
         for (size_t n = 0; n < names.count; n++) count += is_retained(names.name[n], key);
@@ -267,8 +341,11 @@ int build_tree(int root, int retained, const struct json *spec, const int *layer
         begin_merge(sandbox.user, programs[i]);
         if (copy_tree(layers[i], root, 0)) return -1;
     }
-    for (const struct json *v = shared ? shared->first : NULL; v; v = v->next)
-        if (add_shared(root, retained, v, hidden)) return -1;
+    size_t i = 0;
+    for (const struct json *v = shared ? shared->first : NULL; v; v = v->next) {
+        if (i == MOST_SHARED) return errno = E2BIG, fail("%zu shared directories", i + 1);
+        if (add_shared(root, retained, v, hidden, &shared_inodes[i++])) return -1;
+    }
     if (close_directory(root, "proc") || close_directory(root, "sys") || make_devices(root)) return -1;
     if (fchown(root, sandbox.user, sandbox.user) || fchmod(root, 0755)) return fail("/");
     if (count && !fstat(layers[0], &info)

@@ -102,6 +102,8 @@ void discard_modes(void);
 int open_as_guard(int directory, const char *path, int flags);
 /* Remove a directory of the sandbox that holds files of root. */
 int remove_as_guard(const char *path);
+/* Show a directory of this machine again that was moved or removed. */
+int show_again_as_guard(const char *path);
 
 /* ---- chroot/enter.c ---- */
 int write_script(const struct message *m, int *result_fd);

@@ -136,6 +136,7 @@ static bool remains_directory(const struct difference *d) {  /* now and at the s
 
 static int recreate(const struct difference *d) {
     const struct entry *old = &file_index.entries[d->entry];
+    if (old->immutable) return show_again_as_guard(d->path) ? fail("/%s", d->path) : 0;
     int flags = S_ISREG(old->mode) ? O_RDONLY : O_PATH, from = open_in_image(d->path, flags);
     if (from < 0 && !S_ISDIR(old->mode) && (old->size || errno != ENOENT))
         return fail("/%s of the image", d->path);
@@ -204,23 +205,12 @@ static int restore_all(const struct differences *differences) {
     return result;
 }
 
-/* Fail if a directory that only root can make again was moved or replaced. */
-static int check_immutable(const struct differences *differences) {
-    for (size_t i = 0; i < differences->count; i++) {
-        const struct difference *d = &differences->items[i];
-        if (d->entry != NO_ENTRY && file_index.entries[d->entry].immutable)
-            return errno = EBUSY, fail("/%s was moved or replaced", d->path);
-    }
-    return 0;
-}
-
 /* Restore all differences from the start. */
 int roll_back(void) {
     struct differences differences;
     if (sandbox.in_chroot) remove_script();
     int result = scan(&differences, false);
     discard_modes();  /* files with a changed mode are also differences */
-    if (!result) result = check_immutable(&differences);
     if (!result) result = restore_all(&differences);
     restore_modes();
     int code = errno;
