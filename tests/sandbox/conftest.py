@@ -1,4 +1,4 @@
-"""Fixtures: a sandbox per test, and one on a small layer."""
+"""Fixtures: a sandbox per test, one on a small layer, containers, and a server of sandboxes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from intercode.core.types import Layer
 from intercode.sandbox.contract import Sandbox
+from support.sandbox_server import ServerProcess, serving_sandboxes
 from support.sandboxes import layer_of, open_test_sandbox
 from support.supervised_container import SmallImage, SupervisedContainer, require_engine
 
@@ -69,3 +70,10 @@ def own_container(small_image: SmallImage) -> Iterator[SupervisedContainer]:
     """A container for one test."""
     with SupervisedContainer(small_image) as shared:
         yield shared
+
+
+@pytest.fixture(scope="session")
+def remote() -> Iterator[ServerProcess]:
+    """A server of sandboxes with the default limits."""
+    with serving_sandboxes() as started:
+        yield started

@@ -8,14 +8,12 @@ import platform
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import intercode
 from intercode.core.errors import (
-    MissingCapabilityError,
     SandboxLostError,
     SandboxUnavailableError,
     UsageError,
@@ -39,67 +37,60 @@ from support.sandboxes import a_duration, eventually, running
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ServerProcess]:
-    with serving_sandboxes() as started:
-        yield started
-
-
-def test_a_remote_sandbox_fulfils_the_contract(server: ServerProcess) -> None:
-    spec = SandboxSpec(resolve_image("host", server.kind))
-    check_sandbox(lambda: open_sandbox(spec, server.kind))
-    assert tier_of(server.kind) == f"remote/{tier_of('namespace')}"
-    assert architecture_of(server.kind) == platform.machine()
+def test_a_remote_sandbox_fulfils_the_contract(remote: ServerProcess) -> None:
+    spec = SandboxSpec(resolve_image("host", remote.kind))
+    check_sandbox(lambda: open_sandbox(spec, remote.kind))
+    assert tier_of(remote.kind) == f"remote/{tier_of('namespace')}"
+    assert architecture_of(remote.kind) == platform.machine()
 
 
 @pytest.mark.parametrize("environment", ["bash", "python"])
-def test_golds_of_starter_tasks_are_rewarded(server: ServerProcess, environment: str) -> None:
-    with intercode.make(environment, "starter", sandbox=server.kind) as env:
+def test_golds_of_starter_tasks_are_rewarded(remote: ServerProcess, environment: str) -> None:
+    with intercode.make(environment, "starter", sandbox=remote.kind) as env:
         for task in range(6):
             env.reset(seed=1, options={"task": task})
             env.step(env.task.solution)
             assert env.score().value == 1, env.task.id
 
 
-def test_all_output_arrives_before_the_end_of_a_program(server: ServerProcess) -> None:
+def test_all_output_arrives_before_the_end_of_a_program(remote: ServerProcess) -> None:
     """The program prints more than is sent at a time, and ends at once."""
-    with Sandbox.open("host", server.kind, limits=Limits(output=8 << 20)) as sandbox:
+    with Sandbox.open("host", remote.kind, limits=Limits(output=8 << 20)) as sandbox:
         for size in (1, 65536, 65537, 3_000_000):
             data, status, omitted = sandbox.run_bytes(f"head -c {size} /dev/zero; exit 3")
             assert (len(data), status, omitted) == (size, 3, 0)
 
 
-def test_an_interpreter_is_forked_with_descriptors_for_the_fork(server: ServerProcess) -> None:
+def test_an_interpreter_is_forked_with_descriptors_for_the_fork(remote: ServerProcess) -> None:
     """The request for a fork, which carries a socket, follows another request at once."""
-    with intercode.make("python", "starter", sandbox=server.kind) as env:
+    with intercode.make("python", "starter", sandbox=remote.kind) as env:
         env.reset(options={"task": 0})
         env.step("values = []")
         env.step("values += [1]\nimport os\nos._exit(1)")
         assert env.step("values")[0].strip() == "[]"
 
 
-def test_layers_are_sent_once_and_made_at_the_server(server: ServerProcess, tmp_path: Path) -> None:
+def test_layers_are_sent_once_and_made_at_the_server(remote: ServerProcess, tmp_path: Path) -> None:
     files, script = tmp_path / "files", tmp_path / "setup.sh"
     (files / "data").mkdir(parents=True)
     (files / "data" / "sent").write_text("sent\n")
     script.write_text(f"mkdir -p /data\necho {tmp_path} > /data/made\n")
-    image = resolve_image("host", server.kind)
+    image = resolve_image("host", remote.kind)
     sent = task_layer(LayerSpec("dir", files), image)
     made = task_layer(LayerSpec("script", script, shift_dates=True), image)
-    with open_sandbox(SandboxSpec(image, (sent, made)), server.kind) as sandbox:
+    with open_sandbox(SandboxSpec(image, (sent, made)), remote.kind) as sandbox:
         assert sandbox.run("cat /data/sent /data/made").output == f"sent\n{tmp_path}\n"
         assert sandbox.changes() == {}
         dates = sandbox.run("stat -c %Y /data/made; date +%s").output.split()
         assert 7000 < int(dates[1]) - int(dates[0]) < 11000
 
 
-def test_what_the_server_cannot_do_is_refused(server: ServerProcess, tmp_path: Path) -> None:
+def test_what_the_server_cannot_do_is_refused(remote: ServerProcess) -> None:
     for name in ("dir:/etc", "tar:/etc/passwd", "recipe:../x", "dockerfile:/", "registry:x/y"):
         with pytest.raises(UsageError, match=r"only host, recipe:NAME and image:NAME"):
-            resolve_image(name, server.kind)
-    with Sandbox.open("host", server.kind) as sandbox:
-        with pytest.raises(MissingCapabilityError):
-            sandbox.save(tmp_path)
+            resolve_image(name, remote.kind)
+    with Sandbox.open("host", remote.kind) as sandbox:
+        assert "seal" not in sandbox.capabilities
         with pytest.raises(FileNotFoundError):
             sandbox.read("/nonexistent")
         with pytest.raises(OSError, match="larger"):
@@ -130,11 +121,11 @@ def test_a_server_that_is_killed_costs_the_sandbox_and_not_the_client(
         Sandbox.open("host", first.kind)
 
 
-def test_the_sandboxes_of_a_client_that_is_killed_end(server: ServerProcess) -> None:
+def test_the_sandboxes_of_a_client_that_is_killed_end(remote: ServerProcess) -> None:
     duration = a_duration()
     code = (
         "import sys; from intercode.sandbox.contract import Sandbox\n"
-        f"sandbox = Sandbox.open('host', {server.kind!r})\n"
+        f"sandbox = Sandbox.open('host', {remote.kind!r})\n"
         f"process = sandbox.spawn(['sleep', '{duration}'])\n"
         "print('ready', flush=True); process.wait()\n"
     )
@@ -146,17 +137,17 @@ def test_the_sandboxes_of_a_client_that_is_killed_end(server: ServerProcess) -> 
     eventually(lambda: not running(duration), "the client's sandbox has ended")
 
 
-def test_a_forked_child_has_a_connection_of_its_own(server: ServerProcess) -> None:
-    with Sandbox.open("host", server.kind) as sandbox:
+def test_a_forked_child_has_a_connection_of_its_own(remote: ServerProcess) -> None:
+    with Sandbox.open("host", remote.kind) as sandbox:
         child = os.fork()
         if not child:
-            with Sandbox.open("host", server.kind) as other:
+            with Sandbox.open("host", remote.kind) as other:
                 os._exit(0 if other.run("echo child").output == "child\n" else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert sandbox.run("echo parent").output == "parent\n"
 
 
-def test_a_client_needs_nothing_that_only_linux_has(server: ServerProcess) -> None:
+def test_a_client_needs_nothing_that_only_linux_has(remote: ServerProcess) -> None:
     code = (
         "import os, signal, socket\n"
         "for module, names in {os: ('memfd_create', 'pidfd_open', 'listxattr', 'getxattr'),\n"
@@ -164,7 +155,7 @@ def test_a_client_needs_nothing_that_only_linux_has(server: ServerProcess) -> No
         "    for name in names: delattr(module, name)\n"
         "import intercode\n"
         "for environment in ('bash', 'python'):\n"
-        f"    with intercode.make(environment, 'starter', sandbox={server.kind!r}) as env:\n"
+        f"    with intercode.make(environment, 'starter', sandbox={remote.kind!r}) as env:\n"
         "        env.reset(options={'task': 0})\n"
         "        env.timeout, code = 1, 'sleep 60' if environment == 'bash' else 'while 1: 0'\n"
         "        assert env.execute(code).timed_out\n"

@@ -10,7 +10,7 @@ import os
 import tarfile
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from io import BytesIO
@@ -43,15 +43,9 @@ from intercode.sandbox.remote.protocol import (
 )
 from intercode.sandbox.remote.relay import Group, Relay
 from intercode.sandbox.remote.served import Capture, ServedSandbox
-from support.sandbox_server import ServerProcess, serving_sandboxes
+from support.sandbox_server import ServerProcess
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
-
-
-@pytest.fixture(scope="module")
-def remote() -> Iterator[ServerProcess]:
-    with serving_sandboxes() as started:
-        yield started
 
 
 def test_a_long_list_of_changes_does_not_end_the_connection(remote: ServerProcess) -> None:
@@ -204,7 +198,7 @@ def test_requests_that_wait_for_a_sandbox_are_not_read_without_bound(
         client = Client("key", sandboxes=1)
         connection = _session(Socket(), client)
         files = SimpleNamespace(write=lambda *_: None, close=lambda *_: None)
-        served = connection._sandboxes[1] = ServedSandbox(1, files)  # type: ignore[arg-type]
+        served = connection._sandboxes[1] = ServedSandbox(1, files, client)  # type: ignore[arg-type]
         await served.lock.acquire()
         running = asyncio.ensure_future(connection.run())
         while client.unfinished <= 2000:
@@ -258,21 +252,33 @@ def test_has_layer_takes_a_digest_only(remote: ServerProcess) -> None:
 
 
 # --------------------------------------------------------------------- the client
-class _Redirection(BaseHTTPRequestHandler):
+class _Proxy(BaseHTTPRequestHandler):
+    """Answers with the status in the path, and names another address."""
+
     def do_GET(self) -> None:
-        self.send_response(302)
+        self.send_response(int(self.path.split("/")[1]))
         self.send_header("Location", "http://127.0.0.1:9/elsewhere")
         self.end_headers()
 
     def log_message(self, *_: object) -> None: ...
 
 
-def test_a_client_follows_no_redirection() -> None:
-    with HTTPServer(("127.0.0.1", 0), _Redirection) as listener:
+@pytest.mark.parametrize(
+    ("status", "error", "reason"),
+    [
+        (302, ConfigError, "redirection"),
+        (404, ConfigError, "is no server of sandboxes"),
+        (502, SandboxUnavailableError, "the server behind it does not run"),
+    ],
+)
+def test_a_client_says_what_a_proxy_answers(
+    status: int, error: type[Exception], reason: str
+) -> None:
+    with HTTPServer(("127.0.0.1", 0), _Proxy) as listener:
         threading.Thread(target=listener.serve_forever, daemon=True).start()
         try:
-            with pytest.raises(ConfigError, match="redirection"):
-                Connection(f"http://127.0.0.1:{listener.server_port}")
+            with pytest.raises(error, match=reason):
+                Connection(f"http://127.0.0.1:{listener.server_port}/{status}")
         finally:
             with suppress(OSError):
                 listener.shutdown()

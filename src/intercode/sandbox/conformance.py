@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from intercode.core.checks import expect_error, require
 from intercode.core.errors import InfrastructureError, MissingCapabilityError
@@ -25,7 +26,10 @@ def check_sandbox(open_sandbox: Callable[[], Sandbox]) -> None:
         _check_programs(sandbox)
         _check_script(sandbox)
         _check_files(sandbox)
-        checks = {"fork": _check_fork, "restore": _check_restore, "processes": _check_processes}
+        checks = {
+            "fork": _check_fork, "restore": _check_restore, "processes": _check_processes,
+            "save": _check_save,
+        }  # fmt: skip
         for capability, check in checks.items():
             if capability in sandbox.capabilities:
                 check(sandbox)
@@ -139,6 +143,14 @@ def _check_processes(sandbox: Sandbox) -> None:
     require(kept.wait(0) is None, "kill_since() ends a process that it should keep")
     sandbox.signal(kept.pid, signal.SIGTERM)
     require(kept.wait(_TIMEOUT) == -signal.SIGTERM, "signal() does not reach a process")
+
+
+def _check_save(sandbox: Sandbox) -> None:
+    sandbox.write("/tmp/saved", b"1")
+    with TemporaryDirectory() as directory:
+        sandbox.save(Path(directory))
+        found = Path(directory, "tmp", "saved").read_bytes()
+        require(found == b"1", "save() does not write a changed file")
 
 
 def _check_missing_capabilities(sandbox: Sandbox) -> None:

@@ -102,6 +102,14 @@ class SandboxSnapshot(Protocol):
         ...
 
 
+class Checkpoint(Protocol):
+    """A process that was written down, for ``Sandbox.spawn_checkpoint``."""
+
+    def close(self) -> None:
+        """Free it. May be called again."""
+        ...
+
+
 class Sandbox(ABC):
     """An isolated machine in which code runs.
 
@@ -353,8 +361,8 @@ class Sandbox(ABC):
         """
         return ""
 
-    def checkpoint(self, pid: int, given_fds: Sequence[int]) -> int:
-        """Write a checkpoint of a process and return its descriptor.
+    def checkpoint(self, pid: int, given_fds: Sequence[int]) -> Checkpoint:
+        """Write a checkpoint of a process. The caller closes it.
 
         ``given_fds``: numbers of descriptors that the restored process will receive. Raises
         OSError.
@@ -363,7 +371,7 @@ class Sandbox(ABC):
 
     def spawn_checkpoint(
         self,
-        checkpoint: int,
+        checkpoint: Checkpoint,
         argv: Sequence[str],
         *,
         cwd: str = "/",

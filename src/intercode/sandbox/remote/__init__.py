@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode.core.errors import MissingCapabilityError, SandboxUnavailableError
+from intercode.core.errors import SandboxUnavailableError
 from intercode.core.types import Image
 from intercode.sandbox.back_ends import BackEnd
 from intercode.sandbox.contract import Sandbox, SandboxSpec
@@ -32,12 +32,7 @@ def back_end_at(url: str) -> BackEnd:
     def open_there(spec: SandboxSpec, files: Path | None) -> Sandbox:
         from intercode.sandbox.remote.images import open_sandbox
 
-        if files is not None:
-            raise MissingCapabilityError(
-                "a remote sandbox cannot start with files of this machine: snapshots on disk need "
-                "sandboxes on this machine"
-            )
-        return open_sandbox(spec, url)
+        return open_sandbox(spec, url, files)
 
     def find_tier() -> str:
         from intercode.sandbox.remote.connection import connect

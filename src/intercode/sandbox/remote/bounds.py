@@ -97,6 +97,8 @@ class Client:
     clocks: set[int] = field(default_factory=set)
     dated: set[tuple[str, int]] = field(default_factory=set)
     lock: Lock = field(default_factory=Lock, repr=False)
+    stage: Lock = field(default_factory=Lock, repr=False)
+    """Held while files of a sandbox are copied to the server's disk, for one at a time."""
 
     def charge(self, size: int, bounds: Bounds) -> None:
         """Count bytes on the server's disk. Raises UsageError above ``bounds.uploads``."""

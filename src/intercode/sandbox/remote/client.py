@@ -11,18 +11,22 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal, get_args
 
-from intercode.core.errors import SandboxError, SandboxLostError
+from intercode.core.errors import DataError, SandboxError, SandboxLostError
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.sandbox.contract import (
+    SCRIPT_FD,
     Capability,
+    Checkpoint,
     LimitExceeded,
     Sandbox,
     SandboxSnapshot,
     SandboxSpec,
 )
 from intercode.sandbox.remote.connection import Connection
+from intercode.sandbox.remote.files import pack_files, unpack_files
 from intercode.sandbox.remote.protocol import (
     MAX_BODY,
     ProtocolError,
@@ -38,8 +42,9 @@ from intercode.sandbox.remote.protocol import (
 from intercode.sandbox.remote.relay import Group
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
-_TRAVELLING = frozenset({"processes", "fork", "restore", "recycle"})
-"""The capabilities that work over a connection. The others need files or memory on one machine."""
+_TRAVELLING = frozenset({"processes", "fork", "restore", "recycle", "save", "checkpoint"})
+"""The capabilities that work over a connection. Instead of sealing, the server copies files."""
+_COPY_SECONDS = 600.0  # for an answer after files or the memory of a process were copied
 _TEXT_SIZE = 1 << 20  # bytes of an answer with names of processes
 
 
@@ -96,6 +101,19 @@ class RemoteProcess:
             close(self._status)
 
 
+class RemoteCheckpoint:
+    """A checkpoint at the server, which keeps one for each sandbox."""
+
+    def __init__(self, sandbox: RemoteSandbox) -> None:
+        self.sandbox, self._is_closed = sandbox, False
+
+    def close(self) -> None:
+        """Free it. May be called again."""
+        if not self._is_closed:
+            self._is_closed = True
+            self.sandbox.connection.notify("close_checkpoint", sandbox=self.sandbox.number)
+
+
 class RemoteSandbox(Sandbox):
     """A sandbox at the other end of a connection. ``number`` is its name there.
 
@@ -114,12 +132,14 @@ class RemoteSandbox(Sandbox):
             self.tier = f"remote/{printable(text_value(opened.get('tier'))[:100])}"
             self.env = string_values(opened.get("env"))
             self.script_path = text_value(opened.get("script_path"))
+            self.opens_descriptors = opened.get("opens_descriptors") is not False
             names = list_value(opened.get("capabilities"))
         except ProtocolError as e:
             raise SandboxError(f"{connection.url} sent an invalid description of a sandbox") from e
         self._capabilities: frozenset[Capability] = frozenset(
             name for name in get_args(Capability) if name in names and name in _TRAVELLING
         )
+        self._script: tuple[int, int] | None = None  # the pipe of the last ``open_script``
         connection.on_loss(number, self._record_loss)
 
     _loss: Exception | None
@@ -171,8 +191,21 @@ class RemoteSandbox(Sandbox):
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
     ) -> RemoteProcess:
+        return self._spawn(argv, cwd, env, dict(fds or {}))
+
+    def _spawn(
+        self,
+        argv: Sequence[str],
+        cwd: str,
+        env: Mapping[str, str] | None,
+        given: dict[int, int],
+        **more: Any,
+    ) -> RemoteProcess:
+        """Start a program. ``more``: further arguments of the request."""
         _refuse_nul(*argv, cwd, *(word for item in (env or {}).items() for word in item))
-        given, relay, group = dict(fds or {}), self.connection.relay, Group(self.number)
+        relay, group = self.connection.relay, Group(self.number)
+        if self._take_script(given):
+            more["script"] = True
         rows, copies, contents = relay.describe(list(given.values()))
         number = self.connection.next_number()
         process = RemoteProcess(self, number)
@@ -186,7 +219,7 @@ class RemoteSandbox(Sandbox):
                 number_value,
                 self._request(
                     "spawn", contents, before=prepare, process=number, argv=list(argv), cwd=cwd,
-                    env=None if env is None else dict(env), targets=list(given), fds=rows,
+                    env=None if env is None else dict(env), targets=list(given), fds=rows, **more,
                 )[0].get("value"),
             )  # fmt: skip
         except BaseException:
@@ -195,6 +228,61 @@ class RemoteSandbox(Sandbox):
             process.end()
             raise
         return process
+
+    def open_script(self) -> tuple[int, int]:
+        if self.opens_descriptors:
+            return super().open_script()
+        read, write = os.pipe()
+        relay, group = self.connection.relay, Group(self.number)
+        rows, copies, _ = relay.describe([read])
+        number = copies[0][0]
+        try:
+            self._request(
+                "open_script", before=lambda: relay.adopt(rows, copies, group), stream=number
+            )
+        except BaseException:
+            self.connection.drop_channels([number])
+            for fd in (read, write):
+                os.close(fd)
+            raise
+        self._script = _file_identity(read)
+        return read, write
+
+    def _take_script(self, given: dict[int, int]) -> bool:
+        """Remove the reading end of the last ``open_script`` from the descriptors of a program, and
+        return whether it was there. The server has its own."""
+        fd = given.get(SCRIPT_FD, -1)
+        if fd < 0 or self._script is None or _file_identity(fd) != self._script:
+            return False
+        del given[SCRIPT_FD]
+        self._script = None
+        return True
+
+    def write_source(self, code: bytes) -> None:
+        if self.opens_descriptors:
+            super().write_source(code)
+        self._request("write_source", code)
+
+    # --------------------------------------------------------------- checkpoints
+    def checkpoint(self, pid: int, given_fds: Sequence[int]) -> RemoteCheckpoint:
+        if "checkpoint" not in self.capabilities:
+            super().checkpoint(pid, given_fds)
+        self._request("checkpoint", pid=pid, given_fds=list(given_fds), seconds=_COPY_SECONDS)
+        return RemoteCheckpoint(self)
+
+    def spawn_checkpoint(
+        self,
+        checkpoint: Checkpoint,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+    ) -> RemoteProcess:
+        source = checkpoint.sandbox if isinstance(checkpoint, RemoteCheckpoint) else None
+        if source is None or source.connection is not self.connection:
+            raise SandboxError("a checkpoint can only be continued in a sandbox of one connection")
+        return self._spawn(argv, cwd, env, dict(fds or {}), checkpoint=source.number)
 
     # --------------------------------------------------------------------- files
     def read(self, path: str, limit: int = 64 << 20) -> bytes:
@@ -244,10 +332,22 @@ class RemoteSandbox(Sandbox):
         opened, _ = self._request("fork", new=number)
         return RemoteSandbox(self.connection, number, self.spec, opened)
 
+    def save(self, directory: Path) -> None:
+        if "save" not in self.capabilities:
+            super().save(directory)
+        _, data = self._request("save", limit=MAX_BODY, seconds=_COPY_SECONDS)
+        try:
+            unpack_files(data, directory)
+        except DataError as e:
+            raise SandboxError(f"{self.connection.url} sent files that are not valid: {e}") from e
+
     def restore(self, snapshot: SandboxSnapshot) -> None:
         if "restore" not in self.capabilities:
             super().restore(snapshot)
         source = snapshot.source
+        if isinstance(source, Path):
+            self._request("restore_files", pack_files(source), seconds=_COPY_SECONDS)
+            return
         if not isinstance(source, RemoteSandbox) or source.connection is not self.connection:
             raise SandboxError("files can only be copied between sandboxes of one connection")
         self._request("restore", source=source.number)
@@ -306,6 +406,11 @@ class RemoteSandbox(Sandbox):
             self.connection.notify("close", sandbox=self.number, wait=False)
         self._is_closed = True
         self.connection.close_sandbox(self.number)
+
+
+def _file_identity(fd: int) -> tuple[int, int]:
+    info = os.fstat(fd)
+    return info.st_dev, info.st_ino
 
 
 def _refuse_nul(*words: str) -> None:

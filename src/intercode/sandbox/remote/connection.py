@@ -55,7 +55,8 @@ UPLOAD_SECONDS = 1800.0
 """Time for the upload of one archive."""
 _CHECK_SECONDS = 1.0  # between two checks whether the event loop still runs
 _CONNECT_SECONDS = 10.0
-_PAUSES = (0.1, 0.3, 1.0, 3.0)  # seconds before further attempts to connect
+_PAUSES = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0, 10.0)  # seconds before further attempts to connect
+_NO_SERVER = (502, 503, 504)  # the server is full, or a proxy finds none behind it
 _MAX_CHANNELS = 4096
 T = TypeVar("T")
 
@@ -396,9 +397,10 @@ def _refusal(url: str, status: int) -> Exception:
         return ConfigError(
             f"{url} refuses this client ({status}): set {TOKEN_VARIABLE} to the token of the server"
         )
-    if status == 503:
+    if status in _NO_SERVER:
         return SandboxUnavailableError(
-            f"{url} answers 503: it has no room for more connections of this client"
+            f"{url} answers {status}: it has no room for more connections of this client, or it is "
+            "a proxy and the server behind it does not run"
         )
     return ConfigError(
         f"{url} is no server of sandboxes ({status}): run `intercode serve --sandboxes` there"
@@ -421,7 +423,7 @@ def connect(url: str) -> Connection:
         if found is not None and not found.is_lost:
             return found
         # a server that was there may be starting again; one that was never there is an error
-        for pause in _PAUSES if found is not None else ():
+        for pause in _PAUSES if _connections.pop(key, None) is not None else ():
             with suppress(SandboxUnavailableError):
                 _connections[key] = Connection(url)
                 return _connections[key]

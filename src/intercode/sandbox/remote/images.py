@@ -14,6 +14,7 @@ from intercode.sandbox.contract import Sandbox, SandboxSpec
 from intercode.sandbox.layers import write_layer
 from intercode.sandbox.remote.client import RemoteSandbox
 from intercode.sandbox.remote.connection import Connection, connect
+from intercode.sandbox.remote.files import pack_files
 from intercode.sandbox.remote.protocol import (
     ProtocolError,
     spec_values,
@@ -42,15 +43,19 @@ def resolve_image(name: str, url: str) -> RemoteImage:
         raise SandboxError(f"{url} sent an invalid description of the image {name}: {e}") from e
 
 
-def open_sandbox(spec: SandboxSpec, url: str) -> RemoteSandbox:
+def open_sandbox(spec: SandboxSpec, url: str, files: Path | None = None) -> RemoteSandbox:
     """Open a sandbox at a server. Its image is resolved there by name, and layers of this machine
-    are sent first, once for each server."""
+    are sent first, once for each server. ``files``: a directory in the format of ``Sandbox.save``,
+    of which it starts with a copy."""
     if spec.upper is not None:
         raise UsageError("a remote sandbox cannot keep its files in a directory of this machine")
     connection = connect(url)
     number, values = connection.next_number(), _values(connection, spec)
+    body = b"" if files is None else pack_files(files)
     try:
-        opened, _ = connection.request("open", sandbox=number, spec=values)
+        opened, _ = connection.request(
+            "open", body, sandbox=number, spec=values, with_files=files is not None
+        )
     except BaseException:
         connection.notify("close", sandbox=number)  # it may be opened later
         raise

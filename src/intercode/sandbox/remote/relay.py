@@ -203,6 +203,11 @@ class Relay:
             raise e if isinstance(e, OSError) else ProtocolError("invalid descriptors") from e
         return created, body
 
+    def add_writer(self, number: int, fd: int, group: Group) -> None:
+        """Carry what arrives for a stream to a pipe, and close its descriptor at the end."""
+        self.drop([number])
+        self._add(number, fd, reads=False, writes=True, group=group)
+
     def _create_stream(self, kind: Any, number: int, group: Group) -> int:
         if number in self._channels:
             raise ProtocolError("a stream whose number is in use")
@@ -468,17 +473,12 @@ def _receive_message(connection: socket.socket, most: int) -> tuple[bytes, list[
     that it sent before was answered.
     """
     space = socket.CMSG_SPACE(4 * _MAX_PASSED)
-    flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
-    data, extra, _, _ = connection.recvmsg(most, space, flags)
-    return data, _received_descriptors(extra)
-
-
-def _received_descriptors(extra: list[tuple[int, int, bytes]]) -> list[int]:
+    data, extra, _, _ = connection.recvmsg(most, space, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
     fds = array.array("i")
-    for level, kind, data in extra:
+    for level, kind, rights in extra:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
-    return list(fds)
+            fds.frombytes(rights[: len(rights) - len(rights) % fds.itemsize])
+    return data, list(fds)
 
 
 def _available(fd: int) -> int:

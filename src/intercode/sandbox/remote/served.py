@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +23,10 @@ from intercode.core.errors import (
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer
 from intercode.sandbox import open_sandbox
-from intercode.sandbox.contract import CopiedFiles, Sandbox, SandboxSpec
+from intercode.sandbox.contract import SCRIPT_FD, Checkpoint, CopiedFiles, Sandbox, SandboxSpec
 from intercode.sandbox.images.build.steps import cached_step
 from intercode.sandbox.remote.bounds import Bounds, Client, tree_size
+from intercode.sandbox.remote.files import ReceivedFiles, saved_files, stage, unpack_files
 from intercode.sandbox.remote.protocol import (
     MAX_BODY,
     entry_values,
@@ -113,8 +117,11 @@ class ServedSandbox:
     each sandbox (``lock``).
     """
 
-    def __init__(self, number: int, sandbox: Sandbox, capture: Capture | None = None) -> None:
-        self.number, self.sandbox, self.capture = number, sandbox, capture
+    def __init__(self, number: int, sandbox: Sandbox, client: Client) -> None:
+        self.number, self.sandbox, self._client = number, sandbox, client
+        self.capture: Capture | None = None
+        self.checkpoint: Checkpoint | None = None
+        self._script: list[FileIO] = []  # both ends of the pipe, or the reading end
         self.lock = asyncio.Lock()
         self.began = self.last_used = time.monotonic()
         self.processes: dict[int, tuple[Process, Group]] = {}
@@ -128,6 +135,7 @@ class ServedSandbox:
             "tier": self.sandbox.tier,
             "env": dict(self.sandbox.env),
             "script_path": self.sandbox.script_path,
+            "opens_descriptors": self.sandbox.opens_descriptors,
             "capabilities": sorted(self.sandbox.capabilities),
         }
 
@@ -147,8 +155,30 @@ class ServedSandbox:
         if len(self._marks) > _MAX_MARKS:
             del self._marks[next(iter(self._marks))]
 
-    def spawn(self, arguments: Arguments, descriptors: list[int], group: Group) -> Process:
-        """Start a program with these descriptors, which are closed."""
+    def open_script(self) -> None:
+        """Open the pipe of the next program's script, in the place of an earlier one."""
+        read, write = self.sandbox.open_script()
+        self._close_script()
+        self._script = [FileIO(read, "r"), FileIO(write, "w")]
+
+    def take_script_writer(self) -> int:
+        """Return the writing end of the script's pipe, for the caller to close."""
+        with self._script.pop() as writer:
+            return os.dup(writer.fileno())
+
+    def _close_script(self) -> None:
+        while self._script:  # whoever takes a file out of the list closes it
+            self._script.pop().close()
+
+    def spawn(
+        self,
+        arguments: Arguments,
+        descriptors: list[int],
+        group: Group,
+        source: ServedSandbox | None = None,
+    ) -> Process:
+        """Start a program with these descriptors, which are closed. ``source``: continue the
+        checkpoint of this sandbox in its place."""
         try:
             targets = [number_value(n, 1023) for n in list_value(arguments.get("targets"))]
             number = number_value(arguments.get("process"), 2**32 - 1)
@@ -156,8 +186,19 @@ class ServedSandbox:
                 raise UsageError("descriptors or a process number that cannot be used")
             if len(self.processes) >= _MAX_PROCESSES:
                 raise OSError(11, "too many programs run in one sandbox")
+            if arguments.get("script") is True:
+                if not self._script or SCRIPT_FD in targets:
+                    raise UsageError("no script was opened for this program")
+                with self._script.pop() as reader:
+                    descriptors.append(os.dup(reader.fileno()))
+                targets.append(SCRIPT_FD)
+            start = self.sandbox.spawn
+            if source is not None:
+                if (checkpoint := source.checkpoint) is None:
+                    raise UsageError("there is no such checkpoint")
+                start = partial(self.sandbox.spawn_checkpoint, checkpoint)
             env = arguments.get("env")
-            process = self.sandbox.spawn(
+            process = start(
                 [text_value(word) for word in list_value(arguments.get("argv"))],
                 cwd=text_value(arguments.get("cwd")),
                 env=None if env is None else string_values(env),
@@ -225,6 +266,31 @@ class ServedSandbox:
     def _recycle(self, *_: Any) -> None:
         self.sandbox.recycle()
 
+    def _write_source(self, _: Arguments, body: bytes) -> None:
+        if self.sandbox.opens_descriptors:
+            raise UsageError("programs of this sandbox open their descriptors")
+        self.sandbox.write_source(body)
+
+    def _checkpoint(self, arguments: Arguments, _: bytes) -> None:
+        if self.checkpoint is not None:
+            raise OSError(errno.EAGAIN, "a remote sandbox has one checkpoint at a time")
+        given = [number_value(n, 1023) for n in list_value(arguments.get("given_fds"))]
+        self.checkpoint = self.sandbox.checkpoint(number_value(arguments.get("pid")), given)
+
+    def _close_checkpoint(self, *_: Any) -> None:
+        checkpoint, self.checkpoint = self.checkpoint, None
+        if checkpoint is not None:
+            checkpoint.close()
+
+    def _save(self, *_: Any) -> bytes:
+        with self._client.stage:
+            return saved_files(self.sandbox)
+
+    def _restore_files(self, _: Arguments, body: bytes) -> None:
+        with self._client.stage, stage() as directory:
+            unpack_files(body, directory)
+            self.sandbox.restore(ReceivedFiles(directory))
+
     def restore(self, source: ServedSandbox) -> None:
         """Replace the files by those of another sandbox of the client."""
         if source.is_closed:
@@ -236,6 +302,8 @@ class ServedSandbox:
         if self.is_closed:
             return
         self.is_closed = True
+        self._close_script()
+        self._close_checkpoint()
         if self.capture is not None:
             self.capture.finish(complete=False)
         else:
@@ -255,6 +323,11 @@ _OPERATIONS: dict[str, Any] = {
     "kill": ServedSandbox._kill,
     "kill_since": ServedSandbox._kill_since,
     "recycle": ServedSandbox._recycle,
+    "write_source": ServedSandbox._write_source,
+    "checkpoint": ServedSandbox._checkpoint,
+    "close_checkpoint": ServedSandbox._close_checkpoint,
+    "save": ServedSandbox._save,
+    "restore_files": ServedSandbox._restore_files,
 }
 """What a client may ask of a sandbox, besides opening, copying and closing it and starting
 programs."""

@@ -18,6 +18,7 @@ from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.remote.access import Access
 from intercode.sandbox.remote.bounds import DIGEST, Bounds, Client, Store, token_key
 from intercode.sandbox.remote.connection import HEARTBEAT_SECONDS
+from intercode.sandbox.remote.files import STAGE_PREFIX
 from intercode.sandbox.remote.protocol import CHUNK, MAX_FRAME, PATH
 from intercode.sandbox.remote.session import ClientSession
 
@@ -114,7 +115,7 @@ class SandboxServer:
 
 def _remove_left_uploads() -> None:
     """Remove the uploads of servers that were killed. Others of this user may receive some now."""
-    for left in cache_root().glob("upload-*"):
+    for left in [*cache_root().glob("upload-*"), *cache_root().glob(f"{STAGE_PREFIX}*")]:
         with suppress(OSError):
             newest = max(path.stat().st_mtime for path in (left, *left.iterdir()))
             if newest < time.time() - _UPLOAD_SECONDS:

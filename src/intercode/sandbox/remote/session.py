@@ -23,6 +23,7 @@ from intercode.core.errors import (
 from intercode.sandbox import open_sandbox, tier_of
 from intercode.sandbox.contract import Sandbox, SandboxSpec
 from intercode.sandbox.remote.bounds import Bounds, Client, Store, captured_key
+from intercode.sandbox.remote.files import stage, unpack_files
 from intercode.sandbox.remote.protocol import (
     MAX_BODY,
     MAX_HEADER,
@@ -170,18 +171,25 @@ class ClientSession:
         if operation in ("image", "has_layer"):
             return self._resolve(operation, arguments)
         if operation == "open":
-            return self._open(arguments)
+            return self._open(arguments, body)
         if served is None:
             self._unwanted |= {int(arguments.get("sandbox", 0))} & self._reserved
             return _raise(SandboxLostError("there is no such sandbox any more"))
         if operation == "spawn":
-            group = Group(served.number)
+            group, source = Group(served.number), None
+            if "checkpoint" in arguments:
+                source = self._sandboxes.get(number_value(arguments["checkpoint"]))
+                if source is None:
+                    return _raise(SandboxLostError("there is no sandbox with this checkpoint"))
             try:
                 fds, _ = self._relay.create(arguments.get("fds"), body, group)
             except OSError as e:
                 return _raise(e)
-            return self._spawn(served, arguments, fds, group)
-        special = {"fork": self._fork, "close": self._close_sandbox, "capture": self._capture}
+            return self._spawn(served, arguments, fds, group, source)
+        special = {
+            "fork": self._fork, "close": self._close_sandbox, "capture": self._capture,
+            "open_script": self._open_script,
+        }  # fmt: skip
         if operation in special:
             return special[operation](served, arguments)
         return self._perform(served, operation, arguments, body)
@@ -241,12 +249,19 @@ class ClientSession:
         layers = tuple(self._store.layer(self._client, each) for each in references)
         return self._bounds.check(parse_spec(values, image, layers))
 
-    async def _open(self, arguments: Arguments) -> tuple[Arguments, bytes]:
+    async def _open(self, arguments: Arguments, body: bytes) -> tuple[Arguments, bytes]:
         number = number_value(arguments.get("sandbox"), 2**32 - 1)
         spec = await self._in_thread(lambda: self._parse_spec(arguments.get("spec")))
         if "capture" in arguments:
             return await self._open_capture(number, spec, text_value(arguments["capture"]))
+        if arguments.get("with_files") is True:
+            return await self._open_in_thread(number, lambda: self._open_with_files(spec, body))
         return await self._open_in_thread(number, lambda: open_sandbox(spec, self._kind))
+
+    def _open_with_files(self, spec: SandboxSpec, body: bytes) -> Sandbox:
+        with self._client.stage, stage() as directory:
+            unpack_files(body, directory)
+            return open_sandbox(spec, self._kind, directory)
 
     async def _open_capture(
         self, number: int, spec: SandboxSpec, key: str
@@ -308,7 +323,7 @@ class ClientSession:
             self._client.sandboxes -= 1
             await self._in_thread(sandbox.close)
             raise SandboxLostError("the client closed the sandbox before it was open")
-        served = self._sandboxes[number] = ServedSandbox(number, sandbox)
+        served = self._sandboxes[number] = ServedSandbox(number, sandbox, self._client)
         return served
 
     async def _wait_for_room(self) -> None:
@@ -328,10 +343,15 @@ class ClientSession:
             return await self._open_in_thread(new, served.sandbox.fork)
 
     async def _spawn(
-        self, served: ServedSandbox, arguments: Arguments, fds: list[int], group: Group
+        self,
+        served: ServedSandbox,
+        arguments: Arguments,
+        fds: list[int],
+        group: Group,
+        source: ServedSandbox | None,
     ) -> tuple[Arguments, bytes]:
         async with served.lock:
-            process = await self._in_thread(lambda: served.spawn(arguments, fds, group))
+            process = await self._in_thread(lambda: served.spawn(arguments, fds, group, source))
         if served.is_closed:
             raise SandboxLostError("the sandbox was closed while a program started")
         number = arguments["process"]
@@ -339,6 +359,15 @@ class ClientSession:
             process.fileno(), self._process_ended, served, number, process.fileno()
         )
         return {"value": process.pid}, b""
+
+    async def _open_script(
+        self, served: ServedSandbox, arguments: Arguments
+    ) -> tuple[Arguments, bytes]:
+        number = number_value(arguments.get("stream"), 2**32 - 1)
+        async with served.lock:
+            await self._in_thread(served.open_script)
+            self._relay.add_writer(number, served.take_script_writer(), Group(served.number))
+        return {}, b""
 
     def _process_ended(self, served: ServedSandbox, number: int, fd: int) -> None:
         asyncio.get_running_loop().remove_reader(fd)

@@ -7,10 +7,12 @@ time in every back end.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
 import struct
+import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +26,7 @@ from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.sandbox.contract import (
     Capability,
+    Checkpoint,
     LimitExceeded,
     Sandbox,
     SandboxSnapshot,
@@ -85,6 +88,28 @@ class SupervisedProcess:
         # the default value outlives the module when the interpreter ends
         if self._status >= 0:
             close(self._status)
+
+
+class CheckpointFile:
+    """A checkpoint in a file, whose descriptor it owns."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._lock = descriptor, threading.Lock()
+
+    def duplicate(self) -> int:
+        """Return a descriptor of the file, for the caller to close. Raises OSError after
+        ``close``, which another thread may call."""
+        with self._lock:
+            if self._descriptor < 0:
+                raise OSError(errno.EBADF, "the checkpoint is closed")
+            return os.dup(self._descriptor)
+
+    def close(self) -> None:
+        """Free the file. May be called again."""
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class SupervisedSandbox(Sandbox):
@@ -154,14 +179,20 @@ class SupervisedSandbox(Sandbox):
 
     def spawn_checkpoint(
         self,
-        checkpoint: int,
+        checkpoint: Checkpoint,
         argv: Sequence[str],
         *,
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
     ) -> SupervisedProcess:
-        return self._spawn(argv, cwd, env, fds or {}, checkpoint)
+        if not isinstance(checkpoint, CheckpointFile):
+            raise SandboxError("a checkpoint of another back end cannot be continued here")
+        descriptor = checkpoint.duplicate()
+        try:
+            return self._spawn(argv, cwd, env, fds or {}, descriptor)
+        finally:
+            os.close(descriptor)
 
     def _spawn(
         self,
@@ -271,11 +302,12 @@ class SupervisedSandbox(Sandbox):
         with memory_file(data) as source:
             self.connection.request("write", [source.fileno()], path=path, mode=mode)
 
-    def checkpoint(self, pid: int, given_fds: Sequence[int]) -> int:
+    def checkpoint(self, pid: int, given_fds: Sequence[int]) -> Checkpoint:
         if "checkpoint" not in self.capabilities:
             return super().checkpoint(pid, given_fds)
         child = next((m.pid for m in self._list_processes() if m.inner_pid == pid), -1)
-        return self.connection.request_fd("checkpoint", child=child, given_fds=list(given_fds))
+        fd = self.connection.request_fd("checkpoint", child=child, given_fds=list(given_fds))
+        return CheckpointFile(fd)
 
     @abstractmethod
     def replace_files(self, other: Sandbox | Path) -> None:

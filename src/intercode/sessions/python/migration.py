@@ -9,10 +9,9 @@ does not know. It therefore forks at once, and the session continues with its ch
 from __future__ import annotations
 
 import errno
-import os
 
 from intercode.core.errors import MissingCapabilityError, SandboxError
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import Checkpoint, Sandbox
 from intercode.sandbox.streams import Process
 from intercode.sessions.python.interpreter import (
     CONTROL_FD,
@@ -44,7 +43,7 @@ def migrate_fork(fork: Interpreter, sandbox: Sandbox, program: str) -> Interpret
         try:
             template = _restore_process(checkpoint, sandbox, program)
         finally:
-            os.close(checkpoint)
+            checkpoint.close()
     except MissingCapabilityError as e:
         raise MigrationError(str(e)) from e
     except OSError as e:
@@ -63,7 +62,7 @@ def migrate_fork(fork: Interpreter, sandbox: Sandbox, program: str) -> Interpret
         template.exit_status(_SECONDS)
 
 
-def _restore_process(checkpoint: int, sandbox: Sandbox, program: str) -> Interpreter:
+def _restore_process(checkpoint: Checkpoint, sandbox: Sandbox, program: str) -> Interpreter:
     def spawn(fds: dict[int, int]) -> Process:
         argv = [program, "-S", "-c", _PLACEHOLDER_PROGRAM]
         return sandbox.spawn_checkpoint(checkpoint, argv, fds={**fds, _BACKUP_FD: fds[1]})

@@ -207,6 +207,7 @@ static void handle_request(void) {
     if (!strcmp(json_text(message.body, "do"), "end")) {
         if (sandbox.in_container) end_container();
         kill(sandbox.isolation.init, SIGKILL);
+        while (sandbox.count) reap(0);  /* PID 1 ends only when all processes are collected */
         waitpid(sandbox.isolation.init, NULL, 0);
         _exit(0);
     }
