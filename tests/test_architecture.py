@@ -27,9 +27,10 @@ FORBIDDEN = {
     ("agents", "datasets"), ("environments", "agents"), ("environments", "models"),
 }  # fmt: skip
 """Imports that the order allows but the design forbids."""
-SIBLINGS = set(permutations(("sandbox.namespace", "sandbox.container", "sandbox.chroot"), 2))
+_KINDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.landlock")
+SIBLINGS = set(permutations(_KINDS, 2))
 """Folders inside a package that do not import each other."""
-BACK_ENDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.supervisor")
+BACK_ENDS = (*_KINDS, "sandbox.supervisor")
 """Folders that only ``sandbox`` imports. All other packages use the type ``Sandbox``."""
 MAX_MODULES = 16
 MAX_LINES = 500

@@ -81,6 +81,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "namespace/1": "Runs code in Linux namespaces with a control group.",
         "namespace/2": "Runs code in Linux namespaces without a control group.",
         "chroot": "Runs code below a changed root directory, as root of a container.",
+        "landlock": "Runs code in a directory of the machine, without root: for no attacker.",
         "container": "Runs code in a container of the first engine that answers.",
         "docker": "Runs code in a container of Docker.",
         "podman": "Runs code in a container of Podman.",

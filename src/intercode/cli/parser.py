@@ -163,8 +163,8 @@ sandbox and scoring:
 --image IMAGE           root file system: host, recipe:NAME, dockerfile:PATH, docker-archive:PATH,
                         registry:HOST/NAME ... (docs/images.md; default: the dataset's)
 --network NETWORK       none (the default), or host: the machine's own network
---sandbox SANDBOX       namespace, chroot, docker, podman, remote:URL, or auto (the default): the
-                        strongest that works
+--sandbox SANDBOX       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
+                        default): the strongest that works, but never landlock
 --timeout TIMEOUT       seconds an action may take (default 10)
 --reward NAME|PKG:FN    reward function (default: that of the environment and the profile)"""
 POLICY_OPTIONS = """\

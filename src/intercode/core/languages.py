@@ -60,9 +60,9 @@ class Language:
         return f"{self.title}: {'; '.join(kinds)}"
 
 
-def expand_arguments(argv: tuple[str, ...]) -> list[str]:
-    """Return the arguments with ``{home}`` replaced by PROGRAM_DIRECTORY."""
-    return [argument.replace("{home}", PROGRAM_DIRECTORY) for argument in argv]
+def expand_arguments(argv: tuple[str, ...], home: str = PROGRAM_DIRECTORY) -> list[str]:
+    """Return the arguments with ``{home}`` replaced by the directory of the program."""
+    return [argument.replace("{home}", home) for argument in argv]
 
 
 JAVASCRIPT = Language(

@@ -30,6 +30,7 @@ SANDBOXES = Registry(
         "namespace/1": "intercode.sandbox.namespace.tiers:open_with_cgroups",
         "namespace/2": "intercode.sandbox.namespace.tiers:open_with_watchdog",
         "chroot": "intercode.sandbox.chroot.tiers:open_chroot",
+        "landlock": "intercode.sandbox.landlock.tiers:open_landlock",
         "container": "intercode.sandbox.container.tiers:open_first_engine",
         "docker": "intercode.sandbox.container.tiers:open_docker",
         "podman": "intercode.sandbox.container.tiers:open_podman",

@@ -124,6 +124,9 @@ class Sandbox(ABC):
     shell names itself in messages after the last part of that path. ``opens_descriptors``: any
     program can open its descriptors by a name. Otherwise it can read only what ``open_script`` and
     ``write_source`` give it, at ``script_path``.
+
+    ``host_directory``: the directory of the machine below which programs see the sandbox's files;
+    empty if they see them at the sandbox's own paths.
     """
 
     spec: SandboxSpec
@@ -132,6 +135,7 @@ class Sandbox(ABC):
     base_trees: Sequence[str] = ()
     script_path: str = f"/dev/fd/{SCRIPT_FD}"
     opens_descriptors: bool = True
+    host_directory: str = ""
 
     @classmethod
     def open(cls, image: str = "host", kind: str = "auto", **settings: Any) -> Sandbox:
@@ -224,6 +228,22 @@ class Sandbox(ABC):
             for fd in (read, write):
                 if fd >= 0:
                     os.close(fd)
+
+    def shown_path(self, path: str) -> str:
+        """Return the path at which programs see a path of the sandbox. One that they see already,
+        below ``host_directory``, stays as it is."""
+        top = self.host_directory
+        if not top or f"{path}/".startswith(f"{top}/"):
+            return path
+        return top if path == "/" else top + path
+
+    def own_path(self, shown: str) -> str:
+        """Return the path of the sandbox for one that a program reports. A path outside of
+        ``host_directory`` stays as it is."""
+        top = self.host_directory
+        if not top or not f"{shown}/".startswith(f"{top}/"):
+            return shown
+        return shown[len(top) :] or "/"
 
     @abstractmethod
     def spawn(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
+from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import FileDiffs
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
@@ -145,6 +146,7 @@ class SandboxedEnv(InterCodeEnv):
 
     def _create_workspace(self, spec: SandboxSpec, task: Task) -> SandboxWorkspace:
         with closed_on_error(acquire_sandbox(spec, self.sandbox_kind, self.recycle)) as sandbox:
+            require_relative_paths(task, sandbox)
             session = self._open_session(sandbox, self._with_image_cwd(task), None)
             return SandboxWorkspace(sandbox, session, self.recycle)
 

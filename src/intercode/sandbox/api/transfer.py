@@ -65,7 +65,7 @@ def upload(base: BaseSandbox, live: LiveProcesses, local: Path, path: str) -> No
         raise UsageError(f"{local} is neither a file nor a directory")
     with tempfile.TemporaryFile() as archive:
         _pack(local, archive)
-        quoted = shlex.quote(path)
+        quoted = shlex.quote(base.shown_path(path))
         script = f"mkdir -p {quoted} && tar -x -o -f - -C {quoted}"
         command = Command(["/bin/sh", "-c", script], "/", base.env, archive)
         result = run_command(base, live, command, TRANSFER_SECONDS)
@@ -128,7 +128,8 @@ def _fetch_archive(base: BaseSandbox, path: str, archive: IO[bytes], limit: int)
     most = 2 * limit + (64 << 20)  # headers and padding of many small files
     read, write = os.pipe()
     try:
-        process = base.spawn(["tar", "-c", "-f", "-", "-C", path, "."], fds={1: write})
+        source = base.shown_path(path)
+        process = base.spawn(["tar", "-c", "-f", "-", "-C", source, "."], fds={1: write})
         os.close(write)
         write = -1
         deadline = time.monotonic() + TRANSFER_SECONDS

@@ -126,7 +126,7 @@ def _hidden_paths(spec: SandboxSpec) -> list[tuple[Path, str]]:
     home = python_home()
     trees = [(Path("/usr"), "/usr"), *([(Path(home[0]), "/opt/python")] if home else [])]
     found: list[tuple[Path, str]] = []
-    for path in sorted({*_SOURCE_DIRECTORIES, PACKAGE, *spec.image.hidden}):
+    for path in hidden_sources(spec):
         if not path.exists() or any(path.is_relative_to(above) for above, _ in found):
             continue
         found += [
@@ -135,6 +135,11 @@ def _hidden_paths(spec: SandboxSpec) -> list[tuple[Path, str]]:
             if path.is_relative_to(tree)
         ]
     return found
+
+
+def hidden_sources(spec: SandboxSpec) -> list[Path]:
+    """Return the paths of this machine that no sandbox on the image ``host`` may show, sorted."""
+    return sorted({*_SOURCE_DIRECTORIES, PACKAGE, *spec.image.hidden})
 
 
 def environment(spec: SandboxSpec) -> dict[str, str]:

@@ -53,10 +53,18 @@ def choose_tier() -> Choice:
 
     change = least_change(tier.name for tier in TIERS)
     least = f"the least change: {change}; " if change else ""
+    least += "".join(map(_describe_weak_tier, TIERS))
     raise SandboxUnavailableError(
         f"no sandbox works on this machine: no {describe_faults(faults)}; {least}`intercode doctor "
         "--fix` prints all changes that would help, as text to paste"
     )
+
+
+def _describe_weak_tier(tier: Tier) -> str:
+    """Return how to use a tier that ``auto`` never takes; empty if it does not work here."""
+    if tier.automatic or tier.find_fault():
+        return ""
+    return f"`--sandbox {tier.name}` works here, which protects {tier.note.partition(':')[0]}; "
 
 
 def strongest_kind() -> str:

@@ -181,6 +181,53 @@ THREAT_MODELS = {
             "gold answers": _GOLDS,
         },
     ),
+    "landlock": ThreatModel(
+        "accidents and curiosity, not an attacker: all processes have the user that runs "
+        "InterCode, and nothing hides this machine",
+        "none that a model must not find out; those of tasks that it tries to solve",
+        {
+            "files": Protection(
+                "Landlock: commands read the programs of this machine and a list of settings and "
+                "devices, and write one directory; home directories, /tmp, this package, data "
+                "sets, caches and other sandboxes are closed",
+                "names, sizes and modes of files at paths that they know, of which they can also "
+                "change modes, times and extended attributes if the files are this user's; locks "
+                "on programs",
+            ),
+            "processes": Protection(
+                "Landlock: commands can neither signal nor trace processes outside; a guard "
+                "kills all processes of the sandbox at the end",
+                "which process numbers exist, and the names of users; the processes of this user "
+                "are counted together",
+            ),
+            "network": Protection(
+                "seccomp refuses all sockets but pairs; Landlock refuses TCP",
+                "`--network host` is the network of this machine",
+            ),
+            "memory": Protection(
+                "limits per process, and a watchdog that adds up the sandbox several times a "
+                "second",
+                "as in `namespace/2`",
+            ),
+            "processor": Protection(
+                "time limit of each action, and a watchdog for processor time", _SHARES_PROCESSOR
+            ),
+            "disk": Protection(
+                "the supervisor counts while commands run, and kills them above the limit; a limit "
+                "for each file",
+                "this machine's disk can fill between two counts",
+            ),
+            "kernel surface": Protection(
+                "seccomp allows a list of system calls, without System V IPC and message queues; "
+                "no capabilities or new privileges",
+                "an exploit of the allowed calls; root's processes own more that they can change",
+            ),
+            "gold answers": Protection(
+                _GOLDS.by,
+                "as in the other tiers, and every weakness above",
+            ),
+        },
+    ),
 }
 """The threat model of every tier, by name."""
 

@@ -44,6 +44,11 @@ TIERS = (
         "chroot", "chroot", "intercode.sandbox.chroot.tiers:check",
         note="a root directory and user ids for each sandbox, limits per process, and a watchdog",
     ),
+    Tier(
+        "landlock", "landlock", "intercode.sandbox.landlock.tiers:check", automatic=False,
+        note="against accidents and curiosity, not against an attacker: `--sandbox landlock` takes "
+        "it, `auto` never does",
+    ),
 )  # fmt: skip
 """Every tier, the strongest first."""
 
@@ -53,5 +58,6 @@ def tiers_of(kind: str) -> tuple[str, ...]:
     return tuple(
         tier.name
         for tier in TIERS
-        if kind in ("auto", tier.name, tier.kind, tier.name.partition("/")[0])
+        if kind in (tier.name, tier.kind, tier.name.partition("/")[0])
+        or (kind == "auto" and tier.automatic)
     )

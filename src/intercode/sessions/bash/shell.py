@@ -58,7 +58,9 @@ _STOP_SIGNAL = 64  # SIGRTMAX of Linux, on which the shell runs wherever this ru
 _REPORT_FD = 63  # descriptor number in the shell
 _MAX_RECORD = 16 << 20
 _MAX_HEREDOC = 1000  # characters: bash writes longer here-documents to a file in the sandbox
-_INIT_SCRIPT = "exec {script}<&-; trap {stop} RTMAX; cd {cwd} 2>/dev/null || cd /; unset OLDPWD\n"
+_INIT_SCRIPT = (
+    "exec {script}<&-; trap {stop} RTMAX; cd {cwd} 2>/dev/null || cd {root}; unset OLDPWD\n"
+)
 _STOP_TRAP = (
     "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
     "|builtin\\ shopt*) builtin : ;; (*) break 1000 2>/dev/null; builtin false ;; esac' DEBUG"
@@ -77,6 +79,10 @@ _SET_STATUS = (
 _REPORT_SCRIPT = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
 _ACCEPTANCE_SCRIPT = '{{ {source}builtin printf "%s %s\\0" {word} "$?" >&{report}; }} 2>&-\n'
 _SILENT_SCRIPT = "exec 60>&1 61>&2 >/dev/null 2>&1\n{text}\nexec >&60 2>&61 60>&- 61>&-\n"
+
+
+_DIRECTORY_MARK = "/@sandbox@"
+"""Stands for ``Sandbox.host_directory`` in a state, which may be restored in another sandbox."""
 
 
 class ShellEndedError(Exception):
@@ -120,7 +126,11 @@ class Shell:
     def initialize(self, cwd: str, timeout: float) -> tuple[int, str] | None:
         """Send the first script: it sets the directory and the trap that stops an action."""
         stop = shlex.quote(_STOP_TRAP.format(report=_REPORT_FD))
-        script = _INIT_SCRIPT.format(script=SCRIPT_FD, cwd=shlex.quote(cwd), stop=stop)
+        paths = {
+            "cwd": shlex.quote(self._sandbox.shown_path(cwd)),
+            "root": shlex.quote(self._sandbox.shown_path("/")),
+        }
+        script = _INIT_SCRIPT.format(script=SCRIPT_FD, stop=stop, **paths)
         return self.run_script(script, None, timeout)
 
     def execute(self, code: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
@@ -178,7 +188,9 @@ class Shell:
 
         Returns what ``run_script`` returns.
         """
-        return self.run_script(_SILENT_SCRIPT.format(text=state), None, timeout)
+        directory = self._sandbox.host_directory
+        text = state.replace(_DIRECTORY_MARK, directory) if directory else state
+        return self.run_script(_SILENT_SCRIPT.format(text=text), None, timeout)
 
     def run_script(
         self, text: str, collector: Collector | None, timeout: float
@@ -211,7 +223,9 @@ class Shell:
             raise ShellEndedError
         if trap:
             self._run_unnoticed(f"builtin {trap}", deadline - time.monotonic())
-        return state[: -len(token) - 1] + trap
+        text = state[: -len(token) - 1] + trap
+        directory = self._sandbox.host_directory
+        return text.replace(directory, _DIRECTORY_MARK) if directory else text
 
     def accepts_actions(self, timeout: float) -> bool:
         """Return whether the shell still runs code.
@@ -303,7 +317,7 @@ class Shell:
         if token != self._token or not _STATUS_FORM.fullmatch(status) or not cwd.startswith("/"):
             raise ShellEndedError
         self._status = int(status)
-        return self._status, cwd
+        return self._status, self._sandbox.own_path(cwd)
 
     def close(self) -> None:
         for fd in (self.script, self.output, *([self.errors] if self.errors >= 0 else [])):

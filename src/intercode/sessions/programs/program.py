@@ -46,6 +46,11 @@ class ProgramSession:
     def cwd(self) -> str:
         return self._cwd
 
+    @property
+    def _program_directory(self) -> str:
+        """The path at which programs see their directory."""
+        return self._sandbox.shown_path(PROGRAM_DIRECTORY)
+
     def state(self) -> SessionState:
         """Return the directory and the last program."""
         return SessionState(self._cwd, self.program or "")
@@ -86,12 +91,12 @@ class ProgramSession:
         Raises OSError, or SandboxError if the image lacks the compiler.
         """
         if self.language.compile and self._has_run:  # otherwise the old program would run
-            self._sandbox.run_bytes(["rm", "-rf", "--", PROGRAM_DIRECTORY], timeout=timeout)
+            self._sandbox.run_bytes(["rm", "-rf", "--", self._program_directory], timeout=timeout)
         self._sandbox.write(f"{PROGRAM_DIRECTORY}/{self.language.source}", _encode(code))
         if not self.language.compile:
             return ExecResult("", 0)
         # the next build removes the temporary files of a compiler that was killed
-        env = {**self._sandbox.env, "TMPDIR": PROGRAM_DIRECTORY}
+        env = {**self._sandbox.env, "TMPDIR": self._program_directory}
         return self._run_program(self.language.compile, PROGRAM_DIRECTORY, "", timeout, env)
 
     def _run_program(
@@ -102,7 +107,7 @@ class ProgramSession:
         timeout: float,
         env: Mapping[str, str] | None = None,
     ) -> ExecResult:
-        argv_expanded, data = expand_arguments(argv), _encode(stdin)
+        argv_expanded, data = expand_arguments(argv, self._program_directory), _encode(stdin)
         try:
             output, status, omitted = self._sandbox.run_bytes(
                 argv_expanded, cwd=cwd, env=env, stdin=data, timeout=timeout
@@ -145,7 +150,8 @@ class ProgramSession:
 
     def _spawn(self, fds: Mapping[int, int]) -> Process:
         try:
-            return self._sandbox.spawn(expand_arguments(self.language.run), cwd=self._cwd, fds=fds)
+            argv = expand_arguments(self.language.run, self._program_directory)
+            return self._sandbox.spawn(argv, cwd=self._cwd, fds=fds)
         except OSError as e:
             raise self._start_error(e) from e
 

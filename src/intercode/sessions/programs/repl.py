@@ -210,10 +210,11 @@ class ReplSession:
     def change_directory(self, cwd: str) -> None:
         """Change to a directory, if it exists."""
         if self._process is not None:
-            request = {"do": "chdir", "path": cwd}
+            request = {"do": "chdir", "path": self._sandbox.shown_path(cwd)}
             with suppress(ReplEndedError):  # the next action reports it
                 answer = self._process.request(request, Collector(0), START_SECONDS)
-                self._cwd = str(answer["cwd"]) if answer else self._cwd
+                if answer:
+                    self._cwd = self._sandbox.own_path(str(answer["cwd"]))
 
     def _start(self, timeout: float) -> ReplProcess:
         """Start an interpreter. Raises SandboxError if it does not answer within ``timeout``
@@ -232,7 +233,7 @@ class ReplSession:
         if answer is None:
             process.close()
             raise SandboxError(f"{self._repl.argv[0]} did not start within {timeout:.2g} s")
-        self._cwd = str(answer["cwd"])
+        self._cwd = self._sandbox.own_path(str(answer["cwd"]))
         return process
 
     # ------------------------------------------------------------------ running
@@ -257,7 +258,7 @@ class ReplSession:
         if answer is None:
             return self._undo_action(collector, time.monotonic() >= deadline, mark)
         self._actions.append(code)
-        self._cwd = str(answer["cwd"])
+        self._cwd = self._sandbox.own_path(str(answer["cwd"]))
         status = 0 if answer.get("ok") else 1
         return ExecResult(decode(collector.bytes()), status, omitted_bytes=collector.dropped)
 

@@ -186,7 +186,8 @@ class PythonSession:
     def change_directory(self, cwd: str) -> None:
         """Change to a directory, if it exists."""
         with suppress(RefusedError):
-            self.interpreter().request("chdir", cwd, timeout=_FORK_SECONDS)
+            shown = self._sandbox.shown_path(cwd)
+            self.interpreter().request("chdir", shown, timeout=_FORK_SECONDS)
             self._cwd = cwd
 
     # ------------------------------------------------------------------ running
@@ -214,7 +215,8 @@ class PythonSession:
             timed_out = report is None
             if report is None:
                 report = self._interrupt(interpreter, collector, mark)
-            status, self._cwd = _parse_report(report)
+            status, cwd = _parse_report(report)
+            self._cwd = self._sandbox.own_path(cwd)
         except (InterpreterEndedError, RefusedError):
             return self._replace_interpreter(interpreter, code, collector, deadline, mark)
         drain(interpreter.output, collector)

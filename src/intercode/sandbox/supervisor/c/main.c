@@ -12,7 +12,8 @@
 
    Started with the path of a socket as its argument, it supervises a container as PID 1: see
    container/container.c. With `chroot` and a descriptor it guards a sandbox below a changed root: see
-   chroot/guard.c. With `build` and a descriptor it runs a command of an image build: see
+   chroot/guard.c. With `landlock` and a descriptor it guards a sandbox in a directory of the machine: see
+   landlock/guard.c. With `build` and a descriptor it runs a command of an image build: see
    namespace/image_build.c. */
 
 #define _GNU_SOURCE
@@ -56,6 +57,7 @@ int main(int count, char **arguments) {
     signal(SIGCHLD, SIG_DFL);
     if (count > 2 && !strcmp(arguments[1], "build")) run_image_build(arguments[2]);
     if (count > 2 && !strcmp(arguments[1], "chroot")) run_guard(arguments[2]);
+    if (count > 2 && !strcmp(arguments[1], "landlock")) run_landlock_guard(arguments[2]);
     if (count > 2 && !strcmp(arguments[1], "end")) end_user(arguments[2]);
     if (count > 3 && !strcmp(arguments[1], "programs")) copy_programs(arguments[2], arguments[3]);
     if (count > 1) supervise_container(arguments);

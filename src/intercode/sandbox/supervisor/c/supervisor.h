@@ -244,6 +244,8 @@ struct supervisor {
     bool in_chroot;  /* of both, the second; see chroot/chroot.h */
     int proc;  /* /proc, which is not below the changed root; 0: open it by its path */
     uid_t own_user;  /* that of the supervisor below a changed root */
+    bool in_domain;  /* in a directory of the machine, like a container; see landlock/landlock.h */
+    size_t root_length;  /* of the path of that directory */
 };
 
 extern struct supervisor sandbox;
@@ -265,6 +267,8 @@ void run_guard(const char *descriptor) __attribute__((noreturn));  /* chroot/gua
 void end_user(const char *number) __attribute__((noreturn));
 void copy_programs(const char *layer, const char *directory) __attribute__((noreturn));
 int take_command_user(void);  /* chroot/enter.c */
+void run_landlock_guard(const char *descriptor) __attribute__((noreturn));  /* landlock/guard.c */
+int enter_command_domain(void);  /* landlock/rules.c */
 
 /* ---- common/sha256.c ---- */
 struct sha256 { uint32_t state[8]; uint64_t length; uint8_t block[64]; size_t used; };

@@ -164,10 +164,13 @@ def _rules(key: int) -> dict[str, list[bytes]]:
     }
 
 
-def _rules_without_namespaces(key: int, families: Sequence[int]) -> dict[str, list[bytes]]:
+def _rules_without_namespaces(
+    key: int, families: Sequence[int], shows_root: bool
+) -> dict[str, list[bytes]]:
     """Return the rules that replace namespaces of networks, of processes and of IPC.
 
-    Programs are root by what the calls about their user answer, and changing it does nothing.
+    If ``shows_root``, programs are root by what the calls about their user answer. Changing the
+    user does nothing.
     Objects of System V and POSIX queues would be shared with the machine, and a watched file of a
     program, which is a hard link, would tell when other sandboxes run it. A process may only change
     its own priority: the kernel would allow it to change that of the supervisor.
@@ -180,23 +183,26 @@ def _rules_without_namespaces(key: int, families: Sequence[int]) -> dict[str, li
         **{name: [_refuse(errno.ENOSYS)] for name in _SHARED_IPC},
         "inotify_add_watch": [_refuse(errno.ENOSPC)],
         **own_priority,
-        **{name: [_refuse(0)] for name in _OWN_IDS},
+        **({name: [_refuse(0)] for name in _OWN_IDS} if shows_root else {}),
         **{name: _require_key(key, 0) for name in _CHANGE_IDS},
         "socket": _socket_rules(families),
         "socketpair": _socket_rules((_UNIX,)),
     }
 
 
-def build_filter(machine: str, key: int, families: Sequence[int] | None = None) -> bytes:
+def build_filter(
+    machine: str, key: int, families: Sequence[int] | None = None, shows_root: bool = True
+) -> bytes:
     """Build the filter for a machine as ``platform.machine()`` names it. ``key``: 64 bits, for the
     processes that set up sandboxes. ``families``: the sandbox has no namespaces, and may open
-    sockets of these address families. Raises KeyError for an unknown machine."""
+    sockets of these address families; ``shows_root``: its programs see their user as root. Raises
+    KeyError for an unknown machine."""
     ops = [_op(_LOAD, _ARCH), _op(_JEQ, _AUDIT[machine], 1, 0), _refuse(errno.ENOSYS)]
     ops.append(_op(_LOAD, _NR))
     rules = _rules(key)
     numbers = syscall_numbers.checked_calls(machine)
     if families is not None:
-        rules |= _rules_without_namespaces(key, families)
+        rules |= _rules_without_namespaces(key, families, shows_root)
         allowed_numbers = syscall_numbers.allowed_calls(machine)
         numbers |= {name: allowed_numbers[name] for name in rules if name in allowed_numbers}
     for name, number in numbers.items():

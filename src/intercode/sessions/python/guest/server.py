@@ -224,7 +224,7 @@ class Server:
         try:
             threads = len(posix.listdir("/proc/self/task")) - 1
             names = posix.listdir("/proc/self/fd") if purpose == "snapshot" else []
-        except FileNotFoundError:  # a sandbox without /proc: only Python's own threads are known
+        except OSError:  # a sandbox without /proc: only Python's own threads are known
             threads, names = len(sys._current_frames()) - 1, []
         if threads and purpose in ("backup", "snapshot"):
             raise RefusedError(f"{threads} more threads are running")

@@ -119,7 +119,8 @@ static __attribute__((noinline, noreturn)) void execute(const struct program *p,
     for (size_t i = 0; i < sizeof default_signals / sizeof *default_signals; i++)
         signal(default_signals[i], SIG_DFL);
     if ((in_group || !enter_group()) && !hide_groups() && !take_descriptors(p)
-        && (!sandbox.in_chroot || !take_command_user())) {
+        && (!sandbox.in_chroot || !take_command_user())
+        && (!sandbox.in_domain || !enter_command_domain())) {
         sigprocmask(SIG_SETMASK, &none, NULL);
         execve(p->path, p->argv, p->env);
     }
@@ -192,10 +193,11 @@ struct process { int pid, fd; char state, name[64]; long long started; };
 
 struct process_list { struct process *items; size_t count, capacity; };
 
-/* Return whether a process belongs to the sandbox. Below a changed root, /proc shows all others as
-   well, but this process may only signal those of its sandbox. */
+/* Return whether a process belongs to the sandbox. Without namespaces, /proc shows all others
+   as well, but this process may only signal those of its sandbox. */
 static bool is_own_process(pid_t pid) {
-    return !sandbox.in_chroot || (pid != getpid() && !kill(pid, 0));
+    bool shows_others = sandbox.in_chroot || sandbox.in_domain;
+    return !shows_others || (pid != getpid() && !kill(pid, 0));
 }
 
 static bool open_process(struct process *p, const char *number) {

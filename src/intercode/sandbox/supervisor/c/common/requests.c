@@ -27,7 +27,8 @@ static int do_spawn(const struct message *m, size_t first, struct text *out) {
     struct child child = {.status = -1};
     if (m->count < first) return errno = EINVAL, -1;
     /* in a container a lower score than that of its processes may be forbidden */
-    if (write(sandbox.isolation.oom_score_fd, COMMAND_OOM_SCORE, 3) < 0 && !sandbox.in_chroot)
+    if (write(sandbox.isolation.oom_score_fd, COMMAND_OOM_SCORE, 3) < 0 && !sandbox.in_chroot
+        && !sandbox.in_domain)
         return fail("oom_score_adj");
     if (sandbox.in_container) set_command_file_limit(true);
     int result = spawn(m->body, m->fds + first, m->count - first, &child.pid);
@@ -38,7 +39,8 @@ static int do_spawn(const struct message *m, size_t first, struct text *out) {
     if (result && code == ENOMEM && !sandbox.in_container) exit_if_init_ended();
     errno = code;
     if (result) return -1;
-    if (sandbox.in_container && !sandbox.in_chroot) limit_child_files(child.pid);
+    if (sandbox.in_container && !sandbox.in_chroot && !sandbox.in_domain)
+        limit_child_files(child.pid);
     child.status = fcntl(m->fds[0], F_DUPFD_CLOEXEC, 0);
     child.pidfd = pidfd_of(child.pid);
     child.inner_pid = sandbox.in_container ? child.pid : read_inner_pid(child.pidfd);

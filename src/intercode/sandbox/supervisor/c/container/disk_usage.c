@@ -149,7 +149,8 @@ static int add_deleted_files(struct usage *out, struct file_uses *uses) {
     for (size_t i = 0; !result && i < names.count; i++) {
         const char *name = names.name[i];
         if (!isdigit((unsigned char)*name) || !strcmp(name, "1")) continue;
-        if (sandbox.in_chroot && (atoi(name) == getpid() || kill(atoi(name), 0))) continue;
+        bool shows_others = sandbox.in_chroot || sandbox.in_domain;
+        if (shows_others && (atoi(name) == getpid() || kill(atoi(name), 0))) continue;
         add_process_files(out, uses, name);
     }
     free_names(&names);

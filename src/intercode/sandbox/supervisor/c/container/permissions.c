@@ -117,7 +117,7 @@ static int grant_open_access(int root, int fd, mode_t wanted, bool for_good) {
     if (!result && (mode & wanted) != wanted) {
         path[length] = 0;
         result = fchmodat(fds, link, mode | wanted, 0);
-        if (!result && !for_good) record_mode(root, path + 1, mode);
+        if (!result && !for_good) record_mode(root, path + sandbox.root_length + 1, mode);
     }
     int code = errno;
     if (fds >= 0) close(fds);

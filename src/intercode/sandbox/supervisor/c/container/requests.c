@@ -38,7 +38,7 @@ static int do_recycle(const struct message *m) {
     if (read_cpu_priority() != initial_priority.cpu
         || read_disk_priority() != initial_priority.disk)
         return errno = EBUSY, fail("the priority of the sandbox was lowered");
-    if (!sandbox.in_chroot && clear_ipc()) return -1;  /* there it is forbidden */
+    if (!sandbox.in_chroot && !sandbox.in_domain && clear_ipc()) return -1;  /* there it is forbidden */
     return do_replace_files(m);
 }
 

@@ -1,0 +1,143 @@
+"""Determines what commands may read of this machine, and makes the directory of a sandbox."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import SandboxUnavailableError
+from intercode.sandbox.contract import SCRIPT_FD, SandboxSpec
+from intercode.sandbox.layers import copy_tree
+from intercode.sandbox.supervisor import root_files
+from intercode.sandbox.supervisor.root_files import RootFiles
+
+TIER = "landlock"
+OTHER_TIERS = "namespace, container and chroot can (docs/isolation-tiers.md)"
+"""The end of messages about what this tier cannot do."""
+SCRIPT = "/dev/bash"
+"""A link to the descriptor from which a shell reads its script."""
+_PROGRAM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr")
+_SETTINGS = (
+    "alternatives", "bash.bashrc", "ca-certificates.conf", "debian_version", "fonts", "group",
+    "host.conf", "hosts", "inputrc", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias",
+    "localtime", "magic", "mime.types", "nsswitch.conf", "os-release", "passwd", "pki/tls",
+    "profile", "protocols", "resolv.conf", "services", "ssl/certs", "ssl/openssl.cnf", "terminfo",
+    "timezone",
+)  # fmt: skip
+"""What programs read in /etc. Much of the rest is none of a sandbox's business."""
+_MACHINE_FACTS = (
+    "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version",
+    "sys/kernel/pid_max", "sys/kernel/random/uuid", "sys/vm/overcommit_memory",
+)  # fmt: skip
+"""What commands may read in /proc: nothing about a process."""
+_DEVICES = ("full", "null", "random", "urandom", "zero")
+_SYSTEM_DIRECTORIES = frozenset(
+    {*_PROGRAM_DIRECTORIES, "boot", "dev", "etc", "opt", "proc", "run", "sys", "var"}
+)
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def require_possible(spec: SandboxSpec) -> None:
+    """Raise SandboxUnavailableError for a specification that this tier cannot fulfil."""
+    if spec.image.root is not None or spec.image.layers:
+        raise SandboxUnavailableError(
+            f"a sandbox of the tier {TIER} has the programs of this machine, which are the image "
+            f"'host', and cannot show the image {spec.image.name}; {OTHER_TIERS}"
+        )
+    wanted = {
+        "the appearance of a Docker container (the profile 'original')":
+            spec.appearance != "plain",
+        "a clock and random numbers of its own": spec.determinism is not None,
+        "a writable layer in a directory": spec.upper is not None,
+    }  # fmt: skip
+    for what, is_wanted in wanted.items():
+        if is_wanted:
+            raise SandboxUnavailableError(
+                f"a sandbox of the tier {TIER} cannot have {what}; {OTHER_TIERS}"
+            )
+    for layer in spec.layers:
+        for name in sorted(_SYSTEM_DIRECTORIES.intersection(os.listdir(layer.root))):
+            raise SandboxUnavailableError(
+                f"a layer has files in /{name}, where programs in a sandbox of the tier {TIER} see "
+                f"those of this machine; {OTHER_TIERS}"
+            )
+
+
+def skeleton() -> RootFiles:
+    """Return the files that every sandbox begins with."""
+    return {
+        "/dev": [0o755, None],
+        SCRIPT: [None, f"/proc/self/fd/{SCRIPT_FD}"],
+        "/root": [0o700, None],
+        "/tmp": [0o1777, None],
+    }
+
+
+def fill_directory(target: int, trees: Iterable[Path]) -> None:
+    """Copy trees, the topmost first, to an empty directory."""
+    for tree in reversed(list(trees)):
+        source = os.open(tree, _DIRECTORY)
+        try:
+            copy_tree(source, target)
+        finally:
+            os.close(source)
+
+
+def environment(spec: SandboxSpec, base: str) -> dict[str, str]:
+    """Return the environment variables of commands in the sandbox at ``base``."""
+    env = root_files.environment(spec)
+    home = root_files.python_home()
+    if home is not None:
+        env["PATH"] = env["PATH"].replace("/opt/python/bin", f"{sys.base_prefix}/bin")
+    own = {"HOME": f"{base}/root", "TMPDIR": f"{base}/tmp"}
+    return {**env, **{name: path for name, path in own.items() if name not in spec.env}}
+
+
+def command_rules(spec: SandboxSpec) -> dict[str, Any]:
+    """Return the paths that commands may read, whose names they may list, and the devices that they
+    may use, as ``supervisor/c/landlock/rules.c`` expects them."""
+    hidden = {path.resolve() for path in root_files.hidden_sources(spec)}
+    trees = [Path("/", name) for name in _PROGRAM_DIRECTORIES]
+    if root_files.python_home() is not None:
+        trees.append(Path(sys.base_prefix))
+    readable, listed = list[str](), list[str]()
+    for tree in trees:
+        if not tree.is_symlink():  # a link leads to a directory of the list
+            _collect(tree.resolve(), hidden, readable, listed)
+    readable += [f"/etc/{name}" for name in _SETTINGS]
+    readable += map(str, _resolved_settings())
+    readable += sorted(map(str, Path("/etc").glob("java-*")))
+    readable += [f"/proc/{name}" for name in _MACHINE_FACTS]
+    return {
+        "readable": readable,
+        "listed": listed,
+        "devices": [f"/dev/{name}" for name in _DEVICES],
+    }
+
+
+def _collect(path: Path, hidden: set[Path], readable: list[str], listed: list[str]) -> None:
+    """Add a directory of which commands may read everything but the hidden paths. A rule holds for
+    all that is below its path, so a directory with something hidden in it gives way to the entries
+    beside that."""
+    if path in hidden or not path.exists():
+        return
+    if not any(each.is_relative_to(path) for each in hidden):
+        readable.append(str(path))
+        return
+    listed.append(str(path))
+    with suppress(OSError):
+        for entry in sorted(path.iterdir()):
+            if not entry.is_symlink():
+                _collect(entry, hidden, readable, listed)
+
+
+def _resolved_settings() -> Iterator[Path]:
+    """Yield the targets of settings that are links, as resolv.conf often is."""
+    for name in ("localtime", "resolv.conf", "os-release"):
+        path = Path("/etc", name)
+        if path.is_symlink() and path.exists():
+            yield path.resolve()

@@ -1,0 +1,264 @@
+"""The tier ``landlock``: what confines commands that have the user who runs InterCode."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hostile.ordinary import _ID, _drop, _interpreter
+from intercode.core.errors import SandboxError, SandboxUnavailableError, UsageError
+from intercode.core.types import Image, Layer, LayerSpec, Task
+from intercode.environments.base.absolute_paths import require_relative_paths
+from intercode.sandbox import SandboxSpec, check_sandbox, images
+from intercode.sandbox.landlock import guard, tiers
+from intercode.sandbox.landlock.sandbox import LandlockSandbox
+from intercode.sandbox.supervisor import root_files
+from intercode.sessions.bash.persistent import BashSession
+from support.sandboxes import a_duration, eventually, running
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.skipif(not tiers.check()[0], reason=f"no tier landlock: {tiers.check()[1]}"),
+]
+OWNER = """
+import sys, time
+from intercode.sandbox import SandboxSpec, images, open_sandbox
+sandbox = open_sandbox(SandboxSpec(images.resolve("host")), "landlock")
+sleep = "sleep " + sys.argv[1].removeprefix("-")
+sandbox.run(f"setsid {sleep} > /dev/null 2>&1 & ({sleep} &) > /dev/null 2>&1")
+print(sandbox.host_directory, flush=True)
+time.sleep(600)
+"""
+CONFORMANCE = """
+from intercode.sandbox import SandboxSpec, check_sandbox, images
+from intercode.sandbox.landlock import tiers
+check_sandbox(lambda: tiers.open_landlock(SandboxSpec(images.resolve("host"))))
+print("conforms")
+"""
+
+
+def open_landlock() -> LandlockSandbox:
+    return tiers.open_landlock(SandboxSpec(images.resolve("host")))
+
+
+@pytest.fixture
+def sandbox() -> Iterator[LandlockSandbox]:
+    with open_landlock() as opened:
+        yield opened
+
+
+def test_it_satisfies_the_contract() -> None:
+    check_sandbox(open_landlock)
+
+
+def test_it_satisfies_the_contract_as_an_ordinary_user() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("the whole suite runs as an ordinary user already")
+    with tempfile.TemporaryDirectory() as home:
+        os.chown(home, _ID, _ID)
+        drop = _drop(Path(home))
+        argv = [*drop, _interpreter(drop), "-c", CONFORMANCE]
+        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", check=False)
+        assert not os.listdir(Path(home, "cache", "private"))
+    assert done.stdout == "conforms\n", done.stderr
+
+
+# ------------------------------------------------------------------------------ files
+def test_files_outside_are_closed(sandbox: LandlockSandbox, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret\n")
+    with open_landlock() as other:
+        other.write("/tmp/mine", b"secret\n")
+        closed = [
+            str(secret), other.shown_path("/tmp/mine"), __file__, "/etc/shadow",
+            f"/proc/{os.getpid()}/environ", f"{root_files.PACKAGE}/__init__.py",
+        ]  # fmt: skip
+        for path in closed:
+            result = sandbox.run(["cat", path])
+            assert "Permission denied" in result.output and "secret\n" not in result.output, path
+        for command in (
+            f"echo x >> {secret}", f"truncate -s 0 {secret}", f"rm {secret}", f"mv {secret} .",
+            f"ln {secret} here", f"ls {tmp_path}", f"touch {tmp_path}/new",
+        ):  # fmt: skip
+            assert sandbox.run(command, cwd="/tmp").exit_code, command
+        assert secret.read_text() == "secret\n" and os.listdir(tmp_path) == ["secret"]
+        assert other.read("/tmp/mine") == b"secret\n"
+
+
+def test_a_hidden_path_of_a_program_directory_is_closed() -> None:
+    hidden = next(Path("/usr/share/doc").glob("*/copyright"))
+    spec = SandboxSpec(Image("host", "", hidden=(hidden.parent,)))
+    with tiers.open_landlock(spec) as sandbox:
+        assert "Permission denied" in sandbox.run(["cat", str(hidden)]).output
+        beside = next(p for p in Path("/usr/share").iterdir() if p.is_dir() and p.name != "doc")
+        assert sandbox.run(["ls", str(beside)]).ok
+
+
+def test_links_do_not_lead_the_supervisor_outside(sandbox: LandlockSandbox, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret\n")
+    sandbox.run(f"ln -s {secret} /tmp/out; ln -s {secret} out; ln -s / root", cwd="/tmp")
+    for path in ("/tmp/out", f"/tmp/root{secret}"):
+        with pytest.raises(FileNotFoundError):
+            sandbox.read(path)
+    with pytest.raises(FileNotFoundError):
+        sandbox.write("/tmp/out", b"other\n")
+    assert secret.read_text() == "secret\n"
+
+
+# ---------------------------------------------------------------- processes, network
+def test_signals_and_tracing_end_at_the_sandbox(sandbox: LandlockSandbox) -> None:
+    with open_landlock() as other:
+        kept = other.spawn(["sleep", "600"])
+        pids = [os.getpid(), sandbox.supervisor_pid, other.supervisor_pid, kept.pid]
+        code = (
+            "import os, sys\n"
+            "for pid in map(int, sys.argv[1:]):\n"
+            "    for call in (lambda: os.kill(pid, 9), lambda: os.setpriority(0, pid, 19),\n"
+            "                 lambda: os.readlink(f'/proc/{pid}/exe')):\n"
+            "        try:\n            print('done', call())\n"
+            "        except OSError as e:\n            print(e.errno)\n"
+        )
+        shown = sandbox.run(["python3", "-c", code, *map(str, pids)]).output.split()
+        assert shown == ["1", "1", "13"] * len(pids)
+        assert sandbox.run("kill -9 -1; echo on").output in ("on\n", "")
+        assert kept.wait(0) is None
+    assert sandbox.run(["echo", "on"]).output == "on\n"
+
+
+def test_there_is_no_network(sandbox: LandlockSandbox) -> None:
+    code = (
+        "import socket\n"
+        "for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK):\n"
+        "    try:\n        socket.socket(family)\n        print('opened')\n"
+        "    except OSError as e:\n        print(e.errno)\n"
+        "print(len(socket.socketpair()))\n"
+    )
+    assert sandbox.run(["python3", "-c", code]).output == "97\n" * 4 + "2\n"
+
+
+def test_commands_have_no_capabilities(sandbox: LandlockSandbox) -> None:
+    process = sandbox.spawn(["sleep", "60"])
+
+    def is_confined() -> bool:  # at last when the program is executed
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        status = dict(line.split(":\t", 1) for line in lines)
+        capabilities = int(status["CapPrm"], 16) | int(status["CapEff"], 16)
+        return (capabilities, status["NoNewPrivs"], status["Seccomp"]) == (0, "1", "2")
+
+    eventually(is_confined, "commands have no capabilities", 5)
+    process.kill()
+
+
+def test_daemons_end_with_the_sandbox() -> None:
+    mark = a_duration()
+    with open_landlock() as sandbox:
+        sandbox.run(f"(setsid sleep {mark} &) > /dev/null 2>&1; sleep {mark} > /dev/null 2>&1 &")
+        eventually(lambda: len(running(mark)) == 2, "both run")
+        assert len([name for name in sandbox.processes() if name.startswith("sleep")]) == 2
+        base = Path(sandbox.host_directory)
+        sandbox.close(wait=True)
+    assert not running(mark) and not base.exists()
+
+
+@pytest.mark.parametrize("victim", ["owner", "supervisor", "guard"])
+def test_nothing_outlives_a_killed_process(victim: str) -> None:
+    mark = a_duration()
+    command = [sys.executable, "-c", OWNER, f"-{mark}"]
+    owner = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    try:
+        base = Path(owner.stdout.readline().strip())
+        eventually(lambda: len(running(mark)) == 2, "both run")
+        supervisor = parent_of(running(mark)[0])
+        pids = {"owner": owner.pid, "supervisor": supervisor, "guard": parent_of(supervisor)}
+        os.kill(pids[victim], signal.SIGKILL)
+        eventually(lambda: not running(mark), "the processes end")
+    finally:
+        owner.kill()
+        owner.wait()
+        owner.stdout.close()
+    if victim == "guard":
+        assert base.exists()
+        guard.remove_leftovers()
+    eventually(lambda: not base.exists(), "the directory is removed")
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+# ---------------------------------------------------------------------------- refusals
+def test_what_it_cannot_show_is_refused_with_the_tiers_that_can(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    host = images.resolve("host")
+    for spec in (
+        SandboxSpec(Image("recipe:code", "", tmp_path)),
+        SandboxSpec(host, (Layer(tmp_path, "sha256:0"),)),
+        SandboxSpec(host, appearance="docker"),
+    ):
+        with pytest.raises(SandboxUnavailableError, match="namespace, container and chroot can"):
+            tiers.open_landlock(spec)
+
+
+def test_a_task_that_names_its_files_by_absolute_paths_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "srv").mkdir()
+    (tmp_path / "srv" / "a").touch()
+    files = (LayerSpec("dir", tmp_path),)
+    spec = SandboxSpec(images.resolve("host"), (Layer(tmp_path, "sha256:0"),))
+    with tiers.open_landlock(spec) as sandbox:
+        require_relative_paths(Task("t", "Count a, see /usr/srv.", "wc a", files=files), sandbox)
+        for query, gold in (("Count /srv/a.", ""), ("Count a.", "wc /srv/a"), ("List /srv", "")):
+            with pytest.raises(UsageError, match="t needs its file or directory /srv"):
+                require_relative_paths(Task("t", query, gold, files=files), sandbox)
+        assert sandbox.run("cat a; pwd", cwd="/srv").output == f"{sandbox.host_directory}/srv\n"
+
+
+# -------------------------------------------------------------------------- sandbox paths
+def test_a_shell_continues_in_a_copy_of_the_sandbox(sandbox: LandlockSandbox) -> None:
+    session = BashSession(sandbox)
+    session.run("mkdir -p tmp/d; cd tmp/d; here=$PWD; echo 1 > f", 10)
+    assert session.cwd == "/tmp/d"
+    with sandbox.fork() as copy:
+        assert isinstance(copy, LandlockSandbox) and copy.host_directory != sandbox.host_directory
+        again = BashSession(copy, state=session.state())
+        assert again.cwd == "/tmp/d"
+        assert again.run('cat "$here/f" "$HOME/../tmp/d/f"', 10).output == "1\n1\n"
+        again.close()
+    session.close()
+
+
+def test_a_sandbox_is_recycled(sandbox: LandlockSandbox) -> None:
+    mark = a_duration()
+    sandbox.run(f"rm -rf root; echo 1 > tmp/f; chmod 0 tmp; sleep {mark} > /dev/null 2>&1 &")
+    sandbox.recycle()
+    assert not sandbox.changes() and not running(mark)
+    assert sandbox.run('cd; echo 1 > "$TMPDIR/f"; cat ../tmp/f').output == "1\n"
+
+
+def test_files_of_any_mode_are_read_and_removed(sandbox: LandlockSandbox) -> None:
+    sandbox.run("mkdir -p d/e; echo 1 > d/e/f; chmod 0 d/e/f d/e d", cwd="/tmp")
+    assert sandbox.read("/tmp/d/e/f") == b"1\n"
+    modes = {path: entry.mode for path, entry in sandbox.changes().items() if "/d" in path}
+    assert modes == {"/tmp/d": 0, "/tmp/d/e": 0, "/tmp/d/e/f": 0}
+    base = Path(sandbox.host_directory)
+    sandbox.close(wait=True)
+    assert not base.exists()
+
+
+def test_too_much_memory_is_noticed() -> None:
+    with open_landlock() as sandbox:
+        code = "x = bytearray(3 << 29); import time; time.sleep(30)"
+        began = time.monotonic()
+        assert sandbox.run(["python3", "-c", code], timeout=25).exit_code == -signal.SIGKILL
+        assert time.monotonic() - began < 20 and sandbox.limit_exceeded() == "memory"
+        with pytest.raises(SandboxError, match="exceeded a limit"):
+            sandbox.recycle()
