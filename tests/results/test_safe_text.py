@@ -17,8 +17,9 @@ from intercode.results.export import export
 from intercode.results.export.bundle.bundle import read_bundle, write_bundle
 from intercode.results.export.bundle.leaderboard import write_leaderboard
 from intercode.results.export.harbor.tasks import write_tasks
+from intercode.results.rendering import render
 from intercode.results.safe_text import encode_text, neutralise_formula, replace_surrogates
-from intercode.results.tables import Table, render
+from intercode.results.tables import Table
 from support.talks import run_in, talk
 
 LONE = "a\udc80b \ud800 c"
@@ -105,7 +106,10 @@ def test_csv_neutralises_text_and_leaves_numbers() -> None:
     evil = "=cmd|' /C calc'!A1"
     table = Table(evil, "t", ("@x", "n"), ((evil, -1.5), ("-", None), ("+1", -3)))
     rows = list(csv.reader(io.StringIO(render([table], "csv"))))
-    assert rows == [[f"'{evil}"], ["'@x", "n"], [f"'{evil}", "-1.5"], ["-", ""], ["+1", "-3"]]
+    name = f"'{evil}"
+    assert rows == [
+        ["table", "'@x", "n"], [name, name, "-1.5"], [name, "-", ""], [name, "+1", "-3"],
+    ]  # fmt: skip
     assert json.loads(render([table], "json"))[0]["rows"][0]["@x"] == evil
 
 

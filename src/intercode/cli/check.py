@@ -69,7 +69,7 @@ def handle(args: argparse.Namespace) -> int:
 
 def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
     from intercode.evaluation.check import dataset, findings
-    from intercode.results.tables import render
+    from intercode.results.rendering import render
 
     report = dataset.check(
         name, profile=args.profile, image=args.image, network=args.network,

@@ -45,7 +45,7 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.core.errors import UsageError
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
     from intercode.evaluation.replay.regrade import DIFFERENCES_FILE, regrade
-    from intercode.results.tables import render
+    from intercode.results.rendering import render
 
     given = given_options(args)
     if "profile" not in given and "reward" not in given:

@@ -13,6 +13,7 @@ from intercode.core import logs, trajectories
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Step, Trajectory
 from intercode.core.types.html import html_details, html_table
+from intercode.results.rendering import render
 from intercode.results.report import build
 from intercode.results.statistics.figures import best_reward
 from intercode.results.statistics.metrics import (
@@ -22,7 +23,7 @@ from intercode.results.statistics.metrics import (
     known_usage,
     turn_count,
 )
-from intercode.results.tables import Table, render
+from intercode.results.tables import Table
 
 _REPEATED_METADATA = ("environment", "dataset", "agent", "model", "profile")
 """Metadata that every row repeats, so that the tables of several runs can be joined."""

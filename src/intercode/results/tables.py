@@ -1,92 +1,18 @@
-"""Tables, and their rendering as text, Markdown, LaTeX, CSV and JSON."""
+"""Tables: rows under named columns, as programs use them and as readers see them."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types.html import html_table
-from intercode.results.safe_text import neutralise_formula, replace_surrogates
-
-_ESCAPES = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$",
-    "#": r"\#", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
-}  # fmt: skip
-_MIN_GROUPED_COLUMNS = 3
-"""The number of neighbouring columns with the same first word that get a common heading."""
-
-
-def render_latex(tables: Sequence[Table]) -> str:
-    """Render every table as a float with caption, label and notes. Needs ``booktabs`` in the
-    preamble."""
-    head = "% In the preamble: \\usepackage[T1]{fontenc} \\usepackage{booktabs}\n"
-    return head + "\n".join(map(_render_table, tables))
-
-
-def escape_latex(text: str) -> str:
-    """Escape every character that has a meaning in LaTeX."""
-    return "".join(_ESCAPES.get(c, c) for c in " ".join(text.split()))
-
-
-def _render_table(table: Table) -> str:
-    label = re.sub(r"[^A-Za-z0-9-]+", "-", table.name).strip("-")
-    kinds = "".join("r" if numeric else "l" for numeric in table.numeric_columns())
-    lines = [
-        "\\begin{table}",
-        "\\centering\\small",
-        f"\\caption{{{escape_latex(table.title)}}}",
-        f"\\label{{tab:{label}}}",
-        f"\\begin{{tabular}}{{{kinds}}}",
-        "\\toprule",
-        *_render_heading(table.columns),
-        "\\midrule",
-        *(_render_row(cells) for cells in table.formatted_rows()),
-        "\\bottomrule",
-        "\\end{tabular}",
-        *(f"\\par\\footnotesize {escape_latex(note)}" for note in table.notes),
-        "\\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _render_row(cells: Sequence[str]) -> str:
-    return " & ".join(map(escape_latex, cells)) + r" \\"
-
-
-def _render_heading(columns: Sequence[str]) -> Iterator[str]:
-    """Yield the columns' names; neighbours that share a first word get it once, in a row above."""
-    spans = [list(same) for _, same in groupby(columns, key=lambda c: c.split(" ")[0])]
-    grouped = [len(s) >= _MIN_GROUPED_COLUMNS and all(" " in c for c in s) for s in spans]
-    if any(grouped):
-        headings, rules, column_number = [], "", 1
-        for span, is_group in zip(spans, grouped, strict=True):
-            if is_group:
-                word = escape_latex(span[0].split(" ")[0])
-                headings.append(f"\\multicolumn{{{len(span)}}}{{c}}{{{word}}}")
-                rules += f"\\cmidrule(lr){{{column_number}-{column_number + len(span) - 1}}}"
-            else:
-                headings += [""] * len(span)
-            column_number += len(span)
-        yield " & ".join(headings) + r" \\"
-        yield rules
-    names = [
-        column.split(" ", 1)[1] if is_group else column
-        for span, is_group in zip(spans, grouped, strict=True)
-        for column in span
-    ]
-    yield _render_row(names)
-
 
 Cell = str | int | float | None
 MISSING = "-"
+CONDITIONS = "conditions"
+"""The column with what results depend on, in parts with commas between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +20,10 @@ class Table:
     """Rows under named columns. A cell is None if the logs do not give it.
 
     ``digits`` are the decimals of a column's floats (1 by default). ``name`` is short and stable,
-    for programs; ``title`` and ``notes`` are for readers.
+    for programs; ``title`` and ``notes`` are for readers. For readers, ``intervals`` names columns
+    that are shown as one: a value and the bounds of its interval. What all rows share of
+    ``shared_columns`` stands once above them; ``conditions`` also in parts. ``less_important``
+    columns may be left out where there is little room, the first of them first.
     """
 
     name: str
@@ -103,6 +32,9 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     digits: tuple[tuple[str, int], ...] = ()
+    intervals: tuple[tuple[str, str, str], ...] = ()
+    shared_columns: tuple[str, ...] = (CONDITIONS,)
+    less_important: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -141,24 +73,93 @@ class Table:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
+        shown = self.for_reading()
+        notes = [*([shown.shared_text] if shown.shared else []), *shown.notes]
         return html_table(
-            self.columns, self.formatted_rows(), title=self.title, notes=self.notes,
-            right=self.numeric_columns(),
-        )  # fmt: skip
+            shown.columns, shown.rows, title=self.title, notes=notes, right=shown.right
+        )
+
+    def for_reading(self, left_out: Collection[str] = ()) -> ReadableTable:
+        """Return the table as readers see it, without the columns in ``left_out``."""
+        right = dict(zip(self.columns, self.numeric_columns(), strict=True))
+        texts = dict(zip(self.columns, zip(*self.formatted_rows(), strict=True), strict=False))
+        cells = {name: list(texts.get(name, ())) for name in self.columns}
+        for name, low, high in self.intervals:
+            cells[name] = _with_bounds(cells[name], self._bounds(low), self._bounds(high))
+        bounds = {bound for _, *both in self.intervals for bound in both}
+        cells = {n: c for n, c in cells.items() if n not in bounds and n not in left_out}
+        shared, named = self._share(cells)
+        merged = {name for name, *_ in self.intervals}
+        return ReadableTable(
+            tuple(named.get(name, name) for name in cells),
+            tuple(zip(*cells.values(), strict=True)),
+            tuple(right[name] or name in merged for name in cells),
+            tuple(shared),
+            self.notes,
+        )
+
+    def _share(self, cells: dict[str, list[str]]) -> tuple[list[tuple[str, str]], dict[str, str]]:
+        """Remove from ``cells`` what all rows share. Return it, and new names of columns."""
+        shared: list[tuple[str, str]] = []
+        named: dict[str, str] = {}
+        for name in self.shared_columns if self.rows else ():
+            column = cells.get(name)
+            if column is None:
+                continue
+            if name == CONDITIONS:
+                common, column = _split_conditions(column)
+                named[name], cells[name] = _split_setting(column)
+                if common:
+                    shared.append((name, common))
+                if not any(column):
+                    del cells[name]
+            elif len(self.rows) > 1 and len(set(column)) == 1:
+                shared.append((name, cells.pop(name)[0]))
+            elif prefix := _common_folder(column):
+                shared.append((name, f"{prefix}..."))
+                cells[name] = [text.removeprefix(prefix) for text in column]
+        return shared, named
+
+    def _bounds(self, name: str) -> list[str]:
+        """Return the bounds of an interval, with one decimal less than the value."""
+        digits = max(dict(self.digits).get(name, 1) - 1, 0)
+        at = self.columns.index(name)
+        return ["" if row[at] is None else _format_cell(row[at], digits) for row in self.rows]
 
 
-def render(tables: Sequence[Table], style: str = "text") -> str:
-    """Render all tables as one text. ``style`` is ``text``, ``markdown``, ``latex``, ``csv`` or
-    ``json``.
+@dataclass(frozen=True, slots=True)
+class ReadableTable:
+    """A table as readers see it. ``right`` says which columns are aligned to the right; ``shared``
+    has what all rows share, with its names."""
 
-    CSV has one block per table (a line with its name, the header, the rows), separated by blank
-    lines, with rounded numbers and empty fields for missing cells. JSON has full numbers and null.
-    In CSV an apostrophe precedes a text that a spreadsheet would execute. Lone surrogates become
-    U+FFFD. Raises UnknownNameError for another style.
-    """
-    if style not in RENDERERS:
-        raise unknown_name_error("format", style, list(RENDERERS))
-    return replace_surrogates(RENDERERS[style](tables))
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: tuple[bool, ...]
+    shared: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+    @property
+    def shared_text(self) -> str:
+        """What all rows share, as one line."""
+        return "; ".join(t if n == CONDITIONS else f"{n} {t}" for n, t in self.shared)
+
+
+def _with_bounds(values: Sequence[str], low: Sequence[str], high: Sequence[str]) -> list[str]:
+    """Return values with their intervals, aligned with each other."""
+    widths = [max(map(len, texts), default=0) for texts in (values, low, high)]
+    empty = " " * (widths[1] + widths[2] + len(" [, ]"))
+    return [
+        v.rjust(widths[0])
+        + (f" [{a.rjust(widths[1])}, {b.rjust(widths[2])}]" if a and b else empty)
+        for v, a, b in zip(values, low, high, strict=True)
+    ]
+
+
+def _split_conditions(texts: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the parts that all conditions share, and what is left of each."""
+    parts = [text.split(", ") for text in texts]
+    common = [p for p in parts[0] if all(p in other for other in parts)]
+    return ", ".join(common), [", ".join(p for p in own if p not in common) for own in parts]
 
 
 def _format_cell(cell: Cell, digits: int) -> str:
@@ -167,74 +168,18 @@ def _format_cell(cell: Cell, digits: int) -> str:
     return f"{cell:.{digits}f}" if isinstance(cell, float) else str(cell)
 
 
-def _render_text_table(table: Table) -> str:
-    lines = [list(table.columns), *table.formatted_rows()]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
-    right = table.numeric_columns()
-    out = [table.title]
-    for number, line in enumerate(lines):
-        cells = [
-            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)
-        ]
-        out.append("  ".join(cells).rstrip())
-        if number == 0:
-            out.append("  ".join("-" * w for w in widths))
-    return "\n".join([*out, *(f"Note: {n}" for n in table.notes)]) + "\n"
+def _split_setting(texts: list[str]) -> tuple[str, list[str]]:
+    """Return the name of the column and its cells: values, if all texts are ``NAME = VALUE`` of one
+    setting."""
+    names = {text.partition(" = ")[0] for text in texts}
+    if len(names) != 1 or not all(" = " in text and ", " not in text for text in texts):
+        return CONDITIONS, texts
+    return names.pop(), [text.partition(" = ")[2] for text in texts]
 
 
-def _render_markdown_table(table: Table) -> str:
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(c.replace("|", "\\|").replace("\n", " ") for c in cells) + " |"
-
-    rule = ["---:" if right else "---" for right in table.numeric_columns()]
-    out = [
-        f"### {table.title}",
-        "",
-        line(table.columns),
-        line(rule),
-        *map(line, table.formatted_rows()),
-    ]
-    if table.notes:
-        out += ["", *(f"- {note}" for note in table.notes)]
-    return "\n".join(out) + "\n"
-
-
-def _render_csv(tables: Sequence[Table]) -> str:
-    blocks = []
-    for table in tables:
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([neutralise_formula(table.name)])
-        writer.writerow(map(neutralise_formula, table.columns))
-        for row, shown in zip(table.rows, table.formatted_rows(), strict=True):
-            writer.writerow(_csv_text(c, s) for c, s in zip(row, shown, strict=True))
-        blocks.append(out.getvalue())
-    return "\n".join(blocks)
-
-
-def _csv_text(cell: Cell, shown: str) -> str:
-    if cell is None:
+def _common_folder(texts: Sequence[str]) -> str:
+    """Return the beginning up to a slash that several texts share; empty if there is none."""
+    if len(texts) < 2 or not all("/" in text for text in texts):
         return ""
-    return neutralise_formula(shown) if isinstance(cell, str) else shown
-
-
-def _render_json(tables: Sequence[Table]) -> str:
-    rows = [
-        {
-            "name": t.name,
-            "title": t.title,
-            "rows": [dict(zip(t.columns, row, strict=True)) for row in t.rows],
-            "notes": list(t.notes),
-        }
-        for t in tables
-    ]
-    return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
-
-
-RENDERERS: dict[str, Callable[[Sequence[Table]], str]] = {
-    "text": lambda tables: "\n".join(map(_render_text_table, tables)),
-    "markdown": lambda tables: "\n".join(map(_render_markdown_table, tables)),
-    "latex": render_latex,
-    "csv": _render_csv,
-    "json": _render_json,
-}
+    prefixes = {text.partition("/")[0] + "/" for text in texts}
+    return prefixes.pop() if len(prefixes) == 1 else ""

@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 from intercode.results import report
-from intercode.results.tables import Table, escape_latex, render
+from intercode.results.latex import escape_latex
+from intercode.results.rendering import render
+from intercode.results.tables import Table
 
 TABLE = Table(
     "my table",
@@ -23,7 +25,7 @@ def test_a_table_has_rules_headings_and_figures() -> None:
     lines = text.splitlines()
     assert lines[1:6] == [
         r"\begin{table}",
-        r"\centering\small",
+        r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
         r"\caption{50 \% of A\_B \& C}",
         r"\label{tab:my-table}",
         r"\begin{tabular}{lrrrr}",

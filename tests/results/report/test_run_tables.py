@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pytest import approx
+
 from intercode.core import trajectories
 from intercode.core.types import Step, Trajectory
 from intercode.results import report
@@ -50,8 +52,14 @@ def test_a_run_gets_the_papers_table_and_its_own(tmp_path: Path) -> None:
     paper, own = tables["nl2bash-success"], tables["nl2bash"]
     assert paper.rows == (("m", LABEL, 0.0, 100.0, 0.0, 0.0, 25.0, 100.0, 100.0, 0.0, 0.0, 50.0),)
     assert any("1 of 60 tasks of fs_1" in n for n in paper.notes)
-    assert own.columns[3:9] == ("first turn", "fs_1", "fs_2", "fs_3", "fs_4", "all")
-    assert own.rows[0][3:] == (25.0, 100.0, 100.0, 0.0, 0.0, 50.0, 1.5, 0.0, 4, 0)
+    assert own.columns[3:] == (
+        "success", "low", "high", "first turn", "turns", "error %", "tasks", "failed"
+    )  # fmt: skip
+    assert own.rows[0][3:] == (50.0, approx(15.0, abs=0.1), approx(85.0, abs=0.1), 25.0, 1.5, 0.0,
+                               4, 0)  # fmt: skip
+    groups = tables["nl2bash/groups"]
+    assert groups.columns[3:] == ("fs_1", "fs_2", "fs_3", "fs_4")
+    assert groups.rows[0][3:] == (100.0, 100.0, 0.0, 0.0)
 
 
 def test_runs_under_other_conditions_never_share_a_row(tmp_path: Path) -> None:
@@ -69,7 +77,7 @@ def test_runs_under_other_conditions_never_share_a_row(tmp_path: Path) -> None:
         labels = [row[column] for row in tables[name].rows]
         assert len(labels) == len(set(labels)) == 6
         assert any("must not be compared" in n for n in tables[name].notes)
-    assert tables["nl2bash"].cell("all", conditions=LABEL) == 100.0
+    assert tables["nl2bash"].cell("success", conditions=LABEL) == 100.0
     assert any(str(row[2]).endswith("not comparable") for row in tables["nl2bash"].rows)
     assert any(n.startswith("not comparable") for n in tables["nl2bash"].notes)
 
@@ -88,7 +96,10 @@ def test_the_verified_subset_leads(tmp_path: Path) -> None:
     verified = _run(tmp_path / "b", ALL, dataset="nl2bash:verified", dataset_hash="dddd")
     starter = _run(tmp_path / "c", ALL, dataset="starter", agent="gold")
     names = [t.name for t in report.build([full, verified, starter])]
-    expected = ["nl2bash:verified", "nl2bash-success", "strategies", "nl2bash", "starter"]
+    expected = [
+        "nl2bash:verified", "nl2bash:verified/groups", "nl2bash-success", "strategies",
+        "nl2bash", "nl2bash/groups", "starter", "starter/groups",
+    ]  # fmt: skip
     assert names == expected
 
 
@@ -98,9 +109,11 @@ def test_failed_episodes_count_as_not_solved_and_have_a_bound(tmp_path: Path) ->
     for task in ("nl2bash/fs_1/0", "nl2bash/fs_1/9"):
         failed = Trajectory(task, 9, "q", (), end="error", error="lost", group="fs_1")
         trajectories.append_trajectory(log, failed)
-    table = _build(run)["nl2bash"]
+    tables = _build(run)
+    table = tables["nl2bash"]
     assert table.rows[0][-2:] == (5, 1)
-    assert (table.cell("fs_1"), table.cell("all"), table.cell("upper bound")) == (50.0, 40.0, 60.0)
+    assert (table.cell("success"), table.cell("upper bound")) == (40.0, 60.0)
+    assert tables["nl2bash/groups"].cell("fs_1") == 50.0
     assert any("not solved): 1; success is at most 60.0 %" in n for n in table.notes)
     for name in ("nl2bash-success", "strategies"):
         assert any("at most 60.0 %" in n for n in _build(run)[name].notes)
@@ -117,7 +130,7 @@ def test_an_agent_that_kills_half_its_episodes_has_half_the_rate(tmp_path: Path)
         assert "50.0" in text and "upper bound" in text, style
         assert style == "csv" or "at most 100.0" in text, style  # CSV has no notes
     tables = {t.name: t for t in report.build([run], stats=True)}
-    assert tables["nl2bash"].cell("all") == 50.0
+    assert tables["nl2bash"].cell("success") == 50.0
     assert tables["nl2bash"].cell("upper bound") == 100.0
     figures = tables["statistics/nl2bash/react/m"]
     assert figures.cell("value", figure="success") == 50.0
@@ -135,9 +148,9 @@ def test_a_report_without_errors_has_no_column_for_their_bound(tmp_path: Path) -
 
 
 def test_a_group_named_as_a_column_does_not_hide_it(tmp_path: Path) -> None:
-    run = _run(tmp_path / "a", {"all/0": [1.0], "text/0": [0.0]}, dataset="mine.jsonl")
-    table = _build(run)["mine.jsonl"]
-    assert (table.cell("group all"), table.cell("text"), table.cell("all")) == (100.0, 0.0, 50.0)
+    run = _run(tmp_path / "a", {"model/0": [1.0], "text/0": [0.0]}, dataset="mine.jsonl")
+    table = _build(run)["mine.jsonl/groups"]
+    assert (table.cell("group model"), table.cell("text"), table.cell("model")) == (100.0, 0.0, "m")
 
 
 def test_runs_beside_published_logs(tmp_path: Path, recorded_dir: Path) -> None:

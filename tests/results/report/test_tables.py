@@ -9,7 +9,8 @@ import json
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.results.tables import Table, render
+from intercode.results.rendering import render
+from intercode.results.tables import Table
 
 TABLE = Table(
     "t",
@@ -44,16 +45,15 @@ def test_markdown_escapes_bars() -> None:
     assert lines[-1] == "- a note"
 
 
-def test_csv_has_a_block_for_each_table() -> None:
-    rows = list(csv.reader(io.StringIO(render([TABLE, TABLE], "csv"))))
-    assert rows[:4] == [
-        ["t"],
-        ["model", "all", "turns", "n"],
-        ["a|b", "45.0", "6.15", "3"],
-        ["c", "", "10.00", "12"],
+def test_csv_is_one_rectangle_with_the_name_of_each_table() -> None:
+    other = Table("u", "x", ("n", "more"), ((1, "a"),))
+    rows = list(csv.reader(io.StringIO(render([TABLE, other], "csv"))))
+    assert rows == [
+        ["table", "model", "all", "turns", "n", "more"],
+        ["t", "a|b", "45.04", "6.147", "3", ""],
+        ["t", "c", "", "10.0", "12", ""],
+        ["u", "", "", "", "1", "a"],
     ]
-    assert rows[4] == []
-    assert rows[5:] == rows[:4]
 
 
 def test_json_holds_full_figures_and_null() -> None:

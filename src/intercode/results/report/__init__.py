@@ -8,12 +8,13 @@ from pathlib import Path
 
 from intercode.core.logs import find_logs, load_log
 from intercode.core.trajectories import TRAJECTORIES_FILE, has_incomplete_line
+from intercode.results.rendering import RENDERERS, render
 from intercode.results.report.missing_cells import missing_cells
 from intercode.results.report.paper import paper_tables
 from intercode.results.report.result_sets import collect_result_sets
 from intercode.results.report.run_tables import is_verified, log_tables, run_tables
 from intercode.results.report.statistics_tables import statistics_tables
-from intercode.results.tables import RENDERERS, Table, render
+from intercode.results.tables import Table
 
 __all__ = ["RENDERERS", "Table", "build", "render"]
 

@@ -17,6 +17,7 @@ SETTINGS = ("generation", "agent_options", "env_options", "max_turns", "timeout"
 WHOLE_SETTINGS = ("prompts", "endpoint")
 """As ``SETTINGS``, for values that are not tables."""
 _MAX_LENGTH = 40
+_MAX_NAMED_ROWS = 4  # in a note
 
 
 def variant_labels(runs: Sequence[tuple[str, Trajectory]]) -> list[str]:
@@ -58,10 +59,13 @@ def different_tasks_warning(result_sets: Sequence[ResultSet]) -> list[str]:
     sets = [frozenset(t.task for t in result_set.episodes) for result_set in result_sets]
     if len(set(sets)) < 2:
         return []
+    sizes = sorted(map(len, sets))
     counts = ", ".join(
         f"{result_set.agent} {result_set.model} {len(tasks)}"
         for result_set, tasks in zip(result_sets, sets, strict=True)
     )
+    if len(sets) > _MAX_NAMED_ROWS:
+        counts = f"{sizes[0]} to {sizes[-1]} a row"
     common = len(frozenset.intersection(*sets))
     return [
         f"{result_sets[0].dataset}: rows that rest on different tasks cannot be compared (tasks: "

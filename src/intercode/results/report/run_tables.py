@@ -18,41 +18,43 @@ from intercode.results.report.result_sets import (
     different_tasks_warning,
     why_not_comparable,
 )
-from intercode.results.statistics import metrics
+from intercode.results.statistics import figures, metrics
 from intercode.results.statistics.figures import group_rank
+from intercode.results.statistics.intervals import value_and_bounds
+from intercode.results.statistics.metrics import known_usage
 from intercode.results.tables import Cell, Table
 
 MAX_GROUPS = 8
 UPPER_BOUND = "upper bound"
 """The column of a table with errors of the infrastructure: success if all of them were solved."""
-FIXED_COLUMNS = (
-    "agent",
-    "model",
-    "conditions",
-    "first turn",
-    "all",
-    UPPER_BOUND,
-    "turns",
-    "error %",
-    "tasks",
-    "episodes",
-    "failed",
-)
+GROUPS = "/groups"
+"""What the name of a table by group ends with."""
+LABELS = ("agent", "model", "conditions")
+SUCCESS = ("success", "low", "high")
+"""The columns of success with its 95 % interval."""
+DIGITS = (*FIGURE_DIGITS, ("tokens", 0), ("cost", 4))
+SHARED_COLUMNS = (*LABELS, "tasks", "episodes", "failed")
+"""What is written once above a table if all rows have the same."""
+LESS_IMPORTANT = ("error %", "first turn", "episodes", "failed", UPPER_BOUND, "tasks")
+"""What LaTeX leaves out of a table that is too wide for a column, the first of them first."""
 
 
 def run_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
-    """Return one table for each dataset of our runs, verified subsets first."""
+    """Return one table for each dataset of our runs, verified subsets first; if its tasks have
+    groups, a second one, ``NAME/groups``, has success by group."""
     datasets: dict[tuple[str, str], list[ResultSet]] = {}
     for result_set in result_sets:
         if result_set.source == SOURCE_RUN:
             datasets.setdefault((result_set.environment, result_set.dataset), []).append(result_set)
     ordered = sorted(datasets.items(), key=lambda d: not is_verified(d[0][1]))
-    return [_dataset_table(name, rows) for (_, name), rows in ordered]
+    return [table for (_, name), rows in ordered for table in _dataset_tables(name, rows)]
 
 
 def is_verified(dataset: str) -> bool:
-    """Return whether a dataset's name is that of a verified subset (``nl2bash:verified``)."""
-    return dataset.partition("@")[0].partition(":")[2] == "verified"
+    """Return whether the name of a dataset or its table is that of a verified subset
+    (``nl2bash:verified``)."""
+    name = dataset.removesuffix(GROUPS).partition("@")[0]
+    return name.partition(":")[2] == "verified"
 
 
 def log_tables(logs: Sequence[ResultSet]) -> list[Table]:
@@ -87,58 +89,85 @@ def _different_tasks_warnings(logs: Sequence[ResultSet]) -> list[str]:
     return [note for same in by_dataset.values() for note in different_tasks_warning(same)]
 
 
-def _dataset_table(name: str, result_sets: Sequence[ResultSet]) -> Table:
-    key = _group_key(result_sets)
-    found = {g for e in result_sets for g in metrics.split_episodes(e.episodes, key)}
-    groups = sorted(found, key=group_rank)
-    has_try_again = any(e.agent == "try-again" for e in result_sets)
-    sampled = any(_task_count(e) < len(e.episodes) for e in result_sets)
-    failed = any(metrics.count_failed(e.episodes) for e in result_sets)
-    rows = [_row(e, groups, key, has_try_again, sampled, failed) for e in result_sets]
-    named = tuple(f"group {g}" if g in FIXED_COLUMNS else g for g in groups)
-    absent = {"episodes": not sampled, UPPER_BOUND: not failed}
-    last = tuple(n for n in FIXED_COLUMNS[4:] if not absent.get(n))
-    columns = FIXED_COLUMNS[:3] + (FIXED_COLUMNS[3:4] if has_try_again else ()) + named + last
-    notes = [n for e in result_sets for n in failure_notes(e)]
+def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
+    rows = [_figures_of(e) for e in result_sets]
+    known = {column for row in rows for column, cell in row.items() if cell is not None}
+    columns = tuple(column for column in rows[0] if column in known or column in SUCCESS)
+    notes = _failed_note(result_sets)
     with_image = [e for e in result_sets if e.environment != "sql"]
     if reason := why_not_comparable(e.episodes[0] for e in with_image):
         notes.append(f"not comparable: {reason}.")
     notes += mixed_conditions_warning(result_sets) + different_tasks_warning(result_sets)
-    title = f"{name}: success, %"
-    return Table(name, title, columns, tuple(rows), tuple(notes), FIGURE_DIGITS)
+    table = Table(
+        name, f"{name}: success, % [95 % interval]", columns,
+        tuple(tuple(row[column] for column in columns) for row in rows),
+        tuple(notes), DIGITS, (SUCCESS,), SHARED_COLUMNS, LESS_IMPORTANT,
+    )  # fmt: skip
+    return [table, *_group_tables(name, result_sets)]
 
 
-def _row(
-    result_set: ResultSet,
-    groups: Sequence[str],
-    key: Callable[[Trajectory], str | None],
-    has_try_again: bool,
-    sampled: bool,
-    failed: bool,
-) -> tuple[Cell, ...]:
+def _figures_of(result_set: ResultSet) -> dict[str, Cell]:
+    """Return the cells of a row by their columns, None for what it does not have."""
     episodes = result_set.episodes
-    parts = metrics.split_episodes(episodes, key)
-    first = metrics.first_turn_rate(episodes) if result_set.agent == "try-again" else None
-    success, bound = metrics.success_rate(episodes), metrics.upper_bound(episodes)
-    return (
-        result_set.agent,
-        result_set.model,
-        result_set.description,
-        *((first,) if has_try_again else ()),
-        *(metrics.success_rate(parts.get(g, [])) for g in groups),
-        success,
-        *((bound if bound is not None else success,) if failed else ()),
-        metrics.mean_turns(episodes),
-        metrics.error_rate(episodes),
-        _task_count(result_set),
-        *((len(episodes),) if sampled else ()),
-        metrics.count_failed(episodes),
-    )
+    success, low, high = value_and_bounds(figures.success(episodes))
+    again = result_set.agent == "try-again"
+    tokens = figures.mean_figure(episodes, _tokens)
+    cost = figures.mean_figure(episodes, lambda t: known_usage(t).cost)
+    tasks = len({t.task for t in episodes})
+    failed = metrics.count_failed(episodes)
+    return {
+        "agent": result_set.agent,
+        "model": result_set.model,
+        "conditions": result_set.description,
+        **dict(zip(SUCCESS, (success, low, high), strict=True)),
+        UPPER_BOUND: metrics.upper_bound(episodes) if failed else None,
+        "first turn": metrics.first_turn_rate(episodes) if again else None,
+        "turns": metrics.mean_turns(episodes),
+        "error %": metrics.error_rate(episodes),
+        "tokens": None if tokens is None else tokens.value,
+        "cost": None if cost is None else cost.value,
+        "tasks": tasks,
+        "episodes": len(episodes) if len(episodes) > tasks else None,
+        "failed": failed,
+    }
 
 
-def _task_count(result_set: ResultSet) -> int:
-    """Return the number of tasks, regardless of epochs."""
-    return len({t.task for t in result_set.episodes})
+def _tokens(episode: Trajectory) -> float | None:
+    usage = known_usage(episode)
+    if usage.prompt_tokens is None or usage.completion_tokens is None:
+        return None
+    return usage.prompt_tokens + usage.completion_tokens
+
+
+def _group_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
+    """Return the table of success by group; nothing if the tasks have no groups."""
+    key = _group_key(result_sets)
+    found = {g for e in result_sets for g in metrics.split_episodes(e.episodes, key)}
+    if not found:
+        return []
+    groups = sorted(found, key=group_rank)
+    rows = []
+    for result_set in result_sets:
+        parts = metrics.split_episodes(result_set.episodes, key)
+        rates = (metrics.success_rate(parts.get(g, [])) for g in groups)
+        rows.append((result_set.agent, result_set.model, result_set.description, *rates))
+    columns = (*LABELS, *(f"group {g}" if g in LABELS else g for g in groups))
+    title = f"{name}: success by group, %"
+    return [Table(f"{name}{GROUPS}", title, columns, tuple(rows), shared_columns=LABELS)]
+
+
+def _failed_note(result_sets: Sequence[ResultSet]) -> list[str]:
+    """Return the note on episodes that ended in an error of the infrastructure, if there are
+    any."""
+    failed = sum(metrics.count_failed(e.episodes) for e in result_sets)
+    if not failed:
+        return []
+    if len(result_sets) == 1:
+        return failure_notes(result_sets[0])
+    return [
+        f"failed (ended in an error, counted as not solved): {failed}; the upper bound is success "
+        "if all of them had been solved."
+    ]
 
 
 def _group_key(result_sets: Sequence[ResultSet]) -> Callable[[Trajectory], str | None]:
