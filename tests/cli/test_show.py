@@ -8,7 +8,7 @@ import pytest
 
 from intercode.cli import main
 from intercode.cli.output import escape_control
-from intercode.cli.show import Style, episode_line, episode_lines
+from intercode.cli.show import Style, episode_lines, episode_table
 from intercode.core import trajectories
 from intercode.core.types import Step, Trajectory, Usage
 
@@ -79,7 +79,15 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
         assert main(["show", str(run), *words]) == 0
         assert said in capsys.readouterr().out
     assert main(["show", str(run)]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 4
+    assert [line.removeprefix("starter/") for line in capsys.readouterr().out.splitlines()] == [
+        "files/1                              not solved  reward 0.67  3 turns  turn limit    aa11",
+        "files/1 branch of aa11 after turn 1  not solved  reward 0.67  3 turns  turn limit    cc33",
+        "files/1 epoch 1                      solved         reward 1  1 turn   solved        bb22",
+        "text/1                               error                             sandbox lost  dd44",
+    ]
+    assert main(["show", str(run), "--failed"]) == 0
+    failed = capsys.readouterr().out
+    assert "bb22" not in failed and len(failed.splitlines()) == 3
     for words, said in (
         (["files/2"], "did you mean 'starter/files/1'"),
         (["1"], "matches 2 tasks"),
@@ -96,8 +104,8 @@ def test_long_observations_are_shortened_with_a_note() -> None:
 
 
 def test_colours_only_where_they_are_wanted() -> None:
-    assert "\x1b[31m" in episode_line(FULL, Style(True))
-    assert "\x1b" not in episode_line(FULL, Style(False))
+    assert "\x1b[31m" in episode_table([FULL], Style(True))[0]
+    assert "\x1b" not in episode_table([FULL], Style(False))[0]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,16 +15,19 @@ from intercode.cli.output import escape_control
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Step, Trajectory, Usage
+from intercode.results.explanation import Comparison, Explanation
 from intercode.results.statistics.metrics import (
     is_from_cache,
     is_refused_action,
     is_refused_answer,
+    is_solved,
     known_usage,
     turn_count,
 )
 
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
 _MAX_CHANGES = 10
+_MAX_ERROR = 100  # characters of an error in a list
 _DIFF = {"+": "green", "-": "red", "@": "blue"}
 
 EXAMPLE = """\
@@ -31,8 +35,10 @@ examples:
   intercode show runs/starter-react-m-2026-01-31 starter/files/3
   intercode show RUN 3 --epoch 1 --messages
       the second sample of the task at position 3, with the messages of the model
-  intercode show RUN
-      lists the episodes of the run
+  intercode show RUN --failed
+      lists the episodes of the run that were not solved
+  intercode show RUN files/3 --with-gold
+      plays the actions again, and prints the gold and what differs from it
 
 TASK is an id, the end of an id (files/3), a position, or the id of an episode."""
 
@@ -42,6 +48,8 @@ task [TASK]  the task (default: list the episodes)
 --epoch N    which sample of it, from 0
 --messages   also print the messages of the model
 --traceback  print the whole traceback of an exception (default: its end, from your own code on)
+--failed     list only the episodes that were not solved
+--with-gold  also print the gold, and beside it what the agent left; its actions run again
 --lines N    lines to print of an observation, from both ends (default 40)"""
 DEFAULTS = {"lines": 40}
 SETTINGS = {"epoch": {"type": int}}
@@ -54,20 +62,38 @@ def handle(args: argparse.Namespace) -> int:
     episodes = load_run(args.run).episodes
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     if args.task is None:
-        print(
-            "\n".join(episode_line(t, style) for t in episodes) or f"{args.run} has no episodes yet"
+        if args.with_gold:
+            raise UsageError("--with-gold needs a TASK: it plays one episode again")
+        listed = [t for t in episodes if not (args.failed and is_solved(t))]
+        empty = (
+            f"every episode of {args.run} is solved"
+            if episodes
+            else (f"{args.run} has no episodes yet")
         )
+        print("\n".join(episode_table(listed, style)) or empty)
         return 0
+    if args.failed:
+        raise UsageError("--failed lists episodes: leave out the TASK")
     samples = find_samples(episodes, args.task)
     chosen = _choose_sample(samples, args.epoch)
     others = [t for t in samples if t is not chosen]
     branches = [t for t in episodes if t.parent and t.parent == chosen.id]
     lines = episode_lines(chosen, style, args.lines, args.messages, args.traceback)
     print("\n".join(lines))
+    if args.with_gold:
+        _print_gold(chosen, style, args.lines)
     for title, found in (("other samples", others), ("branches", branches)):
         if found:
-            print(f"\n{title}:\n" + "\n".join(f"  {episode_line(t, style)}" for t in found))
+            print(f"\n{title}:\n" + "\n".join(f"  {line}" for line in episode_table(found, style)))
     return 0
+
+
+def _print_gold(episode: Trajectory, style: Style, lines: int) -> None:
+    """Play an episode again and print what was expected."""
+    from intercode.evaluation.replay.explain import explain
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    print("\n" + "\n".join(gold_lines(explain(episode), style, lines, width)))
 
 
 def find_samples(episodes: Sequence[Trajectory], name: str) -> list[Trajectory]:
@@ -108,12 +134,57 @@ class Style:
         return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if self.colours else text
 
 
-def episode_line(t: Trajectory, style: Style) -> str:
-    """Format an episode as one line."""
+def episode_table(episodes: Sequence[Trajectory], style: Style) -> list[str]:
+    """Format episodes as a line each, in the order of their tasks, with aligned columns."""
+    ordered = sorted(episodes, key=lambda t: (t.index, t.task, t.epoch, t.branched_at or 0))
+    rows = [_episode_cells(t) for t in ordered]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    out = []
+    for t, row in zip(ordered, rows, strict=True):
+        cells = [
+            cell.rjust(width) if n in _RIGHT else cell.ljust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        colour = "green" if is_solved(t) else "red"
+        cells[1], cells[-1] = style(colour, cells[1]), style("dim", cells[-1])
+        out.append("  ".join(cells).rstrip())
+    return out
+
+
+_RIGHT = (2, 3)  # columns of numbers
+
+
+def _episode_cells(t: Trajectory) -> tuple[str, ...]:
     epoch = f" epoch {t.epoch}" if t.epoch else ""
     parent = f" branch of {t.parent} after turn {t.branched_at}" if t.parent else ""
     name = f"{escape_control(t.task)}{epoch}{parent}"
-    return f"{name}  {_outcome(t, style)}  {style('dim', t.id)}".rstrip()
+    if t.end == "error" or t.error is not None:
+        text = escape_control(t.error or "").partition("\n")[0]
+        return name, "error", "", "", text[:_MAX_ERROR], t.id
+    turns = int(turn_count(t))
+    return (
+        name, "solved" if t.success else "not solved", f"reward {t.reward:g}",
+        "1 turn " if turns == 1 else f"{turns} turns", t.end.replace("_", " "), t.id,
+    )  # fmt: skip
+
+
+def gold_lines(explanation: Explanation, style: Style, lines: int, width: int) -> Iterator[str]:
+    """Format what was expected of an episode, beside what its actions left."""
+    for number, gold in enumerate(explanation.golds, 1):
+        which = f" {number}" if len(explanation.golds) > 1 else ""
+        yield style("strong", f"gold{which}")
+        yield from _indent(escape_control(gold.rstrip("\n")), "  ")
+    for comparison in explanation.comparisons:
+        shown = Comparison(
+            comparison.what, escape_control(comparison.given), escape_control(comparison.expected)
+        )
+        if shown.is_equal:
+            yield style("strong", shown.what) + style("green", ": as expected")
+            yield from _indent(shorten(shown.expected, lines), "  ")
+            continue
+        yield style("strong", f"{shown.what}: the agent's on the left, the expected on the right")
+        yield from _indent(shorten("\n".join(shown.lines(width - 2)), lines), "  ")
+    yield from (style("yellow", f"note: {escape_control(note)}") for note in explanation.notes)
 
 
 def episode_lines(

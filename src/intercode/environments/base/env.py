@@ -281,6 +281,14 @@ class InterCodeEnv(gym.Env[str, str]):
         the agent's sandbox has ended it, the score is 0. Raises EnvironmentStateError before
         ``reset`` and after ``close``.
         """
+        return self.score_with_states()[0]
+
+    def score_with_states(self) -> tuple[Score, State | None, State | None]:
+        """Return ``score``, the state of the agent, and that of the gold that gives this score.
+
+        The states are None if what ran in the agent's sandbox has ended it. Never show a gold to
+        an agent.
+        """
         if self._task is None or self._workspace is None:
             raise EnvironmentStateError("nothing to score: call reset() first")
         try:
@@ -288,10 +296,11 @@ class InterCodeEnv(gym.Env[str, str]):
         except SandboxKilledError as e:
             self._loss, agent = str(e), None
         if agent is None:
-            return Score(0.0, details={"sandbox_lost": self._loss})
+            return Score(0.0, details={"sandbox_lost": self._loss}), None, None
         golds = self._reached_golds()
-        scores = [self.reward_function(self.task, agent, gold) for gold in golds]
-        return max(scores, key=lambda s: s.value)
+        scores = [(self.reward_function(self.task, agent, gold), gold) for gold in golds]
+        best, gold = max(scores, key=lambda pair: pair[0].value)
+        return best, agent, gold
 
     def check_gold(self) -> None:
         """Raise GoldError if the current task cannot be scored because its gold fails.

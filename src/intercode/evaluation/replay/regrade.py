@@ -177,16 +177,8 @@ def _regrade_episode(
 ) -> tuple[Trajectory, list[StepDifference]]:
     """Execute and score an episode again. Returns it with the steps that differ."""
     rules = replay_rules_for(old)
-    steps: list[Step] = []
     with envs.borrow(old) as env:
-        reset_to_task(env, old)
-        over = False
-        for number, recorded in enumerate(old.steps, start=1):
-            if over:
-                break
-            last = number == len(old.steps)
-            new, over = _regrade_step(env, rules, old, recorded, last)
-            steps.append(new)
+        steps = play_again(env, old)
     differences = [
         StepDifference(old.task, old.epoch, n, a.reward, b.reward, text)
         for n, (raw, b) in enumerate(zip(old.steps, steps, strict=False), start=1)
@@ -199,6 +191,19 @@ def _regrade_episode(
     ]
     regraded = old.replace(steps=tuple(steps), seconds=None)
     return regraded.replace(end=_end_reason(old, regraded)), differences
+
+
+def play_again(env: InterCodeEnv, old: Trajectory) -> list[Step]:
+    """Execute the steps of a recorded episode again, until the episode is over. Returns the new
+    steps, and leaves the environment in the state that they reached."""
+    rules, steps, over = replay_rules_for(old), list[Step](), False
+    reset_to_task(env, old)
+    for number, recorded in enumerate(old.steps, start=1):
+        if over:
+            break
+        new, over = _regrade_step(env, rules, old, recorded, number == len(old.steps))
+        steps.append(new)
+    return steps
 
 
 def _observation_differs(rules: ReplayRules, old: Trajectory, recorded: Step, now: Step) -> bool:

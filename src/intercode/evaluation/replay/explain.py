@@ -1,0 +1,146 @@
+"""Explains the reward of a recorded episode: plays its actions again and compares with the gold.
+
+What it returns holds golds, so it is for people only; see results/explanation.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from intercode.core.errors import UsageError
+from intercode.core.types import FileEntry, State, Trajectory
+from intercode.environments.base.env import SUBMIT, InterCodeEnv
+from intercode.environments.bash.reward import same_entry
+from intercode.environments.sql.reward import normalize_rows
+from intercode.evaluation.replay.recorded_environments import ReplayOptions, open_recorded_env
+from intercode.evaluation.replay.regrade import play_again
+from intercode.results.explanation import Comparison, Explanation
+from intercode.results.statistics.metrics import is_failed
+
+_MAX_LINES = 200
+
+
+def explain(episode: Trajectory, options: ReplayOptions | None = None) -> Explanation:
+    """Return what was expected in an episode and what its actions left, from the gold and the
+    actions, which both run again in sandboxes of their own.
+
+    Raises UsageError for an episode that ended in an error, and for a record or a dataset that
+    cannot be played again.
+    """
+    if is_failed(episode):
+        raise UsageError(f"{episode.task} ended in an error: there is no answer to compare")
+    with open_recorded_env(episode, options or ReplayOptions()) as env:
+        play_again(env, episode)
+        score, agent, gold = env.score_with_states()
+        notes = tuple(_notes(env, episode, score.value))
+        comparisons: list[Comparison] = []
+        if agent is not None and gold is not None:
+            if gold.answer is not None and agent.answer is None:
+                agent = replace(agent, answer=_last_answer(episode))
+            comparisons += _comparisons(env, agent, gold)
+        golds = env.task.golds
+    return Explanation(golds, score.value, tuple(comparisons), notes)
+
+
+def _last_answer(episode: Trajectory) -> str:
+    """Return the last answer that was submitted, also one that the environment refused."""
+    answers = [words[2] for s in episode.steps if (words := s.action.partition(" "))[0] == SUBMIT]
+    return answers[-1].strip() if answers else ""
+
+
+def _notes(env: InterCodeEnv, episode: Trajectory, reward: float) -> Iterator[str]:
+    recorded = episode.steps[-1].reward if episode.steps else None
+    if recorded is not None and abs(recorded - reward) > 1e-6:
+        yield f"the actions now reach the reward {reward:g}, not {recorded:g} as recorded"
+    known = episode.run.get("dataset_hash")
+    if known and known != env.dataset.hash:
+        yield f"{env.dataset.name} has changed since this episode was played"
+
+
+def _comparisons(env: InterCodeEnv, agent: State, gold: State) -> Iterator[Comparison]:
+    """Yield what the rewards of the environments compare."""
+    if gold.answer is not None:
+        yield Comparison("answer", agent.answer or "", gold.answer)
+        return
+    if agent.tests:
+        failed = [test for test in agent.tests if not test.passed]
+        given = [f"{test.error or test.output or 'failed'}".partition("\n")[0] for test in failed]
+        expected = [" ".join(test.test.split()) for test in failed]
+        yield Comparison(f"tests that fail, of {len(agent.tests)}", _text(given), _text(expected))
+        return
+    if agent.rows is not None and gold.rows is not None:
+        yield _compare_rows(agent, gold)
+        return
+    if not env.task.golds:
+        return
+    output = agent.output if agent.answer is None else agent.answer
+    yield Comparison("output", _ended(output), _ended(gold.output))
+    if agent.status or gold.status:
+        theirs, ours = (sorted(f"{code} {path}" for path, code in s.status) for s in (gold, agent))
+        yield Comparison("git status", _text(ours), _text(theirs))
+    elif agent.files or gold.files:
+        yield _compare_files(agent.files, gold.files)
+    if agent.probe_output or gold.probe_output:
+        yield Comparison("state", _ended(agent.probe_output), _ended(gold.probe_output))
+
+
+def _compare_rows(agent: State, gold: State) -> Comparison:
+    """Compare results of a database: the rows that only one has, or the order of the same rows."""
+    assert agent.rows is not None and gold.rows is not None
+    ours, theirs = normalize_rows(agent.rows), normalize_rows(gold.rows)
+    extra, missing = Counter(ours) - Counter(theirs), Counter(theirs) - Counter(ours)
+    if not extra and not missing:
+        what = "rows, in their order" if gold.ranks is not None else "rows"
+        return Comparison(what, _text(map(repr, agent.rows)), _text(map(repr, gold.rows)))
+    given = [repr(row) for row, key in zip(agent.rows, ours, strict=True) if _take(extra, key)]
+    wanted = [repr(row) for row, key in zip(gold.rows, theirs, strict=True) if _take(missing, key)]
+    common = len(agent.rows) - len(given)
+    return Comparison(f"rows that differ, besides {common} in both", _text(given), _text(wanted))
+
+
+def _take(counts: Counter[object], key: object) -> bool:
+    counts[key] -= 1
+    return counts[key] >= 0
+
+
+def _compare_files(agent: Mapping[str, FileEntry], gold: Mapping[str, FileEntry]) -> Comparison:
+    """Compare the changes of files: those that differ, or all if none does."""
+    paths = sorted({*agent, *gold})
+    differ = [
+        path
+        for path in paths
+        if path not in agent or path not in gold or not _is_same(agent[path], gold[path])
+    ]
+    shown = differ or paths
+    sides = [_text(_describe(path, side.get(path)) for path in shown) for side in (agent, gold)]
+    what = f"files that differ, of {len(paths)} that changed" if differ else "changed files"
+    return Comparison(what, *sides)
+
+
+def _is_same(a: FileEntry, b: FileEntry) -> bool:
+    return a.kind == b.kind and same_entry(a, b)
+
+
+def _describe(path: str, entry: FileEntry | None) -> str:
+    if entry is None:
+        return f"{path}  not changed"
+    if entry.kind == "gone":
+        return f"{path}  deleted"
+    if entry.kind == "link":
+        return f"{path}  link to {entry.target}"
+    if entry.kind == "file":
+        return f"{path}  {entry.mode:o}, {entry.size} bytes, {entry.digest[:8]}"
+    return f"{path}  {entry.kind} {entry.mode:o}"
+
+
+def _ended(text: str | None) -> str:
+    return _text((text or "").rstrip("\n").split("\n"))
+
+
+def _text(lines: Iterable[str]) -> str:
+    """Return lines as a text of bounded length."""
+    every = list(lines)
+    more = len(every) - _MAX_LINES
+    return "\n".join(every[:_MAX_LINES] + ([f"... {more} lines more"] if more > 0 else []))

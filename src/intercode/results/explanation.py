@@ -1,0 +1,64 @@
+"""What was expected of an answer, beside what the agent left, as text for people.
+
+It holds golds: it is shown on request, and never written to records, bundles or exports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+_MIN_COLUMN = 20
+_MARKS = {"equal": " ", "replace": "|", "delete": "<", "insert": ">"}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two texts that a reward compares: that of the agent, and that of the gold. ``what`` they
+    are: output, files, rows."""
+
+    what: str
+    given: str
+    expected: str
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether nothing differs."""
+        return self.given == self.expected
+
+    def lines(self, width: int) -> Iterator[str]:
+        """Yield the texts side by side, in at most ``width`` columns. A mark between them says
+        what a line is: ``|`` for one that differs, ``<`` and ``>`` for one of one side only."""
+        column = max(_MIN_COLUMN, (width - 3) // 2)
+        left, right = (text.expandtabs().split("\n") for text in (self.given, self.expected))
+        for kind, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+            for n in range(max(b - a, d - c)):
+                mine, theirs = "".join(left[a:b][n : n + 1]), "".join(right[c:d][n : n + 1])
+                mark = _MARKS[kind]
+                if kind == "replace":
+                    mark = "|" if n < min(b - a, d - c) else "<" if n < b - a else ">"
+                row = f"{_cut(mine, column):{column}} {mark} {_cut(theirs, column)}"
+                yield row.rstrip()
+
+
+def _cut(text: str, column: int) -> str:
+    return text if len(text) <= column else f"{text[: column - 3]}..."
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why an episode has its reward: its golds, and each thing that the reward compares.
+
+    ``reward`` is that of the state that its actions reach now; ``notes`` say what is special.
+    """
+
+    golds: tuple[str, ...]
+    reward: float
+    comparisons: tuple[Comparison, ...]
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the explanation as JSON types."""
+        return asdict(self)

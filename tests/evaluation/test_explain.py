@@ -1,0 +1,148 @@
+"""What was expected beside what an agent left: on request, and stored nowhere."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from intercode.agents.base import Agent, Feedback
+from intercode.cli import main
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.errors import UsageError
+from intercode.core.types import AgentOutput, Trajectory
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.replay.explain import explain
+from intercode.results.explanation import Comparison, Explanation
+
+pytestmark = pytest.mark.sandbox
+
+
+class Fixed(Agent):
+    """Takes the actions that a test has set."""
+
+    actions: tuple[str, ...] = ()
+
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+        self.turn = 0 if feedback is None else self.turn + 1
+        return AgentOutput(self.actions[self.turn]) if self.turn < len(self.actions) else None
+
+
+Play = Callable[..., tuple[Path, Explanation]]
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    """A function that plays actions in the first task of a dataset and explains the episode."""
+
+    def run(dataset: str, *actions: str) -> tuple[Path, Explanation]:
+        out = tmp_path / "run"
+        monkeypatch.setattr(Fixed, "actions", actions)
+        config = EvalConfig(dataset, f"{__name__}:Fixed", out=out, parallel=1, limit=1)
+        evaluate(config, quiet=True)
+        (episode,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
+        return out, explain(episode)
+
+    return run
+
+
+def _dataset(tmp_path: Path, gold: str) -> str:
+    file = tmp_path / "own.jsonl"
+    file.write_text(json.dumps({"query": "q", "gold": gold}) + "\n")
+    return str(file)
+
+
+def test_the_output_and_the_files_of_a_shell(play: Play, tmp_path: Path) -> None:
+    gold = "echo a; echo b; echo yes > /tmp/f; touch /tmp/g; touch /tmp/h"
+    actions = "echo no > /tmp/f; touch /tmp/h; echo a; echo c", "submit"
+    _, found = play(_dataset(tmp_path, gold), *actions)
+    output, files = found.comparisons
+    assert (output.given, output.expected) == ("a\nc", "a\nb") and found.golds == (gold,)
+    assert files.what == "files that differ, of 3 that changed"
+    assert files.given.startswith("/tmp/f  644, 3 bytes") and "/tmp/g  not changed" in files.given
+    assert "/tmp/g  644, 0 bytes" in files.expected and "/tmp/h" not in files.expected
+    assert found.notes == () and found.reward < 1
+
+
+def test_the_rows_of_a_database(play: Play) -> None:
+    _, found = play("starter:sql", "SELECT 1, 'x'", "submit")
+    (rows,) = found.comparisons
+    assert rows.what == "rows that differ, besides 0 in both"
+    assert rows.given == "(1, 'x')" and rows.expected.startswith("(") and found.reward == 0
+
+
+def test_the_tests_of_a_function(play: Play) -> None:
+    _, found = play("starter:python", "class Turnstile: pass", "submit Turnstile")
+    (tests,) = found.comparisons
+    assert tests.what.startswith("tests that fail, of ") and tests.given and tests.expected
+
+
+def test_the_flag(play: Play) -> None:
+    _, found = play("starter:ctf", "submit flag{no}")
+    (answer,) = found.comparisons
+    assert answer.what == "answer" and answer.given == "flag{no}" != answer.expected
+
+
+def test_texts_are_printed_side_by_side() -> None:
+    both = Comparison("output", "a\nb\nc\nsame", "a\nB\nsame\n" + "d" * 90)
+    assert list(both.lines(47)) == [
+        "a                        a",
+        "b                      | B",
+        "c                      <",
+        "same                     same",
+        f"{'':22} > {'d' * 19}...",
+    ]
+
+
+def test_the_gold_is_shown_on_request_and_stored_nowhere(
+    play: Play, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = "known-to-the-gold-only"
+    watch = "(sleep 0.2; env; cat /proc/*/cmdline; grep -rs known-to /tmp /srv) & wait"
+    out, _ = play(_dataset(tmp_path, f"echo {secret}"), watch, "submit")
+    capsys.readouterr()
+    assert main(["show", str(out), "0", "--with-gold"]) == 0
+    assert secret in capsys.readouterr().out
+    made = tmp_path / "made"
+    made.mkdir()
+    for command in (
+        ["show", str(out), "0", "--messages"],
+        ["report", str(out)],
+        ["bundle", str(out), "--out", str(made / "bundle.tar.gz")],
+        ["view", str(out), "--html", str(made / "page.html")],
+        ["export", str(out), "--to", "atif", "--out", str(made / "atif")],
+        ["export", str(out), "--to", "inspect", "--out", str(made / "log.eval")],
+        ["export", str(out), "--to", "chat", "--out", str(made / "chat"), "--which", "all"],
+    ):
+        assert main(command) == 0, command
+    said = capsys.readouterr()
+    assert secret not in said.out + said.err
+    files = [path for top in (out, made) for path in top.rglob("*") if path.is_file()]
+    assert len(files) > 5 and sum(len(list(_contents(path))) > 1 for path in files) == 3
+    for path in files:
+        assert all(secret.encode() not in part for part in _contents(path)), path
+
+
+def _contents(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file, and of what is compressed in it."""
+    data = path.read_bytes()
+    yield data
+    if data.startswith(b"\x1f\x8b"):
+        yield gzip.decompress(data)
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            yield from map(archive.read, archive.namelist())
+    for packed in re.findall(rb'id="(?:index|chunk-\d+)">([^<]+)<', data):
+        yield gzip.decompress(base64.b64decode(packed))
+
+
+def test_an_episode_without_an_answer_is_refused() -> None:
+    with pytest.raises(UsageError, match="ended in an error"):
+        explain(Trajectory("t", 0, "q", (), end="error", error="lost"))
