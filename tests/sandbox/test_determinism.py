@@ -16,6 +16,7 @@ from intercode.sandbox.determinism import (
     resolve_determinism,
 )
 from intercode.sessions.bash.persistent import BashSession
+from support import back_end
 from support.sandboxes import open_test_sandbox
 
 NOW = 1767225600  # 2026-01-01 00:00:00 UTC
@@ -135,7 +136,11 @@ def test_random_numbers_depend_on_the_seed_alone(run: Callable[..., Run]) -> Non
     once, again, other = ([act(d) for d in draws] for act in (run(), run(), run(seed=5)))
     assert once == again
     assert all(a != b for a, b in zip(once, other, strict=True))
-    # the number in a subshell depends on its pid
+
+
+@pytest.mark.sandbox
+@back_end.not_in_chroot("process numbers are those of the machine")
+def test_random_numbers_of_a_subshell_depend_on_its_process_number(run: Callable[..., Run]) -> None:
     subshells = "echo $(echo $RANDOM); (echo $RANDOM) | cat"
     assert run()(subshells) == run()(subshells)
 

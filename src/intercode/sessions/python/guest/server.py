@@ -18,6 +18,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, NoReturn
 
 CONTROL_FD, BACKUP_FD = 63, 61  # the socket, and a copy of the output descriptor
@@ -26,6 +27,27 @@ _ONLY_AST = 1024  # ast.PyCF_ONLY_AST, for compile()
 _FUTURE_FLAGS = 0x1FE0000  # flags of `from __future__` for compile(), Python 3.8 or later
 _ACCESS_MODE = 3  # O_ACCMODE, for open()
 _FILE_NAME = "<intercode>"  # the name of this file in tracebacks
+
+
+def _open_files() -> Iterator[tuple[str, int, int]]:
+    """Yield path, mode and flags of each open file."""
+    for name in posix.listdir("/proc/self/fd"):
+        try:
+            path, kind = posix.readlink("/proc/self/fd/" + name), posix.fstat(int(name))[0]
+            with _io.open("/proc/self/fdinfo/" + name) as f:
+                yield path, kind, int(f.read().split("flags:")[1].split()[0], 8)
+        except OSError:
+            continue
+
+
+def _open_files_without_proc() -> Iterator[tuple[str, int, int]]:
+    import fcntl
+
+    for fd in range(posix.sysconf("SC_OPEN_MAX")):
+        try:
+            yield f"descriptor {fd}", posix.fstat(fd)[0], fcntl.fcntl(fd, fcntl.F_GETFL)
+        except OSError:
+            continue
 
 
 class RefusedError(Exception):
@@ -223,20 +245,14 @@ class Server:
     def check_fork(self, purpose: str) -> None:
         try:
             threads = len(posix.listdir("/proc/self/task")) - 1
-            names = posix.listdir("/proc/self/fd") if purpose == "snapshot" else []
+            open_files: Any = _open_files
         except OSError:  # a sandbox without /proc: only Python's own threads are known
-            threads, names = len(sys._current_frames()) - 1, []
+            threads, open_files = len(sys._current_frames()) - 1, _open_files_without_proc
         if threads and purpose in ("backup", "snapshot"):
             raise RefusedError(f"{threads} more threads are running")
-        for name in names:
-            try:
-                path, kind = posix.readlink("/proc/self/fd/" + name), posix.fstat(int(name))[0]
-                with _io.open("/proc/self/fdinfo/" + name) as f:
-                    flags = int(f.read().split("flags:")[1].split()[0], 8)
-            except OSError:
-                continue
+        for name, kind, flags in open_files() if purpose == "snapshot" else ():
             if flags & _ACCESS_MODE and kind & 0o170000 == 0o100000:
-                raise RefusedError(f"{path} is open for writing")
+                raise RefusedError(f"{name} is open for writing")
 
     # ------------------------------------------------------------------ the rest
     def after_restore(self, fds: list[int]) -> str:

@@ -21,21 +21,27 @@
 static pid_t guard;
 static int dev = -1;  /* the directory /dev, which only the supervisor's own user may change */
 
-static int limit_self(int resource, const char *name) {
+/* `less`: by how much the first of the two limits is lower, which counts, than the second one. */
+static int limit_self(int resource, const char *name, rlim_t less) {
     rlim_t count = (rlim_t)json_number(json_get(sandbox.spec, "limits"), name);
     struct rlimit now;
     if (syscall(SYS_prlimit64, 0, resource, NULL, &now)) return -1;
     if (now.rlim_max < count) count = now.rlim_max;
-    now.rlim_cur = now.rlim_max = count;
+    now.rlim_max = count;
+    now.rlim_cur = count > less ? count - less : 0;
     return (int)syscall(SYS_prlimit64, 0, resource, &now, NULL);
 }
 
 /* In a new process: become the user of commands, under its limits; the filter does not let the
    supervisor set those of another process. The C library's functions would do this for all threads
-   of the parent, with which it shares memory. */
+   of the parent, with which it shares memory. A program cannot be executed by a process that has
+   become one too many, which the kernel finds out before it counts that process. */
 int take_command_user(void) {
-    if (limit_self(RLIMIT_NPROC, "processes") || limit_self(RLIMIT_NOFILE, "open_files")) return -1;
-    return (int)syscall(SYS_setresuid, sandbox.user, sandbox.user, sandbox.user, 0L, 0L, filter_key);
+    if (limit_self(RLIMIT_NPROC, "processes", 1) || limit_self(RLIMIT_NOFILE, "open_files", 0))
+        return -1;
+    if (syscall(SYS_setresuid, sandbox.user, sandbox.user, sandbox.user, 0L, 0L, filter_key))
+        return -1;
+    return limit_self(RLIMIT_NPROC, "processes", 0);
 }
 
 /* End when the guard ends. The kernel forgets this whenever a user id changes. */
