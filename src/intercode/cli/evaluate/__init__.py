@@ -39,7 +39,8 @@ examples:
   intercode eval nl2bash:fs_1 --agent try-again --model my-model --base-url http://localhost:8000/v1
       a model of your own behind any OpenAI-compatible address
   intercode eval starter --agent react --model openai/gpt-4o-mini --epochs 4 --max-cost 2 --dry-run
-      prints upper bounds of the cost and plays nothing
+      prints what it costs at most, and plays nothing; --pilot 5 in its place plays 5 episodes and
+      prints what the rest will likely cost
   intercode eval --config experiment.toml
       several agents, models, datasets: see docs/evaluation.md
 
@@ -53,14 +54,17 @@ def handle(args: argparse.Namespace) -> int:
     """Play the run or the experiment, then print its tables and its directory."""
     given = given_options(args)
     dry, file = given.pop("dry_run", False), given.get("config")
+    pilot = given.pop("pilot", 0)
+    if dry and pilot:
+        raise UsageError("--pilot plays episodes and --dry-run none: give one of them")
     values = read_settings(given)
     if values.get("grid"):
-        return _run_grid(values, file, dry)
+        return _run_grid(values, file, dry, pilot)
     values.pop("grid", None)
-    return _run(values, dry, file)
+    return _run(values, dry, file, pilot)
 
 
-def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
+def _run(values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int) -> int:
     from intercode.evaluation.evaluate.plan import make_plan
     from intercode.evaluation.evaluate.run import run_plan
     from intercode.results import report
@@ -75,10 +79,10 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
         from intercode.evaluation.evaluate.sandbox_check import with_remedy
 
         raise with_remedy(e, config.sandbox) from e
-    if dry:
+    if dry or pilot:
         from intercode.cli.evaluate import dry_run
 
-        dry_run.print_estimate(plan)
+        dry_run.print_estimate(plan, pilot=pilot)
         return 0
     stopped: InterCodeError | None = None
     try:
@@ -119,15 +123,15 @@ def _error_summary(texts: Sequence[str], out: Path) -> str:
     return "\n".join([*lines, f"The same command with --out {out} plays these again."])
 
 
-def _run_grid(values: dict[str, Any], file: Path | None, dry: bool) -> int:
+def _run_grid(values: dict[str, Any], file: Path | None, dry: bool, pilot: int) -> int:
     from intercode.evaluation.evaluate.grid import read_grid, run_grid
     from intercode.results import report
 
     name = file.stem if file is not None else "experiment"
     out = Path(values.get("out") or Path("runs") / name).expanduser()
     grid = read_grid(values, out, str(file or "the settings"))
-    if dry:
-        return _dry_run_grid(grid)
+    if dry or pilot:
+        return _estimate_grid(grid, pilot)
     results = run_grid(grid, log=log)
     if any(out.glob("*/trajectories.jsonl")):
         print(report.render(report.build([out])))
@@ -140,7 +144,7 @@ def _run_grid(values: dict[str, Any], file: Path | None, dry: bool) -> int:
     return next((status for state, status in worst.items() if state in states), 0)
 
 
-def _dry_run_grid(grid: Grid) -> int:
+def _estimate_grid(grid: Grid, pilot: int) -> int:
     from intercode.cli.evaluate import dry_run
     from intercode.evaluation.evaluate.grid import make_plans
 
@@ -150,6 +154,6 @@ def _dry_run_grid(grid: Grid) -> int:
             failed += 1
             log(f"{cell.name} cannot be played: {plan}")
         else:
-            estimates.append(dry_run.print_estimate(plan, cell.name))
+            estimates.append(dry_run.print_estimate(plan, cell.name, pilot))
     dry_run.print_total(estimates)
     return FAILED if failed else 0

@@ -1,15 +1,20 @@
-"""Prints the estimate of ``intercode eval --dry-run``: upper bounds of what a run would take."""
+"""Prints the estimate of ``intercode eval --dry-run``: what a run would take at most, and what it
+will likely take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from intercode.evaluation.evaluate.estimate import Estimate, estimate
+from intercode.evaluation.evaluate.likely_usage import play_pilot
 from intercode.evaluation.evaluate.plan import Plan
+from intercode.results.statistics.intervals import Estimate as Total
 
 
-def print_estimate(plan: Plan, name: str = "") -> Estimate:
-    """Print and return the estimate of a run."""
+def print_estimate(plan: Plan, name: str = "", pilot: int = 0) -> Estimate:
+    """Print and return the estimate of a run, after playing so many of its episodes."""
+    if pilot and plan.uses_model:
+        play_pilot(plan, pilot)
     bounds = estimate(plan)
     print("\n".join([name or str(plan.out), *(f"  {line}" for line in _lines(plan, bounds))]))
     return bounds
@@ -26,6 +31,11 @@ def print_total(estimates: Sequence[Estimate]) -> None:
     print(f"  episodes  {sum(e.episodes for e in estimates):,} to play")
     print(f"  requests  {bound}")
     cost = f"at most ${known:,.4g}{unknown}" if len(costs) > costs.count(None) else "unknown"
+    likely = [e.likely.cost.value for e in estimates if e.likely and e.likely.cost]
+    if likely:
+        without = len(estimates) - len(likely)
+        more = f" for {len(likely)} of the runs" if without else ""
+        cost = f"likely ${sum(likely):,.4g}{more}; {cost}"
     print(f"  cost      {cost}")
 
 
@@ -41,8 +51,25 @@ def _lines(plan: Plan, e: Estimate) -> list[str]:
     ]
     if plan.uses_model:
         bound = "unbounded" if e.requests is None else f"at most {e.requests:,}"
-        lines += [f"requests  {bound}", f"tokens    {_tokens(e)}", f"cost      {_cost(e)}"]
+        likely = e.likely
+        lines += [
+            f"requests  {_likely(likely.requests if likely else None, ',.0f')}{bound}",
+            f"tokens    {_likely(likely.tokens if likely else None, ',.0f')}{_tokens(e)}",
+            f"cost      {_likely(likely.cost if likely else None, ',.4g', '$')}{_cost(e)}",
+        ]
+        if likely is not None:
+            lines.append(f"likely    by the mean of {likely.source}, with its 95 % interval")
     return [*lines, *(f"note      {note}" for note in e.notes)]
+
+
+def _likely(total: Total | None, form: str, unit: str = "") -> str:
+    """Return a likely total with its interval, to be followed by the bound."""
+    if total is None:
+        return ""
+    text = f"likely {unit}{total.value:{form}}"
+    if total.low is not None and total.high is not None:
+        text += f" [{total.low:{form}}, {total.high:{form}}]"
+    return f"{text}; "
 
 
 def _tokens(e: Estimate) -> str:

@@ -54,7 +54,10 @@ limits:
 --max-cost USD          US dollars that the run may spend
 --max-seconds S         seconds that the run may take
 --fail-on-error N|N%    stop when more episodes than this ended in an error, such as 5 or 10%%
---dry-run               open and check everything, print upper bounds of the cost, and play nothing
+--dry-run               open and check everything, print what the run costs at most and, by earlier
+                        episodes, likely; play nothing
+--pilot N               play only N random episodes of the run, then print what the rest will likely
+                        cost; the same command without it plays the rest
 reproducibility:
 --deterministic         fixed clock, seeded randomness, hashes of every step: see `intercode replay`
 --clock TIME            deterministic, with the clock at '2026-01-01 00:00' (UTC), shifted by '+3d',

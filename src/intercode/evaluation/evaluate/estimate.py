@@ -1,4 +1,5 @@
-"""Estimates upper bounds of the requests, tokens and cost of a run from its own prompts."""
+"""Estimates the requests, tokens and cost of a run: upper bounds from its own prompts, and what is
+likely from episodes that were played."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from intercode.agents.base import Agent
 from intercode.core.types import Brief, Task
 from intercode.environments import ENVIRONMENTS
+from intercode.evaluation.evaluate.likely_usage import LikelyUsage, likely_usage
 from intercode.evaluation.evaluate.plan import Plan
 from intercode.evaluation.evaluate.run_state import Sample
 from intercode.models import Model
@@ -29,7 +31,8 @@ class Estimate:
 
     ``requests``, ``prompt_tokens`` and ``completion_tokens`` are upper bounds, or None if there are
     none. ``min_prompt_tokens`` counts the first prompt of each episode. ``cost`` is an upper bound
-    in US dollars, or None if it is not known. ``notes`` name assumptions and what is not known.
+    in US dollars, or None if it is not known. ``likely`` is what they will likely use, if episodes
+    alike were played. ``notes`` name assumptions and what is not known.
     """
 
     episodes: int
@@ -40,14 +43,22 @@ class Estimate:
     completion_tokens: int | None = 0
     cost: float | None = 0.0
     notes: tuple[str, ...] = ()
+    likely: LikelyUsage | None = None
 
 
 def estimate(plan: Plan) -> Estimate:
     """Estimate the episodes of a plan that have no result yet. Sends no request.
 
-    The prompt of a request is assumed to be the first prompt and, for each earlier turn, an answer
-    and an observation of maximum length. Limits of the run lower the bounds.
+    For the bounds, the prompt of a request is assumed to be the first prompt and, for each earlier
+    turn, an answer and an observation of maximum length. Limits of the run lower the bounds.
     """
+    bounds = _estimate_bounds(plan)
+    if not plan.uses_model:
+        return bounds
+    return replace(bounds, likely=likely_usage(plan, bounds.episodes))
+
+
+def _estimate_bounds(plan: Plan) -> Estimate:
     state = plan.read_state()
     pending = plan.pending_samples(state)
     counts = len(pending), len(state.finished)

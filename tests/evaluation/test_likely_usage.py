@@ -1,0 +1,78 @@
+"""The likely cost that ``--dry-run`` and ``--pilot`` print is near what a run then costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import intercode
+from intercode.cli import main
+from intercode.core.config import EvalConfig
+from intercode.evaluation.evaluate.estimate import estimate
+from intercode.evaluation.evaluate.likely_usage import play_pilot
+from intercode.evaluation.evaluate.plan import make_plan
+from intercode.evaluation.evaluate.run import evaluate
+from support.faulty_endpoint import FaultyEndpoint, Handler, completion, status
+
+pytestmark = pytest.mark.sandbox
+OPTIONS = {"price": {"input": 10.0, "output": 100.0}, "max_tokens": 400}
+
+
+def answer(handler: Handler) -> None:
+    """Answers some tasks at length."""
+    length = 100 if "squared" in str(handler.body) and "print 3" in str(handler.body) else 20
+    usage = {"prompt_tokens": 200, "completion_tokens": length}
+    status(200, completion("```bash\necho 0\n```", usage=usage))(handler)
+
+
+def test_a_pilot_and_earlier_runs_give_the_likely_cost(squares: str, tmp_path: Path) -> None:
+    with FaultyEndpoint(answer) as server:
+        asked = EvalConfig(
+            squares, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "first",
+            model_options=OPTIONS, parallel=1,
+        )  # fmt: skip
+        plan = make_plan(asked)
+        assert estimate(plan).likely is None
+        play_pilot(plan, 3)
+        assert len(server.requests) == 3 and len(intercode.load_run(plan.out).episodes) == 3
+        after = estimate(plan)
+        likely = after.likely
+        assert after.episodes == 5 and likely is not None and likely.cost is not None
+        assert likely.source == f"3 episodes of {plan.out}" and likely.requests is not None
+        assert likely.requests.value == 5 and after.cost is not None
+        run = intercode.load_run(evaluate(asked, quiet=True))
+        assert len(run.episodes) == len(server.requests) == 8
+        rest = sum(t.usage.cost or 0 for t in run.episodes[3:])
+        assert likely.cost.value == pytest.approx(rest, rel=0.5) and rest < after.cost / 2
+        other = make_plan(replace(asked, out=tmp_path / "second", epochs=2))
+        again = estimate(other).likely
+        assert again is not None and again.cost is not None
+        assert again.source == f"8 episodes of {tmp_path / 'first'}"
+        assert again.cost.value == pytest.approx(2 * sum(t.usage.cost or 0 for t in run.episodes))
+        assert again.cost.low is not None and again.cost.high is not None
+        assert again.cost.low < again.cost.value < again.cost.high
+        warm = replace(other.config, model_options={**OPTIONS, "temperature": 0.7})
+        assert estimate(make_plan(warm)).likely is None, "another run"
+
+
+def test_the_command_line_prints_both(
+    squares: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FaultyEndpoint(answer) as server:
+        words = [
+            "eval", squares, "--agent", "single-turn", "--model", "m", "--base-url",
+            server.base_url, "--out", str(tmp_path / "run"), "--model-option",
+            'price={"input": 10.0, "output": 100.0}', "--model-option", "max_tokens=400",
+        ]  # fmt: skip
+        assert main([*words, "--pilot", "2"]) == 0
+        printed = capsys.readouterr().out
+        assert (
+            "episodes  6 to play, 2 finished" in printed
+            and "requests  likely 6; at most 6" in printed
+        )
+        assert "cost      likely $0.0" in printed and "; at most $0." in printed
+        assert f"by the mean of 2 episodes of {tmp_path / 'run'}" in printed
+        assert main([*words, "--pilot", "2", "--dry-run"]) == 2
+        assert len(server.requests) == 2
