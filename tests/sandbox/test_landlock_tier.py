@@ -262,3 +262,13 @@ def test_too_much_memory_is_noticed() -> None:
         assert time.monotonic() - began < 20 and sandbox.limit_exceeded() == "memory"
         with pytest.raises(SandboxError, match="exceeded a limit"):
             sandbox.recycle()
+
+
+def test_too_many_processes_are_killed(sandbox: LandlockSandbox) -> None:
+    code = (
+        "import subprocess, time\n"
+        "for _ in range(300): subprocess.Popen(['sleep', '60'])\n"
+        "time.sleep(60)\n"
+    )
+    assert sandbox.run(["python3", "-c", code], timeout=30).exit_code == -signal.SIGKILL
+    assert not sandbox.processes() and sandbox.limit_exceeded() == "background"

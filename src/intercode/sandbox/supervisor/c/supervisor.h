@@ -269,6 +269,8 @@ void copy_programs(const char *layer, const char *directory) __attribute__((nore
 int take_command_user(void);  /* chroot/enter.c */
 void run_landlock_guard(const char *descriptor) __attribute__((noreturn));  /* landlock/guard.c */
 int enter_command_domain(void);  /* landlock/rules.c */
+void check_processes(void);  /* landlock/process_limit.c */
+const char *take_process_limit(void);
 
 /* ---- common/sha256.c ---- */
 struct sha256 { uint32_t state[8]; uint64_t length; uint8_t block[64]; size_t used; };

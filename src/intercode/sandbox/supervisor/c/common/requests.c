@@ -278,6 +278,7 @@ void serve(void) {
             if (polled[i + 2].revents) reap(i);
         if (polled[0].revents) handle_request();
         if (sandbox.in_container) check_disk();
+        if (sandbox.in_domain) check_processes();
     }
 }
 

@@ -59,8 +59,10 @@ int handle_container_request(const char *operation, const struct message *m, str
     if (!strcmp(operation, "recycle")) return do_recycle(m);
     if (!strcmp(operation, "upper"))
         return (*result_fd = fcntl(sandbox.root, F_DUPFD_CLOEXEC, 0)) < 0 ? -1 : 0;
-    if (!strcmp(operation, "storage_limit"))
-        return append_format(out, ", \"limit\": \"%s\"", take_storage_limit()), 0;
+    if (!strcmp(operation, "storage_limit")) {
+        const char *limit = sandbox.in_domain ? take_process_limit() : "";
+        return append_format(out, ", \"limit\": \"%s\"", *limit ? limit : take_storage_limit()), 0;
+    }
     if (!strcmp(operation, "script") && sandbox.in_chroot) return write_script(m, result_fd);
     for (size_t i = 0; i < 3; i++)
         if (!strcmp(operation, refused[i]))
