@@ -97,6 +97,7 @@ class Container:
                 yield f"starter:{suite}", lambda suite=suite: self.refuses(suite)
             yield "demo", self.demo_refuses
             yield "remedy", self.name_remedy
+            yield "landlock", self.play_with_landlock
         else:
             yield "tier", self.opens_tier
             yield "demo", self.demo
@@ -238,6 +239,20 @@ class Container:
         assert found, f"no options of an engine are named: {done.stderr}"
         return f"{found[1].strip()} -> {found[2]}"
 
+    def play_with_landlock(self) -> str:
+        """Play a suite with the tier that has to be asked for, where the kernel and the engine
+        allow it; else the refusal says what is missing."""
+        done = intercode("eval", "starter", "--agent", "gold")
+        if "`--sandbox landlock` works here" not in done.stderr:
+            refused = intercode("eval", "starter", "--agent", "gold", "--sandbox", "landlock")
+            assert refused.returncode and "Landlock" in refused.stderr, refused.stderr
+            return refused.stderr.strip()
+        self.tier = "landlock"
+        played = self.play("python", "--sandbox", "landlock")
+        gone = wait_until(lambda: not files_of_sandboxes(self.cache), GONE_SECONDS)
+        assert gone is not None, "directories are left"
+        return played
+
     def demo_refuses(self) -> str:
         """Check that the demo ends at once, too."""
         done = subprocess.run(
@@ -288,7 +303,9 @@ def other_processes() -> list[tuple[int, str, int]]:
 
 def files_of_sandboxes(cache: Path) -> set[str]:
     """Return the paths in a cache that exist while sandboxes do, unlike cached images."""
-    return {str(path) for name in ("stage", "roots") for path in (cache / name).glob("*")}
+    return {
+        str(path) for name in ("stage", "roots", "private") for path in (cache / name).glob("*")
+    }
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> float | None:

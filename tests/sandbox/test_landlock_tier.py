@@ -93,6 +93,28 @@ def test_files_outside_are_closed(sandbox: LandlockSandbox, tmp_path: Path) -> N
         assert other.read("/tmp/mine") == b"secret\n"
 
 
+def test_attributes_outside_cannot_be_changed(sandbox: LandlockSandbox, tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    before = (tmp_path / "a").stat()
+    sandbox.run(f"ln -s {tmp_path} link; echo > own", cwd="/tmp")
+    code = (
+        "import os, sys\n"
+        "def call(f, *a, **k):\n"
+        "    try:\n        f(*a, **k)\n        print('done')\n"
+        "    except OSError as e:\n        print(e.errno)\n"
+        "at = os.open(sys.argv[1], os.O_PATH)\n"
+        "for path in (sys.argv[1] + '/a', 'link/a', '/usr/bin/env', 'own', '../tmp/own'):\n"
+        "    call(os.chmod, path, 0o600)\n    call(os.utime, path, (0, 0))\n"
+        "    call(os.setxattr, path, 'user.x', b'1')\n"
+        "call(os.chmod, 'a', 0o600, dir_fd=at)\ncall(os.utime, 'a', (0, 0), dir_fd=at)\n"
+        "for path in ('/usr/bin/env', 'own'):\n    call(os.fchmod, os.open(path, 0), 0o755)\n"
+    )
+    shown = sandbox.run(["python3", "-c", code, str(tmp_path)], cwd="/tmp").output.split()
+    assert shown == ["1"] * 9 + ["done"] * 6 + ["1"] * 3 + ["done"]
+    after = (tmp_path / "a").stat()
+    assert (after.st_mode, after.st_ctime_ns) == (before.st_mode, before.st_ctime_ns)
+
+
 def test_a_hidden_path_of_a_program_directory_is_closed() -> None:
     hidden = next(Path("/usr/share/doc").glob("*/copyright"))
     spec = SandboxSpec(Image("host", "", hidden=(hidden.parent,)))

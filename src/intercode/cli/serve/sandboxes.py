@@ -29,6 +29,11 @@ def serve_sandboxes(args: argparse.Namespace) -> int:
     tier = tier_of(kind)  # fail now rather than at the first client
     if tier.startswith("remote/"):
         raise UsageError("a server of sandboxes needs its own: choose another --sandbox")
+    if tier == "landlock":
+        raise UsageError(
+            "sandboxes of the tier landlock are for programs of this user, not for clients: choose "
+            "another --sandbox (docs/landlock.md)"
+        )
     given = {
         "sandboxes": args.max_sandboxes, "cpu_seconds": args.max_cpu_seconds,
         "idle": args.idle_timeout, "lifetime": args.max_lifetime, "network": args.allow_network,

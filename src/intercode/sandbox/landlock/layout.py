@@ -22,7 +22,8 @@ SCRIPT = "/dev/bash"
 """A link to the descriptor from which a shell reads its script."""
 _PROGRAM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr")
 _SETTINGS = (
-    "alternatives", "bash.bashrc", "ca-certificates.conf", "debian_version", "fonts", "group",
+    "alternatives", "bash.bashrc", "ca-certificates.conf", "debian_version", "fonts", "gitconfig",
+    "group",
     "host.conf", "hosts", "inputrc", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias",
     "localtime", "magic", "mime.types", "nsswitch.conf", "os-release", "passwd", "pki/tls",
     "profile", "protocols", "resolv.conf", "services", "ssl/certs", "ssl/openssl.cnf", "terminfo",

@@ -190,9 +190,9 @@ THREAT_MODELS = {
                 "Landlock: commands read the programs of this machine and a list of settings and "
                 "devices, and write one directory; home directories, /tmp, this package, data "
                 "sets, caches and other sandboxes are closed",
-                "names, sizes and modes of files at paths that they know, of which they can also "
-                "change modes, times and extended attributes if the files are this user's; locks "
-                "on programs",
+                "names, sizes and modes of files at paths that they know; a program with threads "
+                "can change modes, times and extended attributes of this user's files there, "
+                "which the guard otherwise refuses; locks on programs",
             ),
             "processes": Protection(
                 "Landlock: commands can neither signal nor trace processes outside; a guard "
@@ -220,7 +220,7 @@ THREAT_MODELS = {
             "kernel surface": Protection(
                 "seccomp allows a list of system calls, without System V IPC and message queues; "
                 "no capabilities or new privileges",
-                "an exploit of the allowed calls; root's processes own more that they can change",
+                "an exploit of the allowed calls; a process of root owns more of the machine",
             ),
             "gold answers": Protection(
                 _GOLDS.by,

@@ -245,7 +245,8 @@ struct supervisor {
     int proc;  /* /proc, which is not below the changed root; 0: open it by its path */
     uid_t own_user;  /* that of the supervisor below a changed root */
     bool in_domain;  /* in a directory of the machine, like a container; see landlock/landlock.h */
-    size_t root_length;  /* of the path of that directory */
+    char *root_path;  /* of that directory */
+    size_t root_length;
 };
 
 extern struct supervisor sandbox;

@@ -57,31 +57,53 @@ static int record_root(int root) {
     ssize_t length = readlink(link, path, sizeof path);
     if (length <= 0) return fail("%s", link);
     sandbox.root = root;
+    sandbox.root_path = strndup(path, (size_t)length);
     sandbox.root_length = (size_t)length;
-    return 0;
+    return sandbox.root_path ? 0 : -1;
 }
 
-static int set_up(const struct message *m) {
+/* Give the guard the calls that it is to answer. */
+static int send_listener(int link) {
+    const struct text body = {"{}", 2, 2};
+    int listener = install_attribute_filter();
+    int result = listener < 0 ? -1 : reply(link, &body, &listener, 1) ? fail("the guard") : 0;
+    if (listener >= 0) close(listener);
+    close(link);
+    return result;
+}
+
+static int set_up(const struct message *m, int link) {
     sandbox.isolation.network = -1;
     sandbox.isolation.oom_score_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (sandbox.isolation.oom_score_fd < 0) return fail("/proc/self/oom_score_adj");
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    if (enter_own_domain() || end_with_guard() || record_root(m->fds[TREE])) return -1;
+    if (enter_own_domain() || end_with_guard()) return -1;
     set_image_trees(m->fds + LAYERS, m->count - LAYERS);
     if (drop_privileges() || watch_children()) return -1;
     if (set_limits(json_get(sandbox.spec, "limits"), NO_LIMITS_BY_USER, EXTRA_DESCRIPTORS)
         || build_command_rules(sandbox.spec, sandbox.root)
-        || install_filter(json_text(sandbox.spec, "filter")) || build_index(sandbox.root, false))
+        || install_filter(json_text(sandbox.spec, "filter")) || send_listener(link)
+        || build_index(sandbox.root, false))
         return -1;
     record_priority();
     return 0;
 }
 
-static pid_t start_supervisor(const struct message *m) {
+/* Start the supervisor, and receive the descriptor with the calls to answer, or -1. */
+static pid_t start_supervisor(const struct message *m, int *listener) {
+    int pair[2];
+    struct message given;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) return fail("socketpair");
     pid_t pid = fork();
     if (pid < 0) return fail("fork");
-    if (pid) return pid;
-    send_handshake(!set_up(m));
+    close(pair[!!pid]);
+    if (pid) {
+        *listener = receive(pair[0], &given) && given.count ? fcntl(given.fds[0], F_DUPFD_CLOEXEC, 0) : -1;
+        if (*listener >= 0) free_message(&given);
+        close(pair[0]);
+        return pid;
+    }
+    send_handshake(!set_up(m, pair[1]));
     close(m->fds[DIRECTORIES]);
     serve();
     _exit(0);
@@ -110,18 +132,21 @@ static void end_processes(void) {
     }
 }
 
-/* Wait until the supervisor or the owner has ended. */
-static void watch(pid_t supervisor) {
+/* Answer calls until the supervisor or the owner has ended. */
+static void watch(pid_t supervisor, int listener) {
     int pidfd = pidfd_of(supervisor), timeout = -1;
     struct pollfd polled[] = {{.fd = pidfd, .events = POLLIN},
-                              {.fd = sandbox.owner, .events = POLLRDHUP}};
+                              {.fd = sandbox.owner, .events = POLLRDHUP},
+                              {.fd = listener, .events = POLLIN}};
     while (pidfd >= 0) {
-        int ready = poll(polled, 2, timeout);
+        int ready = poll(polled, 3, timeout);
         if (!ready || (ready > 0 && polled[0].revents)) break;
         if (ready > 0 && polled[1].revents) {
             polled[1].fd = -1;
             timeout = ENDING_MS;
         }
+        if (ready > 0 && polled[2].revents & POLLIN) answer_attribute_call(listener, supervisor);
+        else if (ready > 0 && polled[2].revents) polled[2].fd = -1;
     }
     end_processes();
 }
@@ -140,9 +165,11 @@ void run_landlock_guard(const char *descriptor) {
     sandbox.spec = first.body;
     filter_key = strtoul(json_text(sandbox.spec, "key"), NULL, 10);
     if (first.count < LAYERS) _exit(1);
-    pid_t supervisor = enter_checked_domain() ? -1 : start_supervisor(&first);
+    int listener = -1;
+    bool entered = !record_root(first.fds[TREE]) && !enter_checked_domain();
+    pid_t supervisor = entered ? start_supervisor(&first, &listener) : -1;
     if (supervisor < 0) send_handshake(false);
-    else watch(supervisor);
+    else watch(supervisor, listener);
     shutdown(sandbox.owner, SHUT_RDWR);
     close(sandbox.owner);
     remove_tree(json_text(sandbox.spec, "home"), first.fds[DIRECTORIES]);

@@ -16,4 +16,8 @@
 int build_command_rules(const struct json *spec, int tree);
 int enter_own_domain(void);
 
+/* ---- attributes.c ---- */
+int install_attribute_filter(void);
+void answer_attribute_call(int listener, pid_t supervisor);
+
 #endif
