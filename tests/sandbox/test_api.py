@@ -9,7 +9,6 @@ import os
 import re
 import tarfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from intercode.sandbox import Limits
 from intercode.sandbox.api import snapshots
 from intercode.sandbox.api.sandbox import find_image
 from support import back_end
-from support.sandboxes import open_test_sandbox
+from support.sandboxes import eventually, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -81,8 +80,7 @@ def test_a_time_limit_kills_one_command_with_its_children_and_no_other() -> None
             target=lambda: results.append(sandbox.run("sleep 2 & wait; echo done"))
         )
         other.start()
-        while "sleep" not in " ".join(sandbox.base.processes()):
-            time.sleep(0.01)
+        eventually(lambda: "sleep" in " ".join(sandbox.base.processes()), "sleep is started")
         result = sandbox.run("echo partial; (setsid sleep 601 &) ; sleep 602", timeout=0.5)
         assert result.timed_out and result.stdout == "partial\n" and result.exit_code is None
         other.join()
@@ -293,3 +291,63 @@ def test_a_saved_file_of_an_attacker_is_refused(tmp_path: Path) -> None:
         Sandbox.load(tmp_path / "garbage")
     assert os.listxattr(tmp_path) == before
     assert not list(snapshots.cache_root().glob("saved-*"))
+
+
+def test_a_spawned_program_is_written_to_and_read_from(shared: Sandbox) -> None:
+    with shared.spawn("while read line; do echo got $line; echo err >&2; done; exit 5") as process:
+        process.write("one\n")
+        assert process.read(timeout=60) == b"got one\n"
+        assert process.read("stderr", timeout=60) == b"err\n"
+        with pytest.raises(TimeoutError):
+            process.read(timeout=0.01)
+        process.write(b"two\n")
+        process.close_input()
+        pieces = list(process.output(timeout=60))
+        assert "".join(text for text, name in pieces if name == "stdout") == "got two\n"
+        assert process.wait() == 5
+        with pytest.raises(BrokenPipeError):
+            process.write("three")
+
+
+def test_a_spawned_program_runs_in_the_background_until_it_is_closed(shared: Sandbox) -> None:
+    with shared.spawn("sleep 603 & sleep 604; true") as process:
+        eventually(lambda: "sleep" in " ".join(shared.base.processes()), "a child is started")
+        assert process.wait(0) is None
+        assert shared.run("echo a; sleep 600", timeout=0.3).timed_out
+        assert process.wait(0) is None  # the time limit of another command is not its own
+        with pytest.raises(TimeoutError):
+            list(process.output(timeout=0.01))
+    assert process.wait(60) == -9
+    eventually(lambda: "sleep" not in " ".join(shared.base.processes()), "its children end")
+    with pytest.raises(OSError, match="no-such"):
+        shared.spawn(["no-such"])
+
+
+@pytest.mark.not_in_chroot
+def test_a_program_on_a_terminal_controls_it_and_is_resized(shared: Sandbox) -> None:
+    with shared.spawn(["/bin/sh", "-i"], terminal=(30, 90), env={"PS1": "$ "}) as process:
+        process.write("stty -echo; tty; stty size < /dev/tty\n")
+        seen = ""
+        while "30 90" not in seen:
+            seen += process.read(timeout=60).decode()
+        assert "job control" not in seen and "/dev/pts/" in seen
+        process.resize(40, 100)
+        process.write("stty size; sleep 605; echo interrupted\n")
+        while "40 100" not in seen:
+            seen += process.read(timeout=60).decode()
+        eventually(lambda: "sleep" in " ".join(shared.base.processes()), "sleep is started")
+        process.write("\x03")
+        process.write("exit 7\n")
+        assert process.wait(60) == 7
+        assert list(process.output(timeout=60))[-1][1] == "stdout"
+    with pytest.raises(UsageError, match="from 1 to 65535"):
+        shared.spawn("true", terminal=(0, 80))
+
+
+def test_usage_is_measured(shared: Sandbox) -> None:
+    before = shared.usage()
+    shared.write("/tmp/big", b"x" * (1 << 20))
+    with shared.spawn("sleep 606"):
+        during = shared.usage()
+    assert during.disk >= before.disk + (1 << 20) and during.files > before.files
+    assert during.processes > before.processes and during.memory > before.memory

@@ -27,6 +27,7 @@ from intercode.sandbox.back_ends import (
 from intercode.sandbox.contract import (
     Capability,
     Limits,
+    ResourceUsage,
     SandboxSnapshot,
     SandboxSpec,
 )
@@ -36,6 +37,7 @@ from intercode.sandbox.streams import Process
 from intercode.sandbox.tiers.choice import strongest_kind
 
 if TYPE_CHECKING:
+    from intercode.sandbox.api.process import SandboxProcess
     from intercode.sandbox.api.results import Result
     from intercode.sandbox.api.sandbox import Sandbox
     from intercode.sandbox.api.snapshots import Snapshot
@@ -48,8 +50,10 @@ __all__ = [
     "Determinism",
     "Limits",
     "Process",
+    "ResourceUsage",
     "Result",
     "Sandbox",
+    "SandboxProcess",
     "SandboxSnapshot",
     "SandboxSpec",
     "Snapshot",
@@ -68,6 +72,7 @@ __getattr__ = lazy_imports(
     {
         "Result": ".api.results",
         "Sandbox": ".api.sandbox",
+        "SandboxProcess": ".api.process",
         "Snapshot": ".api.snapshots",
         "check_sandbox": ".conformance",
     },

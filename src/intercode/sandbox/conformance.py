@@ -26,9 +26,10 @@ def check_sandbox(open_sandbox: Callable[[], Sandbox]) -> None:
         _check_programs(sandbox)
         _check_script(sandbox)
         _check_files(sandbox)
-        checks = {
+        checks: dict[Capability, Callable[[Sandbox], None]] = {
             "fork": _check_fork, "restore": _check_restore, "processes": _check_processes,
-            "save": _check_save,
+            "save": _check_save, "terminal": _check_terminal, "connect": _check_connect,
+            "usage": _check_usage,
         }  # fmt: skip
         for capability, check in checks.items():
             if capability in sandbox.capabilities:
@@ -153,6 +154,47 @@ def _check_save(sandbox: Sandbox) -> None:
         require(found == b"1", "save() does not write a changed file")
 
 
+def _check_terminal(sandbox: Sandbox) -> None:
+    script = "stty -echo; tty && stty size < /dev/tty; read line; echo got $line; exit 3"
+    process, master = sandbox.spawn_on_terminal(["/bin/sh", "-c", script], size=(33, 99))
+    try:
+        os.write(master, b"text\n")
+        require(process.wait(_TIMEOUT) == 3, "a program on a terminal does not read its input")
+        text, output = os.read(master, 4096), b""
+        while text:
+            output += text
+            try:
+                text = os.read(master, 4096)
+            except OSError:  # nothing holds the other side open
+                break
+    finally:
+        os.close(master)
+    require(b"33 99" in output, f"a program has no controlling terminal of 33 x 99: {output!r}")
+    require(b"got text" in output, f"the output of a program on a terminal is lost: {output!r}")
+
+
+def _check_connect(sandbox: Sandbox) -> None:
+    refused = [lambda: sandbox.connect(9), lambda: sandbox.connect("/tmp/no-socket")]
+    for call in refused:
+        expect_error(OSError, call, "connecting to nothing")
+    expect_error(OSError, lambda: sandbox.connect(0), "connecting to the port 0")
+
+
+def _check_usage(sandbox: Sandbox) -> None:
+    before = sandbox.usage()
+    sandbox.write("/tmp/size", b"x" * (1 << 20))
+    sandbox.run("i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done", timeout=_TIMEOUT)
+    process = sandbox.spawn(["sleep", "600"])
+    usage = sandbox.usage()
+    process.kill()
+    process.wait(_TIMEOUT)
+    sandbox.run("rm /tmp/size", timeout=_TIMEOUT)
+    require(usage.disk - before.disk >= 1 << 20, f"a file of 1 MiB is not counted: {usage}")
+    require(usage.files > before.files, f"a file is not counted: {usage}")
+    require(usage.cpu_seconds > before.cpu_seconds, f"no processor time is counted: {usage}")
+    require(usage.memory > 0 and usage.processes >= 1, f"a process is not counted: {usage}")
+
+
 def _check_missing_capabilities(sandbox: Sandbox) -> None:
     calls: dict[Capability, Callable[[], object]] = {
         "processes": lambda: sandbox.kill_since(0),
@@ -162,6 +204,9 @@ def _check_missing_capabilities(sandbox: Sandbox) -> None:
         "seal": sandbox.seal,
         "save": lambda: sandbox.save(Path("/nonexistent")),
         "checkpoint": lambda: sandbox.checkpoint(1, ()),
+        "terminal": lambda: sandbox.spawn_on_terminal(["true"]),
+        "connect": lambda: sandbox.connect(9),
+        "usage": sandbox.usage,
     }
     for capability, call in calls.items():
         if capability not in sandbox.capabilities:

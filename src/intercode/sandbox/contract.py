@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -76,8 +77,28 @@ class SandboxSpec:
         return (*self.image.layers, *self.layers)
 
 
-Capability = Literal["processes", "fork", "restore", "recycle", "seal", "save", "checkpoint"]
+Capability = Literal[
+    "processes", "fork", "restore", "recycle", "seal", "save", "checkpoint", "terminal", "connect",
+    "usage",
+]  # fmt: skip
 """A feature that only some back ends have; see ``Sandbox.capabilities``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUsage:
+    """What a sandbox uses now.
+
+    ``cpu_seconds``: processor time since it was opened, without that of background processes which
+    have ended after the process that started them. ``memory``: resident bytes of its processes,
+    each with its share of shared pages. ``processes``: their number. ``disk``, ``files``: bytes
+    and number of its own files and directories.
+    """
+
+    cpu_seconds: float
+    memory: int
+    processes: int
+    disk: int
+    files: int
 
 
 class SandboxSnapshot(Protocol):
@@ -162,6 +183,9 @@ class Sandbox(ABC):
         ``seal``                ``seal``
         ``save``                ``save``
         ``checkpoint``          ``checkpoint``, ``spawn_checkpoint``
+        ``terminal``            ``spawn_on_terminal``
+        ``connect``             ``connect``
+        ``usage``               ``usage``
         ======================  =======================================================
         """
         return frozenset()
@@ -403,6 +427,27 @@ class Sandbox(ABC):
         The process has the given descriptors and the files that it had open.
         """
         raise self._missing_capability("checkpoint", "continue a process of another sandbox")
+
+    def spawn_on_terminal(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        size: tuple[int, int] = (24, 80),
+    ) -> tuple[Process, int]:
+        """Start a program as ``spawn`` does, on a new terminal with this number of rows and
+        columns. Return it, and a descriptor of the terminal's master side."""
+        raise self._missing_capability("terminal", "run a program on a terminal")
+
+    def connect(self, address: int | str) -> socket.socket:
+        """Return a connection to a server in the sandbox: to a port of its loopback device, or to
+        the Unix socket at an absolute path. Raises OSError if no server listens there."""
+        raise self._missing_capability("connect", "connect to a server in it")
+
+    def usage(self) -> ResourceUsage:
+        """Return what the sandbox uses now."""
+        raise self._missing_capability("usage", "measure what it uses")
 
     def _missing_capability(self, capability: Capability, purpose: str) -> MissingCapabilityError:
         return MissingCapabilityError(

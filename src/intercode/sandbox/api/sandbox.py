@@ -17,9 +17,16 @@ from intercode.sandbox.api.execution import (
     make_command,
     run_command,
 )
+from intercode.sandbox.api.process import SandboxProcess, TerminalSize
 from intercode.sandbox.api.results import Result
 from intercode.sandbox.back_ends import open_sandbox, resolve_image
-from intercode.sandbox.contract import Capability, CopiedFiles, Limits, SandboxSpec
+from intercode.sandbox.contract import (
+    Capability,
+    CopiedFiles,
+    Limits,
+    ResourceUsage,
+    SandboxSpec,
+)
 from intercode.sandbox.contract import Sandbox as BaseSandbox
 
 Files = Mapping[str, str | bytes | Path]
@@ -149,6 +156,27 @@ class Sandbox:
         )
         return run_command(self.base, self._live, made, timeout, on_output)
 
+    def spawn(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | int | None = None,
+        merge_stderr: bool = False,
+        terminal: bool | TerminalSize = False,
+    ) -> SandboxProcess:
+        """Start a program and return without waiting for it.
+
+        ``terminal``: run it on a pseudo-terminal of 24 rows and 80 columns, or of the given
+        number of rows and columns; raises MissingCapabilityError without ``terminal``. The other
+        parameters and errors are those of ``run``.
+        """
+        made = make_command(
+            self.base, command, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr
+        )
+        return SandboxProcess(self.base, self._live, made, terminal)
+
     # ----------------------------------------------------------------------- files
     def read(self, path: str, limit: int = 64 << 20) -> bytes:
         """Return the content of a regular file. Links are resolved inside the sandbox.
@@ -265,6 +293,11 @@ class Sandbox:
         return cls.from_base(
             snapshots.load(Path(path), found, lambda files: open_sandbox(spec, back_end, files))
         )
+
+    def usage(self) -> ResourceUsage:
+        """Return what the sandbox uses now: processor time in seconds, memory and disk in bytes.
+        Raises MissingCapabilityError without ``usage``."""
+        return self.base.usage()
 
     # ------------------------------------------------------------------------- end
     def close(self, wait: bool = False) -> None:

@@ -11,7 +11,7 @@ from intercode.sandbox.container import container_pool
 from intercode.sandbox.container.container_spec import ContainerSpec, container_spec
 from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.container.limit_counters import open_control_group
-from intercode.sandbox.contract import LimitExceeded, SandboxSpec
+from intercode.sandbox.contract import Capability, LimitExceeded, SandboxSpec
 from intercode.sandbox.supervisor.scanned_sandbox import ScannedSandbox
 
 
@@ -38,6 +38,10 @@ class ContainerSandbox(ScannedSandbox):
         self.connection.memory_exceeded = lambda: counters.limit_exceeded() == "memory"
         self._group = open_control_group(self.supervisor_pid)
         self._start_watchdog(spec, None if self._counters.counts_memory else spec.limits.memory)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return super().capabilities | {"terminal", "connect"}
 
     def _counted_limit_exceeded(self) -> LimitExceeded:
         return self._counters.limit_exceeded()

@@ -45,8 +45,9 @@ class LandlockSandbox(ScannedSandbox):
         env: Mapping[str, str] | None,
         fds: Mapping[int, int],
         checkpoint: int | None,
+        on_terminal: bool = False,
     ) -> SupervisedProcess:
-        return super()._spawn(argv, self.shown_path(cwd), env, fds, checkpoint)
+        return super()._spawn(argv, self.shown_path(cwd), env, fds, checkpoint, on_terminal)
 
     def _poll_limit_exceeded(self) -> LimitExceeded:
         exceeded = super()._poll_limit_exceeded() or self._storage_limit_exceeded()

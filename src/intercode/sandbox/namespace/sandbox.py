@@ -218,7 +218,7 @@ class NamespaceSandbox(SupervisedSandbox):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        more: set[Capability] = set()
+        more: set[Capability] = {"terminal", "connect"}
         if len(self.sealed_layers) < MAX_SEALED_LAYERS:
             more.add("seal")
         if platform.machine() == "x86_64":

@@ -11,6 +11,7 @@ import errno
 import os
 import select
 import signal
+import socket
 import struct
 import threading
 import time
@@ -28,11 +29,13 @@ from intercode.sandbox.contract import (
     Capability,
     Checkpoint,
     LimitExceeded,
+    ResourceUsage,
     Sandbox,
     SandboxSnapshot,
     SandboxSpec,
 )
 from intercode.sandbox.streams import memory_file
+from intercode.sandbox.supervisor.channels import complete_connection, open_slave
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode.sandbox.supervisor.process_table import (
     HostProcess,
@@ -40,7 +43,7 @@ from intercode.sandbox.supervisor.process_table import (
     unblock_supervisor,
 )
 from intercode.sandbox.supervisor.unmapped_memory import SocketMemory
-from intercode.sandbox.supervisor.watchdog import Watch, Watchdog
+from intercode.sandbox.supervisor.watchdog import Watch, Watchdog, measure_processes
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MIN_FREE_BYTES = 1 << 16  # free space below which the disk counts as full
@@ -134,7 +137,7 @@ class SupervisedSandbox(Sandbox):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return frozenset({"processes", "fork", "restore", "recycle", "save"})
+        return frozenset({"processes", "fork", "restore", "recycle", "save", "usage"})
 
     @property
     def is_lost(self) -> bool:
@@ -201,6 +204,7 @@ class SupervisedSandbox(Sandbox):
         env: Mapping[str, str] | None,
         fds: Mapping[int, int],
         checkpoint: int | None,
+        on_terminal: bool = False,
     ) -> SupervisedProcess:
         environment = dict(self.env if env is None else env)
         if os.geteuid() == 0:  # otherwise a command could not open /dev/stdout by name
@@ -209,6 +213,8 @@ class SupervisedSandbox(Sandbox):
         status_r, status_w = os.pipe()
         arguments: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": environment}
         arguments["targets"] = list(fds)
+        if on_terminal:
+            arguments["on_terminal"] = True
         descriptors, operation = [status_w, *fds.values()], "spawn"
         if checkpoint is not None:
             operation, arguments["given_fds"] = "restore_checkpoint", [0, *fds]
@@ -223,6 +229,45 @@ class SupervisedSandbox(Sandbox):
         process = SupervisedProcess(self.connection, answer["pid"], answer["child"], status_r)
         self._spawned.add(process)
         return process
+
+    def spawn_on_terminal(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        size: tuple[int, int] = (24, 80),
+    ) -> tuple[SupervisedProcess, int]:
+        if "terminal" not in self.capabilities:
+            raise self._missing_capability("terminal", "run a program on a terminal")
+        master = self.connection.request_fd("terminal")
+        try:
+            slave = open_slave(master, size)
+            try:
+                fds = dict.fromkeys(range(3), slave)
+                return self._spawn(argv, cwd, env, fds, None, on_terminal=True), master
+            finally:
+                os.close(slave)
+        except BaseException:
+            os.close(master)
+            raise
+
+    def connect(self, address: int | str) -> socket.socket:
+        if "connect" not in self.capabilities:
+            return super().connect(address)
+        where = {"port": address} if isinstance(address, int) else {"path": address}
+        connection = socket.socket(fileno=self.connection.request_fd("connect", **where))
+        try:
+            complete_connection(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def usage(self) -> ResourceUsage:
+        disk, files = self.size()
+        seconds, memory, processes = measure_processes(self.supervisor_pid)
+        return ResourceUsage(seconds, memory, processes, disk, files)
 
     def _request_spawn(
         self, operation: str, descriptors: Sequence[int], arguments: Mapping[str, Any]

@@ -127,6 +127,20 @@ class Watchdog:
                 _enforce_cpu_time(watch, members, supervisor.child_cpu_ticks)
 
 
+def measure_processes(supervisor_pid: int) -> tuple[float, int, int]:
+    """Return the processor time in seconds, the memory in bytes and the number of the processes
+    of a sandbox, from outside of it. The time includes that of commands which have ended."""
+    families: defaultdict[int, list[_Process]] = defaultdict(list)
+    supervisor = _read_process(str(supervisor_pid))
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (process := _read_process(name)):
+            families[process.parent].append(process)
+    members = _descendants(supervisor_pid, families)
+    ticks = sum(p.cpu_ticks + p.child_cpu_ticks for p in members)
+    ticks += supervisor.child_cpu_ticks if supervisor else 0
+    return ticks / _TICK, sum(_proportional_memory(p)[0] for p in members), len(members)
+
+
 def _read_process(name: str) -> _Process | None:
     try:
         with open(f"/proc/{name}/stat", "rb", buffering=0) as f:

@@ -161,6 +161,10 @@ int open_regular(int root, const char *path);
 int write_file(int root, const char *path, int source, mode_t mode);
 void visit_directories(int fd, int depth);
 
+/* ---- common/channels.c ---- */
+int create_terminal(void);
+int connect_to_server(const char *path, long long port);
+
 /* ---- common/processes.c ---- */
 int spawn(const struct json *request, const int *fds, size_t count, pid_t *pid);
 void kill_since(long long mark, const struct json *keep, const struct isolation *isolation);

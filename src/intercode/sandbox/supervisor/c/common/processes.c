@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -87,6 +88,7 @@ struct program {
     const struct json *targets;
     const int *fds;
     size_t count;
+    bool on_terminal;  /* the descriptor 0 becomes its controlling terminal */
     int *error;
 };
 
@@ -119,6 +121,7 @@ static __attribute__((noinline, noreturn)) void execute(const struct program *p,
     for (size_t i = 0; i < sizeof default_signals / sizeof *default_signals; i++)
         signal(default_signals[i], SIG_DFL);
     if ((in_group || !enter_group()) && !hide_groups() && !take_descriptors(p)
+        && (!p->on_terminal || !ioctl(0, TIOCSCTTY, 0))
         && (!sandbox.in_chroot || !take_command_user())
         && (!sandbox.in_domain || !enter_command_domain())) {
         sigprocmask(SIG_SETMASK, &none, NULL);
@@ -170,6 +173,7 @@ int spawn(const struct json *request, const int *fds, size_t count, pid_t *pid) 
     } else if (!find_program(name, json_text(env, "PATH"), program, sizeof program)
                || start_process(&(struct program){program, arguments, variables,
                                                   json_get(request, "targets"), moved, count,
+                                                  json_bool(request, "on_terminal"),
                                                   shared_error()}, pid)) {
         fail("%s", name);
     } else {

@@ -154,6 +154,12 @@ static int do_file(const struct message *m, bool writes, int *result_fd) {
     return result;
 }
 
+static int do_connect(const struct message *m, int *result_fd) {
+    const char *path = json_get(m->body, "path") ? request_path(m) : "";
+    if (!path) return errno = EINVAL, -1;
+    return (*result_fd = connect_to_server(path, json_number(m->body, "port"))) < 0 ? -1 : 0;
+}
+
 static int dispatch(const struct message *m, struct text *out, int *result_fd) {
     const char *operation = json_text(m->body, "do");
     if (sandbox.in_container) {
@@ -176,6 +182,8 @@ static int dispatch(const struct message *m, struct text *out, int *result_fd) {
         return (*result_fd = clone_mount(sandbox.layout.uppers[0])) < 0 ? -1 : 0;
     if (!strcmp(operation, "upper"))
         return (*result_fd = fcntl(sandbox.layout.uppers[0], F_DUPFD_CLOEXEC, 0)) < 0 ? -1 : 0;
+    if (!strcmp(operation, "terminal")) return (*result_fd = create_terminal()) < 0 ? -1 : 0;
+    if (!strcmp(operation, "connect")) return do_connect(m, result_fd);
     if (!strcmp(operation, "kill_since"))
         return kill_since(json_number(m->body, "mark"), json_get(m->body, "keep"),
                           &sandbox.isolation), 0;

@@ -1,0 +1,248 @@
+"""A program that runs in a sandbox while its owner does other things."""
+
+from __future__ import annotations
+
+import codecs
+import math
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from intercode.core.errors import SandboxError, UsageError
+from intercode.sandbox.api.execution import CHUNK, Command, LiveProcesses, Stream
+from intercode.sandbox.contract import Sandbox as BaseSandbox
+from intercode.sandbox.streams import Process
+
+_END_OF_INPUT = b"\x04"  # what a terminal takes for the end of its input
+TerminalSize = tuple[int, int]
+DEFAULT_SIZE = (24, 80)
+
+
+class SandboxProcess:
+    """A program in a sandbox, as ``Sandbox.spawn`` returns it.
+
+    Its output waits to be read: a program that has written 64 KiB which nobody reads is paused.
+    On a terminal, ``stdout`` has everything that it prints. Close the process, or use it in a
+    ``with`` statement, to kill it and free its streams. Its methods are for one thread at a time.
+    """
+
+    def __init__(
+        self,
+        base: BaseSandbox,
+        live: LiveProcesses,
+        command: Command,
+        terminal: bool | TerminalSize = False,
+    ) -> None:
+        self._base, self._live = base, live
+        self._exit_code: int | None = None
+        self._streams: dict[Stream, int] = {}
+        self._input = -1
+        size = DEFAULT_SIZE if terminal is True else terminal
+        self.terminal = size is not False
+        if size is not False:
+            _check_size(size)
+            self._process, master = base.spawn_on_terminal(
+                command.argv, cwd=command.cwd, env=command.env, size=size
+            )
+            self._streams, self._input = {"stdout": master}, master
+        else:
+            self._process = self._spawn(command)
+        for fd in (self._input, *self._streams.values()):
+            os.set_blocking(fd, False)
+        live.add(self._process)
+
+    def _spawn(self, command: Command) -> Process:
+        given: dict[int, int] = {}
+        try:
+            given[0], self._input = os.pipe()
+            self._streams["stdout"], given[1] = os.pipe()
+            if not command.merge_stderr:
+                self._streams["stderr"], given[2] = os.pipe()
+            fds = {2: given[1], **given}
+            return self._base.spawn(command.argv, cwd=command.cwd, env=command.env, fds=fds)
+        except BaseException:
+            self._close_streams()
+            raise
+        finally:
+            for fd in given.values():
+                os.close(fd)
+
+    @property
+    def pid(self) -> int:
+        """The number of the program in the sandbox."""
+        return self._process.pid
+
+    # --------------------------------------------------------------------- streams
+    def read(
+        self, stream: Stream = "stdout", *, size: int = CHUNK, timeout: float | None = None
+    ) -> bytes:
+        """Return what the program has written since the last call, at most ``size`` bytes.
+
+        Waits for output if there is none. Returns no bytes at the end of the stream. Raises
+        TimeoutError if nothing arrives for ``timeout`` seconds (None: no limit).
+        """
+        fd = self._streams.get(stream, -1)
+        if fd < 0:
+            return b""
+        if not _wait_for(fd, select.POLLIN, timeout):
+            raise TimeoutError(f"the program wrote nothing for {timeout} s")
+        data = _read_now(fd, size)
+        if not data:
+            self._close_stream(stream)
+        return data or b""
+
+    def output(self, timeout: float | None = None) -> Iterator[tuple[str, Stream]]:
+        """Yield pieces of text as the program writes them, each with the name of its stream.
+
+        Ends when the program has ended and its output is read, even if background processes hold
+        its streams open. Raises TimeoutError if that takes more than ``timeout`` seconds.
+        """
+        decoders = {
+            name: codecs.getincrementaldecoder("utf-8")("backslashreplace")
+            for name in self._streams
+        }
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while self._streams:
+            poll = select.poll()
+            for fd in self._streams.values():
+                poll.register(fd, select.POLLIN)
+            ended = self.wait(0) is not None
+            if not ended:
+                poll.register(self._process.fileno(), select.POLLIN)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"the program was not done after {timeout} s")
+            ready = {fd for fd, _ in poll.poll(0 if ended else _milliseconds(left))}
+            readable = [name for name, fd in self._streams.items() if fd in ready]
+            for name in readable:
+                data = _read_now(self._streams[name], CHUNK)
+                if text := decoders[name].decode(data or b"", final=data == b""):
+                    yield text, name
+                if data == b"":
+                    self._close_stream(name)
+            if ended and not readable:
+                return
+
+    def write(self, data: str | bytes, timeout: float | None = None) -> None:
+        """Write to the standard input of the program.
+
+        Raises TimeoutError if the program does not read it within ``timeout`` seconds,
+        BrokenPipeError if its input is closed.
+        """
+        rest = memoryview(data.encode() if isinstance(data, str) else data)
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while rest:
+            if self._input < 0:
+                raise BrokenPipeError("the input of the program is closed")
+            left = deadline - time.monotonic()
+            if not _wait_for(self._input, select.POLLOUT, None if timeout is None else left):
+                raise TimeoutError(f"the program did not read its input within {timeout} s")
+            with suppress(BlockingIOError):
+                rest = rest[os.write(self._input, rest) :]
+
+    def close_input(self) -> None:
+        """Close the standard input of the program. On a terminal, send the character for its
+        end."""
+        if self.terminal:
+            self.write(_END_OF_INPUT)
+        elif self._input >= 0:
+            os.close(self._input)
+            self._input = -1
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Change the size of the terminal; its programs receive SIGWINCH. Raises UsageError for a
+        program without one."""
+        import termios  # not on Windows
+
+        if not self.terminal or self._input < 0:
+            raise UsageError("the program has no terminal: spawn it with terminal=True")
+        termios.tcsetwinsize(self._input, _check_size((rows, columns)))
+
+    # ------------------------------------------------------------------------- end
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Return the exit status (negative: the number of the signal that ended the program), or
+        None if ``timeout`` seconds pass first (None: no limit)."""
+        if self._exit_code is None:
+            self._exit_code = self._process.wait(timeout)
+            if self._exit_code is not None:
+                self._live.remove(self._process)
+        return self._exit_code
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal to the program; SIGKILL also to all its descendants, if the sandbox has the
+        capability ``processes``."""
+        if number == signal.SIGKILL and "processes" in self._base.capabilities:
+            for pid in self._base.descendants(self.pid) if self._exit_code is None else ():
+                self._base.signal(pid, number)
+        self._process.kill(number)
+
+    def close(self) -> None:
+        """Kill the program, if it runs, and free its streams. May be called again."""
+        if self._exit_code is None:
+            with suppress(SandboxError):  # the sandbox is gone
+                self.kill()
+        self._live.remove(self._process)
+        self._close_streams()
+
+    def _close_stream(self, stream: Stream) -> None:
+        fd = self._streams.pop(stream, -1)
+        if fd >= 0:
+            os.close(fd)
+        if fd == self._input:  # a terminal
+            self._input = -1
+
+    def _close_streams(self) -> None:
+        for stream in list(self._streams):
+            self._close_stream(stream)
+        if self._input >= 0:
+            os.close(self._input)
+            self._input = -1
+
+    def fileno(self) -> int:
+        """Return the descriptor of the terminal or of stdout, for poll and event loops. Raises
+        UsageError at its end."""
+        if "stdout" not in self._streams:
+            raise UsageError("the output of the program has ended")
+        return self._streams["stdout"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _check_size(size: TerminalSize) -> TerminalSize:
+    if not all(0 < n < 1 << 16 for n in size):
+        raise UsageError(f"a terminal has from 1 to 65535 rows and columns, not {size}")
+    return size
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None or seconds == math.inf else max(0.0, seconds * 1000)
+
+
+def _wait_for(fd: int, event: int, timeout: float | None) -> bool:
+    poll = select.poll()
+    poll.register(fd, event)
+    return bool(poll.poll(_milliseconds(timeout)))
+
+
+def _read_now(fd: int, size: int) -> bytes | None:
+    """Return what a stream has, no bytes at its end, or None if it has nothing."""
+    try:
+        return os.read(fd, size)
+    except BlockingIOError:
+        return None
+    except OSError:  # how a terminal ends
+        return b""
