@@ -176,10 +176,12 @@ class SandboxProcess:
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send a signal to the program; SIGKILL also to all its descendants, if the sandbox has the
         capability ``processes``."""
+        descendants: list[int] = []
         if number == signal.SIGKILL and "processes" in self._base.capabilities:
-            for pid in self._base.descendants(self.pid) if self._exit_code is None else ():
-                self._base.signal(pid, number)
+            descendants = self._base.descendants(self.pid) if self._exit_code is None else []
         self._process.kill(number)
+        for pid in descendants:  # after the program, which could react to their end
+            self._base.signal(pid, number)
 
     def close(self) -> None:
         """Kill the program, if it runs, and free its streams. May be called again."""
