@@ -101,6 +101,7 @@ def test_texts_are_printed_side_by_side() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_gold_is_shown_on_request_and_stored_nowhere(
     play: Play, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

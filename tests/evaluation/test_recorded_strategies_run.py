@@ -120,9 +120,9 @@ def essence(path: Path) -> dict[str, Any]:
 
 
 def _essence(episode: Trajectory) -> Any:
-    told = to_jsonable(episode.replace(id="", seconds=None, run={}))
+    told = to_jsonable(episode.replace(id="", seconds=None, started=None, run={}))
     for step in told["steps"]:
-        step["usage"]["seconds"] = 0
+        step["seconds"] = step["usage"]["seconds"] = 0
     return told
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -140,3 +141,14 @@ def test_the_details_of_a_score_reach_the_agent_in_every_reward_mode(reward_mode
         feedback, "python", ObservationLimits(1000, 50), "def wrong():"
     )
     assert text == TESTS_FAILED_MESSAGE
+
+
+def test_the_times_of_an_episode_and_of_its_actions_are_recorded(env: InterCodeEnv) -> None:
+    before = datetime.datetime.now(datetime.UTC)
+    t = rollout(Script(["sleep 0.2", "true", AgentOutput(None, reply="no code")]), env, 0)
+    assert t.started is not None and t.seconds is not None
+    began = datetime.datetime.fromisoformat(t.started)
+    assert abs((began - before).total_seconds()) < 1 and began.utcoffset() == datetime.timedelta()
+    slow, quick, none = (step.seconds for step in t.steps)
+    assert slow is not None and quick is not None and none is None
+    assert 0.2 <= slow < t.seconds and 0 < quick < slow

@@ -196,6 +196,8 @@ def episode_lines(
     identity = f"  {style('dim', t.id)}" if t.id else ""
     out = [style("strong", f"{escape_control(t.task)}, epoch {t.epoch}") + identity]
     out.append(f"{_outcome(t, style)}{_usage(t)}" + (f"  ({agent})" if agent else ""))
+    if t.started:
+        out.append(style("dim", f"started {t.started}"))
     if t.parent:
         out.append(f"branch of {t.parent}: the first {t.branched_at} turns are its own")
     out += ["", *_indent(escape_control(t.query), "  ")]
@@ -231,7 +233,8 @@ def _turn(
     about += ["no code"] if not step.executed else []
     about += ["error"] if step.valid is False and step.executed else []
     notes = f" ({', '.join(about)})" if about else ""
-    yield style("strong", f"turn {number}") + style("yellow", notes) + _reward(step, style)
+    took = "" if step.seconds is None else style("dim", f"  {step.seconds:.2g} s")
+    yield style("strong", f"turn {number}") + style("yellow", notes) + _reward(step, style) + took
     if messages and (step.messages or step.message):
         for message in step.messages or ({"role": step.actor, "content": step.message},):
             yield from _message(message, style)

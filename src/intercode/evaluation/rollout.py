@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -121,11 +122,14 @@ def play(
 def make_trajectory(
     env: Environment, steps: Sequence[Step], end: EndReason, seconds: float
 ) -> Trajectory:
-    """Return the record of the episode of ``env`` with these steps, with a new id."""
+    """Return the record of the episode of ``env`` with these steps, which took so many seconds
+    until now, with a new id."""
+    started = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
     return Trajectory(
         task=env.task.id, index=env.index, query=env.task.query, steps=tuple(steps), end=end,
         group=env.task.group, hardness=env.task.hardness, tags=env.task.tags,
         seconds=round(seconds, 4), id=secrets.token_hex(8), seed=env.task_seed,
+        started=started.isoformat(timespec="milliseconds"),
     )  # fmt: skip
 
 
@@ -136,14 +140,16 @@ def take_turn(
     episode: ``submitted``, ``sandbox_lost``, or None if it goes on."""
     if output.action is None:
         return Step.without_code(output), None, None
+    started = time.monotonic()
     result = env.execute(output.action)
+    seconds = round(time.monotonic() - started, 4)
     score = result.score
     if score is None and with_score:
         score = env.score()
     end: EndReason | None = None
     if result.terminated:
         end = "sandbox_lost" if result.sandbox_lost else "submitted"
-    return Step.of_result(output, result, score), score, end
+    return replace(Step.of_result(output, result, score), seconds=seconds), score, end
 
 
 def score_final_state(env: Environment, steps: list[Step]) -> list[Step]:

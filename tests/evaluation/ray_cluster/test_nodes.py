@@ -49,7 +49,9 @@ def reported(episodes: list[Trajectory]) -> dict[tuple[str, int], Any]:
     found = {}
     for t in episodes:
         run = {k: v for k, v in t.run.items() if k != "attempts"}
-        found[t.task, t.epoch] = to_jsonable(t.replace(id="", seconds=None, run=run))
+        steps = tuple(replace(step, seconds=None) for step in t.steps)
+        plain = t.replace(id="", seconds=None, started=None, run=run, steps=steps)
+        found[t.task, t.epoch] = to_jsonable(plain)
     return found
 
 

@@ -76,8 +76,9 @@ class Step:
     ``executed``: false for a turn without code. ``valid``: None if nothing ran. ``refused``: a
     policy or the environment refused the action. ``reward``: None if the turn was not scored.
     ``hashes``: those of observation and state. ``diffs``: how this turn changed each path, with
-    ``record_diffs`` (see environments/base/diffs/file_diffs.py). The other fields are those of
-    AgentOutput.
+    ``record_diffs`` (see environments/base/diffs/file_diffs.py). ``seconds``: how long the action
+    took, without the agent and the model (None: unknown, or nothing ran). The other fields are
+    those of AgentOutput.
     """
 
     action: str
@@ -98,6 +99,7 @@ class Step:
     messages: tuple[Mapping[str, Any], ...] = ()
     context: Mapping[str, Any] = field(default_factory=dict)
     diffs: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = field(default=None, compare=False)
 
     @classmethod
     def of_result(cls, output: AgentOutput, result: StepResult, score: Score | None) -> Step:
@@ -149,7 +151,8 @@ class Trajectory:
     ``run``: metadata of the run (see trajectories.py). ``parent``: the id of the episode from which
     this one branched off, and with which it shares the first ``branched_at`` steps. ``seed``: the
     seed from which its task was made, if the task varies. ``epoch``: the number of this sample of
-    the task, from 0. ``tags``: those of the task.
+    the task, from 0. ``tags``: those of the task. ``started``: when the episode began, in UTC as
+    ISO 8601 (None: unknown).
     """
 
     task: str
@@ -168,6 +171,7 @@ class Trajectory:
     seed: int | None = None
     epoch: int = 0
     tags: tuple[str, ...] = ()
+    started: str | None = field(default=None, compare=False)
 
     @property
     def reward(self) -> float:

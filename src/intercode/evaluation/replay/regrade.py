@@ -189,7 +189,7 @@ def _regrade_episode(
         StepDifference(old.task, old.epoch, n, old.steps[n - 1].reward, None, False, ended=True)
         for n in range(len(steps) + 1, len(old.steps) + 1)
     ]
-    regraded = old.replace(steps=tuple(steps), seconds=None)
+    regraded = old.replace(steps=tuple(steps), seconds=None, started=None)
     return regraded.replace(end=_end_reason(old, regraded)), differences
 
 
@@ -243,7 +243,7 @@ def _regrade_step(
     new = replace(
         step, observation=result.observation, valid=result.valid, exit_code=result.exit_code,
         timed_out=result.timed_out, changes=result.changes, hashes=result.hashes,
-        refused=result.refused,
+        refused=result.refused, seconds=None,
     )  # fmt: skip
     return _with_score(new, score), result.terminated
 

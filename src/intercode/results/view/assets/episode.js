@@ -23,7 +23,7 @@ function heading(episode, row, run) {
       property("agent", line(row.agent)), property("model", line(row.model)),
       property("group", line(episode.group)), property("hardness", line(episode.hardness)), property("tags", line(episode.tags.join(", "))),
       property("tokens", format.tokens(row.prompt_tokens, row.completion_tokens)), property("cost", format.cost(row.cost)),
-      property("time", format.seconds(row.seconds)), property("seed", episode.seed === null ? "" : String(episode.seed)),
+      property("time", format.seconds(row.seconds)), property("started", line(episode.started)), property("seed", episode.seed === null ? "" : String(episode.seed)),
       property("id", line(episode.id)), library.runs.length > 1 ? property("run", line(run.name)) : null),
   ];
 }

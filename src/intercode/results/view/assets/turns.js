@@ -143,7 +143,8 @@ function turn(episode, number, environment, extra = []) {
   const solved = step.reward !== null && step.reward >= 1 - 1e-9;
   return h("article", { class: `turn ${solved ? "solved" : ""} ${step.valid === false ? "invalid" : ""}`, tabindex: "-1", "aria-label": `Turn ${number}` },
     h("header", {}, h("h2", { text: `Turn ${number}` }), labels(step, number, episode), extra,
-      h("span", { class: "grow" }), usageSummary(step.usage)),
+      h("span", { class: "grow" }), step.seconds ? h("span", { class: "usage", title: "how long the action took", text: format.seconds(step.seconds) }) : null,
+      usageSummary(step.usage)),
     step.thought.trim() ? h("div", { class: "thought" }, block(step.thought.trim(), "prose", "thought")) : null,
     done ?? h("p", { class: "dim", text: "no code" }),
     step.observation.trim() ? block(step.observation, "output", "output") : step.executed ? h("p", { class: "dim", text: "no output" }) : null,
