@@ -30,7 +30,7 @@ from pathlib import Path
 INSTALLED = Path("/opt/intercode")
 PROJECT = Path("/project")
 WHEELS = Path("/wheels")
-PACKAGES, MEGABYTES = 20, 40  # bounds of what an installation needs, this package included
+PACKAGES, MEGABYTES = 22, 40  # bounds of what an installation needs, this package included
 HOSTILE_CASES = 24
 EPISODES = 8  # live when their owner is killed
 REFUSAL_SECONDS = 20.0  # for a refusal; a hang would last longer
@@ -98,6 +98,8 @@ class Container:
             yield "demo", self.demo_refuses
             yield "remedy", self.name_remedy
             yield "landlock", self.play_with_landlock
+        elif self.compiler:  # the rest is checked without one
+            yield "starter:code", self.play_code
         else:
             yield "tier", self.opens_tier
             yield "demo", self.demo
@@ -172,7 +174,7 @@ class Container:
             assert done.returncode and "gcc" in said, f"status {done.returncode}: {said}"
             return "names the missing compilers"
         names = [task.id for task in datasets.load("starter:code").tasks if task.group == "c"]
-        return self.play("code", "--tasks", ",".join(names))
+        return self.play("code", "--tasks", ",".join(names[::2]))
 
     def withstands(self) -> str:
         """Run a sample of the hostile suite."""

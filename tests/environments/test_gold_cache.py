@@ -16,7 +16,7 @@ from intercode.environments.base import gold_cache
 from intercode.environments.bash.env import BashEnv
 from intercode.evaluation.check.dataset import check
 from intercode.sandbox import Limits, SandboxSpec
-from support import requirements
+from support import back_end, requirements
 from support.sandboxes import open_test_sandbox
 
 TASK = Task("d/0", "Print five.", gold="echo five", also=("echo FIVE",))
@@ -264,6 +264,6 @@ def test_no_sandbox_can_read_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
             listing = sandbox.run(["/bin/sh", "-c", f"ls {path.parent}; cat {path}"])
             mounts = sandbox.run(["cat", "/proc/self/mountinfo"])
         assert listing.output.count("No such file") == 2
-        assert mounts.ok and "golds" not in mounts.output
+        assert mounts.ok != back_end.is_chroot() and "golds" not in mounts.output  # it has no /proc
     finally:
         path.unlink()

@@ -111,9 +111,13 @@ static int finish_shared(int fd, const struct stat *info) {
         || futimens(fd, (struct timespec[]){info->st_atim, info->st_mtim}) ? -1 : 0;
 }
 
-static bool is_overlay(int fd) {
-    struct statfs info;
-    return !fstatfs(fd, &info) && info.f_type == OVERLAYFS_SUPER_MAGIC;
+/* Return whether files of one directory can be linked to another, at once. On an overlay, to link a
+   file of the image is to copy it and to wait for the disk. */
+static bool is_linkable(int from, int to) {
+    struct statfs system;
+    struct stat source, target;
+    return !fstatfs(to, &system) && system.f_type != OVERLAYFS_SUPER_MAGIC
+        && !fstat(from, &source) && !fstat(to, &target) && source.st_dev == target.st_dev;
 }
 
 /* Copy a directory, unless another process does it first. */
@@ -131,11 +135,10 @@ static int make_copies(struct link *link, int retained, const char *name, int so
     return result;
 }
 
-/* Return the directory whose files are to be linked: `source`, or copies of its files. On an overlay,
-   to link a file of the image is to copy it and to wait for the disk, and takes several times longer. */
+/* Return the directory whose files are to be linked: `source`, or copies of its files. */
 static int open_linked(struct link *link, int retained, const char *key, int source) {
     char name[256];
-    if (!is_overlay(retained)) return dup(source);
+    if (is_linkable(source, retained)) return dup(source);
     snprintf(name, sizeof name, "copies-%s", key);
     int fd = openat(retained, name, SUBDIRECTORY);
     if (fd < 0 && errno == ENOENT) {
