@@ -87,7 +87,12 @@ class TerminalReport:
         for _ in range(3):
             bar.add_column(no_wrap=True)
         bar.add_row(
-            ProgressBar(max(progress.total, 1), progress.done),
+            ProgressBar(
+                max(progress.total, 1),
+                progress.done,
+                complete_style="green",
+                finished_style="green",
+            ),
             Text(f"{progress.done}/{progress.total}"),
             Text(f"success {progress.success_text()}", "bold"),
             Text(when if left is None else f"{when} left"),
