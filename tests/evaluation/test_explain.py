@@ -123,6 +123,7 @@ def test_the_gold_is_shown_on_request_and_stored_nowhere(
         ["export", str(out), "--to", "chat", "--out", str(made / "chat"), "--which", "all"],
     ):
         assert main(command) == 0, command
+    assert main(["view", str(out), "--html", str(made / "no.html"), "--with-gold"]) == 2
     said = capsys.readouterr()
     assert secret not in said.out + said.err
     files = [path for top in (out, made) for path in top.rglob("*") if path.is_file()]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 import webbrowser
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from intercode.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from intercode.core.types import Trajectory
+    from intercode.results.explanation import Explanation
     from intercode.results.view import Library
 
 EXAMPLE = """\
@@ -28,6 +31,7 @@ ARGUMENTS = """\
 paths PATH ...  run directories, directories that hold some, .jsonl files, or published logs
 --html FILE     write one HTML file instead of serving
 --port N        serve on this port (default: any free port)
+--with-gold     offer the gold of each episode, beside what the agent left; its actions run again
 --open          open the page in the browser"""
 SETTINGS = {"port": {"type": int}}
 
@@ -38,6 +42,10 @@ def handle(args: argparse.Namespace) -> int:
 
     if args.html and args.port is not None:
         raise UsageError("--port cannot be used with --html, which serves nothing")
+    if args.html and args.with_gold:
+        raise UsageError(
+            "--with-gold cannot be used with --html: a file with golds could be shared"
+        )
     library = Library(args.paths)
     if args.html:
         return _write(library, args)
@@ -57,7 +65,12 @@ def _write(library: Library, args: argparse.Namespace) -> int:
 def _serve(library: Library, args: argparse.Namespace) -> int:
     from intercode.results.view import Server
 
-    with Server(library, args.port or 0) as server:
+    explain: Callable[[Trajectory], Explanation] | None = None
+    if args.with_gold:  # the page itself needs no sandbox
+        from intercode.evaluation.replay.explain import explain as explain_episode
+
+        explain = explain_episode
+    with Server(library, args.port or 0, explain) as server:
         print(f"{server.url}\nCtrl-C ends it.", flush=True)
         if args.open:
             webbrowser.open(server.url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 
 from intercode.core import trajectories
 from intercode.core.types import Step, Trajectory
+from intercode.results.explanation import Comparison, Explanation
+from intercode.results.view import Library, Server
 from support.browser import Watched
 
 pytestmark = pytest.mark.browser
@@ -161,3 +164,22 @@ def test_an_invalid_address_shows_an_error(
         page.wait_for_selector("p.empty:has-text('There is no such')")
         page.goto("about:blank")
     assert watched.said == []
+
+
+def test_the_gold_is_shown_beside_what_the_agent_left(watched: Watched, runs: Path) -> None:
+    output, files = Comparison("output", "a\nb", "a\nc"), Comparison("files", "/f", "/f")
+    found = Explanation(("echo <gold>",), 0.5, (output, files), ("a note",))
+    with Server(Library([runs]), explain=lambda _: found) as server:
+        thread = threading.Thread(target=server.serve)
+        thread.start()
+        try:
+            page = watched.open(server.url, "#/episode/0/1?run=0")
+            assert "echo <gold>" not in page.locator("main").inner_text()
+            page.get_by_role("button", name="Show the gold").click()
+            page.get_by_role("heading", name="Gold").wait_for()
+            text = page.locator("section.gold").inner_text()
+            for shown in ("echo <gold>", "a\nb", "a\nc", "files: as expected", "a note"):
+                assert shown in text, text
+        finally:
+            server.stop()
+            thread.join()

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UsageError
+from intercode.core.types import Trajectory
+from intercode.results.explanation import Explanation
 from intercode.results.view import Library, Server
 from support.view_runs import write_run
 
@@ -98,3 +100,23 @@ def test_a_port_in_use_is_an_error(server: Server) -> None:
         Server(server.library, server.port)
     with pytest.raises(UsageError, match="port 70000 is not available"):
         Server(server.library, 70000)
+
+
+def test_golds_are_served_on_request_only(server: Server, tmp_path: Path) -> None:
+    status, body, _ = ask(server, f"/{server.secret}/gold/0/0")
+    assert (status, body) == (404, b"Nothing here.\n")
+    library = Library([tmp_path / "a"])
+
+    def explain(episode: Trajectory) -> Explanation:
+        return Explanation((f"gold of {episode.task}",), 0.5, ())
+
+    with Server(library, explain=explain) as other:
+        answer = other.respond("gold/0/1", "")
+        assert answer is not None
+        found = json.loads(answer[1])
+        assert found["golds"] == [f"gold of {library.trajectory(0, 1).task}"]
+        with pytest.raises(UsageError):
+            other.respond("gold/7/0", "")
+        for path in ("index", "episode/0/1", ""):
+            answer = other.respond(path, "")
+            assert answer is not None and b"gold of" not in answer[1]

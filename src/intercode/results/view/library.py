@@ -58,6 +58,11 @@ class Library:
             log = self._log_of_run(run)
             return episode_detail(log.episode(at), log.metadata)
 
+    def trajectory(self, run: int, at: int) -> Trajectory:
+        """Return the record of one episode. Raises UsageError if there is none."""
+        with self._lock:
+            return self._log_of_run(run).episode(at)
+
     def episodes(self) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Yield every episode in full, with its run and position, one log after another."""
         for number, log in enumerate(self._logs):

@@ -11,12 +11,16 @@ from __future__ import annotations
 import gzip
 import secrets
 import sys
+import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from intercode import __version__
 from intercode.core.errors import InterCodeError, UsageError
+from intercode.core.types import Trajectory
+from intercode.results.explanation import Explanation
 from intercode.results.view.library import Library
 from intercode.results.view.page import (
     CONNECT_SELF,
@@ -40,11 +44,19 @@ _MIN_COMPRESSED_SIZE = 2000  # bytes
 class Server:
     """Serves a library on the loopback interface. ``port`` 0 selects a free port.
 
+    ``explain`` returns what was expected of an episode; with None, the page shows no gold.
+
     Raises UsageError for a port that is not available. Close the server when done (``with`` does).
     """
 
-    def __init__(self, library: Library, port: int = 0) -> None:
-        self.library = library
+    def __init__(
+        self,
+        library: Library,
+        port: int = 0,
+        explain: Callable[[Trajectory], Explanation] | None = None,
+    ) -> None:
+        self.library, self._explain = library, explain
+        self._explaining = threading.Lock()  # one episode is played again at a time
         self.secret = secrets.token_urlsafe(24)
         try:
             self._http = _HttpServer((LOOPBACK, port), _Handler)
@@ -86,7 +98,9 @@ class Server:
         """Return the media type and content of a path below the secret; None if there is nothing.
         Raises InterCodeError if the content cannot be read."""
         if path == "":
-            config = {"mode": "served", "version": __version__}
+            config = {
+                "mode": "served", "version": __version__, "gold": self._explain is not None,
+            }  # fmt: skip
             return "text/html; charset=utf-8", (
                 page_head(config, CONNECT_SELF) + page_tail()
             ).encode()
@@ -97,11 +111,20 @@ class Server:
             value = self.library.index()
         elif words == ["search"]:
             value = self.library.search(parse_qs(query).get("q", [""])[0])
-        elif len(words) == 3 and words[0] == "episode" and all(_is_number(w) for w in words[1:]):
-            value = self.library.episode(int(words[1]), int(words[2]))
+        elif len(words) == 3 and all(_is_number(w) for w in words[1:]):
+            value = self._episode_value(words[0], int(words[1]), int(words[2]))
         if value is None:
             return None
         return "application/json", browser_json(value).encode()
+
+    def _episode_value(self, what: str, run: int, at: int) -> Any:
+        """Return an episode, or with ``gold`` what was expected of it; None for anything else."""
+        if what == "episode":
+            return self.library.episode(run, at)
+        if what == "gold" and self._explain is not None:
+            with self._explaining:
+                return self._explain(self.library.trajectory(run, at)).to_json()
+        return None
 
 
 class _HttpServer(ThreadingHTTPServer):

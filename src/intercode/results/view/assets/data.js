@@ -45,6 +45,10 @@ class ServerSource {
     return this.cache.get(`${run}/${at}`, () => this.request(`episode/${run}/${at}`));
   }
 
+  gold(run, at) {
+    return this.cache.get(`gold/${run}/${at}`, () => this.request(`gold/${run}/${at}`));
+  }
+
   search(text) {
     return this.request(`search?q=${encodeURIComponent(text)}`);
   }

@@ -70,6 +70,36 @@ function nearest(row) {
     ?? library.rows.find((r) => r.task === row.task && r !== row && r.parent === null);
 }
 
+// A button that plays the episode again, and then shows the gold beside what the agent left.
+function goldSection(row, environment) {
+  const section = h("section", { class: "gold" });
+  const show = async () => {
+    button.disabled = true;
+    button.textContent = "Playing the episode again \u2026";
+    try {
+      section.replaceChildren(...goldContent(await source.gold(row.run, row.at), environment));
+    } catch (error) {
+      button.disabled = false;
+      button.textContent = "Show the gold";
+      setStatus(error.message);
+    }
+  };
+  const button = h("button", { type: "button", on: { click: show }, title: "Executes the actions again and compares with the gold", text: "Show the gold" });
+  section.append(button);
+  return section;
+}
+
+function goldContent(found, environment) {
+  const side = (name, text) => h("div", {}, h("h4", { text: name }), block(text, "output", name));
+  return [
+    h("h2", { text: "Gold" }), ...found.golds.map((text) => block(text, "code", "gold", (code) => highlight(code, environment))),
+    ...found.comparisons.flatMap(({ what, given, expected }) => (given === expected
+      ? [h("h3", { text: `${what}: as expected` }), block(expected, "output", what)]
+      : [h("h3", { text: what }), h("div", { class: "line" }, side("the agent's", given), side("expected", expected))])),
+    ...found.notes.map((note) => h("p", { class: "warning", text: line(note) })),
+  ];
+}
+
 async function episodePage(run, at, chosen) {
   const row = rowOf(run, at);
   if (!row) throw new Error("There is no such episode.");
@@ -97,7 +127,7 @@ async function episodePage(run, at, chosen) {
     h("div", { class: "lead" }, h("span", { class: "dim", text: here < 0 ? "" : `${format.count(here + 1)} of ${format.count(list.length)}` }),
       press("\u2190 Previous", -1), press("Next \u2192", 1), h("span", { class: "grow" }), others(row), messagesButton),
     ...heading(episode, row, episodeRun).filter(Boolean),
-    ...[family(row, chosen)].filter(Boolean),
+    ...[family(row, chosen), config.gold ? goldSection(row, environment) : null].filter(Boolean),
     ...(turns.length ? turns : [h("p", { class: "empty", text: "No turn was taken." })]));
   const compareNearest = () => {
     const other = nearest(row);
