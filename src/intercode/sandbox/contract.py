@@ -128,7 +128,6 @@ class Checkpoint(Protocol):
 
     def close(self) -> None:
         """Free it. May be called again."""
-        ...
 
 
 class Sandbox(ABC):
