@@ -193,8 +193,8 @@ def test_a_hostile_tar_in_the_sandbox_writes_nothing_outside(tmp_path: Path, cas
 @pytest.mark.namespace_only("the page's programs choose their own back end")
 def test_the_programs_of_the_page_are_short_and_print_what_it_shows() -> None:
     page = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text("utf-8")
-    programs = re.findall(r"```python\n(from .*?)```\n\n```\n(.*?)```", page, re.DOTALL)
-    assert len(programs) == 2
+    programs = re.findall(r"```python\n((?:from|import) .*?)```\n\n```\n(.*?)```", page, re.DOTALL)
+    assert len(programs) == 3
     for program, output in programs:
         assert len(program.splitlines()) <= 15
         printed = io.StringIO()

@@ -37,6 +37,8 @@ from intercode.sandbox.streams import Process
 from intercode.sandbox.tiers.choice import strongest_kind
 
 if TYPE_CHECKING:
+    from intercode.sandbox.api.async_sandbox import AsyncSandbox
+    from intercode.sandbox.api.pool import SandboxPool
     from intercode.sandbox.api.process import SandboxProcess
     from intercode.sandbox.api.results import Result
     from intercode.sandbox.api.sandbox import Sandbox
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SANDBOXES",
+    "AsyncSandbox",
     "BaseSandbox",
     "Capability",
     "Determinism",
@@ -53,6 +56,7 @@ __all__ = [
     "ResourceUsage",
     "Result",
     "Sandbox",
+    "SandboxPool",
     "SandboxProcess",
     "SandboxSnapshot",
     "SandboxSpec",
@@ -70,8 +74,10 @@ __all__ = [
 __getattr__ = lazy_imports(
     __name__,
     {
+        "AsyncSandbox": ".api.async_sandbox",
         "Result": ".api.results",
         "Sandbox": ".api.sandbox",
+        "SandboxPool": ".api.pool",
         "SandboxProcess": ".api.process",
         "Snapshot": ".api.snapshots",
         "check_sandbox": ".conformance",

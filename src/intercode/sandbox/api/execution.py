@@ -28,7 +28,8 @@ OutputCallback = Callable[[str, Stream], object]
 
 CHUNK = 1 << 16
 _LAST_CHUNKS = 32  # of output that is read after the end, if background processes write without end
-_KILL_SECONDS = 1.0  # time to read what was written before the time limit
+KILL_SECONDS = 1.0
+"""Time to read what a command has written before its time limit."""
 _ROOT_USERS = ("root", "0")
 
 
@@ -107,7 +108,8 @@ class Execution:
     """A command that runs. Raises OSError if it cannot be started.
 
     The caller waits until a descriptor of ``streams`` or the process is readable, calls ``read``
-    for each readable stream, and at the end of the process or the time limit ``finish``.
+    for each readable stream, and at the end of the process or the time limit ``read_rest`` and
+    ``finish``.
     """
 
     def __init__(
@@ -177,12 +179,15 @@ class Execution:
         """Kill the command with all that it has started."""
         self._live.kill(self._base, self.process, self._mark)
 
-    def finish(self, timed_out: bool) -> Result:
-        """Read the rest of the output and return the result of an ended or killed command."""
+    def read_rest(self) -> None:
+        """Read the rest of the output of an ended or killed command."""
         for fd in list(self.streams):
             chunks = 0
             while self.read(fd) and chunks < _LAST_CHUNKS:
                 chunks += 1
+
+    def finish(self, timed_out: bool) -> Result:
+        """Return the result of an ended or killed command, whose output was read."""
         code = None if timed_out else self.process.wait()
         exceeded = "" if code == 0 else self._base.limit_exceeded()
         out, err = self._collectors["stdout"], self._collectors["stderr"]
@@ -221,7 +226,8 @@ def run_command(
         ended = _wait(execution, timeout)
         if not ended:
             execution.kill()
-            _wait(execution, _KILL_SECONDS)
+            _wait(execution, KILL_SECONDS)
+        execution.read_rest()
         return execution.finish(timed_out=not ended)
     except BaseException:
         with suppress(SandboxError):

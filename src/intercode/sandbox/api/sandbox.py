@@ -90,7 +90,7 @@ class Sandbox:
 
     def _attach(self, base: BaseSandbox) -> None:
         self.base = base
-        self._live = LiveProcesses()
+        self.live = LiveProcesses()
 
     @classmethod
     def from_base(cls, base: BaseSandbox) -> Self:
@@ -154,7 +154,7 @@ class Sandbox:
         made = make_command(
             self.base, command, stdin=stdin, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr
         )
-        return run_command(self.base, self._live, made, timeout, on_output)
+        return run_command(self.base, self.live, made, timeout, on_output)
 
     def spawn(
         self,
@@ -175,7 +175,7 @@ class Sandbox:
         made = make_command(
             self.base, command, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr
         )
-        return SandboxProcess(self.base, self._live, made, terminal)
+        return SandboxProcess(self.base, self.live, made, terminal)
 
     # ----------------------------------------------------------------------- files
     def read(self, path: str, limit: int = 64 << 20) -> bytes:
@@ -193,7 +193,7 @@ class Sandbox:
 
     def write_files(self, files: Files) -> None:
         """Write several files or trees; see ``Files``."""
-        transfer.write_files(self.base, self._live, files)
+        transfer.write_files(self.base, self.live, files)
 
     def upload(self, local: str | Path, path: str) -> None:
         """Copy a file or directory of this machine to ``path``.
@@ -202,7 +202,7 @@ class Sandbox:
         image. Raises UsageError if there is nothing at ``local``, OSError or SandboxError if it
         cannot be written.
         """
-        transfer.upload(self.base, self._live, Path(local), path)
+        transfer.upload(self.base, self.live, Path(local), path)
 
     def download(
         self, path: str, local: str | Path, limit: int = transfer.DEFAULT_LIMIT

@@ -1,0 +1,98 @@
+"""Sandboxes for asyncio, and pools of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from intercode.core.errors import SandboxError, UsageError
+from intercode.sandbox import AsyncSandbox, SandboxPool
+from intercode.sandbox.api.async_sandbox import MAX_THREADS
+from support import back_end
+from support.sandboxes import eventually
+
+pytestmark = pytest.mark.sandbox
+
+
+def open_one() -> AsyncSandbox:
+    return AsyncSandbox("host", back_end=back_end.chosen())
+
+
+def test_many_commands_run_at_once_without_a_thread_each(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with open_one() as sandbox:
+            await sandbox.write("/tmp/go.sh", "echo $1; sleep 1; echo end >&2; exit $1")
+            before = threading.active_count()
+            seen: list[str] = []
+            began = time.monotonic()
+            runs = [
+                sandbox.run(f"sh /tmp/go.sh {n}", on_output=lambda text, _: seen.append(text))
+                for n in range(1, 33)
+            ]
+            results = await asyncio.gather(*runs)
+            assert time.monotonic() - began < 16  # one after the other, it would be 32
+            assert threading.active_count() <= before + MAX_THREADS
+            assert [r.exit_code for r in results] == list(range(1, 33))
+            assert [r.output for r in results] == [f"{n}\nend\n" for n in range(1, 33)]
+            assert "".join(seen).count("end") == 32
+            first, second = await sandbox.fork(2)
+            await first.run("echo changed > /tmp/go.sh")
+            assert (await second.read("/tmp/go.sh")).startswith(b"echo $1")
+            await first.save(tmp_path / "saved.tar")
+            await asyncio.gather(first.close(), second.close())
+            with pytest.raises(SandboxError):
+                await first.run("true")
+
+    asyncio.run(play())
+
+
+def test_a_time_limit_and_a_cancelled_run_kill_their_commands() -> None:
+    async def play() -> None:
+        async with open_one() as sandbox:
+            result = await sandbox.run("echo before; sleep 607", timeout=0.3)
+            assert result.timed_out and result.stdout == "before\n"
+            run = asyncio.ensure_future(sandbox.run("sleep 608; true"))
+            processes = sandbox.sandbox.base.processes
+            eventually_running = time.monotonic() + 60
+            while "sleep" not in " ".join(processes()) and time.monotonic() < eventually_running:
+                await asyncio.sleep(0.01)
+            run.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await run
+            eventually(lambda: "sleep" not in " ".join(processes()), "the command ends")
+
+            def refuse(text: str, stream: str) -> None:
+                raise LookupError(text + stream)
+
+            with pytest.raises(LookupError, match="started"):
+                await sandbox.run("echo started; sleep 609", on_output=refuse)
+            eventually(lambda: "sleep" not in " ".join(processes()), "the command ends")
+
+    asyncio.run(play())
+    with pytest.raises(SandboxError, match="not open"):
+        _ = open_one().sandbox
+
+
+@pytest.mark.parametrize("recycle", [False, True])
+def test_a_pool_serves_clean_sandboxes(recycle: bool) -> None:
+    kind = back_end.chosen()
+    with SandboxPool("host", 2, recycle=recycle, files={"/work/a": "a"}, back_end=kind) as pool:
+        for _ in range(4):
+            with pool.sandbox() as sandbox, pool.sandbox() as other:
+                assert sandbox.run("cat /work/a; ls /work; echo x > /work/b").stdout == "aa\n"
+                other.write("/work/b", "y")
+                assert sandbox.read("/work/b") == b"x\n"
+                sandbox.run("sleep 610 > /dev/null 2>&1 &")
+        taken = pool.take()
+    assert taken.run("ls /work").stdout == "a\n"
+    pool.give_back(taken)
+    with pytest.raises(SandboxError):
+        taken.run("true")
+    with pytest.raises(UsageError, match="pool is closed"):
+        pool.take()
+    with pytest.raises(UsageError, match="at least 1 sandbox, not 0"):
+        SandboxPool("host", 0)
