@@ -27,12 +27,12 @@ from intercode.sandbox.back_ends import (
 from intercode.sandbox.contract import (
     Capability,
     Limits,
-    ResourceUsage,
     SandboxSnapshot,
     SandboxSpec,
 )
 from intercode.sandbox.contract import Sandbox as BaseSandbox
 from intercode.sandbox.determinism import Determinism, resolve_determinism
+from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import Process
 from intercode.sandbox.tiers.choice import strongest_kind
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, Self
 from intercode.core.errors import MissingCapabilityError
 from intercode.core.types import ExecResult, FileEntry, Image, Layer, Network
 from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import Collector, Process, communicate, decode, memory_file
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -82,23 +83,6 @@ Capability = Literal[
     "usage",
 ]  # fmt: skip
 """A feature that only some back ends have; see ``Sandbox.capabilities``."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceUsage:
-    """What a sandbox uses now.
-
-    ``cpu_seconds``: processor time since it was opened, without that of background processes which
-    have ended after the process that started them. ``memory``: resident bytes of its processes,
-    each with its share of shared pages. ``processes``: their number. ``disk``, ``files``: bytes
-    and number of its own files and directories.
-    """
-
-    cpu_seconds: float
-    memory: int
-    processes: int
-    disk: int
-    files: int
 
 
 class SandboxSnapshot(Protocol):

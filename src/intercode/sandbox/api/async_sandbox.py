@@ -27,7 +27,8 @@ from intercode.sandbox.api.execution import (
 )
 from intercode.sandbox.api.results import Result
 from intercode.sandbox.api.sandbox import DEFAULT_TIMEOUT, Files, Sandbox
-from intercode.sandbox.contract import Limits, ResourceUsage
+from intercode.sandbox.contract import Limits
+from intercode.sandbox.resource_usage import ResourceUsage
 
 MAX_THREADS = 8
 """Threads for requests of all sandboxes of this process."""

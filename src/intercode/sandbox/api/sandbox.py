@@ -24,10 +24,10 @@ from intercode.sandbox.contract import (
     Capability,
     CopiedFiles,
     Limits,
-    ResourceUsage,
     SandboxSpec,
 )
 from intercode.sandbox.contract import Sandbox as BaseSandbox
+from intercode.sandbox.resource_usage import ResourceUsage
 
 Files = Mapping[str, str | bytes | Path]
 """Files for a sandbox, by their paths in it: the text, the bytes, or the path of a local file or

@@ -29,11 +29,11 @@ from intercode.sandbox.contract import (
     Capability,
     Checkpoint,
     LimitExceeded,
-    ResourceUsage,
     Sandbox,
     SandboxSnapshot,
     SandboxSpec,
 )
+from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import memory_file
 from intercode.sandbox.supervisor.channels import complete_connection, open_slave
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
