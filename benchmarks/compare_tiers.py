@@ -41,8 +41,8 @@ from intercode.results.report import render
 from intercode.results.tables import Cell, Table
 from intercode.sandbox import SandboxSpec, images, open_sandbox
 
-TIERS = ("namespace/1", "namespace/2", "chroot", "landlock", "container/docker", "container/podman")
-"""Every tier, the strongest first."""
+TIERS = ("namespace/1", "namespace/2", "chroot", "container/docker", "container/podman")
+"""Every tier that can play the suites in Bash, the strongest first."""
 UNSTEADY = "differs on one tier from run to run"
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "recorded"
 WARM = 0.3  # seconds to prewarm the next sandbox; not counted
