@@ -80,7 +80,8 @@ def test_a_remover_that_does_nothing_is_seen(folder: Path) -> None:
     """The agent can change the programs of its sandbox, so the supervisor reports what is there."""
     with HarborEnv(f"harbor:{folder}", image="recipe:nl2bash") as env:
         env.reset(options={"task": 0})
-        env.step("echo 1 > /logs/verifier/reward.txt; printf '#!/bin/sh\\n' > /bin/rm")
+        env.step("echo 1 > /logs/verifier/reward.txt; printf '#!/bin/sh\\n' > /tmp/rm")
+        env.step("chmod 755 /tmp/rm; mv /tmp/rm /bin/rm")
         score = env.score()
         assert (score.value, score.details["verifier"]) == (0.0, None)
         assert "cannot be removed" in score.details["said"]

@@ -236,6 +236,7 @@ def test_the_gold_still_scores_1_after_the_attacks(env: PythonEnv) -> None:
     assert played(env, TASK.gold) == 1.0
 
 
+@back_end.not_in_chroot("there is no /proc")
 def test_neither_tests_nor_gold_are_in_the_agents_sandbox(env: PythonEnv) -> None:
     """The same for the memory of its processes, before and after scoring."""
     env.reset(options={"task": 0})

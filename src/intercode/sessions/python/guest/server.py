@@ -42,10 +42,14 @@ def _open_files() -> Iterator[tuple[str, int, int]]:
 
 def _open_files_without_proc() -> Iterator[tuple[str, int, int]]:
     import fcntl
+    import gc
 
+    files = [f for f in gc.get_objects() if type(f) is _io.FileIO and not f.closed]
+    names = {f.fileno(): f.name for f in files}
     for fd in range(posix.sysconf("SC_OPEN_MAX")):
         try:
-            yield f"descriptor {fd}", posix.fstat(fd)[0], fcntl.fcntl(fd, fcntl.F_GETFL)
+            kind, flags = posix.fstat(fd)[0], fcntl.fcntl(fd, fcntl.F_GETFL)
+            yield str(names.get(fd, f"descriptor {fd}")), kind, flags
         except OSError:
             continue
 
