@@ -38,6 +38,7 @@ from intercode.sandbox.tiers.choice import strongest_kind
 
 if TYPE_CHECKING:
     from intercode.sandbox.api.async_sandbox import AsyncSandbox
+    from intercode.sandbox.api.forwarding import ForwardedPort
     from intercode.sandbox.api.pool import SandboxPool
     from intercode.sandbox.api.process import SandboxProcess
     from intercode.sandbox.api.results import Result
@@ -51,6 +52,7 @@ __all__ = [
     "BaseSandbox",
     "Capability",
     "Determinism",
+    "ForwardedPort",
     "Limits",
     "Process",
     "ResourceUsage",
@@ -75,6 +77,7 @@ __getattr__ = lazy_imports(
     __name__,
     {
         "AsyncSandbox": ".api.async_sandbox",
+        "ForwardedPort": ".api.forwarding",
         "Result": ".api.results",
         "Sandbox": ".api.sandbox",
         "SandboxPool": ".api.pool",

@@ -8,6 +8,7 @@ millisecond and run in a bounded executor, because they can take longer.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,16 +36,18 @@ MAX_THREADS = 8
 
 T = TypeVar("T")
 _executor: ThreadPoolExecutor | None = None
+_owner_pid = 0
 _lock = threading.Lock()
 
 
 async def in_executor(work: Callable[[], T]) -> T:
     """Run a request in the threads that all sandboxes of this process share. It is done also if the
     caller is cancelled meanwhile, unless it has not begun."""
-    global _executor
+    global _executor, _owner_pid
     with _lock:
-        if _executor is None:
+        if _executor is None or _owner_pid != os.getpid():  # a forked child has no such threads
             _executor = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="intercode-sandbox")
+            _owner_pid = os.getpid()
         future = _executor.submit(work)
     return await asyncio.wrap_future(future)
 

@@ -17,6 +17,7 @@ from intercode.sandbox.api.execution import (
     make_command,
     run_command,
 )
+from intercode.sandbox.api.forwarding import ForwardedPort
 from intercode.sandbox.api.process import SandboxProcess, TerminalSize
 from intercode.sandbox.api.results import Result
 from intercode.sandbox.back_ends import open_sandbox, resolve_image
@@ -293,6 +294,18 @@ class Sandbox:
         return cls.from_base(
             snapshots.load(Path(path), found, lambda files: open_sandbox(spec, back_end, files))
         )
+
+    def forward(
+        self, target: int | str, *, host: str = "127.0.0.1", port: int = 0
+    ) -> ForwardedPort:
+        """Forward a port of this machine to a server in the sandbox, also without a network.
+
+        ``target``: a TCP port of the sandbox's loopback device, or the path of a Unix socket in it.
+        ``host``, ``port``: the address to listen at (0: a free port); everybody who reaches it can
+        use the server. A connection is closed at once if no server listens. Raises OSError if the
+        address is in use, MissingCapabilityError without ``connect``.
+        """
+        return ForwardedPort(self.base, target, host, port)
 
     def usage(self) -> ResourceUsage:
         """Return what the sandbox uses now: processor time in seconds, memory and disk in bytes.
