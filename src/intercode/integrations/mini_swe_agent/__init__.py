@@ -1,0 +1,146 @@
+"""An environment class of mini-swe-agent whose commands run in a sandbox.
+
+``mini --environment-class intercode.integrations.mini_swe_agent.InterCodeEnvironment``, or
+``environment_class`` in a configuration file. Needs the extra ``mini-swe-agent``.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from minisweagent.exceptions import Submitted
+from minisweagent.utils.serialize import recursive_merge
+from pydantic import BaseModel, ConfigDict
+
+from intercode.sandbox import Limits, Sandbox
+from intercode.sandbox.api.results import Result
+
+_SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+"""The first line of the output of a command with which an agent ends its task."""
+
+
+class InterCodeEnvironmentConfig(BaseModel):
+    """The settings of ``InterCodeEnvironment``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    image: str = "host"
+    """The root file system: the programs of this machine, or any other form of docs/images.md."""
+    cwd: str = ""
+    """The directory of commands, which is made if it does not exist. Empty: that of the image."""
+    env: dict[str, str] = {}
+    """Environment variables of commands, besides those of the image."""
+    forward_env: list[str] = []
+    """Variables of this machine that commands get, where they are set; ``env`` precedes them."""
+    timeout: float = 30
+    """Seconds until a command is killed with everything that it has started."""
+    interpreter: list[str] = ["bash", "-c"]
+    """The program that runs a command, which is its last argument."""
+    upload: dict[str, Path] = {}
+    """Local files and directories that are copied into the sandbox, by their paths in it."""
+    network: Literal["none", "host"] = "none"
+    """``host``: the network of this machine."""
+    limits: Limits = Limits()
+    """Limits on what runs in the sandbox: a dictionary, such as ``{"memory": 1000000000}``."""
+    back_end: str = "auto"
+    """The back end, or ``auto`` for the strongest isolation that works on this machine."""
+
+
+class InterCodeEnvironment:
+    """Runs the commands of an agent in one sandbox, each in a new process of the interpreter.
+
+    Files and background processes last until ``cleanup``, variables and the directory do not.
+    A command that fails, exceeds its time limit or cannot be started is a result with
+    ``exception_info``. A sandbox that is gone raises SandboxLostError, with which
+    the agent ends.
+    """
+
+    def __init__(
+        self,
+        *,
+        config_class: type[InterCodeEnvironmentConfig] = InterCodeEnvironmentConfig,
+        **settings: Any,
+    ) -> None:
+        self.config = config_class(**settings)
+        config = self.config
+        forwarded = {name: os.environ[name] for name in config.forward_env if name in os.environ}
+        self.sandbox = Sandbox(
+            config.image, network=config.network, limits=config.limits,
+            env={**forwarded, **config.env}, back_end=config.back_end,
+        )  # fmt: skip
+        self._close = weakref.finalize(self, self.sandbox.close)
+        try:
+            self.sandbox.write_files(config.upload)
+            if config.cwd:
+                self.sandbox.run(["mkdir", "-p", config.cwd], cwd="/")
+        except BaseException:
+            self.cleanup()
+            raise
+
+    def execute(
+        self, action: Mapping[str, Any], cwd: str = "", *, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Run the command of an action and return its output, exit status and what went wrong.
+
+        ``returncode`` is -1 and ``exception_info`` says why if the command exceeded its time limit
+        or could not be started. Raises Submitted if the command ends the task.
+        """
+        command = [*self.config.interpreter, str(action.get("command", ""))]
+        limit = timeout or self.config.timeout
+        directory = cwd or self.config.cwd or None
+        try:
+            result = self.sandbox.run(command, cwd=directory, timeout=limit, merge_stderr=True)
+        except OSError as e:
+            return _failure("", type(e).__name__, f"{e} (directory {directory or 'of the image'})")
+        if result.exit_code is None:
+            message = f"{command!r} timed out after {limit:g} seconds"
+            return _failure(result.stdout, "TimeoutExpired", message)
+        _check_submission(result)
+        exceeded = result.limit_exceeded
+        info = f"The sandbox's limit '{exceeded}' was exceeded." if exceeded else ""
+        return {"output": result.stdout, "returncode": result.exit_code, "exception_info": info}
+
+    def get_template_vars(self, **variables: Any) -> dict[str, Any]:
+        """Return the settings and the names of the system, for the templates of prompts."""
+        return dict(
+            recursive_merge(self.config.model_dump(), platform.uname()._asdict(), variables)
+        )
+
+    def serialize(self) -> dict[str, Any]:
+        """Return the settings and the isolation tier, which an agent saves with its trajectory."""
+        return {
+            "info": {
+                "config": {
+                    "environment": self.config.model_dump(mode="json"),
+                    "environment_type": f"{type(self).__module__}.{type(self).__name__}",
+                },
+                "isolation_tier": self.sandbox.tier,
+            }
+        }
+
+    def cleanup(self) -> None:
+        """End the sandbox, which also happens when this object is collected. May be called
+        again."""
+        self._close()
+
+
+def _failure(output: str, kind: str, message: str) -> dict[str, Any]:
+    return {
+        "output": output,
+        "returncode": -1,
+        "exception_info": f"An error occurred while executing the command: {message}",
+        "extra": {"exception_type": kind, "exception": message},
+    }
+
+
+def _check_submission(result: Result) -> None:
+    """Raise Submitted if the first line of a command that succeeded ends the task."""
+    first, _, submission = result.stdout.lstrip().partition("\n")
+    if result.ok and first.strip() == _SUBMIT_LINE:
+        extra = {"exit_status": "Submitted", "submission": submission}
+        raise Submitted({"role": "exit", "content": submission, "extra": extra})
