@@ -68,7 +68,8 @@ def _comparisons(env: InterCodeEnv, agent: State, gold: State) -> Iterator[Compa
         failed = [test for test in agent.tests if not test.passed]
         given = [f"{test.error or test.output or 'failed'}".partition("\n")[0] for test in failed]
         expected = [" ".join(test.test.split()) for test in failed]
-        yield Comparison(f"tests that fail, of {len(agent.tests)}", _text(given), _text(expected))
+        what = f"tests that fail, of {len(agent.tests)}" if failed else f"{len(agent.tests)} tests"
+        yield Comparison(what, _text(given), _text(expected))
         return
     if agent.rows is not None and gold.rows is not None:
         yield _compare_rows(agent, gold)
