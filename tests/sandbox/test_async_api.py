@@ -87,6 +87,10 @@ def test_a_pool_serves_clean_sandboxes(recycle: bool) -> None:
                 other.write("/work/b", "y")
                 assert sandbox.read("/work/b") == b"x\n"
                 sandbox.run("sleep 610 > /dev/null 2>&1 &")
+        many = [pool.take() for _ in range(4)]
+        for each in many:
+            pool.give_back(each)
+        assert sum(not each.is_lost for each in many) == (2 if recycle else 0)
         taken = pool.take()
     assert taken.run("ls /work").stdout == "a\n"
     pool.give_back(taken)

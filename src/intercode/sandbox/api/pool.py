@@ -23,7 +23,7 @@ _WORKERS = 2
 
 
 class SandboxPool:
-    """Keeps ``size`` sandboxes ready, and opens another whenever one is taken.
+    """Keeps up to ``size`` sandboxes ready, and opens another whenever one is taken.
 
     ::
 
@@ -32,9 +32,9 @@ class SandboxPool:
 
     Any number can be taken at a time, from any thread; if none is ready, one is opened on the spot.
     ``recycle``: a sandbox that is given back is reset in place where the back end can do that,
-    which costs a fifth of the processor time; it keeps its user, process and network namespaces.
-    Without it, each is new. The other parameters are those of ``Sandbox``. Close the pool to end
-    the sandboxes that wait in it. Raises as ``Sandbox`` does.
+    instead of opening another, which costs a fifth of the processor time; it keeps its user,
+    process and network namespaces. Without it, each is new. The other parameters are those of
+    ``Sandbox``. Close the pool to end the sandboxes that wait in it. Raises as ``Sandbox`` does.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class SandboxPool:
     ) -> None:
         if size < 1:
             raise UsageError(f"a pool holds at least 1 sandbox, not {size}")
+        self._size = size
         self._files, self._recycle, self._back_end = files or {}, recycle, back_end
         first = Sandbox(
             image, network=network, limits=limits, env=env, files=files, back_end=back_end
@@ -78,9 +79,10 @@ class SandboxPool:
         return sandbox
 
     def _prewarm(self, used: BaseSandbox | None = None) -> None:
-        """Prepare a sandbox in the background: a given one that is reset, or a new one."""
+        """Prepare a sandbox in the background, unless enough are ready: a given one that is reset,
+        or a new one."""
         with self._lock:
-            if not self._is_closed:
+            if not self._is_closed and len(self._ready) < self._size:
                 self._ready.append(self._workers.submit(self._prepare, used))
                 return
         if used is not None:

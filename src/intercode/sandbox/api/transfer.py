@@ -147,6 +147,9 @@ def _fetch_archive(base: BaseSandbox, path: str, archive: IO[bytes], limit: int)
             if most < 0:
                 process.kill()
                 raise _too_large(path, limit)
+        if (status := process.wait(TRANSFER_SECONDS)) not in (0, 1):  # 1: a file has changed
+            process.kill()
+            raise SandboxError(f"{path} was not read completely: tar ended with {status}")
     except FileNotFoundError as e:
         raise SandboxError(f"the image has no tar, which a download of {path} needs") from e
     finally:
