@@ -64,7 +64,8 @@ SHOWN_TO_GIT = {
 }
 """Further tasks in the original profile."""
 SHOWN_IN_CHROOT = {
-    "nl2bash/fs_1/9": PROC, "nl2bash/fs_4/25": PROC, "nl2bash/fs_4/16": "the mounts, which /proc lists",
+    "nl2bash/fs_1/9": PROC, "nl2bash/fs_4/25": PROC,
+    "nl2bash/fs_4/16": "the mounts, which /proc lists",
     "nl2bash/fs_4/12": "the network", "nl2bash/fs_4/19": "the network",
 }  # fmt: skip
 """Further tasks below a changed root directory, where neither /proc nor a network is."""
