@@ -212,7 +212,8 @@ def test_importing_the_package_does_nothing_and_loads_nothing_heavy() -> None:
 @pytest.mark.heavy
 def test_every_module_can_be_imported_by_itself() -> None:
     """In one fresh interpreter, in reverse order, so that no module relies on another's import."""
-    names = [name for name in MODULES if not name.endswith("__main__")]
+    elsewhere = {"intercode.integrations.harbor"}  # Harbor has a virtual environment of its own
+    names = [n for n in MODULES if not n.endswith("__main__") and n not in elsewhere]
     code = f"import importlib\nfor n in {names[::-1]!r}: importlib.import_module(n)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 

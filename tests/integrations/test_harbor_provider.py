@@ -1,0 +1,102 @@
+"""Harbor's own command line and interfaces use our sandboxes.
+
+Harbor needs Python 3.12 and a virtual environment of its own: set INTERCODE_HARBOR to the directory
+of its programs (``.ci/harbor.txt`` lists what is installed there).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import intercode
+from support.harbor import TOML, write_task
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("Harbor is not told a back end")]
+ENVIRONMENT = "intercode.integrations.harbor:InterCodeEnvironment"
+HEALTH = """[environment.healthcheck]
+command = "test -f /app/words.txt"
+interval_sec = 1.0
+timeout_sec = 5.0
+"""
+WRONG = "#!/bin/bash\necho wrong > /app/out.txt\n"
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    directory = os.environ.get("INTERCODE_HARBOR")
+    if not directory:
+        pytest.skip("set INTERCODE_HARBOR to the bin directory of .ci/harbor.txt installed")
+    return Path(directory).absolute()
+
+
+def _run(*command: str | Path) -> str:
+    source = str(Path(intercode.__file__).parents[1])
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=200,
+        env={**os.environ, "PYTHONPATH": source, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks"
+    write_task(tasks / "solved", **{"task.toml": TOML + HEALTH})
+    write_task(tasks / "wrong", **{"solution/solve.sh": WRONG})
+    write_task(tasks / "unhealthy", **{"task.toml": TOML + HEALTH.replace("words", "no")})
+    _run(
+        programs / "harbor", "run", "--path", tasks, "--agent", "oracle",
+        "--environment-import-path", ENVIRONMENT, "--jobs-dir", tmp_path / "jobs",
+        "--yes", "--quiet",
+    )  # fmt: skip
+    trials = {}
+    for file in tmp_path.glob("jobs/*/*/result.json"):
+        result = json.loads(file.read_text())
+        reward = (result["verifier_result"] or {}).get("rewards")
+        error = (result["exception_info"] or {}).get("exception_type")
+        trials[result["task_name"].rpartition("/")[2]] = (reward, error)
+    assert trials == {
+        "solved": ({"reward": 1.0}, None),
+        "wrong": ({"reward": 0.0}, None),
+        "unhealthy": (None, "HealthcheckError"),
+    }
+
+
+@pytest.mark.slow
+def test_its_methods(programs: Path, tmp_path: Path) -> None:
+    write_task(tmp_path / "task")
+    script = Path(__file__).with_name("harbor_methods.py")
+    found: dict[str, Any] = json.loads(_run(programs / "python", script, tmp_path))
+    assert found["commands"] == {
+        "plain": ["out\n/work\n", "err\n", 3],
+        "streamed": {"stdout": "out\n/work\n", "stderr": "err\n"},
+        "env": "1 given task\n",
+        "late": ["begun\n", "Command timed out after 1 seconds", 124],
+        "killed": 137,
+        "missing": 126,
+        "network": "1\n",
+        "bash": "yes\n",
+        "user": "0\n",
+        "together": ["0\n", "1\n", "2\n", "3\n"],
+    }
+    assert found["memory"] == 256 << 20
+    assert found["files"] == {
+        "uploaded": "ran\nempty\nlink\nrun.sh\nran\n",
+        "downloaded": {"kept": "kept", "run.sh": "new\n"},
+        "file": "new\n",
+        "excluded": ["empty"],
+        "filtered": ["run.sh"],
+        "kinds": [True, False],
+    }
+    assert found["health"] == ["healthy", "HealthcheckError", "HealthcheckError"]
+    expected = ["GPU", "not 'some'", "CPU", "mounted", "several containers"]
+    assert len(found["refused"]) == len(expected)
+    for text, part in zip(found["refused"], expected, strict=True):
+        assert part in text
