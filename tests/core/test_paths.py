@@ -161,7 +161,7 @@ def test_another_user_reaches_no_layer_in_a_directory_that_keeps_its_mode(cache:
     cache.mkdir(mode=0o755)
     (cache / "notes.txt").write_text("a directory that is more than a cache")
     (cache / "layers").mkdir(mode=0o755)  # of an earlier version
-    for name in ("layers", "dated", "built", "containers"):
+    for name in ("layers", "dated", "built", "containers", "skeletons"):
         tree = paths.cache_root() / name / "x"
         tree.mkdir(parents=True)
         tree.chmod(0o777)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -115,6 +117,29 @@ def test_attributes_outside_cannot_be_changed(sandbox: LandlockSandbox, tmp_path
     assert (after.st_mode, after.st_ctime_ns) == (before.st_mode, before.st_ctime_ns)
 
 
+def test_a_scan_changes_no_mode_behind_a_link(sandbox: LandlockSandbox, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.touch(mode=0o600)
+    code = (  # directories that the scan has to open, and links, change places
+        "import ctypes, os, sys\n"
+        "swap = ctypes.CDLL(None).renameat2\n"
+        "pairs = [(f'd{i}', f'l{i}') for i in range(20)]\n"
+        "for directory, link in pairs:\n"
+        "    os.mkdir(directory)\n    os.chmod(directory, 0o077)\n"
+        "    os.symlink(sys.argv[1], link)\n"
+        "while True:\n"
+        "    for directory, link in pairs:\n"
+        "        swap(-100, directory.encode(), -100, link.encode(), 2)\n"
+    )
+    process = sandbox.spawn(["python3", "-c", code, str(victim)], cwd="/tmp")
+    eventually(lambda: "/tmp/l19" in sandbox.changes(), "the links exist")
+    ends = time.monotonic() + 0.7
+    while time.monotonic() < ends:
+        sandbox.changes()
+    process.kill()
+    assert victim.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_hidden_path_of_a_program_directory_is_closed() -> None:
     hidden = next(Path("/usr/share/doc").glob("*/copyright"))
     spec = SandboxSpec(Image("host", "", hidden=(hidden.parent,)))
@@ -165,6 +190,40 @@ def test_there_is_no_network(sandbox: LandlockSandbox) -> None:
         "print(len(socket.socketpair()))\n"
     )
     assert sandbox.run(["python3", "-c", code]).output == "97\n" * 4 + "2\n"
+
+
+def test_a_pair_of_sockets_sends_to_no_address(sandbox: LandlockSandbox, tmp_path: Path) -> None:
+    code = (
+        "import socket, sys\n"
+        "kinds = socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_DGRAM, socket.SOCK_RAW\n"
+        "for kind in kinds:\n"
+        "    try:\n        ends = socket.socketpair(socket.AF_UNIX, kind)\n"
+        "        print('pair')\n        ends[0].sendto(b'x', sys.argv[1])\n"
+        "    except OSError as e:\n        print(e.errno)\n"
+    )
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as outside:
+        outside.bind(str(tmp_path / "socket"))
+        outside.setblocking(False)
+        shown = sandbox.run(["python3", "-c", code, str(tmp_path / "socket")]).output
+        with pytest.raises(BlockingIOError):
+            outside.recv(1)
+    refused, connected = str(errno.EPROTONOSUPPORT), str(errno.EISCONN)
+    # the kernel ignores the address that SOCK_SEQPACKET is given
+    assert shown.split() == ["pair", connected, "pair", refused, refused]
+
+
+def test_only_a_commands_own_priority_changes(sandbox: LandlockSandbox) -> None:
+    code = (
+        "import ctypes, os\n"
+        "for kind in (os.PRIO_PROCESS, os.PRIO_PGRP, os.PRIO_USER):\n"
+        "    try:\n        print(os.setpriority(kind, 0, os.getpriority(os.PRIO_PROCESS, 0)))\n"
+        "    except OSError as e:\n        print(e.errno)\n"
+        "number = 251 if os.uname().machine == 'x86_64' else 30\n"
+        "for kind in (1, 2, 3):\n"  # IOPRIO_WHO_PROCESS, _PGRP, _USER
+        "    print(ctypes.CDLL(None).syscall(number, kind, 0, 2 << 13 | 4))\n"
+    )
+    shown = sandbox.run(["python3", "-c", code]).output.split()
+    assert shown == ["None", "1", "1", "0", "-1", "-1"]
 
 
 def test_commands_have_no_capabilities(sandbox: LandlockSandbox) -> None:

@@ -54,8 +54,8 @@ def cache_root() -> Path:
 
 _checked_caches: set[tuple[Path, int, int]] = set()
 """The cache directories that this process has checked, with its user id and that of sandboxes."""
-_LAYER_DIRECTORIES = ("layers", "dated", "built", "containers")
-"""The directories in a cache whose files have the modes that an image gives them."""
+_LAYER_DIRECTORIES = ("layers", "dated", "built", "containers", "skeletons")
+"""The directories in a cache whose files have the modes that they have in a sandbox."""
 _UNMAPPED_UID = 65534  # the owner of everything outside a user namespace
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_LOAD, _JEQ, _JSET, _JGE, _RET = 0x20, 0x15, 0x45, 0x35, 0x06
+_LOAD, _AND, _JEQ, _JSET, _JGE, _RET = 0x20, 0x54, 0x15, 0x45, 0x35, 0x06
 _NR, _ARCH, _ARG0, _ARG1, _ARG2 = 0, 4, 16, 24, 32
 _KEY_LOW, _KEY_HIGH = 56, 60  # offsets of the halves of the sixth argument
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
@@ -38,6 +38,8 @@ _PROCESS_ARGUMENT = {
     "sched_setscheduler": _ARG0, "sched_setattr": _ARG0, "setpriority": _ARG1, "ioprio_set": _ARG1,
 }  # fmt: skip
 """Calls that change limits or priority of a process, and which argument is its number."""
+_PRIORITY_OF_PROCESS = {"setpriority": 0, "ioprio_set": 1}
+"""Calls whose first argument says whether the second is a process, and the value for that."""
 _KEYED_CALLS = (
     "mount", "umount2", "pivot_root", "unshare", "mount_setattr", "open_tree", "move_mount",
     "ptrace",
@@ -52,6 +54,7 @@ _SHARED_IPC = (
     "msgrcv", "msgctl", "mq_open", "mq_unlink",
 )  # fmt: skip
 _UNIX = 1
+_TYPE_MASK, _CONNECTED_TYPES = 0xF, (1, 5)  # SOCK_STREAM and SOCK_SEQPACKET
 _SET_PIPE_SIZE, _MAX_PIPE_SIZE = 1031, 1 << 16
 _TERMINAL_INPUT_IOCTLS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX insert terminal input
 _PROTOCOLS = {
@@ -119,6 +122,28 @@ def _socket_rules(families: Sequence[int] = tuple(_PROTOCOLS)) -> list[bytes]:
     return [*ops, _refuse(errno.EAFNOSUPPORT)]
 
 
+def _socketpair_rules(reaches_paths: bool) -> list[bytes]:
+    """Allow pairs of the family Unix. Unless ``reaches_paths``, refuse those whose ends can send to
+    an address, which is the path of a socket anywhere."""
+    if reaches_paths:
+        return _socket_rules((_UNIX,))
+    count = len(_CONNECTED_TYPES)
+    types = [_op(_JEQ, kind, count - i, 0) for i, kind in enumerate(_CONNECTED_TYPES)]
+    return [
+        _op(_LOAD, _ARG1), _op(_AND, _TYPE_MASK), *types, _refuse(errno.EPROTONOSUPPORT),
+        *_socket_rules((_UNIX,)),
+    ]  # fmt: skip
+
+
+def _own_priority_rules(name: str) -> list[bytes]:
+    """Allow a call that changes limits or priority for the process itself only."""
+    own = _allow_only(_PROCESS_ARGUMENT[name], (0,), errno.EPERM)
+    if name not in _PRIORITY_OF_PROCESS:
+        return own
+    kind = _PRIORITY_OF_PROCESS[name]  # of others, 0 is all processes of the group or of the user
+    return [_op(_LOAD, _ARG0), _op(_JEQ, kind, 1, 0), _refuse(errno.EPERM), *own]
+
+
 def _pipe_size_rules() -> list[bytes]:
     """Refuse pipes of more than their default size, because all sandboxes of a user share the
     kernel's budget for the buffers of pipes."""
@@ -175,10 +200,7 @@ def _rules_without_namespaces(
     program, which is a hard link, would tell when other sandboxes run it. A process may only change
     its own priority: the kernel would allow it to change that of the supervisor.
     """
-    own_priority = {
-        name: _allow_only(argument, (0,), errno.EPERM)
-        for name, argument in _PROCESS_ARGUMENT.items()
-    }
+    own_priority = {name: _own_priority_rules(name) for name in _PROCESS_ARGUMENT}
     return {
         **{name: [_refuse(errno.ENOSYS)] for name in _SHARED_IPC},
         "inotify_add_watch": [_refuse(errno.ENOSPC)],
@@ -186,7 +208,7 @@ def _rules_without_namespaces(
         **({name: [_refuse(0)] for name in _OWN_IDS} if shows_root else {}),
         **{name: _require_key(key, 0) for name in _CHANGE_IDS},
         "socket": _socket_rules(families),
-        "socketpair": _socket_rules((_UNIX,)),
+        "socketpair": _socketpair_rules(_UNIX in families),
     }
 
 

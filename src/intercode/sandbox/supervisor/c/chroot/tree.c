@@ -37,7 +37,7 @@ static bool is_hidden(const struct link *link) {
 
 static int copy_metadata(int target, const char *name, const struct stat *info) {
     const struct timespec times[] = {info->st_atim, info->st_mtim};
-    if (!S_ISLNK(info->st_mode) && fchmodat(target, name, info->st_mode & SHARED_MODE, 0))
+    if (!S_ISLNK(info->st_mode) && set_mode(target, name, info->st_mode & SHARED_MODE))
         return -1;
     return utimensat(target, name, times, AT_SYMLINK_NOFOLLOW);
 }
@@ -331,7 +331,7 @@ static int make_devices(int root) {
 /* Give a directory to root, so that it stays empty. */
 static int close_directory(int root, const char *name) {
     if (fchownat(root, name, 0, 0, AT_SYMLINK_NOFOLLOW)) return fail("/%s", name);
-    return fchmodat(root, name, 0555, 0) ? fail("/%s", name) : 0;
+    return set_mode(root, name, 0555) ? fail("/%s", name) : 0;
 }
 
 /* Fill an empty directory. `layers`: the topmost first; `programs`: of each, a directory with files

@@ -120,7 +120,7 @@ int remove_tree(const char *name, int parent) {
     struct names entries = {0};
     struct stat info;
     int result = 0, fd = openat(parent, name, SUBDIRECTORY);
-    if (fd < 0 && errno == EACCES && !fchmodat(parent, name, 0700, 0))
+    if (fd < 0 && errno == EACCES && !set_mode(parent, name, 0700))
         fd = openat(parent, name, SUBDIRECTORY);
     if (fd < 0) return fail("%s", name);
     if (fchmod(fd, 0700) || list_names(fd, &entries)) result = fail("%s", name);

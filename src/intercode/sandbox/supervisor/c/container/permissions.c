@@ -67,7 +67,7 @@ static int open_parent_of(int root, const char *path, const char **name) {
 
 static int change_mode(int root, const char *path, mode_t mode) {
     const char *name;
-    int fd = open_parent_of(root, path, &name), result = fd < 0 ? -1 : fchmodat(fd, name, mode, 0);
+    int fd = open_parent_of(root, path, &name), result = fd < 0 ? -1 : set_mode(fd, name, mode);
     if (fd >= 0) close(fd);
     return result;
 }

@@ -100,7 +100,7 @@ static int create_entry(const char *path, int from, mode_t mode, int64_t mtime_n
     else if (S_ISFIFO(mode)) result = mkfifoat(parent, name, 0600);
     else result = (errno = EOPNOTSUPP, -1);
     if (!result && !S_ISDIR(mode) && !S_ISLNK(mode))
-        result = fchmodat(parent, name, mode & 07777, 0);
+        result = set_mode(parent, name, mode & 07777);
     if (!result && !S_ISDIR(mode)) result = utimensat(parent, name, times, AT_SYMLINK_NOFOLLOW);
     if (result) fail("/%s", path);
     close(parent);

@@ -92,7 +92,7 @@ static int open_directory(struct walk *w, int fd, const char *name, const struct
     if (inner < 0 && errno != EACCES) return -1;
     if (inner >= 0 && (now->entry.mode & 0500) == 0500) return inner;
     if (inner >= 0) close(inner);
-    if (fchmodat(fd, name, (now->entry.mode | 0700) & 07777, 0)) return -1;
+    if (set_mode(fd, name, (now->entry.mode | 0700) & 07777)) return -1;
     record_mode(sandbox.root, w->path, now->entry.mode);
     return openat(fd, name, SUBDIRECTORY);
 }
