@@ -18,7 +18,7 @@ import pytest
 
 from intercode import Sandbox
 from intercode.core.errors import DataError, SandboxError, SandboxLostError, UsageError
-from intercode.sandbox import Limits
+from intercode.sandbox import Limits, SandboxSpec
 from intercode.sandbox.api import snapshots
 from intercode.sandbox.api.sandbox import find_image
 from support import back_end
@@ -111,6 +111,25 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
     assert shared.run("id -un", user="root").ok
     with pytest.raises(OSError, match="no-such"):
         shared.run(["no-such"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"network": "bridge"}, "unknown network 'bridge'.*known: host, none"),
+        ({"limits": Limits(memory=-5)}, "the limit memory .* at least 1, not -5"),
+        ({"limits": Limits(output=-1)}, "the limit output .* at least 0, not -1"),
+        ({"limits": Limits(cpu_seconds=0)}, "the limit cpu_seconds .* more than 0, not 0"),
+        ({"limits": Limits(processes=2.5)}, "the limit processes .* whole number .* not 2.5"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_specification_is_checked_before_a_back_end_gets_it(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        Sandbox("host", **settings)
+    with pytest.raises(UsageError, match=message):
+        SandboxSpec(find_image("host"), **settings)
 
 
 def test_names_of_registries_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from intercode.core.types import ExecResult, FileEntry, Image, Layer, Network
 from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import Collector, Process, communicate, decode, memory_file
+from intercode.sandbox.validation import check_limits, check_network
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SCRIPT_FD = 62
@@ -58,7 +59,7 @@ class SandboxSpec:
     ``appearance``: ``docker`` imitates the containers of the original InterCode package. ``upper``:
     keep the writable layer in this directory of the machine, not in memory; image builders use it
     to make layers. ``determinism``: with None, the sandbox uses the machine's clock and random
-    numbers.
+    numbers. Raises UsageError for an unknown network and for a limit out of its range.
     """
 
     image: Image
@@ -70,6 +71,10 @@ class SandboxSpec:
     appearance: Literal["plain", "docker"] = "plain"
     upper: Path | None = None
     determinism: Determinism | None = None
+
+    def __post_init__(self) -> None:
+        check_network(self.network)
+        check_limits(self.limits)
 
     @property
     def all_layers(self) -> tuple[Layer, ...]:

@@ -15,6 +15,7 @@ from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, FileEntry, Task
 from intercode.environments.base.rewards import REWARDS, RewardFunction
+from intercode.sandbox.validation import check_network
 
 
 def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
@@ -122,7 +123,6 @@ def check_choices(profile: str, network: str, render_mode: str | None) -> None:
     """Raise UnknownNameError for a setting that is not one of its choices."""
     if profile not in ("standard", "original"):
         raise unknown_name_error("profile", profile, ["standard", "original"])
-    if network not in ("none", "host"):
-        raise unknown_name_error("network", network, ["none", "host"])
+    check_network(network)
     if render_mode not in (None, "ansi"):
         raise unknown_name_error("render mode", str(render_mode), ["ansi"])

@@ -1,0 +1,36 @@
+"""Checks the values of a sandbox's specification, before any back end receives them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, get_args
+
+from intercode.core.errors import UsageError
+from intercode.core.registry import unknown_name_error
+from intercode.core.types import Network
+
+_MAY_BE_ZERO = ("address_space", "file_size", "output")
+
+
+def check_network(network: object) -> None:
+    """Raise UnknownNameError unless a value names a network that sandboxes can have."""
+    if network not in get_args(Network):
+        raise unknown_name_error("network", str(network), list(get_args(Network)))
+
+
+def check_limits(limits: Any) -> None:
+    """Raise UsageError for a limit of ``Limits`` that is no number in its range."""
+    for field in fields(limits):
+        name, value = field.name, getattr(limits, field.name)
+        if name == "cgroups" or (name == "cpu_seconds" and value is None):
+            continue
+        if name == "cpu_seconds":
+            expected = "more than 0"
+            is_valid = type(value) in (int, float) and value > 0
+        else:
+            # a file system or a control group with the limit 0 is one without a limit
+            least = 0 if name in _MAY_BE_ZERO else 1
+            expected = f"a whole number of at least {least}"
+            is_valid = type(value) is int and value >= least
+        if not is_valid:
+            raise UsageError(f"the limit {name} has to be {expected}, not {value!r}")
