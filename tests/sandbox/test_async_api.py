@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from intercode import Sandbox
 from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox import AsyncSandbox, SandboxPool
 from intercode.sandbox.api.async_sandbox import MAX_THREADS
@@ -90,7 +93,7 @@ def test_a_pool_serves_clean_sandboxes(recycle: bool) -> None:
         many = [pool.take() for _ in range(4)]
         for each in many:
             pool.give_back(each)
-        assert sum(not each.is_lost for each in many) == (2 if recycle else 0)
+        assert all(each.is_lost for each in many)
         taken = pool.take()
     assert taken.run("ls /work").stdout == "a\n"
     pool.give_back(taken)
@@ -100,3 +103,58 @@ def test_a_pool_serves_clean_sandboxes(recycle: bool) -> None:
         pool.take()
     with pytest.raises(UsageError, match="at least 1 sandbox, not 0"):
         SandboxPool("host", 0)
+
+
+@pytest.mark.parametrize("recycle", [False, True])
+def test_a_pool_takes_back_what_was_taken_once_and_stays_at_its_size(recycle: bool) -> None:
+    kind = back_end.chosen()
+    with SandboxPool("host", 1, recycle=recycle, back_end=kind) as pool:
+        taken = [pool.take() for _ in range(3)]
+        for sandbox in taken:
+            pool.give_back(sandbox)
+        assert len(pool._ready) == 1
+        with pytest.raises(UsageError, match="given back once"):
+            pool.give_back(taken[0])
+        with Sandbox("host", back_end=kind) as foreign:
+            with pytest.raises(UsageError, match="from which it was taken"):
+                pool.give_back(foreign)
+            assert foreign.run("true").ok
+        pool.take().close()  # instead of giving it back
+        with pool.sandbox(), pool.sandbox() as other:
+            assert other.run("true").ok
+        assert len(pool._ready) == 1
+
+
+@pytest.mark.not_in_chroot
+def test_what_was_made_before_giving_back_does_not_reach_the_next_taker() -> None:
+    with SandboxPool("host", 1, recycle=True, back_end=back_end.chosen()) as pool:
+        first = pool.take()
+        process, forwarded = first.spawn("sleep 611"), first.forward(8000)
+        pool.give_back(first)
+        with pool.sandbox() as second:
+            started = second.spawn("sleep 612")
+            process.kill()
+            assert process.read() == b""
+            with pytest.raises(BrokenPipeError):
+                process.write("x")
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((forwarded.host, forwarded.port))
+            with pytest.raises(SandboxError, match="given back"):
+                first.run("true")
+            first.close()
+            assert first.is_lost and started.wait(0) is None
+
+
+def test_a_closed_sandbox_frees_the_streams_of_its_processes() -> None:
+    with Sandbox("host", back_end=back_end.chosen()) as sandbox:
+        sandbox.run("true")
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(5):
+            sandbox.spawn("true").wait()
+        reader = sandbox.spawn("sleep 613")
+        read: list[bytes] = []
+        thread = threading.Thread(target=lambda: read.append(reader.read()))
+        thread.start()
+    thread.join(60)
+    assert read == [b""]
+    assert len(os.listdir("/proc/self/fd")) <= before

@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -38,6 +38,7 @@ class ForwardedPort:
         self.host, self.port = self._listener.getsockname()[:2]
         self._connections: set[asyncio.Task[None]] = set()
         self._loop = _event_loop()
+        self.on_close: Callable[[ForwardedPort], object] = lambda _: None
         self._server = _run(self._serve(), self._loop)
 
     async def _serve(self) -> asyncio.Server:
@@ -61,6 +62,7 @@ class ForwardedPort:
     def close(self) -> None:
         """Close the port and its connections. May be called again."""
         _run(self._close(), self._loop)
+        self.on_close(self)
 
     async def _close(self) -> None:
         self._server.close()

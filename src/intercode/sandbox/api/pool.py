@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from types import TracebackType
 from typing import Self
+from weakref import WeakSet
 
 from intercode.core.errors import SandboxError, UsageError
 from intercode.core.types import Network
@@ -58,6 +59,7 @@ class SandboxPool:
         )
         self._spec = first.base.spec  # the image is built or fetched now
         self._lock = threading.Lock()
+        self._taken: WeakSet[Sandbox] = WeakSet()
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-pool")
         self._ready: deque[Future[Sandbox]] = deque()
         self._is_closed = False
@@ -106,20 +108,31 @@ class SandboxPool:
             if self._is_closed:
                 raise UsageError("the pool is closed")
             waiting = self._ready.popleft() if self._ready else None
-        if not self._recycle or waiting is None:
+            # those that will be given back are ready again, unless their taker has closed them
+            expected = sum(not s.is_lost for s in self._taken) + 1 if self._recycle else 0
+            missing = self._size - len(self._ready) - expected
+        for _ in range(missing):
             self._prewarm()
-        if waiting is None:
-            return self._open()
-        sandbox = waiting.result()
+        sandbox = self._open() if waiting is None else waiting.result()
         if sandbox.is_lost:
             sandbox.close()
-            return self._open()
+            sandbox = self._open()
+        with self._lock:
+            self._taken.add(sandbox)
         return sandbox
 
     def give_back(self, sandbox: Sandbox) -> None:
-        """Take a sandbox back, which is then recycled or closed. The caller uses it no more."""
-        if self._recycle and "recycle" in sandbox.capabilities and not sandbox.is_lost:
-            self._prewarm(sandbox.base)
+        """Take a sandbox back, which is then recycled or closed. ``sandbox``, its processes and its
+        forwarded ports are closed for the caller. Raises UsageError for a sandbox that was not
+        taken from this pool, or was given back already."""
+        with self._lock:
+            if sandbox not in self._taken:
+                raise UsageError(
+                    "a sandbox is given back once, to the pool from which it was taken"
+                )
+            self._taken.remove(sandbox)
+        if self._recycle and not sandbox.is_lost and "recycle" in sandbox.capabilities:
+            self._prewarm(sandbox.release())
         else:
             sandbox.close()
             if self._recycle:

@@ -7,8 +7,9 @@ import math
 import os
 import select
 import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -39,6 +40,9 @@ class SandboxProcess:
         terminal: bool | TerminalSize = False,
     ) -> None:
         self._base, self._live = base, live
+        self.on_close: Callable[[SandboxProcess], object] = lambda _: None
+        self._is_closed = False
+        self._lock = threading.Lock()  # the sandbox may be closed while a thread waits for output
         self._exit_code: int | None = None
         self._streams: dict[Stream, int] = {}
         self._input = -1
@@ -91,7 +95,7 @@ class SandboxProcess:
             return b""
         if not _wait_for(fd, select.POLLIN, timeout):
             raise TimeoutError(f"the program wrote nothing for {timeout} s")
-        data = _read_now(fd, size)
+        data = self._read_now(stream, size)
         if not data:
             self._close_stream(stream)
         return data or b""
@@ -120,7 +124,7 @@ class SandboxProcess:
             ready = {fd for fd, _ in poll.poll(0 if ended else _milliseconds(left))}
             readable = [name for name, fd in self._streams.items() if fd in ready]
             for name in readable:
-                data = _read_now(self._streams[name], CHUNK)
+                data = self._read_now(name, CHUNK)
                 if text := decoders[name].decode(data or b"", final=data == b""):
                     yield text, name
                 if data == b"":
@@ -142,17 +146,17 @@ class SandboxProcess:
             left = deadline - time.monotonic()
             if not _wait_for(self._input, select.POLLOUT, None if timeout is None else left):
                 raise TimeoutError(f"the program did not read its input within {timeout} s")
-            with suppress(BlockingIOError):
-                rest = rest[os.write(self._input, rest) :]
+            with suppress(BlockingIOError), self._lock:
+                if self._input >= 0:
+                    rest = rest[os.write(self._input, rest) :]
 
     def close_input(self) -> None:
         """Close the standard input of the program. On a terminal, send the character for its
         end."""
         if self.terminal:
             self.write(_END_OF_INPUT)
-        elif self._input >= 0:
-            os.close(self._input)
-            self._input = -1
+        else:
+            self._close_input()
 
     def resize(self, rows: int, columns: int) -> None:
         """Change the size of the terminal; its programs receive SIGWINCH. Raises UsageError for a
@@ -175,7 +179,9 @@ class SandboxProcess:
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send a signal to the program; SIGKILL also to all its descendants, if the sandbox has the
-        capability ``processes``."""
+        capability ``processes``. Does nothing after ``close``."""
+        if self._is_closed:
+            return
         descendants: list[int] = []
         if number == signal.SIGKILL and "processes" in self._base.capabilities:
             descendants = self._base.descendants(self.pid) if self._exit_code is None else []
@@ -188,22 +194,41 @@ class SandboxProcess:
         if self._exit_code is None:
             with suppress(SandboxError):  # the sandbox is gone
                 self.kill()
+        self._is_closed = True
         self._live.remove(self._process)
         self._close_streams()
+        self.on_close(self)
+
+    def _read_now(self, stream: Stream, size: int) -> bytes | None:
+        """Return what a stream has, no bytes at its end, or None if it has nothing."""
+        with self._lock:
+            if stream not in self._streams:
+                return b""
+            try:
+                return os.read(self._streams[stream], size)
+            except BlockingIOError:
+                return None
+            except OSError:  # how a terminal ends
+                return b""
 
     def _close_stream(self, stream: Stream) -> None:
-        fd = self._streams.pop(stream, -1)
-        if fd >= 0:
-            os.close(fd)
-        if fd == self._input:  # a terminal
-            self._input = -1
+        with self._lock:
+            fd = self._streams.pop(stream, -1)
+            if fd >= 0:
+                os.close(fd)
+            if fd == self._input:  # a terminal
+                self._input = -1
 
     def _close_streams(self) -> None:
         for stream in list(self._streams):
             self._close_stream(stream)
-        if self._input >= 0:
-            os.close(self._input)
-            self._input = -1
+        self._close_input()
+
+    def _close_input(self) -> None:
+        with self._lock:
+            if self._input >= 0:
+                os.close(self._input)
+                self._input = -1
 
     def fileno(self) -> int:
         """Return the descriptor of the terminal or of stdout, for poll and event loops. Raises
@@ -238,13 +263,3 @@ def _wait_for(fd: int, event: int, timeout: float | None) -> bool:
     poll = select.poll()
     poll.register(fd, event)
     return bool(poll.poll(_milliseconds(timeout)))
-
-
-def _read_now(fd: int, size: int) -> bytes | None:
-    """Return what a stream has, no bytes at its end, or None if it has nothing."""
-    try:
-        return os.read(fd, size)
-    except BlockingIOError:
-        return None
-    except OSError:  # how a terminal ends
-        return b""

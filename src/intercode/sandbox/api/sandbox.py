@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from intercode.core.errors import UsageError
+from intercode.core.errors import SandboxError, SandboxLostError, UsageError
 from intercode.core.types import FileEntry, Image, Network
 from intercode.sandbox.api import snapshots, transfer
 from intercode.sandbox.api.execution import (
@@ -90,7 +91,9 @@ class Sandbox:
             raise
 
     def _attach(self, base: BaseSandbox) -> None:
-        self.base = base
+        self._base: BaseSandbox | None = base
+        self._is_closed = False
+        self._parts: set[SandboxProcess | ForwardedPort] = set()
         self.live = LiveProcesses()
 
     @classmethod
@@ -100,7 +103,28 @@ class Sandbox:
         sandbox._attach(base)
         return sandbox
 
+    def release(self) -> BaseSandbox:
+        """Return the sandbox of the back end for another owner. This interface, its processes and
+        its forwarded ports are closed."""
+        base = self.base
+        self._is_closed = True
+        self._close_parts()
+        self._base = None
+        return base
+
+    def _close_parts(self) -> None:
+        while self._parts:
+            with suppress(KeyError, SandboxError):  # another thread closes it
+                self._parts.pop().close()
+
     # ------------------------------------------------------------------ properties
+    @property
+    def base(self) -> BaseSandbox:
+        """The sandbox of the back end. Raises SandboxLostError after ``release``."""
+        if self._base is None:
+            raise SandboxLostError("this sandbox was given back, and may be another's now")
+        return self._base
+
     @property
     def image(self) -> str:
         """The name of the image."""
@@ -124,7 +148,7 @@ class Sandbox:
     @property
     def is_lost(self) -> bool:
         """Whether the sandbox is known to be gone."""
-        return self.base.is_lost
+        return self._is_closed or self.base.is_lost
 
     # -------------------------------------------------------------------- commands
     def run(
@@ -176,7 +200,10 @@ class Sandbox:
         made = make_command(
             self.base, command, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr
         )
-        return SandboxProcess(self.base, self.live, made, terminal)
+        process = SandboxProcess(self.base, self.live, made, terminal)
+        process.on_close = self._parts.discard
+        self._parts.add(process)
+        return process
 
     # ----------------------------------------------------------------------- files
     def read(self, path: str, limit: int = 64 << 20) -> bytes:
@@ -305,7 +332,10 @@ class Sandbox:
         use the server. A connection is closed at once if no server listens. Raises OSError if the
         address is in use, MissingCapabilityError without ``connect``.
         """
-        return ForwardedPort(self.base, target, host, port)
+        forwarded = ForwardedPort(self.base, target, host, port)
+        forwarded.on_close = self._parts.discard
+        self._parts.add(forwarded)
+        return forwarded
 
     def usage(self) -> ResourceUsage:
         """Return what the sandbox uses now: processor time in seconds, memory and disk in bytes.
@@ -314,11 +344,15 @@ class Sandbox:
 
     # ------------------------------------------------------------------------- end
     def close(self, wait: bool = False) -> None:
-        """End every process in the sandbox and free its files. May be called again.
+        """End every process in the sandbox and free its files, the streams of its processes and
+        its forwarded ports. May be called again.
 
         ``wait``: return only after the last process has ended.
         """
-        self.base.close(wait)
+        self._is_closed = True
+        if self._base is not None:
+            self._base.close(wait)
+        self._close_parts()
 
     def __enter__(self) -> Self:
         return self
