@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
+from intercode.cli.evaluate.options import read_settings
 from support.faulty_endpoint import FaultyEndpoint, ok, status
 
 pytestmark = pytest.mark.sandbox
@@ -127,3 +128,13 @@ def test_options_of_a_cluster_are_refused_without_one(
     assert main([*words, "--runner", "rat"]) == 2
     assert "unknown runner 'rat'; did you mean 'ray'?" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_list_of_tasks_is_no_file_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "3").write_text("sums/1\n")
+    (tmp_path / "chosen").write_text("sums/1\n")
+    assert read_settings({"tasks": "3"})["tasks"] == ["3"]
+    assert read_settings({"tasks": "chosen"})["tasks"] == ["sums/1"]
+    names = [f"sums/{n}" for n in range(100)]
+    assert read_settings({"tasks": ",".join(names)})["tasks"] == names

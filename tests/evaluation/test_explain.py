@@ -14,6 +14,7 @@ import pytest
 
 from intercode.agents.base import Agent, Feedback
 from intercode.cli import main
+from intercode.cli.show import Style, gold_lines
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import UsageError
@@ -99,6 +100,18 @@ def test_texts_are_printed_side_by_side() -> None:
         "same                     same",
         f"{'':22} > {'d' * 19}...",
     ]
+
+
+def test_a_difference_after_many_equal_lines_is_shown() -> None:
+    lines = [str(n) for n in range(1000)]
+    both = Comparison("output", "\n".join([*lines, "mine"]), "\n".join([*lines, "theirs"]))
+    found = Explanation((), 0.0, (both,))
+    assert not both.is_equal and not found.to_json()["comparisons"][0]["is_equal"]
+    shown = list(both.lines(60))
+    assert shown[-1].split() == ["mine", "|", "theirs"] and len(shown) < 250
+    assert shown[0].startswith("... 900 lines before that") and len(str(found.to_json())) < 5000
+    printed = "\n".join(gold_lines(found, Style(False), 9, 80))
+    assert "as expected" not in printed
 
 
 @pytest.mark.slow

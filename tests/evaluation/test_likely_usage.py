@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,3 +77,16 @@ def test_the_command_line_prints_both(
         assert f"by the mean of 2 episodes of {tmp_path / 'run'}" in printed
         assert main([*words, "--pilot", "2", "--dry-run"]) == 2
         assert len(server.requests) == 2
+
+
+def test_a_damaged_run_beside_it_does_not_stop_an_estimate(squares: str, tmp_path: Path) -> None:
+    with FaultyEndpoint(answer) as server:
+        asked = EvalConfig(
+            squares, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "a",
+            model_options=OPTIONS, limit=1,
+        )  # fmt: skip
+        evaluate(asked, quiet=True)
+        shutil.copytree(tmp_path / "a", tmp_path / "b")
+        (tmp_path / "b" / "trajectories.jsonl").write_text("{}\n[]\n")
+        likely = estimate(make_plan(replace(asked, out=tmp_path / "new"))).likely
+        assert likely is not None and likely.source == f"1 episodes of {tmp_path / 'a'}"

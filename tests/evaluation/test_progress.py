@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import sys
+import threading
 import time
 import types
 from pathlib import Path
@@ -68,6 +69,29 @@ def test_a_log_gets_the_header_and_few_plain_lines(monkeypatch: pytest.MonkeyPat
     assert len(stream.getvalue().splitlines()) == 5, "a run in which nothing ends shows its life"
     with LineReport(HEADER, None) as silent:
         silent.begin(progress)
+
+
+def test_another_thread_draws_while_episodes_end() -> None:
+    progress, failures, ended = Progress(20_000), [], threading.Event()
+
+    def draw() -> None:
+        while not ended.is_set():
+            try:
+                progress_line(progress)
+            except RuntimeError as e:
+                failures.append(e)
+
+    thread, interval = threading.Thread(target=draw), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        for number in range(progress.total):
+            progress.add(episode(1.0, f"t{number}"))
+    finally:
+        ended.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+    assert failures == [] and progress.done == progress.total
 
 
 class Screen(io.StringIO):

@@ -26,7 +26,7 @@ from intercode.evaluation.evaluate import episode_runner
 from intercode.evaluation.evaluate.budgets import RunBudget
 from intercode.evaluation.evaluate.history import HISTORY_FILE, RunHistory
 from intercode.evaluation.evaluate.open_files import check_open_file_limit
-from intercode.evaluation.evaluate.plan import make_plan
+from intercode.evaluation.evaluate.plan import Plan, make_plan
 from intercode.evaluation.evaluate.run import evaluate, run_plan
 from intercode.evaluation.evaluate.run_state import Sample
 from intercode.models import ScriptedModel
@@ -212,3 +212,18 @@ def test_too_low_a_limit_on_open_files_is_refused(
     with pytest.raises(UsageError, match=r"200 episodes at once .* open 4096: give --parallel 116"):
         run_plan(make_plan(EvalConfig(squares, "gold", parallel=200, out=tmp_path / "run")))
     assert not (tmp_path / "run").exists()
+
+
+def test_the_error_of_a_limit_names_the_directory(
+    squares: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    closed: list[Path] = []
+    monkeypatch.setattr(Plan, "close", lambda plan: closed.append(plan.out))
+    with FaultyEndpoint(ANSWER) as server:
+        config = replace(requests(squares, server, tmp_path), out=None, max_tokens=300)
+        with pytest.raises(BudgetError) as stopped:
+            evaluate(config, quiet=True)
+    (out,) = Path("runs").iterdir()
+    assert stopped.value.out == out and f"are in {out}:" in str(stopped.value)
+    assert closed == [out]

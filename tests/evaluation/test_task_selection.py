@@ -45,6 +45,13 @@ def test_a_sample_is_stratified_seeded_and_part_of_a_larger_one() -> None:
     assert select_tasks(tasks, ["0-4"], sample=99) == (0, 1, 2, 3, 4)
 
 
+def test_many_small_strata_do_not_displace_a_large_one() -> None:
+    names = ["large"] * 90 + [f"small {n}" for n in range(10)]
+    tasks = Dataset("t", "bash", tuple(Task(f"t/{n}", "q", group=g) for n, g in enumerate(names)))
+    for seed in range(50):
+        assert abs(sum(n < 90 for n in select_tasks(tasks, [], sample=50, seed=seed)) - 45) < 2
+
+
 def test_every_task_is_as_likely_as_any_other() -> None:
     """Also those of a small stratum: 100 of 400 samples of 25 should have each task."""
     tasks = dataset()

@@ -178,9 +178,9 @@ def gold_lines(explanation: Explanation, style: Style, lines: int, width: int) -
         shown = Comparison(
             comparison.what, escape_control(comparison.given), escape_control(comparison.expected)
         )
-        if shown.is_equal:
+        if comparison.is_equal:
             yield style("strong", shown.what) + style("green", ": as expected")
-            yield from _indent(shorten(shown.expected, lines), "  ")
+            yield from _indent(shorten(shown.shortened()[1], lines), "  ")
             continue
         yield style("strong", f"{shown.what}: the agent's on the left, the expected on the right")
         yield from _indent(shorten("\n".join(shown.lines(width - 2)), lines), "  ")

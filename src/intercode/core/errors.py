@@ -25,6 +25,8 @@ A command that fails in a sandbox is not an error but an observation.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class InterCodeError(Exception):
     """Base class of every error that this package raises deliberately."""
@@ -54,8 +56,11 @@ class BudgetError(InterCodeError):
     """A limit on tokens, cost or time was reached, and nothing more was spent.
 
     ``run_limit``: the limit is that of the run. The episode then has no result, and is played again
-    when the run resumes. At its own limit, an episode ends, and its state is scored.
+    when the run resumes. At its own limit, an episode ends, and its state is scored. ``out`` is the
+    directory of the run that ``intercode.evaluate`` stopped.
     """
+
+    out: Path | None = None
 
     def __init__(self, message: str, run_limit: bool = False) -> None:
         super().__init__(message)
@@ -63,7 +68,9 @@ class BudgetError(InterCodeError):
 
 
 class TooManyErrorsError(InterCodeError):
-    """More episodes of a run failed than allowed. The finished episodes are on disk."""
+    """More episodes of a run failed than allowed. The finished episodes are on disk, in ``out``."""
+
+    out: Path | None = None
 
 
 class GoldError(InterCodeError):

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+_MAX_LINES = 200
+"""Lines of a text that are shown at most."""
 _MIN_COLUMN = 20
 _MARKS = {"equal": " ", "replace": "|", "delete": "<", "insert": ">"}
 
@@ -29,10 +31,11 @@ class Comparison:
         return self.given == self.expected
 
     def lines(self, width: int) -> Iterator[str]:
-        """Yield the texts side by side, in at most ``width`` columns. A mark between them says
-        what a line is: ``|`` for one that differs, ``<`` and ``>`` for one of one side only."""
+        """Yield the texts, shortened, side by side in at most ``width`` columns. A mark between
+        them says what a line is: ``|`` for one that differs, ``<`` and ``>`` for one of one side
+        only."""
         column = max(_MIN_COLUMN, (width - 3) // 2)
-        left, right = (text.expandtabs().split("\n") for text in (self.given, self.expected))
+        left, right = (text.expandtabs().split("\n") for text in self.shortened())
         for kind, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
             for n in range(max(b - a, d - c)):
                 mine, theirs = "".join(left[a:b][n : n + 1]), "".join(right[c:d][n : n + 1])
@@ -41,6 +44,30 @@ class Comparison:
                     mark = "|" if n < min(b - a, d - c) else "<" if n < b - a else ">"
                 row = f"{_cut(mine, column):{column}} {mark} {_cut(theirs, column)}"
                 yield row.rstrip()
+
+    def shortened(self) -> tuple[str, str]:
+        """Return the texts with at most some hundred lines each, of which the first that differs
+        is one."""
+        left, right = self.given.split("\n"), self.expected.split("\n")
+        pairs = enumerate(zip(left, right, strict=False))
+        equal = next((n for n, (a, b) in pairs if a != b), min(len(left), len(right)))
+        first = 0 if self.is_equal else max(0, equal - _MAX_LINES // 2)
+        return _some_lines(left, first), _some_lines(right, first)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as JSON types, with its texts shortened."""
+        given, expected = self.shortened()
+        return {
+            "what": self.what, "given": given, "expected": expected, "is_equal": self.is_equal
+        }  # fmt: skip
+
+
+def _some_lines(lines: list[str], first: int) -> str:
+    """Return lines from one on, as many as are shown, and how many were left out."""
+    before = [f"... {first} lines before that are equal"] if first else []
+    more = len(lines) - first - _MAX_LINES
+    after = [f"... {more} lines more"] if more > 0 else []
+    return "\n".join([*before, *lines[first : first + _MAX_LINES], *after])
 
 
 def _cut(text: str, column: int) -> str:
@@ -61,4 +88,4 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as JSON types."""
-        return asdict(self)
+        return {**asdict(self), "comparisons": [c.to_json() for c in self.comparisons]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -57,7 +59,7 @@ limits:
 --dry-run               open and check everything, print what the run costs at most and, by earlier
                         episodes, likely; play nothing
 --pilot N               play only N random episodes of the run, then print what the rest will likely
-                        cost; the same command without it plays the rest
+                        cost; the same command with the same --out and without it plays the rest
 reproducibility:
 --deterministic         fixed clock, seeded randomness, hashes of every step: see `intercode replay`
 --clock TIME            deterministic, with the clock at '2026-01-01 00:00' (UTC), shifted by '+3d',
@@ -108,7 +110,7 @@ def _narrow_axis(axis: Any, value: Any) -> Any:
 
 def _task_names(text: str) -> list[str]:
     """Return the ids and positions in a comma-separated list, or in a file."""
-    if Path(text).is_file():
+    if not re.fullmatch(r"[\d,-]+", text) and os.path.isfile(text):  # a long list is no path
         return read_task_list(Path(text))
     if text.endswith(".txt"):
         raise UsageError(f"--tasks {text}: there is no such file")

@@ -29,7 +29,7 @@ from intercode.core.errors import BudgetError, ConfigError, InterCodeError, TooM
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import to_jsonable
 from intercode.evaluation.evaluate.plan import Plan, make_plan
-from intercode.evaluation.evaluate.run import run_plan
+from intercode.evaluation.evaluate.run import run_and_close
 from intercode.evaluation.evaluate.run_directory import README_FILE, safe_file_name
 from intercode.models import Model
 
@@ -135,8 +135,7 @@ def make_plans(grid: Grid) -> list[tuple[Cell, Plan | InterCodeError]]:
 def _run_cell(cell: Cell, model: Model | None, quiet: bool, label: str) -> CellResult:
     try:
         plan = make_plan(cell.config, model)
-        run_plan(plan, quiet=quiet, label=label)
-        plan.close()
+        run_and_close(plan, quiet=quiet, label=label)
     except (BudgetError, TooManyErrorsError) as e:
         return CellResult(cell, "stopped", str(e))
     except (InterCodeError, OSError) as e:

@@ -46,8 +46,10 @@ def likely_usage(plan: Plan, episodes: int) -> LikelyUsage | None:
     played, source = _completed(plan.out), f"of {plan.out}"
     if not played:
         earlier = _earlier_runs(plan)
-        played = [t for out in earlier for t in _completed(out)]
-        source = f"of {earlier[0]}" if len(earlier) == 1 else f"of {len(earlier)} earlier runs"
+        played = [t for episodes_of in earlier.values() for t in episodes_of]
+        source = (
+            f"of {next(iter(earlier))}" if len(earlier) == 1 else f"of {len(earlier)} earlier runs"
+        )
     if not played or not episodes:
         return None
     price = None if plan.model is None else plan.model.price
@@ -80,17 +82,19 @@ def _completed(out: Path) -> list[Trajectory]:
     ]  # fmt: skip
 
 
-def _earlier_runs(plan: Plan) -> list[Path]:
-    """Return the directories beside that of a plan with runs of the same settings."""
-    found = []
+def _earlier_runs(plan: Plan) -> dict[Path, list[Trajectory]]:
+    """Return the episodes of the runs of the same settings beside that of a plan, by directory."""
+    found = {}
     for file in sorted(plan.out.parent.glob(f"*/{trajectories.RUN_FILE}")):
         try:
             metadata = read_run_metadata(file.parent)
+            if metadata is None or not _is_alike(metadata, plan.metadata):
+                continue
+            if played := _completed(file.parent):
+                found[file.parent] = played
         except (InterCodeError, OSError):
             continue  # what cannot be read is no run to learn from
-        if metadata is not None and _is_alike(metadata, plan.metadata):
-            found.append(file.parent)
-    return [out for out in found if _completed(out)]
+    return found
 
 
 def _is_alike(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -124,9 +124,12 @@ def _evaluate(
     interrupted: threading.Event | None = None,
 ) -> Path:
     plan = make_plan(config, model)
-    run_plan(plan, quiet=quiet, interrupted=interrupted)
-    plan.close()
-    return plan.out
+    try:
+        return run_and_close(plan, quiet=quiet, interrupted=interrupted)
+    except (BudgetError, TooManyErrorsError) as e:
+        e.out = plan.out
+        e.args = (f"{e}; the finished episodes are in {plan.out}: give it as out to resume",)
+        raise
 
 
 def _read_arguments(
@@ -192,6 +195,27 @@ def run_plan(
                 Workers(plan, budget, pending, make_env, interrupted) as workers,
             ):
                 _collect(plan, workers, progress, report)
+    return plan.out
+
+
+def run_and_close(
+    plan: Plan,
+    *,
+    quiet: bool = False,
+    label: str = "",
+    interrupted: threading.Event | None = None,
+) -> Path:
+    """Do what ``run_plan`` does, then close the model that the plan has opened.
+
+    After an error other than BudgetError it stays open: a request may be in progress, and would be
+    sent again.
+    """
+    try:
+        run_plan(plan, quiet=quiet, label=label, interrupted=interrupted)
+    except BudgetError:  # all workers have ended
+        plan.close()
+        raise
+    plan.close()
     return plan.out
 
 

@@ -41,18 +41,19 @@ def sample_tasks(
 ) -> tuple[int, ...]:
     """Return a random sample of tasks, in the dataset's order; all of them if there are fewer.
 
-    It is stratified by hardness (SQL) or by group, whichever the tasks have: each stratum gives its
-    share of the sample, rounded up or down. A larger sample with the same seed contains a smaller
-    one, so that a run can be extended.
+    It is stratified by hardness (SQL) or by group, whichever the tasks have: each stratum gives
+    about its share of the sample, mostly within one task. Every task is as likely as any other. A
+    larger sample with the same seed contains a smaller one, so that a run can be extended.
     """
     strata: dict[str, list[int]] = {}
     for position in positions:
         strata.setdefault(_stratum(dataset, dataset.tasks[position]), []).append(position)
     draw = random.Random(seed)
     order: list[tuple[float, int]] = []
-    for _, members in sorted(strata.items()):
+    places, start = draw.sample(range(len(strata)), len(strata)), draw.random()
+    for place, (_, members) in zip(places, sorted(strata.items()), strict=True):
         draw.shuffle(members)
-        offset = draw.random()
+        offset = (place + start) / len(strata)  # evenly spread: small strata do not come at once
         order += [((rank + offset) / len(members), p) for rank, p in enumerate(members)]
     return tuple(sorted(position for _, position in sorted(order)[:size]))
 

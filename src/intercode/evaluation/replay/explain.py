@@ -19,8 +19,6 @@ from intercode.evaluation.replay.regrade import play_again
 from intercode.results.explanation import Comparison, Explanation
 from intercode.results.statistics.metrics import is_failed
 
-_MAX_LINES = 200
-
 
 def explain(episode: Trajectory, options: ReplayOptions | None = None) -> Explanation:
     """Return what was expected in an episode and what its actions left, from the gold and the
@@ -137,11 +135,8 @@ def _describe(path: str, entry: FileEntry | None) -> str:
 
 
 def _ended(text: str | None) -> str:
-    return _text((text or "").rstrip("\n").split("\n"))
+    return (text or "").rstrip("\n")
 
 
 def _text(lines: Iterable[str]) -> str:
-    """Return lines as a text of bounded length."""
-    every = list(lines)
-    more = len(every) - _MAX_LINES
-    return "\n".join(every[:_MAX_LINES] + ([f"... {more} lines more"] if more > 0 else []))
+    return "\n".join(lines)

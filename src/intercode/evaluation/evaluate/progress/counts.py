@@ -19,7 +19,8 @@ class Progress:
     ``total`` is the number of episodes of the run; ``finished`` are those that earlier processes
     finished. ``usage`` returns what the run has used so far, with earlier processes; ``traffic``
     the counts of requests of this process, or None if the model has none. ``running`` has the
-    episodes in progress, with the time when each began.
+    episodes in progress, with the time when each began. ``done`` counts the episodes that have
+    ended, with those of earlier processes. A thread that draws may read all of it meanwhile.
     """
 
     total: int
@@ -34,6 +35,7 @@ class Progress:
     def __post_init__(self) -> None:
         self.started = time.monotonic()
         self._tasks: dict[str, Cluster] = {}
+        self.done = 0
         for key, outcome in self.finished.items():
             self._count(key.task, outcome.success)
 
@@ -49,11 +51,6 @@ class Progress:
         self.errors += failed
         self.retried += not failed and trajectory.run.get("attempts", 1) > 1
         self._count(trajectory.task, not failed and trajectory.success)
-
-    @property
-    def done(self) -> int:
-        """The number of episodes that have ended, with those of earlier processes."""
-        return sum(c.size for c in self._tasks.values())
 
     @property
     def seconds(self) -> float:
@@ -113,6 +110,7 @@ class Progress:
     def _count(self, task: str, solved: bool) -> None:
         old = self._tasks.get(task, Cluster(0, 0))
         self._tasks[task] = Cluster(old.hits + solved, old.size + 1)
+        self.done += 1
 
 
 def format_duration(seconds: float) -> str:

@@ -93,7 +93,7 @@ function goldContent(found, environment) {
   const side = (name, text) => h("div", {}, h("h4", { text: name }), block(text, "output", name));
   return [
     h("h2", { text: "Gold" }), ...found.golds.map((text) => block(text, "code", "gold", (code) => highlight(code, environment))),
-    ...found.comparisons.flatMap(({ what, given, expected }) => (given === expected
+    ...found.comparisons.flatMap(({ what, given, expected, is_equal: isEqual }) => (isEqual
       ? [h("h3", { text: `${what}: as expected` }), block(expected, "output", what)]
       : [h("h3", { text: what }), h("div", { class: "line" }, side("the agent's", given), side("expected", expected))])),
     ...found.notes.map((note) => h("p", { class: "warning", text: line(note) })),
