@@ -90,3 +90,37 @@ def test_a_damaged_run_beside_it_does_not_stop_an_estimate(squares: str, tmp_pat
         (tmp_path / "b" / "trajectories.jsonl").write_text("{}\n[]\n")
         likely = estimate(make_plan(replace(asked, out=tmp_path / "new"))).likely
         assert likely is not None and likely.source == f"1 episodes of {tmp_path / 'a'}"
+
+
+def test_a_pilot_has_the_exit_statuses_of_a_run(
+    squares: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    with FaultyEndpoint(status(200, completion("```bash\nls\n```")), status(400)) as server:
+        words = [
+            "eval", squares, "--agent", "single-turn", "--model", "m", "--base-url",
+            server.base_url, "--parallel", "1", "--pilot", "3", "--out", str(out),
+        ]  # fmt: skip
+        assert main(words) == 3, "episodes with errors are left"
+        printed, said = capsys.readouterr()
+        assert "7 to play, 1 finished" in printed and "errors in 2 of the episodes" in said
+        assert main([*words, "--fail-on-error", "0"]) == 4
+        assert f"--out {out} and the cause fixed resumes it" in capsys.readouterr().err
+    assert main(["eval", squares, "--agent", "gold", "--pilot", "2"]) == 0
+    assert "pilot: nothing is played: the agent gold uses no model" in capsys.readouterr().err
+
+
+def test_a_pilot_that_stops_does_not_stop_those_of_the_other_runs(
+    squares: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FaultyEndpoint(status(400)) as server:
+        file = tmp_path / "grid.toml"
+        file.write_text(
+            f'dataset = "{squares}"\nmodel = "m"\nbase_url = "{server.base_url}"\n'
+            f'out = "{tmp_path / "runs"}"\nfail_on_error = 0\nparallel = 1\nmax_turns = 1\n'
+            '[grid]\nagent = ["single-turn", "try-again"]\n'
+        )
+        assert main(["eval", "--config", str(file), "--pilot", "1"]) == 4
+    printed, said = capsys.readouterr()
+    assert said.count("stopped: 1 of 1 episodes ended in an error") == 2
+    assert "all 2 runs" in printed and "16 to play" in printed

@@ -65,6 +65,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _run(values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int) -> int:
+    from intercode.cli.evaluate import dry_run
     from intercode.evaluation.evaluate.plan import make_plan
     from intercode.evaluation.evaluate.run import run_plan
     from intercode.results import report
@@ -79,22 +80,26 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int)
         from intercode.evaluation.evaluate.sandbox_check import with_remedy
 
         raise with_remedy(e, config.sandbox) from e
-    if dry or pilot:
-        from intercode.cli.evaluate import dry_run
-
-        dry_run.print_estimate(plan, pilot=pilot)
+    if dry:
+        dry_run.print_estimate(plan)
         return 0
     stopped: InterCodeError | None = None
     try:
-        run_plan(plan)
+        if pilot:
+            _play_pilot(plan, pilot)
+        else:
+            run_plan(plan)
     except KeyboardInterrupt:
         log(f"\nstopped; the same settings with `--out {plan.out}` play the rest")
         raise
     except (BudgetError, TooManyErrorsError) as e:
         stopped = e
-    if plan.trajectories_file.exists():
-        print(report.render(report.build([plan.out])))
-    print(f"Trajectories: {plan.trajectories_file}\nSettings:     {plan.out / 'run.json'}")
+    if pilot:
+        dry_run.print_estimate(plan)
+    else:
+        if plan.trajectories_file.exists():
+            print(report.render(report.build([plan.out])))
+        print(f"Trajectories: {plan.trajectories_file}\nSettings:     {plan.out / 'run.json'}")
     errors = plan.episode_errors()
     if errors:
         log(_error_summary(errors, plan.out))
@@ -102,6 +107,14 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int)
         log(_stop_message(stopped, plan))
         return STOPPED
     return ERRORS_LEFT if errors else 0
+
+
+def _play_pilot(plan: Plan, episodes: int, label: str = "pilot: ") -> None:
+    """Play a pilot, or say why nothing is played. Raises what ``run_plan`` raises."""
+    from intercode.evaluation.evaluate.likely_usage import play_pilot
+
+    if why := play_pilot(plan, episodes, label):
+        log(f"{label}nothing is played: {why}")
 
 
 def _stop_message(error: InterCodeError, plan: Plan) -> str:
@@ -140,6 +153,10 @@ def _run_grid(values: dict[str, Any], file: Path | None, dry: bool, pilot: int) 
     print(f"{len(results)} runs in {out}: {summary}")
     if set(states) - {"done"}:
         log("The same command plays what is missing.")
+    return _worst_status(states)
+
+
+def _worst_status(states: Sequence[str]) -> int:
     worst = {"failed": FAILED, "stopped": STOPPED, "errors": ERRORS_LEFT}
     return next((status for state, status in worst.items() if state in states), 0)
 
@@ -148,12 +165,30 @@ def _estimate_grid(grid: Grid, pilot: int) -> int:
     from intercode.cli.evaluate import dry_run
     from intercode.evaluation.evaluate.grid import make_plans
 
-    estimates, failed = [], 0
+    estimates, states = [], []
     for cell, plan in make_plans(grid):
         if isinstance(plan, InterCodeError):
-            failed += 1
+            states.append("failed")
             log(f"{cell.name} cannot be played: {plan}")
-        else:
-            estimates.append(dry_run.print_estimate(plan, cell.name, pilot))
+            continue
+        if pilot:
+            states.append(_pilot_state(plan, pilot, f"{cell.name}, pilot: "))
+        estimates.append(dry_run.print_estimate(plan, cell.name))
     dry_run.print_total(estimates)
-    return FAILED if failed else 0
+    return _worst_status(states)
+
+
+def _pilot_state(plan: Plan, episodes: int, label: str) -> str:
+    """Play a pilot of one run of an experiment, and return how it ended."""
+    try:
+        _play_pilot(plan, episodes, label)
+    except (BudgetError, TooManyErrorsError) as e:
+        log(f"{label}stopped: {e}")
+        return "stopped"
+    except (InterCodeError, OSError) as e:
+        log(f"{label}failed: {type(e).__name__}: {e}")
+        return "failed"
+    errors = plan.episode_errors()
+    if errors:
+        log(_error_summary(errors, plan.out))
+    return "errors" if errors else "done"

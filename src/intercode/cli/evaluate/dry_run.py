@@ -6,15 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from intercode.evaluation.evaluate.estimate import Estimate, estimate
-from intercode.evaluation.evaluate.likely_usage import play_pilot
 from intercode.evaluation.evaluate.plan import Plan
 from intercode.results.statistics.intervals import Estimate as Total
 
 
-def print_estimate(plan: Plan, name: str = "", pilot: int = 0) -> Estimate:
-    """Print and return the estimate of a run, after playing so many of its episodes."""
-    if pilot and plan.uses_model:
-        play_pilot(plan, pilot)
+def print_estimate(plan: Plan, name: str = "") -> Estimate:
+    """Print and return the estimate of a run."""
     bounds = estimate(plan)
     print("\n".join([name or str(plan.out), *(f"  {line}" for line in _lines(plan, bounds))]))
     return bounds

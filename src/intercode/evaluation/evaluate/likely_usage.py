@@ -58,16 +58,21 @@ def likely_usage(plan: Plan, episodes: int) -> LikelyUsage | None:
     return LikelyUsage(f"{len(played):,} episodes {source}", requests, tokens, cost)
 
 
-def play_pilot(plan: Plan, episodes: int) -> None:
-    """Play a random sample of the episodes that a run has not played, as a part of the run.
+def play_pilot(plan: Plan, episodes: int, label: str = "pilot: ") -> str:
+    """Play a random sample of the first epoch's episodes without a result, as a part of the run.
 
-    The tasks are stratified as by ``sample_tasks``. Raises what ``run_plan`` raises.
+    The tasks are stratified as by ``sample_tasks``. Returns why nothing was played, or "" if
+    something was. Raises what ``run_plan`` raises.
     """
+    if not plan.uses_model:
+        return f"the agent {plan.config.agent} uses no model"
     tasks = sorted({sample.index for sample in plan.pending_samples() if sample.epoch == 0})
+    if not tasks:
+        return "the first epoch has a result for every task"
     chosen = sample_tasks(plan.dataset, tasks, episodes, plan.config.seed or 0)
-    if chosen:
-        config = replace(plan.config, epochs=1)
-        run_plan(replace(plan, config=config, task_indices=chosen), label="pilot: ")
+    config = replace(plan.config, epochs=1)
+    run_plan(replace(plan, config=config, task_indices=chosen), label=label)
+    return ""
 
 
 def _completed(out: Path) -> list[Trajectory]:
