@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import os
 import re
 import socket
@@ -97,6 +98,38 @@ def test_long_output_is_bounded_and_background_writers_do_not_block() -> None:
         assert result.stderr == "e\n"
 
 
+def test_the_limit_of_output_is_that_of_each_stream() -> None:
+    with open_one(limits=Limits(output=10_000)) as sandbox:
+        result = sandbox.run("seq 1500; seq 1500 >&2")
+        assert not result.truncated and len(result.output) == 2 * len(result.stdout) > 10_000
+
+
+def test_a_limit_that_another_process_has_exceeded_is_not_reported() -> None:
+    with open_one(limits=Limits(cpu_seconds=0.2)) as sandbox:
+        assert sandbox.spawn("while :; do :; done").wait(60) == -9
+        assert sandbox.run("false").limit_exceeded == ""
+        assert sandbox.run("while :; do :; done").limit_exceeded == "cpu"
+
+
+def test_the_time_limit_of_a_command_spares_a_download(tmp_path: Path) -> None:
+    with open_one(env={"PATH": "/slow:/usr/bin:/bin"}) as sandbox:
+        sandbox.write(
+            "/slow/tar", '#!/bin/sh\nsleep 1.5\nPATH=/usr/bin:/bin\nexec tar "$@"\n', 0o755
+        )
+        sandbox.write("/work/a", "a")
+        started, results = threading.Event(), []
+        other = threading.Thread(
+            target=lambda: results.append(
+                sandbox.run("echo; sleep 620", timeout=1, on_output=lambda *_: started.set())
+            )
+        )
+        other.start()
+        assert started.wait(60)
+        assert sandbox.download("/work", tmp_path / "copy") == []
+        other.join()
+        assert results[0].timed_out and (tmp_path / "copy" / "a").read_text() == "a"
+
+
 def test_wrong_uses_are_named(shared: Sandbox) -> None:
     for call, message in [
         (lambda: shared.run("true", user="nobody"), "one user, root.*'nobody'"),
@@ -104,6 +137,7 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         (lambda: shared.run([]), "no command"),
         (lambda: shared.read("tmp"), "absolute, unlike 'tmp'"),
         (lambda: shared.fork(0), "at least 1, not 0"),
+        (lambda: Sandbox.load("/etc", back_end=back_end.chosen()), "/etc cannot be loaded: Is a"),
         (lambda: shared.upload("/no/such", "/x"), "/no/such cannot be uploaded: No such file"),
     ]:  # fmt: skip
         with pytest.raises(UsageError, match=message):
@@ -111,6 +145,17 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
     assert shared.run("id -un", user="root").ok
     with pytest.raises(OSError, match="no-such"):
         shared.run(["no-such"])
+    for call in (lambda: shared.read("/no/such"), lambda: shared.download("/no/such", "/tmp/x")):
+        with pytest.raises(FileNotFoundError, match="/no/such"):
+            call()
+    with pytest.raises(OSError, match="/dev/null/x"):
+        shared.write("/dev/null/x", "")
+    with shared.spawn("true") as process:
+        with pytest.raises(UsageError, match="stdout and stderr, not to 'stdotu'"):
+            process.read("stdotu")  # type: ignore[arg-type]
+        assert process.wait(math.inf) == 0
+    for timeout in (math.inf, 3e6):
+        assert shared.run("sleep 0.1; echo a", timeout=timeout).stdout == "a\n"
 
 
 @pytest.mark.parametrize(
@@ -366,8 +411,11 @@ def test_a_program_on_a_terminal_controls_it_and_is_resized(shared: Sandbox) -> 
         process.write("exit 7\n")
         assert process.wait(60) == 7
         assert list(process.output(timeout=60))[-1][1] == "stdout"
-    with pytest.raises(UsageError, match="from 1 to 65535"):
-        shared.spawn("true", terminal=(0, 80))
+    for size in ((0, 80), (40,), 5):
+        with pytest.raises(
+            UsageError, match=re.escape(f"from 1 to 65535 rows and columns, unlike {size}")
+        ):
+            shared.spawn("true", terminal=size)  # type: ignore[arg-type]
 
 
 def test_usage_is_measured(shared: Sandbox) -> None:

@@ -30,6 +30,7 @@ CHUNK = 1 << 16
 _LAST_CHUNKS = 32  # of output that is read after the end, if background processes write without end
 KILL_SECONDS = 1.0
 """Time to read what a command has written before its time limit."""
+MAX_POLL_MILLISECONDS = 1 << 30  # poll refuses more than fits in a C int
 _ROOT_USERS = ("root", "0")
 
 
@@ -79,18 +80,21 @@ class LiveProcesses:
         self._lock = threading.Lock()
         self._processes: dict[int, Process] = {}
 
-    def add(self, process: Process) -> None:
+    def start(self, spawn: Callable[[], Process]) -> Process:
+        """Start a process, and add it before the end of another command could kill it."""
         with self._lock:
+            process = spawn()
             self._processes[id(process)] = process
+            return process
 
     def remove(self, process: Process) -> None:
         with self._lock:
             self._processes.pop(id(process), None)
 
-    def others(self, process: Process) -> list[int]:
-        """Return the numbers of the processes other than ``process``."""
+    def has_others(self, process: Process | None = None) -> bool:
+        """Return whether a process other than ``process`` is live."""
         with self._lock:
-            return [p.pid for p in self._processes.values() if p is not process]
+            return any(p is not process for p in self._processes.values())
 
     def kill(self, base: BaseSandbox, process: Process, mark: int) -> None:
         """Kill a process and everything that was started since ``mark``, except other processes of
@@ -99,9 +103,10 @@ class LiveProcesses:
         if "processes" not in base.capabilities:
             process.kill()
             return
-        others = self.others(process)
-        keep = others + [pid for other in others for pid in base.descendants(other)]
-        base.kill_since(mark, keep=keep)
+        with self._lock:  # nothing is started meanwhile
+            keep = [p.pid for p in self._processes.values() if p is not process]
+            keep += [pid for other in list(keep) for pid in base.descendants(other)]
+            base.kill_since(mark, keep=keep)
 
 
 class Execution:
@@ -123,11 +128,13 @@ class Execution:
         limit = base.spec.limits.output
         names: list[Stream] = ["stdout"] if command.merge_stderr else ["stdout", "stderr"]
         self._collectors = {name: Collector(limit) for name in ("stdout", "stderr")}
-        self._both = Collector(limit)
+        self._both = Collector(2 * limit)  # whatever is kept of the two streams
         self._decoders = {
             name: codecs.getincrementaldecoder("utf-8")("backslashreplace") for name in names
         }
         self.streams: dict[int, Stream] = {}
+        if not live.has_others():
+            base.limit_exceeded()  # what earlier commands have left is not due to this one
         self._begin, self._mark = time.monotonic(), base.mark()
         ends: dict[int, int] = {}
         try:
@@ -135,14 +142,13 @@ class Execution:
                 read, ends[target] = os.pipe()
                 self.streams[read] = name
                 os.set_blocking(read, False)
-            self.process = self._spawn(command, {2: ends[1], **ends})
+            self.process = live.start(lambda: self._spawn(command, {2: ends[1], **ends}))
         except BaseException:
             self.close()
             raise
         finally:
             for fd in ends.values():
                 os.close(fd)
-        live.add(self.process)
 
     def _spawn(self, command: Command, fds: dict[int, int]) -> Process:
         def spawn() -> Process:
@@ -189,7 +195,10 @@ class Execution:
     def finish(self, timed_out: bool) -> Result:
         """Return the result of an ended or killed command, whose output was read."""
         code = None if timed_out else self.process.wait()
-        exceeded = "" if code == 0 else self._base.limit_exceeded()
+        # a limit that another live process may have exceeded counts only if something has killed
+        # this command; a shell reports a killed child as 128 and the signal's number
+        is_own = not self._live.has_others(self.process) or code is None or not 0 <= code <= 128
+        exceeded = self._base.limit_exceeded() if code != 0 and is_own else ""
         out, err = self._collectors["stdout"], self._collectors["stderr"]
         return Result(
             decode(out.bytes()),
@@ -245,7 +254,7 @@ def _wait(execution: Execution, timeout: float | None) -> bool:
         poll.register(fd, select.POLLIN)
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     while (left := deadline - time.monotonic()) > 0:
-        ready = [fd for fd, _ in poll.poll(None if timeout is None else left * 1000)]
+        ready = [fd for fd, _ in poll.poll(min(left * 1000, MAX_POLL_MILLISECONDS))]
         for fd in ready:
             if fd in execution.streams:
                 execution.read(fd)

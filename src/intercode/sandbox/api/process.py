@@ -15,7 +15,13 @@ from types import TracebackType
 from typing import Self
 
 from intercode.core.errors import SandboxError, UsageError
-from intercode.sandbox.api.execution import CHUNK, Command, LiveProcesses, Stream
+from intercode.sandbox.api.execution import (
+    CHUNK,
+    MAX_POLL_MILLISECONDS,
+    Command,
+    LiveProcesses,
+    Stream,
+)
 from intercode.sandbox.contract import Sandbox as BaseSandbox
 from intercode.sandbox.streams import Process
 
@@ -49,16 +55,19 @@ class SandboxProcess:
         size = DEFAULT_SIZE if terminal is True else terminal
         self.terminal = size is not False
         if size is not False:
-            _check_size(size)
-            self._process, master = base.spawn_on_terminal(
-                command.argv, cwd=command.cwd, env=command.env, size=size
-            )
-            self._streams, self._input = {"stdout": master}, master
+            checked = _check_size(size)
+            self._process = live.start(lambda: self._spawn_on_terminal(command, checked))
         else:
-            self._process = self._spawn(command)
+            self._process = live.start(lambda: self._spawn(command))
         for fd in (self._input, *self._streams.values()):
             os.set_blocking(fd, False)
-        live.add(self._process)
+
+    def _spawn_on_terminal(self, command: Command, size: TerminalSize) -> Process:
+        process, master = self._base.spawn_on_terminal(
+            command.argv, cwd=command.cwd, env=command.env, size=size
+        )
+        self._streams, self._input = {"stdout": master}, master
+        return process
 
     def _spawn(self, command: Command) -> Process:
         given: dict[int, int] = {}
@@ -90,6 +99,8 @@ class SandboxProcess:
         Waits for output if there is none. Returns no bytes at the end of the stream. Raises
         TimeoutError if nothing arrives for ``timeout`` seconds (None: no limit).
         """
+        if stream not in ("stdout", "stderr"):
+            raise UsageError(f"a program writes to stdout and stderr, not to {stream!r}")
         fd = self._streams.get(stream, -1)
         if fd < 0:
             return b""
@@ -172,7 +183,7 @@ class SandboxProcess:
         """Return the exit status (negative: the number of the signal that ended the program), or
         None if ``timeout`` seconds pass first (None: no limit)."""
         if self._exit_code is None:
-            self._exit_code = self._process.wait(timeout)
+            self._exit_code = self._process.wait(None if timeout == math.inf else timeout)
             if self._exit_code is not None:
                 self._live.remove(self._process)
         return self._exit_code
@@ -249,17 +260,18 @@ class SandboxProcess:
         self.close()
 
 
-def _check_size(size: TerminalSize) -> TerminalSize:
-    if not all(0 < n < 1 << 16 for n in size):
-        raise UsageError(f"a terminal has from 1 to 65535 rows and columns, not {size}")
-    return size
+def _check_size(size: object) -> TerminalSize:
+    match size:
+        case (int(rows), int(columns)) if 0 < rows < 1 << 16 and 0 < columns < 1 << 16:
+            return rows, columns
+    raise UsageError(f"a terminal has from 1 to 65535 rows and columns, unlike {size!r}")
 
 
 def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None or seconds == math.inf else max(0.0, seconds * 1000)
+    return None if seconds is None else min(max(0.0, seconds * 1000), MAX_POLL_MILLISECONDS)
 
 
 def _wait_for(fd: int, event: int, timeout: float | None) -> bool:
     poll = select.poll()
     poll.register(fd, event)
-    return bool(poll.poll(_milliseconds(timeout)))
+    return bool(poll.poll(None if timeout == math.inf else _milliseconds(timeout)))

@@ -18,7 +18,7 @@ class Result:
     at the time limit. ``duration``: wall time in seconds. ``omitted_bytes``: bytes left out of the
     middle of the streams, because one exceeded ``Limits.output``. ``limit_exceeded``: the limit
     because of which a process was killed or not started, such as ``memory``; empty if there was
-    none.
+    none. While other processes of the owner run, it is told only of a command that was killed.
     """
 
     stdout: str

@@ -212,12 +212,12 @@ class Sandbox:
         Raises FileNotFoundError, IsADirectoryError, or OSError for any other kind of file and for
         one larger than ``limit`` bytes.
         """
-        return self.base.read(transfer.require_absolute(path), limit)
+        return transfer.read(self.base, path, limit)
 
     def write(self, path: str, data: str | bytes, mode: int = 0o644) -> None:
         """Write a regular file and make its parent directories."""
         content = data.encode() if isinstance(data, str) else data
-        self.base.write(transfer.require_absolute(path), content, mode)
+        transfer.write(self.base, path, content, mode)
 
     def write_files(self, files: Files) -> None:
         """Write several files or trees; see ``Files``."""
@@ -242,7 +242,7 @@ class Sandbox:
         this machine elsewhere. Returns the names of what was left out, relative to ``path``; empty
         for a file. Raises as ``read`` does, DataError for more than ``limit`` bytes in a directory.
         """
-        return transfer.download(self.base, path, Path(local), limit)
+        return transfer.download(self.base, self.live, path, Path(local), limit)
 
     def changes(self) -> dict[str, FileEntry]:
         """Return every path that differs from the image, sorted: what ``files`` and uploads have

@@ -115,10 +115,12 @@ def load(path: Path, image: Image, open_with: Callable[[Path], BaseSandbox]) -> 
         if isinstance(e, UsageError):  # also DataError
             raise
         raise DataError(f"{path} is no saved sandbox: {e}") from e
-    except FileNotFoundError as e:
-        if e.filename != os.fspath(path):
+    except OSError as e:
+        if e.filename is None or os.fspath(e.filename) != os.fspath(path):
             raise
-        raise UsageError(f"there is no file {path}") from e
+        if isinstance(e, FileNotFoundError):
+            raise UsageError(f"there is no file {path}") from e
+        raise UsageError(f"{path} cannot be loaded: {e.strerror}") from e
 
 
 def _member(path: Path, archive: tarfile.TarFile, name: str) -> Any:

@@ -13,8 +13,8 @@ import stat
 import tarfile
 import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -23,6 +23,7 @@ from intercode.sandbox.api.execution import CHUNK, Command, LiveProcesses, run_c
 from intercode.sandbox.contract import Sandbox as BaseSandbox
 from intercode.sandbox.images.archives.tar import StrictTarInfo, mtime_ns
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
+from intercode.sandbox.streams import Process
 
 DEFAULT_LIMIT = 1 << 30
 """The most bytes of a download, unless another limit is given."""
@@ -37,6 +38,29 @@ def require_absolute(path: str) -> str:
     return path
 
 
+def read(base: BaseSandbox, path: str, limit: int) -> bytes:
+    """Return the content of a file; see ``Sandbox.read``."""
+    with _naming(path):
+        return base.read(require_absolute(path), limit)
+
+
+def write(base: BaseSandbox, path: str, data: bytes, mode: int = 0o644) -> None:
+    """Write a file; see ``Sandbox.write``."""
+    with _naming(path):
+        base.write(require_absolute(path), data, mode)
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Name the path in an OSError, which a sandbox raises without it."""
+    try:
+        yield
+    except OSError as e:
+        if e.filename is None and e.errno is not None:
+            e.filename = path
+        raise
+
+
 # ---------------------------------------------------------------------- uploads
 def write_files(
     base: BaseSandbox, live: LiveProcesses, files: Mapping[str, str | bytes | Path]
@@ -48,7 +72,7 @@ def write_files(
             upload(base, live, content, path)
         else:
             data = content.encode() if isinstance(content, str) else content
-            base.write(require_absolute(path), data)
+            write(base, path, data)
 
 
 def upload(base: BaseSandbox, live: LiveProcesses, local: Path, path: str) -> None:
@@ -59,7 +83,7 @@ def upload(base: BaseSandbox, live: LiveProcesses, local: Path, path: str) -> No
     except OSError as e:
         raise UsageError(f"{local} cannot be uploaded: {e.strerror}") from e
     if stat.S_ISREG(info.st_mode):
-        base.write(path, local.read_bytes(), mode=stat.S_IMODE(info.st_mode) & 0o777)
+        write(base, path, local.read_bytes(), mode=stat.S_IMODE(info.st_mode) & 0o777)
         return
     if not stat.S_ISDIR(info.st_mode):
         raise UsageError(f"{local} is neither a file nor a directory")
@@ -69,6 +93,8 @@ def upload(base: BaseSandbox, live: LiveProcesses, local: Path, path: str) -> No
         script = f"mkdir -p {quoted} && tar -x -o -f - -C {quoted}"
         command = Command(["/bin/sh", "-c", script], "/", base.env, archive)
         result = run_command(base, live, command, TRANSFER_SECONDS)
+    if result.timed_out:
+        raise SandboxError(f"{local} was not written to {path} within {TRANSFER_SECONDS:g} s")
     if not result.ok:
         raise SandboxError(
             f"{local} cannot be uploaded to {path}: {result.stderr.strip()[:_MESSAGE_BYTES]!r}; "
@@ -91,28 +117,32 @@ def _pack(local: Path, archive: IO[bytes]) -> None:
 
 
 # -------------------------------------------------------------------- downloads
-def download(base: BaseSandbox, path: str, local: Path, limit: int) -> list[str]:
+def download(
+    base: BaseSandbox, live: LiveProcesses, path: str, local: Path, limit: int
+) -> list[str]:
     """Copy a file or directory of a sandbox to this machine; see ``Sandbox.download``."""
     require_absolute(path)
     if limit < 0:
         raise UsageError(f"a download has a limit of at least 0 bytes, not {limit}")
     try:
-        data = base.read(path, limit)
+        data = read(base, path, limit)
     except IsADirectoryError:
-        return _download_tree(base, path, local, limit)
+        return _download_tree(base, live, path, local, limit)
     local.parent.mkdir(parents=True, exist_ok=True)
     local.write_bytes(data)
     return []
 
 
-def _download_tree(base: BaseSandbox, path: str, local: Path, limit: int) -> list[str]:
+def _download_tree(
+    base: BaseSandbox, live: LiveProcesses, path: str, local: Path, limit: int
+) -> list[str]:
     created = not local.exists()
     local.mkdir(parents=True, exist_ok=True)
     if any(local.iterdir()):
         raise UsageError(f"{local} is not empty: download into a new directory")
     try:
         with tempfile.TemporaryFile() as archive:
-            _fetch_archive(base, path, archive, limit)
+            _fetch_archive(base, live, path, archive, limit)
             writer = _DownloadWriter(local, path, limit)
             writer.write(archive)
     except BaseException:
@@ -123,13 +153,16 @@ def _download_tree(base: BaseSandbox, path: str, local: Path, limit: int) -> lis
     return sorted(writer.left_out)
 
 
-def _fetch_archive(base: BaseSandbox, path: str, archive: IO[bytes], limit: int) -> None:
+def _fetch_archive(
+    base: BaseSandbox, live: LiveProcesses, path: str, archive: IO[bytes], limit: int
+) -> None:
     """Write what the sandbox's tar makes of a directory to a file of this machine."""
     most = 2 * limit + (64 << 20)  # headers and padding of many small files
     read, write = os.pipe()
+    process: Process | None = None
     try:
-        source = base.shown_path(path)
-        process = base.spawn(["tar", "-c", "-f", "-", "-C", source, "."], fds={1: write})
+        argv = ["tar", "-c", "-f", "-", "-C", base.shown_path(path), "."]
+        process = live.start(lambda: base.spawn(argv, fds={1: write}))
         os.close(write)
         write = -1
         deadline = time.monotonic() + TRANSFER_SECONDS
@@ -153,6 +186,8 @@ def _fetch_archive(base: BaseSandbox, path: str, archive: IO[bytes], limit: int)
     except FileNotFoundError as e:
         raise SandboxError(f"the image has no tar, which a download of {path} needs") from e
     finally:
+        if process is not None:
+            live.remove(process)
         for fd in (read, write):
             if fd >= 0:
                 os.close(fd)
