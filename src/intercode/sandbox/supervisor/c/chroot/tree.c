@@ -217,8 +217,17 @@ static int add_shared(int root, int retained, const struct json *shared, const s
     return 0;
 }
 
-/* Show a directory of this machine again where nothing is, because it was moved or removed. */
+/* Give a directory to root, so that it stays empty. */
+static int close_directory(int root, const char *name) {
+    if (fchownat(root, name, 0, 0, AT_SYMLINK_NOFOLLOW)) return fail("/%s", name);
+    return set_mode(root, name, 0555) ? fail("/%s", name) : 0;
+}
+
+/* Show a directory of this machine again where nothing is, because it was moved or removed; or an
+   empty one of root. */
 int show_again(int root, int retained, const struct json *spec, const char *path) {
+    if (!strcmp(path, "proc") || !strcmp(path, "sys"))
+        return mkdirat(root, path, 0755) || close_directory(root, path) ? -1 : 0;
     const struct json *shared = json_get(spec, "shared"), *v = shared ? shared->first : NULL;
     const char *name;
     size_t i = 0;
@@ -328,11 +337,6 @@ static int make_devices(int root) {
 }
 
 /* ------------------------------------------------------------------------ tree */
-/* Give a directory to root, so that it stays empty. */
-static int close_directory(int root, const char *name) {
-    if (fchownat(root, name, 0, 0, AT_SYMLINK_NOFOLLOW)) return fail("/%s", name);
-    return set_mode(root, name, 0555) ? fail("/%s", name) : 0;
-}
 
 /* Fill an empty directory. `layers`: the topmost first; `programs`: of each, a directory with files
    to link, or -1. `retained`: the directory of those that `retain_shared` kept. */

@@ -29,6 +29,7 @@ struct entry {
     /* below a changed root: a directory of root, in which nothing can change, and whose entries are
        not recorded; it can be moved, and another put in its place */
     bool immutable;
+    bool of_root;  /* the same, or an empty one, whose entries are recorded: there are none */
 };
 
 struct child_range { uint32_t first, count; };  /* the entries of one directory, by name */

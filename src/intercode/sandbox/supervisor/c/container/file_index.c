@@ -148,13 +148,17 @@ int index_directory(uint32_t number, int fd, const char *path) {
     return result;
 }
 
-/* Return whether commands cannot change anything in a directory, because it belongs to root, and
-   recording its many entries would take long. An empty one is recorded, so that another in its place
-   is compared with it. In a container commands own all files. */
-static bool is_immutable(int fd) {
+/* Return whether commands cannot change a directory. In a container they own all files. */
+static bool is_of_root(int fd) {
     struct stat info;
+    return sandbox.in_chroot && !fstat(fd, &info) && !info.st_uid;
+}
+
+/* Return whether recording the many entries of such a directory would take long. An empty one is
+   recorded, so that another in its place is compared with it. */
+static bool is_immutable(int fd) {
     struct names names;
-    if (!sandbox.in_chroot || fstat(fd, &info) || info.st_uid) return false;
+    if (!is_of_root(fd)) return false;
     bool has_entries = list_names(fd, &names) || names.count;
     free_names(&names);
     return has_entries;
@@ -168,6 +172,7 @@ static int index_tree(uint32_t number, int fd) {
         if (!S_ISDIR(file_index.entries[i].mode)) continue;
         int inner = openat(fd, file_index.entries[i].name, SUBDIRECTORY);
         if (inner < 0) return fail("%s", file_index.entries[i].name);
+        file_index.entries[i].of_root = is_of_root(inner);
         if (is_immutable(inner)) file_index.entries[i].immutable = true;
         else result = index_tree(i, inner);
         close(inner);

@@ -131,12 +131,12 @@ static int finish_directory(const char *path, int from, mode_t mode, int64_t mti
 
 /* ------------------------------------------------------------------- roll back */
 static bool remains_directory(const struct difference *d) {  /* now and at the start */
-    return d->kind == CHANGED && !d->replaced;
+    return d->kind == CHANGED && !d->replaced && !file_index.entries[d->entry].of_root;
 }
 
 static int recreate(const struct difference *d) {
     const struct entry *old = &file_index.entries[d->entry];
-    if (old->immutable) return show_again_as_guard(d->path) ? fail("/%s", d->path) : 0;
+    if (old->of_root) return show_again_as_guard(d->path) ? fail("/%s", d->path) : 0;
     int flags = S_ISREG(old->mode) ? O_RDONLY : O_PATH, from = open_in_image(d->path, flags);
     if (from < 0 && !S_ISDIR(old->mode) && (old->size || errno != ENOENT))
         return fail("/%s of the image", d->path);
