@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
-from intercode.cli import main
+from intercode.cli import main, output
 from intercode.cli.evaluate.options import read_settings
+from intercode.evaluation.evaluate import plan
+from intercode.evaluation.evaluate.plan import make_plan
 from support.faulty_endpoint import FaultyEndpoint, ok, status
 
 pytestmark = pytest.mark.sandbox
@@ -138,3 +141,15 @@ def test_a_list_of_tasks_is_no_file_name(tmp_path: Path, monkeypatch: pytest.Mon
     assert read_settings({"tasks": "chosen"})["tasks"] == ["sums/1"]
     names = [f"sums/{n}" for n in range(100)]
     assert read_settings({"tasks": ",".join(names)})["tasks"] == names
+
+
+def test_a_log_says_what_is_loaded_if_that_takes_long(
+    dataset: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["eval", dataset, "--agent", "gold", "--dry-run"]
+    assert main(words) == 0
+    assert "loading" not in capsys.readouterr().err
+    monkeypatch.setattr(output, "LOG_DELAY", 0.01)
+    monkeypatch.setattr(plan, "make_plan", lambda config: time.sleep(0.5) or make_plan(config))
+    assert main(words) == 0
+    assert capsys.readouterr().err.count(f"loading {dataset} for gold ...") == 1

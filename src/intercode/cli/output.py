@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+LOG_DELAY = 2.0
+"""Seconds after which a log says what is waited for."""
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 _RESET = "\x1b[0m"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -25,15 +29,23 @@ def episode_progress() -> Callable[[int, int], None]:
 
 @contextmanager
 def temporary_line(text: str) -> Iterator[None]:
-    """Show a line on a terminal while the block runs."""
-    shown = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    if shown:
-        print(f"{escape_control(text)}\r", end="", file=sys.stderr, flush=True)
+    """Show a line on a terminal while the block runs. A log gets it if the block takes long."""
+    text = " ".join(escape_control(text).split())
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        timer = threading.Timer(LOG_DELAY, print, (text,), {"file": sys.stderr, "flush": True})
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+        return
+    columns = shutil.get_terminal_size().columns - 1  # a line that wraps could not be erased
+    print(f"{text[:columns]}\r", end="", file=sys.stderr, flush=True)
     try:
         yield
     finally:
-        if shown:
-            print("\x1b[K", end="", file=sys.stderr, flush=True)
+        print("\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def escape_control(text: str) -> str:

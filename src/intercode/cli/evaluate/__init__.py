@@ -74,7 +74,8 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int)
     if config.out is not None and config.out.exists() and not config.out.is_dir():
         raise UsageError(f"--out {config.out} is a file; name a directory")
     try:
-        with temporary_line(f"loading {config.dataset} ..."):
+        model = f" with {config.model}" if config.model else ""
+        with temporary_line(f"loading {config.dataset} for {config.agent}{model} ..."):
             plan = make_plan(config)
     except SandboxUnavailableError as e:
         from intercode.evaluation.evaluate.sandbox_check import with_remedy
