@@ -111,7 +111,7 @@ def test_a_limit_that_another_process_has_exceeded_is_not_reported() -> None:
         assert sandbox.run("while :; do :; done").limit_exceeded == "cpu"
 
 
-def test_the_time_limit_of_a_command_spares_a_download(tmp_path: Path) -> None:
+def test_the_time_limit_of_a_command_does_not_end_a_download(tmp_path: Path) -> None:
     with open_one(env={"PATH": "/slow:/usr/bin:/bin"}) as sandbox:
         sandbox.write(
             "/slow/tar", '#!/bin/sh\nsleep 1.5\nPATH=/usr/bin:/bin\nexec tar "$@"\n', 0o755
