@@ -7,14 +7,16 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from intercode import Sandbox
 from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox import AsyncSandbox, SandboxPool
-from intercode.sandbox.api.async_sandbox import MAX_THREADS
+from intercode.sandbox.api.async_sandbox import MAX_THREADS, in_executor
 from support import back_end
 from support.sandboxes import eventually
 
@@ -158,3 +160,54 @@ def test_a_closed_sandbox_frees_the_streams_of_its_processes() -> None:
     thread.join(60)
     assert read == [b""]
     assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_busy_threads_do_not_delay_a_time_limit() -> None:
+    async def play() -> None:
+        async with open_one() as sandbox:
+            release = threading.Event()
+            busy = [asyncio.ensure_future(in_executor(release.wait)) for _ in range(MAX_THREADS)]
+            try:
+                async with asyncio.timeout(30):
+                    assert (await sandbox.run("sleep 621", timeout=0.1)).timed_out
+            finally:
+                release.set()
+            await asyncio.gather(*busy)
+
+    asyncio.run(play())
+
+
+def test_what_a_cancelled_call_opens_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def cancel(call: Coroutine[Any, Any, object], begun: threading.Event) -> None:
+        task = asyncio.ensure_future(call)
+        while not begun.is_set():
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    def slow(method: Callable[..., Any], made: list[Any], begun: threading.Event) -> Any:
+        def call(*args: Any) -> Any:
+            begun.set()
+            time.sleep(0.2)  # meanwhile the caller is cancelled
+            made.append(method(*args))
+            return made[-1]
+
+        return call
+
+    async def take(pool: SandboxPool) -> None:
+        async with pool.async_sandbox():
+            raise AssertionError("not reached")
+
+    pooled: list[Sandbox] = []
+    forks: list[list[Sandbox]] = []
+    begun = threading.Event()
+    with SandboxPool("host", 1, back_end=back_end.chosen()) as pool:
+        monkeypatch.setattr(pool, "take", slow(pool.take, pooled, begun))
+        asyncio.run(cancel(take(pool), begun))
+        eventually(lambda: pooled[0].is_lost if pooled else False, "it is given back")
+    begun.clear()
+    with Sandbox("host", back_end=back_end.chosen()) as sandbox:
+        monkeypatch.setattr(sandbox, "fork", slow(sandbox.fork, forks, begun))
+        asyncio.run(cancel(AsyncSandbox.of(sandbox).fork(2), begun))
+        eventually(lambda: bool(forks) and all(f.is_lost for f in forks[0]), "they are closed")

@@ -11,11 +11,11 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from intercode.core.errors import SandboxError
 from intercode.core.types import FileEntry, Network
@@ -33,23 +33,56 @@ from intercode.sandbox.resource_usage import ResourceUsage
 
 MAX_THREADS = 8
 """Threads for requests of all sandboxes of this process."""
+_COMMAND_THREADS = 4
+"""More threads, which start and end commands only, so that no long request delays a time limit."""
 
 T = TypeVar("T")
-_executor: ThreadPoolExecutor | None = None
+_Use = Literal["requests", "commands"]
+_executors: dict[_Use, ThreadPoolExecutor] = {}
 _owner_pid = 0
 _lock = threading.Lock()
 
 
-async def in_executor(work: Callable[[], T]) -> T:
-    """Run a request in the threads that all sandboxes of this process share. It is done also if the
-    caller is cancelled meanwhile, unless it has not begun."""
-    global _executor, _owner_pid
+def _submit(work: Callable[[], T], use: _Use = "requests") -> Future[T]:
+    """Start a request in the threads that all sandboxes of this process share."""
+    global _owner_pid
     with _lock:
-        if _executor is None or _owner_pid != os.getpid():  # a forked child has no such threads
-            _executor = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="intercode-sandbox")
+        if _owner_pid != os.getpid():  # a forked child has no such threads
+            _executors.clear()
             _owner_pid = os.getpid()
-        future = _executor.submit(work)
-    return await asyncio.wrap_future(future)
+        if use not in _executors:
+            threads = MAX_THREADS if use == "requests" else _COMMAND_THREADS
+            _executors[use] = ThreadPoolExecutor(threads, f"intercode-sandbox-{use}")
+        return _executors[use].submit(work)
+
+
+async def in_executor(work: Callable[[], T], use: _Use = "requests") -> T:
+    """Run a request. It is done also if the caller is cancelled meanwhile, unless it has not
+    begun."""
+    return await asyncio.wrap_future(_submit(work, use))
+
+
+async def finish_in_executor(work: Callable[[], T], use: _Use = "requests") -> T:
+    """Run a request that is done even if the caller is cancelled before it has begun."""
+    return await asyncio.shield(asyncio.wrap_future(_submit(work, use)))
+
+
+async def obtain(
+    work: Callable[[], T], release: Callable[[T], object], use: _Use = "requests"
+) -> T:
+    """Run a request whose result has to be released. If the caller is cancelled meanwhile, it
+    is released as soon as there is one."""
+
+    def release_result(done: Future[T]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            _submit(lambda: release(done.result()), use)
+
+    future = _submit(work, use)
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        future.add_done_callback(release_result)
+        raise
 
 
 class AsyncSandbox:
@@ -119,27 +152,21 @@ class AsyncSandbox:
             sandbox.base, command, stdin=stdin, cwd=cwd, env=env, user=user,
             merge_stderr=merge_stderr,
         )  # fmt: skip
-        starting = asyncio.ensure_future(
-            in_executor(lambda: Execution(sandbox.base, sandbox.live, made, on_output))
+        execution = await obtain(
+            lambda: Execution(sandbox.base, sandbox.live, made, on_output), _abandon, "commands"
         )
-        try:
-            execution = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            with suppress(Exception):
-                _abandon(await starting)
-            raise
         try:
             ended = await _wait(execution, timeout)
             if not ended:
-                await in_executor(execution.kill)
+                await in_executor(execution.kill, "commands")
                 await _wait(execution, KILL_SECONDS)
             execution.read_rest()
-            return await in_executor(lambda: execution.finish(timed_out=not ended))
+            result = await in_executor(lambda: execution.finish(timed_out=not ended), "commands")
         except BaseException:
-            _abandon(execution)
+            await finish_in_executor(lambda: _abandon(execution), "commands")
             raise
-        finally:
-            execution.close()
+        execution.close()
+        return result
 
     # ----------------------------------------------------------------------- files
     async def read(self, path: str, limit: int = 64 << 20) -> bytes:
@@ -171,7 +198,7 @@ class AsyncSandbox:
     # ------------------------------------------------------------------- snapshots
     async def snapshot(self) -> snapshots.Snapshot:
         """Copy the files; see ``Sandbox.snapshot``."""
-        return await in_executor(lambda: self.sandbox.snapshot())
+        return await obtain(lambda: self.sandbox.snapshot(), snapshots.Snapshot.close)
 
     async def restore(self, snapshot: snapshots.Snapshot) -> None:
         """Replace the files by those of a snapshot; see ``Sandbox.restore``."""
@@ -179,7 +206,8 @@ class AsyncSandbox:
 
     async def fork(self, n: int = 1) -> list[Self]:
         """Return new sandboxes with copies of the files; see ``Sandbox.fork``."""
-        return [self.of(fork) for fork in await in_executor(lambda: self.sandbox.fork(n))]
+        forks = await obtain(lambda: self.sandbox.fork(n), _close_all)
+        return [self.of(fork) for fork in forks]
 
     async def save(self, path: str | Path) -> None:
         """Write the changed files to a new file; see ``Sandbox.save``."""
@@ -189,17 +217,11 @@ class AsyncSandbox:
     async def close(self, wait: bool = False) -> None:
         """End everything in the sandbox; see ``Sandbox.close``. May be called again."""
         if self._sandbox is not None:
-            await asyncio.shield(in_executor(lambda: self.sandbox.close(wait)))
+            await finish_in_executor(lambda: self.sandbox.close(wait))
 
     async def __aenter__(self) -> Self:
         if self._sandbox is None:
-            opening = asyncio.ensure_future(in_executor(self._make))
-            try:
-                self._sandbox = await asyncio.shield(opening)
-            except asyncio.CancelledError:
-                with suppress(Exception):
-                    (await opening).close()
-                raise
+            self._sandbox = await obtain(self._make, Sandbox.close)
         return self
 
     async def __aexit__(
@@ -216,6 +238,11 @@ def _abandon(execution: Execution) -> None:
     with suppress(SandboxError):
         execution.kill()
     execution.close()
+
+
+def _close_all(sandboxes: Sequence[Sandbox]) -> None:
+    for sandbox in sandboxes:
+        sandbox.close()
 
 
 async def _wait(execution: Execution, timeout: float | None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -14,7 +13,7 @@ from weakref import WeakSet
 
 from intercode.core.errors import SandboxError, UsageError
 from intercode.core.types import Network
-from intercode.sandbox.api.async_sandbox import AsyncSandbox, in_executor
+from intercode.sandbox.api.async_sandbox import AsyncSandbox, finish_in_executor, obtain
 from intercode.sandbox.api.sandbox import Files, Sandbox
 from intercode.sandbox.back_ends import open_sandbox
 from intercode.sandbox.contract import Limits
@@ -150,11 +149,11 @@ class SandboxPool:
     @asynccontextmanager
     async def async_sandbox(self) -> AsyncIterator[AsyncSandbox]:
         """Take a sandbox for the ``async with`` block, as an AsyncSandbox."""
-        sandbox = await in_executor(self.take)
+        sandbox = await obtain(self.take, self.give_back)
         try:
             yield AsyncSandbox.of(sandbox)
         finally:
-            await asyncio.shield(in_executor(lambda: self.give_back(sandbox)))
+            await finish_in_executor(lambda: self.give_back(sandbox))
 
     def close(self) -> None:
         """End the sandboxes that wait in the pool. Those that were taken continue. May be called
