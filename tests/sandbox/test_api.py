@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import math
@@ -308,6 +309,23 @@ def test_a_saved_sandbox_is_loaded_with_what_it_changed_and_deleted(tmp_path: Pa
         assert loaded.run("cat /work/l/n").stdout == "1\n2\n3\n"
         assert loaded.run("test -e /etc/passwd").exit_code == 1
         assert loaded.run("echo more >> /work/d/n").ok
+
+
+def test_a_save_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(out: Any, _: Path) -> None:
+        out.write(b"x" * 100_000)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with open_one() as sandbox:
+        with pytest.raises(UsageError, match=r"none/a.*No such file"):
+            sandbox.save(tmp_path / "none" / "a")
+        monkeypatch.setattr(snapshots, "write_layer", fill)
+        with pytest.raises(SandboxError, match=r"not saved to .*full\.tar: .*No space"):
+            sandbox.save(tmp_path / "full.tar")
+        assert not list(tmp_path.iterdir())
+        (tmp_path / "old").write_text("old")
+        with pytest.raises(UsageError, match="exists already"):
+            sandbox.save(tmp_path / "old")
 
 
 def hostile(path: Path, digest: str, *entries: tarfile.TarInfo, metadata: bytes = b"") -> Path:

@@ -63,7 +63,7 @@ class Sandbox:
     ``Limits``. ``env``: environment variables of all commands, besides those of the image.
     ``files``: written before the first command; see ``Files``. ``back_end``: ``auto`` (the
     strongest isolation tier that works), ``namespace``, ``docker``, ``podman``, ``chroot``,
-    ``remote:URL``, or a reference to one of your own.
+    ``landlock``, ``remote:URL``, or a reference to one of your own.
 
     Raises UsageError for an image that does not exist, SandboxError if no sandbox can be opened.
     Every method raises SandboxLostError once the sandbox is gone, and its subclass
@@ -287,8 +287,8 @@ class Sandbox:
     def save(self, path: str | Path) -> None:
         """Write the files that differ from the image to a new file, for ``load``.
 
-        The file is a tar archive; see docs/sandbox.md. Raises UsageError if ``path`` exists or
-        cannot be written, MissingCapabilityError without ``save``.
+        The file is a tar archive; see docs/sandbox.md. Raises UsageError if ``path`` exists or no
+        file can be made there, MissingCapabilityError without ``save``. An error leaves no file.
         """
         if "fork" not in self.capabilities:
             snapshots.save(self.base, Path(path))
@@ -312,9 +312,9 @@ class Sandbox:
     ) -> Self:
         """Open a new sandbox with the files that ``save`` wrote, on the same image.
 
-        The parameters are those of ``Sandbox``. A file from elsewhere is safe to load: nothing in
-        it runs before a command runs it in the sandbox. Raises UsageError if it was saved from
-        another image, DataError if it is broken or holds what no sandbox saves.
+        The parameters are those of ``Sandbox``, without ``files``. A file from elsewhere is safe
+        to load: nothing in it runs before a command runs it in the sandbox. Raises UsageError if it
+        was saved from another image, DataError if it is broken or holds what no sandbox saves.
         """
         found = find_image(image, back_end)
         spec = SandboxSpec(found, network=network, limits=limits or Limits(), env=env or {})

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from intercode.core.errors import DataError, SandboxError, UsageError
 from intercode.core.paths import cache_root, sandbox_uid
@@ -75,22 +75,32 @@ def save(base: BaseSandbox, path: Path) -> None:
     image = base.spec.image
     metadata = {"v": FORMAT_VERSION, "image": image.name, "image_digest": image.digest}
     text = json.dumps(metadata, indent=1).encode() + b"\n"
+    if os.path.lexists(path):
+        raise UsageError(f"{path} exists already: save to a new file")
+    partial = path.with_name(f".{path.name}.{os.urandom(4).hex()}.partial")
+    try:
+        out = partial.open("xb")
+    except OSError as e:
+        raise UsageError(f"the files cannot be saved to {path}: {e.strerror}") from e
+    try:
+        with out:
+            _write(base, out, text)
+        partial.rename(path)
+    except OSError as e:
+        raise SandboxError(f"the files were not saved to {path}: {e}") from e
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write(base: BaseSandbox, out: IO[bytes], metadata: bytes) -> None:
     with _stage() as files, tempfile.TemporaryFile(dir=files.parent) as layer:
         base.save(files)
-        try:
-            write_layer(layer, files)
-            with (
-                path.open("xb") as out,
-                tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive,
-            ):
-                _add(archive, METADATA_NAME, len(text), io.BytesIO(text))
-                size = layer.seek(0, os.SEEK_END)
-                layer.seek(0)
-                _add(archive, FILES_NAME, size, layer)
-        except FileExistsError as e:
-            raise UsageError(f"{path} exists already: save to a new file") from e
-        except OSError as e:
-            raise UsageError(f"the files cannot be saved to {path}: {e}") from e
+        write_layer(layer, files)
+        with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            _add(archive, METADATA_NAME, len(metadata), io.BytesIO(metadata))
+            size = layer.seek(0, os.SEEK_END)
+            layer.seek(0)
+            _add(archive, FILES_NAME, size, layer)
 
 
 def _add(archive: tarfile.TarFile, name: str, size: int, source: Any) -> None:
