@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,6 +117,31 @@ def test_attributes_outside_cannot_be_changed(sandbox: LandlockSandbox, tmp_path
     assert shown == ["1"] * 9 + ["done"] * 6 + ["1"] * 3 + ["done"]
     after = (tmp_path / "a").stat()
     assert (after.st_mode, after.st_ctime_ns) == (before.st_mode, before.st_ctime_ns)
+
+
+def test_paths_of_descriptors_lead_the_guard_nowhere_else(
+    sandbox: LandlockSandbox, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.touch(mode=0o600)
+    code = (
+        "import os, sys\n"
+        "os.dup2(os.open(sys.argv[1], os.O_PATH), 100)\n"
+        "os.dup2(os.open('own', os.O_WRONLY | os.O_CREAT), 101)\n"
+        "os.symlink('//proc/self/fd', 'fds')\n"
+        "me = f'/proc/{os.getpid()}'\n"
+        "for fd in (100, 101):\n"
+        "    for place in ('/proc/self/fd', '/dev/fd', '/proc/thread-self/fd', '//proc/self/fd',\n"
+        "                  'fds', '/proc/self/./fd', me + '/fd', f'{me}/task/{os.getpid()}/fd'):\n"
+        "        try:\n            os.chmod(f'{place}/{fd}', 0o640)\n            print('done')\n"
+        "        except OSError:\n            print('refused')\n"
+        "try:\n    os.chmod('absent', 0)\n"
+        "except FileNotFoundError:\n    print('absent')\n"
+    )
+    shown = sandbox.run(["python3", "-c", code, str(victim)], cwd="/tmp").output.split()
+    assert shown == ["refused"] * 8 + ["done"] * 3 + ["refused"] * 5 + ["absent"]
+    assert victim.stat().st_mode & 0o777 == 0o600
+    assert sandbox.changes()["/tmp/own"].mode == 0o640
 
 
 def test_a_scan_changes_no_mode_behind_a_link(sandbox: LandlockSandbox, tmp_path: Path) -> None:
@@ -335,6 +362,49 @@ def test_files_of_any_mode_are_read_and_removed(sandbox: LandlockSandbox) -> Non
     assert not base.exists()
 
 
+def test_processes_are_paused_while_files_are_replaced(
+    sandbox: LandlockSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = sandbox.spawn(["sh", "-c", "while :; do :; done"])
+    request, states = sandbox.connection.request, list[str]()
+
+    def state() -> str:
+        return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    def observe(operation: str, *args: Any, **options: Any) -> Any:
+        if operation == "replace_files":
+            eventually(lambda: state() == "T", "it is stopped", 2)
+            states.append(operation)
+        return request(operation, *args, **options)
+
+    monkeypatch.setattr(sandbox.connection, "request", observe)
+    snapshot = sandbox.snapshot()
+    sandbox.restore(snapshot)
+    snapshot.close()
+    assert states == ["replace_files"]
+    eventually(lambda: state() == "R", "it runs again", 5)
+    process.kill()
+
+
+def test_a_directory_of_any_depth_is_removed() -> None:
+    code = (
+        "import os\n"
+        "os.mkdir('../.moved-1')\n"
+        "for i in range(1500):\n    os.mkdir('d')\n    os.chdir('d')\n"
+        "os.chmod('.', 0)\n"
+    )
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, limit[1]))
+    try:
+        with open_landlock() as sandbox:
+            assert sandbox.run(["python3", "-c", code], cwd="/tmp").ok
+            sandbox.run("mkdir -p a/b; touch a/b/c; chmod 0 a/b a", cwd="/root")
+            sandbox.close(wait=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+    assert not Path(sandbox.host_directory).exists()
+
+
 def test_too_much_memory_is_noticed() -> None:
     with open_landlock() as sandbox:
         code = "x = bytearray(3 << 29); import time; time.sleep(30)"
@@ -352,4 +422,5 @@ def test_too_many_processes_are_killed(sandbox: LandlockSandbox) -> None:
         "time.sleep(60)\n"
     )
     assert sandbox.run(["python3", "-c", code], timeout=30).exit_code == -signal.SIGKILL
-    assert not sandbox.processes() and sandbox.limit_exceeded() == "background"
+    eventually(lambda: not sandbox.processes(), "all of them end", 10)
+    assert sandbox.limit_exceeded() == "background"

@@ -81,7 +81,7 @@ class ScannedSandbox(SupervisedSandbox):
 
     def replace_files(self, other: Sandbox | Path) -> None:
         """Replace the files in place; see ``Sandbox``."""
-        with _open_files(other, self) as (root, paths), self._granted(root):
+        with _open_files(other, self) as (root, paths), self._granted(root), self._paused():
             try:
                 self.connection.request("replace_files", [root], seconds=READ_SECONDS, paths=paths)
             except OSError as e:

@@ -156,6 +156,7 @@ void begin_merge(uid_t owner, int programs);  /* from now on `copy_tree` merges 
 int copy_user_attributes(int source, int target);
 int copy_content(int source, int target);  /* and user attributes */
 int remove_tree(const char *name, int parent);
+int remove_all(int parent, const char *name);  /* common/remove.c */
 bool is_opaque(int fd);
 int write_changes(struct text *out, const struct layout *layout, bool digests, bool paths_only);
 int open_regular(int root, const char *path);

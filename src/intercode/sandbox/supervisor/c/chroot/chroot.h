@@ -17,7 +17,6 @@ int build_tree(int root, int retained, const struct json *spec, const int *layer
                const int *programs);
 int show_again(int root, int retained, const struct json *spec, const char *path);
 void retain_shared(int root, int retained, const struct json *spec);
-int remove_all(int parent, const char *name);
 
 /* ---- enter.c ---- */
 void supervise_chroot(int root, const int *layers, size_t count) __attribute__((noreturn));

@@ -21,7 +21,7 @@
 #define MOST_RETAINED 24  /* with the same content */
 /* Sandboxes share these files, so no other user may write. A set-user-ID bit has no effect there. */
 #define SHARED_MODE 01775
-#define MAX_DEPTH 60  /* levels; deeper directories are moved up before they are removed */
+#define MAX_DEPTH 60  /* levels of directories of programs */
 
 /* ------------------------------------------------------------- shared directories */
 /* A directory to link or to copy, with its path in the sandbox, and the paths to leave empty. */
@@ -359,42 +359,4 @@ int build_tree(int root, int retained, const struct json *spec, const int *layer
         && futimens(root, (struct timespec[]){info.st_atim, info.st_mtim}))
         return fail("/");
     return 0;
-}
-
-static int empty_directory(int top, int fd, int depth, size_t *moved);
-
-static int remove_entry(int top, int parent, const char *name, int depth, size_t *moved) {
-    struct stat info;
-    if (fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW)) return -1;
-    if (!S_ISDIR(info.st_mode)) return unlinkat(parent, name, 0);
-    if (depth > MAX_DEPTH) {
-        char other[32];
-        snprintf(other, sizeof other, ".moved-%zu", ++*moved);
-        return renameat(parent, name, top, other);
-    }
-    int fd = openat(parent, name, SUBDIRECTORY);
-    int result = fd < 0 ? -1 : empty_directory(top, fd, depth + 1, moved);
-    if (fd >= 0) close(fd);
-    return result ? -1 : unlinkat(parent, name, AT_REMOVEDIR);
-}
-
-static int empty_directory(int top, int fd, int depth, size_t *moved) {
-    struct names names;
-    int result = list_names(fd, &names);
-    for (size_t i = 0; !result && i < names.count; i++)
-        result = remove_entry(top, fd, names.name[i], depth, moved);
-    free_names(&names);
-    return result;
-}
-
-/* Remove a directory with everything in it, however deep. Nothing else may change it meanwhile. */
-int remove_all(int parent, const char *name) {
-    size_t moved = 0, before;
-    int top = openat(parent, name, SUBDIRECTORY), result = top < 0 ? -1 : 0;
-    do {
-        before = moved;
-        if (!result) result = empty_directory(top, top, 0, &moved);
-    } while (!result && moved != before);
-    if (top >= 0) close(top);
-    return result ? -1 : unlinkat(parent, name, AT_REMOVEDIR);
 }

@@ -12,9 +12,11 @@
 #include <limits.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -26,7 +28,6 @@
 #define MACHINE AUDIT_ARCH_AARCH64
 #endif
 #define ABSENT -1  /* of an argument */
-#define OWN_FILES "/proc/self/"
 
 /* A call that changes attributes, and which of its arguments are the directory's or file's descriptor,
    the path, and flags. */
@@ -81,49 +82,85 @@ static int read_string(pid_t pid, uint64_t address, char *text, size_t capacity)
     return memchr(text, 0, length) ? 0 : -1;
 }
 
-/* Return whether an open path is in the sandbox's directory, or has no path. */
-static bool is_own_file(const char *link) {
+/* Return 0 if an open path is in the sandbox's directory or has no path, or an error number. */
+static int check_open_file(const char *link) {
     char path[PATH_MAX];
     ssize_t length = readlink(link, path, sizeof path - 1);
-    if (length < 0) return false;
+    if (length < 0) return errno;
     path[length] = 0;
-    if (*path != '/' || !strncmp(path, "/memfd:", 7)) return true;
-    return !strncmp(path, sandbox.root_path, sandbox.root_length)
+    if (*path != '/' || !strncmp(path, "/memfd:", 7)) return 0;
+    bool own = !strncmp(path, sandbox.root_path, sandbox.root_length)
         && (!path[sandbox.root_length] || path[sandbox.root_length] == '/');
+    return own ? 0 : EPERM;
 }
 
-static bool is_own_path(pid_t pid, int directory, const char *path, bool follows) {
-    char name[PATH_MAX + 64];
-    if (!strncmp(path, OWN_FILES, sizeof OWN_FILES - 1))
-        snprintf(name, sizeof name, "/proc/%d/%s", pid, path + sizeof OWN_FILES - 1);
-    else if (*path == '/') snprintf(name, sizeof name, "%s", path);
-    else if (directory == AT_FDCWD) snprintf(name, sizeof name, "/proc/%d/cwd/%s", pid, path);
-    else snprintf(name, sizeof name, "/proc/%d/fd/%d/%s", pid, directory, path);
-    int fd = open(name, O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW));
-    if (fd < 0) return errno == ENOENT || errno == ENOTDIR || errno == ELOOP;  /* the call fails, too */
-    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    bool own = is_own_file(name);
+/* Return the process of a thread, whose descriptors need not be those of the thread. */
+static pid_t process_of(pid_t thread) {
+    char name[64], status[1024];
+    snprintf(name, sizeof name, "/proc/%d/status", thread);
+    if (read_text(AT_FDCWD, name, status, sizeof status) <= 0) return 0;
+    const char *line = strstr(status, "\nTgid:");
+    return line ? (pid_t)strtol(line + strlen("\nTgid:"), NULL, 10) : 0;
+}
+
+/* Return whether a path is that of a descriptor, as C libraries write it for `fchmodat`. Write the path
+   under which the guard sees the same descriptor. */
+static bool translate_descriptor_path(pid_t pid, const char *path, char *link, size_t capacity) {
+    static const char *const prefixes[] = {"/proc/self/fd/", "/dev/fd/", "/proc/thread-self/fd/"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        size_t length = strlen(prefixes[i]);
+        if (strncmp(path, prefixes[i], length)) continue;
+        size_t digits = strspn(path + length, "0123456789");
+        if (!digits || path[length + digits]) continue;
+        bool of_thread = i == 2;
+        snprintf(link, capacity, "/proc/%d/fd/%s", of_thread ? pid : process_of(pid), path + length);
+        return true;
+    }
+    return false;
+}
+
+/* Return 0 if a path leads into the sandbox's directory, or an error number. The links of /proc to open
+   files are refused, because those of the guard are others. A path that the guard does not find may
+   still lead somewhere for the caller, so its call must not go on. */
+static int check_path(pid_t pid, int directory, const char *path, bool follows) {
+    const struct open_how how = {
+        .flags = O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW), .resolve = RESOLVE_NO_MAGICLINKS,
+    };
+    char link[PATH_MAX + 64];
+    if (follows && translate_descriptor_path(pid, path, link, sizeof link)) return check_open_file(link);
+    int base = AT_FDCWD;
+    if (*path != '/') {
+        if (directory == AT_FDCWD) snprintf(link, sizeof link, "/proc/%d/cwd", pid);
+        else snprintf(link, sizeof link, "/proc/%d/fd/%d", pid, directory);
+        if ((base = open(link, O_PATH | O_CLOEXEC)) < 0) return errno;
+    }
+    int fd = (int)syscall(SYS_openat2, base, path, &how, sizeof how), code = fd < 0 ? errno : 0;
+    if (base >= 0) close(base);
+    if (fd < 0) return code;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    code = check_open_file(link);
     close(fd);
-    return own;
+    return code;
 }
 
-static bool is_allowed(const struct seccomp_notif *asked) {
+/* Return 0 if a call may go on, or an error number. */
+static int check_call(const struct seccomp_notif *asked) {
     const struct call *call = NULL;
     char path[PATH_MAX] = "", link[64];
     for (size_t i = 0; i < CALLS; i++)
         if (calls[i].number == asked->data.nr) call = &calls[i];
-    if (!call) return false;
+    if (!call) return EPERM;
     const uint64_t *arguments = (const uint64_t *)asked->data.args;
     int directory = call->descriptor == ABSENT ? AT_FDCWD : (int)arguments[call->descriptor];
     int flags = call->flags == ABSENT ? 0 : (int)arguments[call->flags];
     uint64_t address = call->path == ABSENT ? 0 : arguments[call->path];
     pid_t pid = (pid_t)asked->pid;
-    if (address && read_string(pid, address, path, sizeof path)) return false;
+    if (address && read_string(pid, address, path, sizeof path)) return EPERM;
     if (*path)
-        return is_own_path(pid, directory, path, call->follows && !(flags & AT_SYMLINK_NOFOLLOW));
+        return check_path(pid, directory, path, call->follows && !(flags & AT_SYMLINK_NOFOLLOW));
     if (directory == AT_FDCWD) snprintf(link, sizeof link, "/proc/%d/cwd", pid);
     else snprintf(link, sizeof link, "/proc/%d/fd/%d", pid, directory);
-    return is_own_file(link);
+    return check_open_file(link);
 }
 
 /* In the guard: answer one call. Those of the supervisor go on. */
@@ -134,8 +171,8 @@ void answer_attribute_call(int listener, pid_t supervisor) {
     memset(&out, 0, sizeof out);
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &in.asked)) return;
     out.answer.id = in.asked.id;
-    if ((pid_t)in.asked.pid == supervisor || is_allowed(&in.asked))
-        out.answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    else out.answer.error = -EPERM;
+    int code = (pid_t)in.asked.pid == supervisor ? 0 : check_call(&in.asked);
+    if (code) out.answer.error = -code;
+    else out.answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &out.answer);
 }

@@ -172,6 +172,6 @@ void run_landlock_guard(const char *descriptor) {
     else watch(supervisor, listener);
     shutdown(sandbox.owner, SHUT_RDWR);
     close(sandbox.owner);
-    remove_tree(json_text(sandbox.spec, "home"), first.fds[DIRECTORIES]);
+    remove_all(first.fds[DIRECTORIES], json_text(sandbox.spec, "home"));
     _exit(0);
 }
