@@ -151,7 +151,7 @@ def test_a_closed_sandbox_frees_the_streams_of_its_processes() -> None:
     with Sandbox("host", back_end=back_end.chosen()) as sandbox:
         sandbox.run("true")
         before = len(os.listdir("/proc/self/fd"))
-        for _ in range(5):
+        for _ in range(10):
             sandbox.spawn("true").wait()
         reader = sandbox.spawn("sleep 613")
         read: list[bytes] = []
@@ -159,8 +159,8 @@ def test_a_closed_sandbox_frees_the_streams_of_its_processes() -> None:
         thread.start()
     thread.join(60)
     assert read == [b""]
-    # a back end may keep a sandbox for reuse, with a few descriptors; these processes had 18
-    assert len(os.listdir("/proc/self/fd")) < before + 5
+    # a back end may keep a sandbox for reuse, with a few descriptors; these processes had 33
+    assert len(os.listdir("/proc/self/fd")) < before + 15
 
 
 def test_busy_threads_do_not_delay_a_time_limit() -> None:
