@@ -19,10 +19,11 @@ import pytest
 
 from hostile.ordinary import _ID, _drop, _interpreter
 from intercode.core.errors import SandboxError, SandboxUnavailableError, UsageError
+from intercode.core.paths import cache_root
 from intercode.core.types import Image, Layer, LayerSpec, Task
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.sandbox import SandboxSpec, check_sandbox, images
-from intercode.sandbox.landlock import guard, tiers
+from intercode.sandbox.landlock import guard, layout, tiers
 from intercode.sandbox.landlock.sandbox import LandlockSandbox
 from intercode.sandbox.supervisor import root_files
 from intercode.sessions.bash.persistent import BashSession
@@ -57,6 +58,26 @@ def open_landlock() -> LandlockSandbox:
 def sandbox() -> Iterator[LandlockSandbox]:
     with open_landlock() as opened:
         yield opened
+
+
+def test_a_directory_that_cannot_be_filled_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(target: int, _: object) -> None:
+        os.mkdir("part", dir_fd=target)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = set((cache_root() / "private").iterdir())
+    monkeypatch.setattr(layout, "fill_directory", fill)
+    with pytest.raises(SandboxError, match="No space left"):
+        open_landlock()
+    assert {p for p in (cache_root() / "private").iterdir() if (p / "part").exists()} <= before
+
+
+def test_what_a_killed_guard_left_is_removed() -> None:
+    with open_landlock() as sandbox:
+        os.kill(parent_of(sandbox.supervisor_pid), signal.SIGKILL)
+        eventually(lambda: not Path(f"/proc/{sandbox.supervisor_pid}").exists(), "both end")
+        sandbox.close(wait=True)
+        assert not Path(sandbox.host_directory).exists()
 
 
 def test_it_satisfies_the_contract() -> None:
@@ -176,6 +197,29 @@ def test_a_hidden_path_of_a_program_directory_is_closed() -> None:
         assert sandbox.run(["ls", str(beside)]).ok
 
 
+def test_what_a_python_in_the_home_directory_makes_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = SandboxSpec(images.resolve("host"))
+    prefix, state = tmp_path / ".local", tmp_path / ".local" / "state" / "intercode"
+    (prefix / "lib").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(prefix)
+    monkeypatch.setenv("INTERCODE_STATE", str(state))
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "link"))
+    readable = [Path(path) for path in layout.command_rules(spec)["readable"]]
+    assert prefix / "lib" in readable and state.is_dir()
+    assert not any(state.is_relative_to(path) for path in readable)
+    monkeypatch.setenv("HOME", str(prefix / "home"))
+    with pytest.raises(SandboxUnavailableError, match="holds the home directory"):
+        layout.require_possible(spec)
+
+
+def test_no_setting_holds_private_keys() -> None:
+    keys = Path("/etc/pki/tls/private")
+    readable = layout.command_rules(SandboxSpec(images.resolve("host")))["readable"]
+    assert not any(keys.is_relative_to(path) for path in readable)
+
+
 def test_links_do_not_lead_the_supervisor_outside(sandbox: LandlockSandbox, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret\n")
@@ -206,6 +250,15 @@ def test_signals_and_tracing_end_at_the_sandbox(sandbox: LandlockSandbox) -> Non
         assert sandbox.run("kill -9 -1; echo on").output in ("on\n", "")
         assert kept.wait(0) is None
     assert sandbox.run(["echo", "on"]).output == "on\n"
+
+
+def test_threads_count_as_processes(sandbox: LandlockSandbox) -> None:
+    code = (
+        "import threading, time\n"
+        "for _ in range(300): threading.Thread(target=time.sleep, args=(60,)).start()\n"
+    )
+    assert sandbox.run(["python3", "-c", code], timeout=30).exit_code == -signal.SIGKILL
+    assert sandbox.limit_exceeded() == "background"
 
 
 def test_there_is_no_network(sandbox: LandlockSandbox) -> None:
@@ -275,6 +328,16 @@ def test_daemons_end_with_the_sandbox() -> None:
         base = Path(sandbox.host_directory)
         sandbox.close(wait=True)
     assert not running(mark) and not base.exists()
+
+
+def test_requests_of_commands_do_not_put_off_the_end() -> None:
+    code = "import os\nwhile True:\n    os.chmod('.', 0o700)\n"
+    with open_landlock() as sandbox:
+        sandbox.spawn(["python3", "-c", code], cwd="/tmp")
+        os.kill(sandbox.supervisor_pid, signal.SIGSTOP)
+        base = Path(sandbox.host_directory)
+        sandbox.close()
+        eventually(lambda: not base.exists(), "the guard ends them", 10)
 
 
 @pytest.mark.parametrize("victim", ["owner", "supervisor", "guard"])

@@ -45,8 +45,14 @@ class GuardedDirectory:
             with suppress(subprocess.TimeoutExpired):
                 self.guard.wait(_END_SECONDS)
         with _ended_lock:
-            _ended[:] = [guard for guard in _ended if guard.poll() is None]
             _ended.append(self.guard)
+            statuses = [guard.poll() for guard in _ended]
+            _ended[:] = [
+                guard for guard, status in zip(_ended, statuses, strict=True) if status is None
+            ]
+        if any(statuses):  # it was killed, and could remove nothing
+            with suppress(OSError):
+                remove_leftovers()
 
 
 _ended: list[subprocess.Popen[bytes]] = []
@@ -73,7 +79,7 @@ def _all_directories() -> Path:
 
 def start_guard(spec: SandboxSpec) -> GuardedDirectory:
     """Make a directory and start a supervisor for it. Raises SandboxError."""
-    opened = list[int]()
+    opened, home, guard = list[int](), None, None
     trees = [
         root_files.cached_tree(layout.skeleton()),
         *(layer.root for layer in reversed(spec.layers)),
@@ -98,11 +104,13 @@ def start_guard(spec: SandboxSpec) -> GuardedDirectory:
             **layout.command_rules(spec),
         }  # fmt: skip
         protocol.send(ours, message, opened)
-    except OSError as e:
+    except BaseException as e:
         ours.close()
-        raise SandboxError(f"the sandbox could not be set up: {e}") from e
-    except BaseException:
-        ours.close()
+        if home is not None and guard is None:  # such as a full disk during the copy
+            with suppress(OSError):
+                remove_tree(home)
+        if isinstance(e, OSError):
+            raise SandboxError(f"the sandbox could not be set up: {e}") from e
         raise
     finally:
         protocol.close_all(opened)

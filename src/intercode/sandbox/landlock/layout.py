@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxUnavailableError
+from intercode.core.paths import cache_root, state_root
 from intercode.sandbox.contract import SCRIPT_FD, SandboxSpec
 from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.supervisor import root_files
@@ -25,9 +26,9 @@ _SETTINGS = (
     "alternatives", "bash.bashrc", "ca-certificates.conf", "debian_version", "fonts", "gitconfig",
     "group",
     "host.conf", "hosts", "inputrc", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias",
-    "localtime", "magic", "mime.types", "nsswitch.conf", "os-release", "passwd", "pki/tls",
-    "profile", "protocols", "resolv.conf", "services", "ssl/certs", "ssl/openssl.cnf", "terminfo",
-    "timezone",
+    "localtime", "magic", "mime.types", "nsswitch.conf", "os-release", "passwd", "pki/tls/cert.pem",
+    "pki/tls/certs", "pki/tls/openssl.cnf", "profile", "protocols", "resolv.conf", "services",
+    "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
 )  # fmt: skip
 """What programs read in /etc. Much of the rest is none of a sandbox's business."""
 _MACHINE_FACTS = (
@@ -48,6 +49,13 @@ def require_possible(spec: SandboxSpec) -> None:
         raise SandboxUnavailableError(
             f"a sandbox of the tier {TIER} has the programs of this machine, which are the image "
             f"'host', and cannot show the image {spec.image.name}; {OTHER_TIERS}"
+        )
+    prefix, own = Path(sys.base_prefix).resolve(), Path("~").expanduser().resolve()
+    if root_files.python_home() is not None and own.is_relative_to(prefix):
+        raise SandboxUnavailableError(
+            f"commands in a sandbox of the tier {TIER} may read the directory of this Python, "
+            f"{prefix}, which holds the home directory {own}; run InterCode with a Python that has "
+            f"a directory of its own; {OTHER_TIERS}"
         )
     wanted = {
         "the appearance of a Docker container (the profile 'original')":
@@ -101,10 +109,12 @@ def environment(spec: SandboxSpec, base: str) -> dict[str, str]:
 def command_rules(spec: SandboxSpec) -> dict[str, Any]:
     """Return the paths that commands may read, whose names they may list, and the devices that they
     may use, as ``supervisor/c/landlock/rules.c`` expects them."""
-    hidden = {path.resolve() for path in root_files.hidden_sources(spec)}
+    # a Python in ~/.local has the histories of this user below its directory
+    private = (cache_root(), state_root())
+    hidden = {path.resolve() for path in (*root_files.hidden_sources(spec), *private)}
     trees = [Path("/", name) for name in _PROGRAM_DIRECTORIES]
     if root_files.python_home() is not None:
-        trees.append(Path(sys.base_prefix))
+        trees.append(Path(sys.base_prefix).resolve())
     readable, listed = list[str](), list[str]()
     for tree in trees:
         if not tree.is_symlink():  # a link leads to a directory of the list

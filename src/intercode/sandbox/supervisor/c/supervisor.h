@@ -75,6 +75,8 @@ enum { ALL_LIMITS = 0, NO_PROCESS_LIMIT = 1, NO_LIMITS_BY_USER = 3 };
 int set_limits(const struct json *limits, size_t first, long long extra_files);
 int confine_by_landlock(void);
 int set_mode(int directory, const char *name, mode_t mode);  /* without following links */
+long long milliseconds(void);
+int time_until(long long time);
 void close_from(int first);  /* every descriptor of at least this number */
 int write_text(const char *path, const char *text);
 /* Read the start of a file as a string, "" on an error. Return its length, or -1. */

@@ -206,19 +206,21 @@ void end_user(const char *number) {
 
 /* Serve the supervisor until it or the owner has ended. */
 static void watch(pid_t supervisor) {
-    int pidfd = pidfd_of(supervisor), timeout = -1;
+    int pidfd = pidfd_of(supervisor);
+    long long deadline = 0;  /* none, until the owner ends */
     struct pollfd polled[] = {{.fd = pidfd, .events = POLLIN},
                               {.fd = guard_link, .events = POLLIN},
                               {.fd = sandbox.owner, .events = POLLRDHUP},
                               {.fd = first.fds[GRANTS], .events = POLLIN}};
     while (pidfd >= 0) {
-        int ready = poll(polled, 4, timeout);
+        int ready = poll(polled, 4, time_until(deadline));
         if (!ready || (ready > 0 && polled[0].revents)) break;
+        if (deadline && milliseconds() >= deadline) break;  /* requests do not put it off */
         if (ready > 0 && polled[1].revents & POLLIN) answer_request();
         else if (ready > 0 && polled[1].revents) polled[1].fd = -1;
         if (ready > 0 && polled[2].revents) {
             polled[2].fd = -1;
-            timeout = ENDING_MS;
+            deadline = milliseconds() + ENDING_MS;
         }
         if (ready > 0 && polled[3].revents) receive_grants();
         if (ready > 0 && polled[3].revents & (POLLHUP | POLLERR)) polled[3].fd = -1;

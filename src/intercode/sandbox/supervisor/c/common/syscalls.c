@@ -16,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef SYS_mount_setattr
@@ -216,6 +217,19 @@ int set_mode(int directory, const char *name, mode_t mode) {
     int result = set_open_mode(fd, mode), code = errno;
     close(fd);
     return errno = code, result;
+}
+
+/* Return the time of a clock that is never set. */
+long long milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* Return the timeout of `poll` until a time of `milliseconds`; -1, for ever, if the time is 0. */
+int time_until(long long time) {
+    long long left = time - milliseconds();
+    return !time ? -1 : left > 0 ? (int)left : 0;
 }
 
 void close_from(int first) {

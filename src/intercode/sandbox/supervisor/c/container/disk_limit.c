@@ -35,12 +35,6 @@ static struct {
     const char *exceeded;
 } disk = {.warned_at = -REPEAT_TIME, .exceeded = ""};
 
-static long long milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
 static struct space get_free_space(void) {
     struct statvfs info;
     if (fstatvfs(sandbox.root, &info)) return disk.free_space;

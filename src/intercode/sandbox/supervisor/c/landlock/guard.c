@@ -134,16 +134,18 @@ static void end_processes(void) {
 
 /* Answer calls until the supervisor or the owner has ended. */
 static void watch(pid_t supervisor, int listener) {
-    int pidfd = pidfd_of(supervisor), timeout = -1;
+    int pidfd = pidfd_of(supervisor);
+    long long deadline = 0;  /* none, until the owner ends */
     struct pollfd polled[] = {{.fd = pidfd, .events = POLLIN},
                               {.fd = sandbox.owner, .events = POLLRDHUP},
                               {.fd = listener, .events = POLLIN}};
     while (pidfd >= 0) {
-        int ready = poll(polled, 3, timeout);
+        int ready = poll(polled, 3, time_until(deadline));
         if (!ready || (ready > 0 && polled[0].revents)) break;
+        if (deadline && milliseconds() >= deadline) break;  /* requests do not put it off */
         if (ready > 0 && polled[1].revents) {
             polled[1].fd = -1;
-            timeout = ENDING_MS;
+            deadline = milliseconds() + ENDING_MS;
         }
         if (ready > 0 && polled[2].revents & POLLIN) answer_attribute_call(listener, supervisor);
         else if (ready > 0 && polled[2].revents) polled[2].fd = -1;
