@@ -169,9 +169,9 @@ _VARYING_STATUS = re.compile(r"^(Vm|Rss|Hugetlb|SigQ|voluntary|nonvoluntary|FDSi
 _HOST = re.compile(
     r"/proc/sys/(fs/(dentry-state|inode-nr|inode-state|file-nr|aio-nr|quota)|"
     r"kernel/(random|pty/nr|ns_last_pid|perf_event_max_sample_rate|tainted)|net/netfilter)|"
-    r".*/net//?(softnet_stat|sockstat6?|protocols)$"
+    r".*/net//?(softnet_stat|sockstat6?|protocols|stat/(arp_cache|ndisc_cache|rt_cache))$"
 )
-"""Numbers of the whole machine."""
+"""Numbers of the whole machine, also those that the kernel shows in each network namespace."""
 _OWN_NUMBER = re.compile(r"/proc/self//task/\d+")
 _IDS = re.compile(
     r"\[\d+\]|^\d+ \d+ \d+:\d+ |\b(master|shared|propagate_from):\d+|autogroup-\d+|^[0-9a-f]{16}\b|"

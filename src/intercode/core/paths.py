@@ -154,16 +154,20 @@ def _close_to_other_users(path: Path) -> None:
             path.chmod(mode)
 
 
-def state_root() -> Path:
-    """Return the directory of command histories and unfinished play sessions, and create it.
+def state_path() -> Path:
+    """Return the directory of command histories and unfinished play sessions, which need not exist.
 
     It is ``INTERCODE_STATE``, else ``$XDG_STATE_HOME/intercode`` or ``~/.local/state/intercode``.
     """
     if chosen := os.environ.get("INTERCODE_STATE"):
-        path = Path(chosen).absolute()
-    else:
-        home = os.environ.get("XDG_STATE_HOME")
-        path = (Path(home) if home else Path.home() / ".local" / "state") / "intercode"
+        return Path(chosen).absolute()
+    home = os.environ.get("XDG_STATE_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "state") / "intercode"
+
+
+def state_root() -> Path:
+    """Create the directory of `state_path` and return it."""
+    path = state_path()
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return path
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxUnavailableError
-from intercode.core.paths import cache_root, state_root
+from intercode.core.paths import cache_root, state_path
 from intercode.sandbox.contract import SCRIPT_FD, SandboxSpec
 from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.supervisor import root_files
@@ -110,7 +110,7 @@ def command_rules(spec: SandboxSpec) -> dict[str, Any]:
     """Return the paths that commands may read, whose names they may list, and the devices that they
     may use, as ``supervisor/c/landlock/rules.c`` expects them."""
     # a Python in ~/.local has the histories of this user below its directory
-    private = (cache_root(), state_root())
+    private = (cache_root(), state_path())
     hidden = {path.resolve() for path in (*root_files.hidden_sources(spec), *private)}
     trees = [Path("/", name) for name in _PROGRAM_DIRECTORIES]
     if root_files.python_home() is not None:

@@ -15,6 +15,8 @@
 
 #define BLOCK 512  /* bytes per block, as stat(2) counts them */
 #define PF_EXITING 4  /* a flag of a thread in /proc/PID/stat */
+#define MAPS_PROCESSES 64  /* with more processes, mappings are not read */
+#define MAPS_MILLISECONDS 100  /* after that, no further process's mappings are read */
 
 /* A file that may have several names, descriptors or mappings, and is counted once. */
 struct file_use { uint64_t inode; long long bytes; bool mapped; };
@@ -121,12 +123,12 @@ static bool add_mapped_files(struct file_uses *uses, const char *thread) {
     return has_memory;
 }
 
-/* Count the files that a process has open. Each thread may have its own descriptors, and the first
-   may have ended. */
-static void add_process_files(struct usage *out, struct file_uses *uses, const char *number) {
+/* Count the files that a process has open and, if `maps`, those that it maps. Each thread may have its
+   own descriptors, and the first may have ended. */
+static void add_process_files(struct usage *out, struct file_uses *uses, const char *number,
+                              bool maps) {
     char path[80];
     struct names threads;
-    bool mapped = false;
     snprintf(path, sizeof path, "%.10s/task", number);
     int task = open_proc(path, DIRECTORY);
     if (task < 0) return;
@@ -134,24 +136,39 @@ static void add_process_files(struct usage *out, struct file_uses *uses, const c
         for (size_t i = 0; i < threads.count; i++) {
             snprintf(path, sizeof path, "%.10s/task/%.10s", number, threads.name[i]);
             add_open_files(out, uses, path);
-            mapped = mapped || add_mapped_files(uses, path);
+            if (maps && add_mapped_files(uses, path)) maps = false;  /* the same for all threads */
         }
     }
     free_names(&threads);
     close(task);
 }
 
+static bool is_command(const char *name) {
+    bool shows_others = sandbox.in_chroot || sandbox.in_domain;
+    if (!isdigit((unsigned char)*name) || !strcmp(name, "1")) return false;
+    return !shows_others || (atoi(name) != getpid() && !kill(atoi(name), 0));
+}
+
+/* Count deleted files. To read the mappings of a process takes as long as it holds their lock, which
+   it does while it forks: seconds in a crowd that starves it. Where not all can be read, the
+   measurement is incomplete. */
 static int add_deleted_files(struct usage *out, struct file_uses *uses) {
     struct names names;
+    size_t count = 0;
     int proc = open_proc("", DIRECTORY);
     if (proc < 0) return fail("/proc");
     int result = list_names(proc, &names);
     for (size_t i = 0; !result && i < names.count; i++) {
-        const char *name = names.name[i];
-        if (!isdigit((unsigned char)*name) || !strcmp(name, "1")) continue;
-        bool shows_others = sandbox.in_chroot || sandbox.in_domain;
-        if (shows_others && (atoi(name) == getpid() || kill(atoi(name), 0))) continue;
-        add_process_files(out, uses, name);
+        char *name = names.name[i];
+        if (!is_command(name)) continue;
+        names.name[i] = names.name[count];
+        names.name[count++] = name;
+    }
+    long long end = milliseconds() + MAPS_MILLISECONDS;
+    for (size_t i = 0; !result && i < count; i++) {
+        bool maps = count <= MAPS_PROCESSES && milliseconds() < end;
+        if (!maps) out->incomplete = true;
+        add_process_files(out, uses, names.name[i], maps);
     }
     free_names(&names);
     close(proc);
