@@ -11,6 +11,8 @@ noop solves none.
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +34,19 @@ def play(agent: str, model: str | None = None) -> tuple[Path, list[Trajectory], 
     return plan.out, [t for t in episodes if trajectories.has_result(t)], len(plan.task_indices)
 
 
+def command() -> str:
+    """Return how to run `intercode` from here: its name, if a shell finds it, or else a path."""
+    script = Path(sys.executable).with_name("intercode")
+    if shutil.which("intercode") == str(script):
+        return "intercode"
+    if not script.exists():
+        return f"{shlex.quote(sys.executable)} -m intercode"
+    here = Path.cwd()
+    return shlex.quote(str(script.relative_to(here) if script.is_relative_to(here) else script))
+
+
 def main() -> int:
-    """Play, print the table and the names of the files."""
+    """Play, print the table, the names of the files and how to look at them."""
     gold_out, gold, count = play("gold")
     noop_out, noop, _ = play("noop")
     outs = [gold_out, noop_out]
@@ -49,6 +62,14 @@ def main() -> int:
     if len(gold) < count or len(noop) < count:
         faults.append("some episodes ended in an error")
     print("\n" + ("\n".join(faults) or f"All {count} golds score 1 and doing nothing never does."))
+    program, runs = command(), " ".join(str(out) for out in outs)
+    print("\nTo look at it:")
+    for words, what in (
+        (f"view {runs} --open", "every episode turn by turn, in a browser"),
+        (f"show {gold_out} starter/bash/count-csv", "one episode"),
+        (f"report {runs}", "the tables above"),
+    ):
+        print(f"  {program} {words}  # {what}")
     return int(bool(faults))
 
 

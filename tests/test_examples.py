@@ -45,5 +45,10 @@ def test_the_demo_proves_the_starter_tasks_and_repeats_nothing(tmp_path: Path) -
     assert [f.parent.name for f in files] == ["demo-gold", "demo-noop"]
     assert all(str(f.relative_to(tmp_path)) in first for f in files)
     before = [f.read_bytes() for f in files]
+    view, *shown = [line for line in first.splitlines() if " runs/" in line and "  # " in line]
+    assert "intercode view runs/demo-gold runs/demo-noop --open" in view and len(shown) == 2
+    for line in (view.replace(" --open", " --html page.html"), *shown):  # --open would serve it
+        done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0 and (done.stdout or (tmp_path / "page.html").exists()), line
     assert run("demo.py", tmp_path) == first
     assert [f.read_bytes() for f in files] == before

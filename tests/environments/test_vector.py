@@ -13,6 +13,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 import intercode
 from intercode import datasets
 from intercode.core.errors import SandboxLostError, UnknownNameError, UsageError
+from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.vector import VectorInterCode
 from support import back_end
 
@@ -163,6 +164,20 @@ def test_a_lost_sandbox_ends_its_own_episode_only(
     monkeypatch.undo()
     again = envs.step(["pwd", "echo c"])
     assert again[0][0] == STARTER.tasks[0].query and again[0][1] == "c\n"
+
+
+@pytest.mark.parametrize(
+    ("num_envs", "wrong"),
+    [(0, {}), (1, {"autoreset_mode": "Same"}), (1, {"tasks": []}), (1, {"profile": "original"}),
+     (2, {"dataset": "no such dataset"})],
+)  # fmt: skip
+def test_what_was_refused_can_be_closed(num_envs: int, wrong: dict[str, Any]) -> None:
+    """Gymnasium may close what its constructor has left."""
+    envs = VectorInterCode.__new__(VectorInterCode)
+    with pytest.raises(UsageError):
+        envs.__init__(ENVIRONMENTS.load("bash"), num_envs, **wrong)  # type: ignore[misc]
+    envs.close()
+    assert envs.closed
 
 
 def test_invalid_arguments_are_refused(made: Callable[..., VectorInterCode]) -> None:

@@ -71,13 +71,19 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         allow_exploitable: bool = False,
         **settings: Any,
     ) -> None:
+        # what close() needs comes first: Gymnasium calls it also if an argument is refused below
+        self.envs: list[InterCodeEnv] = []
+        self._executor = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="intercode-vector")
         check_training(settings, allow_exploitable)
         if num_envs < 1:
             raise UsageError(f"num_envs is {num_envs}; it must be at least 1")
         self.autoreset_mode = _parse_autoreset_mode(autoreset_mode)
+        if tasks is not None and not len(tasks):
+            raise UsageError("tasks is empty: name at least one, or leave it out")
         first = make(dataset, **settings)
         chosen = pick_dataset(dataset, first.name)  # read once for all environments
-        self.envs = [first, *(make(chosen, **settings) for _ in range(num_envs - 1))]
+        self.envs.append(first)
+        self.envs.extend(make(chosen, **settings) for _ in range(num_envs - 1))
         self.num_envs = num_envs
         self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = first.render_mode
@@ -85,8 +91,6 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         self.single_observation_space = first.observation_space
         self.action_space = batch_space(first.action_space, num_envs)
         self.observation_space = batch_space(first.observation_space, num_envs)
-        if tasks is not None and not len(tasks):
-            raise UsageError("tasks is empty: name at least one, or leave it out")
         shares = (
             None
             if tasks is None
@@ -95,8 +99,6 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         self._tasks = shares
         self._ended = np.zeros(num_envs, dtype=np.bool_)
         self._last_observations = [""] * num_envs
-        threads = min(num_envs, MAX_THREADS)
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="intercode-vector")
 
     # ------------------------------------------------------------- Gymnasium
     def reset(
