@@ -20,6 +20,7 @@ ARGUMENTS = """\
 paths PATH ...      runs and logs
 --format STYLE      text (the default), markdown, latex (needs booktabs), csv or json
 --out FILE          write to this file
+--matrix            a table of tasks and runs: which run solves which task
 --stats             more tables: 95 %% intervals, pass@k, success by turn, behaviour, errors
 --plot DIR          also draw figures to this directory (needs the extra plots)
 --plot-format KIND  svg (the default) or png"""
@@ -30,7 +31,9 @@ def handle(args: argparse.Namespace) -> int:
     """Print the tables or write them to a file."""
     from intercode.results import report
 
-    text = report.render(report.build(args.paths, stats=args.stats), args.format)
+    text = report.render(
+        report.build(args.paths, stats=args.stats, matrix=args.matrix), args.format
+    )
     if args.out is None:
         print(text, end="" if text.endswith("\n") else "\n")
     else:

@@ -9,6 +9,7 @@ from pathlib import Path
 from intercode.core.logs import find_logs, load_log
 from intercode.core.trajectories import TRAJECTORIES_FILE, has_incomplete_line
 from intercode.results.rendering import RENDERERS, render
+from intercode.results.report.matrix import matrix_tables
 from intercode.results.report.missing_cells import missing_cells
 from intercode.results.report.paper import paper_tables
 from intercode.results.report.result_sets import collect_result_sets
@@ -19,12 +20,13 @@ from intercode.results.tables import Table
 __all__ = ["RENDERERS", "Table", "build", "render"]
 
 
-def build(paths: Sequence[Path], *, stats: bool = False) -> list[Table]:
+def build(paths: Sequence[Path], *, stats: bool = False, matrix: bool = False) -> list[Table]:
     """Return every table that logs and run directories give, verified subsets first.
 
     ``paths`` are files and directories (see ``intercode.core.logs.find_logs``). ``stats``: with the
-    tables of statistics_tables.py. A note names each log whose last line is incomplete. Raises
-    UsageError for a path without logs, DataError for a log that cannot be read.
+    tables of statistics_tables.py. ``matrix``: with those of matrix.py. A note names each log whose
+    last line is incomplete. Raises UsageError for a path without logs, DataError for a log that
+    cannot be read.
     """
     logs = [(path, load_log(path)) for path in find_logs(paths)]
     result_sets = collect_result_sets(logs)
@@ -40,7 +42,9 @@ def build(paths: Sequence[Path], *, stats: bool = False) -> list[Table]:
         *log_tables(per_log),
         *missing_cells(result_sets),
     ]
-    return _with_notes([*tables, *statistics], [path for path, _ in logs if _is_incomplete(path)])
+    matrices = matrix_tables(result_sets) if matrix else []
+    incomplete = [path for path, _ in logs if _is_incomplete(path)]
+    return _with_notes([*tables, *matrices, *statistics], incomplete)
 
 
 def _with_notes(tables: list[Table], incomplete: list[Path]) -> list[Table]:
