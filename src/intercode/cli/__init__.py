@@ -42,6 +42,7 @@ COMMANDS = {
     "play": "play tasks yourself in the terminal",
     "doctor": "print what this machine can do and what it lacks",
     "data": "fetch the files of a dataset from its authors",
+    "sandbox": "run a command or a shell in a sandbox, fork one, list live ones",
     "image": "build, fetch, list and remove root file systems",
     "list": "list datasets, agents, environments and rewards",
 }

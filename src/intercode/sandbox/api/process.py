@@ -121,6 +121,12 @@ class SandboxProcess:
             name: codecs.getincrementaldecoder("utf-8")("backslashreplace")
             for name in self._streams
         }
+        for data, name in self.chunks(timeout):
+            if text := decoders[name].decode(data, final=not data):
+                yield text, name
+
+    def chunks(self, timeout: float | None = None) -> Iterator[tuple[bytes, Stream]]:
+        """Yield what ``output`` does as bytes; no bytes at the end of a stream."""
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         while self._streams:
             poll = select.poll()
@@ -136,10 +142,10 @@ class SandboxProcess:
             readable = [name for name, fd in self._streams.items() if fd in ready]
             for name in readable:
                 data = self._read_now(name, CHUNK)
-                if text := decoders[name].decode(data or b"", final=data == b""):
-                    yield text, name
                 if data == b"":
                     self._close_stream(name)
+                if data is not None:
+                    yield data, name
             if ended and not readable:
                 return
 

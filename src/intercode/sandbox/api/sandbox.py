@@ -19,6 +19,7 @@ from intercode.sandbox.api.execution import (
     run_command,
 )
 from intercode.sandbox.api.forwarding import ForwardedPort
+from intercode.sandbox.api.live_sandboxes import record_live, remove_record
 from intercode.sandbox.api.process import SandboxProcess, TerminalSize
 from intercode.sandbox.api.results import Result
 from intercode.sandbox.back_ends import open_sandbox, resolve_image
@@ -95,6 +96,7 @@ class Sandbox:
         self._is_closed = False
         self._parts: set[SandboxProcess | ForwardedPort] = set()
         self.live = LiveProcesses()
+        self._record = record_live(base)
 
     @classmethod
     def from_base(cls, base: BaseSandbox) -> Self:
@@ -108,6 +110,7 @@ class Sandbox:
         its forwarded ports are closed."""
         base = self.base
         self._is_closed = True
+        remove_record(self._record)
         self._close_parts()
         self._base = None
         return base
@@ -350,6 +353,7 @@ class Sandbox:
         ``wait``: return only after the last process has ended.
         """
         self._is_closed = True
+        remove_record(self._record)
         if self._base is not None:
             self._base.close(wait)
         self._close_parts()

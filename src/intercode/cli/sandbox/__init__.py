@@ -1,0 +1,116 @@
+"""``intercode sandbox``: runs commands and shells in sandboxes, and lists live sandboxes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from intercode.cli.parser import add_options
+from intercode.cli.sandbox import commands, live, terminal
+
+EXAMPLE = """\
+examples:
+  intercode sandbox run -- python3 -c 'print(6 * 7)'
+  intercode sandbox run 'seq 5 | tail -n 1'
+      one word is a text for /bin/sh
+  intercode sandbox run --image docker.io/library/debian:12 --limit memory=2g -- apt-get --version
+  intercode sandbox run --file /work=./project --cwd /work --timeout 60 -- make test
+      copies the directory ./project to /work in the sandbox first
+  intercode sandbox shell --image dockerfile:.
+  intercode sandbox fork --setup 'seq 100 > /numbers' 4 'head -n $FORK /numbers | tail -n 1'
+  intercode sandbox list
+
+A sandbox ends with its command: nothing that runs in it remains, and no file. What it can reach is
+in docs/isolation-tiers.md; docs/sandbox.md describes the same for Python."""
+
+_OPTIONS = """\
+--image IMAGE           root file system: host (the default: the programs of this machine),
+                        HOST/NAME:TAG of a registry, dockerfile:DIR, dir:/rootfs, recipe:NAME ...
+                        (docs/images.md)
+--network NETWORK       none (the default), or host: the machine's own network
+--limit NAME=VALUE ...  memory, disk, file_size (in bytes, or with K, M, G), processes, inodes,
+                        open_files, cpu_seconds; may be given several times
+--file PATH=LOCAL ...   copy a file or directory of this machine to a path in the sandbox first;
+                        may be given several times
+--env NAME=VALUE ...    set a variable; may be given several times
+--cwd PATH              directory of the command in the sandbox (default: that of the image)
+--sandbox SANDBOX       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
+                        default): the strongest that works, but never landlock"""
+_TIMEOUT = "--timeout TIMEOUT       kill the command after so many seconds (default: never)"
+_COMMAND = """command COMMAND ...     the program and its arguments; a single word is a text for
+                        /bin/sh. Options come before it."""
+_STATUS = """\
+Exit status: that of the command, or 128 and the number of the signal that ended it; 124 at the time
+limit; 126 or 127 if the program cannot be executed or does not exist; 125 if the sandbox could not
+be opened or was lost; 2 for wrong arguments."""
+_FORK = """\
+Opens a sandbox, runs the --setup command in it, and copies its files to N new sandboxes (processes
+are not copied). COMMAND runs once in each copy, at most 8 at a time, with its number from 1 to N in
+the variable FORK. The output of each is printed below a line with its number and its exit status.
+
+Exit status: 0 if all commands ended with 0, 1 if one did not or the set-up failed; 125, 126, 127
+and 2 as for `intercode sandbox run`."""
+
+_USAGE = {
+    "run": "[options] [--] COMMAND ...",
+    "shell": "[options] [--] [COMMAND ...]",
+    "fork": "[options] N [--] COMMAND ...",
+    "end": "PID",
+}
+_Handler = Callable[[argparse.Namespace], int]
+_PARTS: dict[str, tuple[str, str, str, _Handler]] = {
+    "run": (
+        "run a command in a new sandbox",
+        f"{_OPTIONS}\n{_TIMEOUT}\n{_COMMAND}",
+        "The command reads standard input, unless that is a terminal, and its output is passed on "
+        f"as it comes.\n\n{_STATUS}",
+        commands.run,
+    ),
+    "shell": (
+        "open a shell, or another command, on a terminal in a new sandbox",
+        f"{_OPTIONS}\n{_COMMAND} Default: bash, or sh.",
+        "Ctrl-C and other keys go to the program in the sandbox; `exit` or Ctrl-D ends the shell, "
+        f"and the sandbox with it.\n\n{_STATUS}",
+        terminal.run_shell,
+    ),
+    "fork": (
+        "run a command in each of several copies of a prepared sandbox",
+        "--setup COMMAND         text for /bin/sh, run before the copies are made\n"
+        f"{_OPTIONS}\n{_TIMEOUT}\nnumber N                number of copies\n{_COMMAND}",
+        _FORK,
+        commands.fork,
+    ),
+    "list": (
+        "list the live sandboxes of this user",
+        "--json  print JSON, with memory in bytes and times in seconds",
+        "Lists what this command and programs with intercode.Sandbox have opened, not those of\n"
+        "evaluations. PID is the sandbox's supervisor, OWNER the process that opened it.",
+        live.print_live,
+    ),
+    "end": (
+        "end a live sandbox with all its processes",
+        "pid PID  as `intercode sandbox list` prints it",
+        "The program that opened the sandbox finds it lost (SandboxLostError).",
+        live.end,
+    ),
+}
+"""The sub-commands: the description, the arguments, the text below its help, and the function."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the sub-commands."""
+    parts = parser.add_subparsers(dest="what", metavar="|".join(_PARTS), required=True)
+    settings = {"command": {"nargs": argparse.REMAINDER}, "pid": {"type": int}}
+    settings["cwd"] = {"type": None}
+    for name, (text, arguments, epilog, _) in _PARTS.items():
+        description = f"{text[0].upper()}{text[1:]}."
+        usage = f"intercode sandbox {name} {_USAGE.get(name, '[options]')}"
+        part = parts.add_parser(
+            name, usage=usage, help=text, description=description, epilog=epilog
+        )
+        add_options(part, arguments, settings)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Run the sub-command."""
+    return _PARTS[args.what][3](args)

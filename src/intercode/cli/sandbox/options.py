@@ -1,0 +1,121 @@
+"""The options of a sandbox on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+
+from intercode.cli.output import log
+from intercode.core.errors import InterCodeError, UsageError
+from intercode.core.registry import unknown_name_error
+from intercode.sandbox import Limits, Sandbox
+
+TIMED_OUT, FAILED, NOT_EXECUTABLE, NOT_FOUND = 124, 125, 126, 127
+"""Exit statuses, as those of ``timeout`` and of container engines."""
+_SIZE = re.compile(r"(\d+)([kmg]?)(i?b)?", re.ASCII | re.IGNORECASE)
+_SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30}
+_LIMITS = [
+    f.name for f in fields(Limits) if f.name not in ("address_space", "output", "cgroups")
+]  # fmt: skip
+
+
+def open_from(args: argparse.Namespace) -> Sandbox:
+    """Open the sandbox that the options describe."""
+    if args.network not in (None, "none", "host"):
+        raise unknown_name_error("network", args.network, ["none", "host"])
+    return Sandbox(
+        args.image or "host",
+        network="host" if args.network == "host" else "none",
+        limits=parse_limits(args.limit),
+        env=dict(split_pair(pair, "env", "NAME=VALUE") for pair in args.env),
+        files={
+            path: Path(local).expanduser()
+            for path, local in (split_pair(pair, "file", "PATH=LOCAL") for pair in args.file)
+        },
+        back_end=args.sandbox or "auto",
+    )
+
+
+def split_pair(text: str, option: str, form: str) -> tuple[str, str]:
+    """Return the two parts of a text with ``=``. Raises UsageError without one."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"--{option} takes {form}, unlike {text!r}")
+    return name, value
+
+
+def parse_limits(pairs: list[str]) -> Limits:
+    """Return limits from texts such as ``memory=2g``. Raises UsageError."""
+    values: dict[str, int | float] = {}
+    for pair in pairs:
+        name, text = split_pair(pair, "limit", "NAME=VALUE")
+        if name not in _LIMITS:
+            raise unknown_name_error("limit", name, _LIMITS)
+        if name == "cpu_seconds":
+            try:
+                values[name] = float(text)
+            except ValueError:
+                raise UsageError(f"the limit cpu_seconds is a number, unlike {text!r}") from None
+        elif match := _SIZE.fullmatch(text):
+            values[name] = int(match[1]) << _SHIFTS[match[2].lower()]
+        else:
+            raise UsageError(
+                f"the limit {name} is a whole number, or one with K, M or G, unlike {text!r}"
+            )
+    return Limits(**values)  # type: ignore[arg-type]
+
+
+def command_of(args: argparse.Namespace) -> str | list[str]:
+    """Return the command for ``Sandbox.run``: a text if it is a single word. Raises UsageError
+    without one."""
+    words: list[str] = args.command
+    if words[:1] == ["--"]:
+        words = words[1:]
+    elif words and words[0].startswith("-"):
+        raise UsageError(f"the option {words[0]} has to come before the other arguments")
+    if not words:
+        raise UsageError(f"there is no command; see `intercode sandbox {args.what} --help`")
+    return words[0] if len(words) == 1 else words
+
+
+class CommandError(Exception):
+    """A command that cannot be run, with the exit status that says so."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@contextmanager
+def starting(command: str | list[str]) -> Iterator[None]:
+    """Raise CommandError for a program that cannot be started."""
+    try:
+        yield
+    except FileNotFoundError as e:
+        raise CommandError(NOT_FOUND, f"{command[0]}: {e.strerror}, or no such --cwd") from e
+    except OSError as e:
+        raise CommandError(NOT_EXECUTABLE, f"{command[0]}: {e.strerror}") from e
+
+
+def with_status(work: Callable[[], int]) -> int:
+    """Return what ``work`` does. Print an error of the sandbox and return the status for it, which
+    is not that of a command. Wrong arguments raise UsageError."""
+    try:
+        return work()
+    except CommandError as e:
+        log(f"intercode: {e}")
+        return e.status
+    except UsageError:
+        raise
+    except InterCodeError as e:
+        log(f"intercode: {' '.join(str(e).split())}")
+        return FAILED
+
+
+def exit_status(code: int) -> int:
+    """Return the exit status of a shell for a command that ended with ``code``."""
+    return code if code >= 0 else 128 - code

@@ -1,0 +1,105 @@
+"""``intercode sandbox shell``: connects the user's terminal to a program in a sandbox."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from intercode.cli.sandbox.options import (
+    command_of,
+    exit_status,
+    open_from,
+    starting,
+    with_status,
+)
+from intercode.core.errors import UsageError
+from intercode.sandbox import SandboxProcess
+
+_SHELL = "if command -v bash >/dev/null; then exec bash -i; fi; exec /bin/sh -i"
+_CHUNK = 1 << 16
+_POLL_SECONDS = 0.2
+
+
+def run_shell(args: argparse.Namespace) -> int:
+    """Run a program on a terminal until it ends. Return its exit status."""
+    if not (os.isatty(0) and os.isatty(1)):
+        raise UsageError("a shell needs a terminal: use `intercode sandbox run` without one")
+    command = command_of(args) if args.command and args.command != ["--"] else _SHELL
+    env = {"TERM": os.environ.get("TERM", "dumb")}
+
+    def work() -> int:
+        with open_from(args) as sandbox:
+            with starting(command):
+                process = sandbox.spawn(command, cwd=args.cwd, env=env, terminal=_terminal_size())
+            with process:
+                with _raw_terminal(), _passing_size(process):
+                    _pass_keys_and_output(process)
+                return exit_status(process.wait() or 0)
+
+    return with_status(work)
+
+
+def _pass_keys_and_output(process: SandboxProcess) -> None:
+    """Connect the two terminals until the program ends, or the user's terminal is closed."""
+    poll = select.poll()
+    for fd in (0, process.fileno()):
+        poll.register(fd, select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in poll.poll(_POLL_SECONDS * 1000)}
+        if 0 in ready:
+            keys = os.read(0, _CHUNK)
+            if not keys:
+                process.kill(signal.SIGHUP)
+                return
+            process.write(keys)
+        if process.fileno() in ready:
+            output = process.read()
+            if not output:
+                return
+            sys.stdout.buffer.write(output)
+            sys.stdout.buffer.flush()
+        elif process.wait(0) is not None:  # what it has left in the background has the terminal
+            return
+
+
+def _terminal_size() -> tuple[int, int]:
+    """Return the rows and columns of the user's terminal."""
+    columns, rows = os.get_terminal_size(0)
+    return (rows, columns) if rows > 0 and columns > 0 else (24, 80)
+
+
+@contextmanager
+def _raw_terminal() -> Iterator[None]:
+    """Pass every key on as it is inside the ``with`` block."""
+    import termios  # not on Windows
+    import tty
+
+    before = termios.tcgetattr(0)
+    tty.setraw(0, termios.TCSADRAIN)  # keeps what was typed already
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def _passing_size(process: SandboxProcess) -> Iterator[None]:
+    """Give the program's terminal each new size of the user's inside the ``with`` block."""
+
+    def resize(*_: object) -> None:
+        try:
+            process.resize(*_terminal_size())
+        except (OSError, UsageError):  # it is ending
+            return
+
+    before = signal.signal(signal.SIGWINCH, resize)
+    try:
+        resize()  # it may have changed before the handler was set
+        yield
+    finally:
+        signal.signal(signal.SIGWINCH, before)

@@ -1,0 +1,140 @@
+"""``intercode sandbox``: commands, terminals, copies, and the list of live sandboxes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from intercode import Sandbox
+from intercode.cli import main
+from intercode.core.errors import SandboxLostError
+from support.sandboxes import eventually
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
+
+
+def run_cli(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "intercode", "sandbox", *words]
+    return subprocess.run(command, input=stdin, capture_output=True, timeout=60)
+
+
+def test_run_passes_streams_and_the_exit_status_on() -> None:
+    data = bytes(range(256)) * 1000
+    done = run_cli("run", "--", "sh", "-c", "cat; echo problem >&2; exit 7", stdin=data)
+    assert (done.returncode, done.stdout, done.stderr) == (7, data, b"problem\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["kill -9 $$"], 137, ""),
+        (["--timeout", "0.5", "echo begun; sleep 60"], 124, "time limit of 0.5 s"),
+        (["no-such-program", "-x"], 127, "no-such-program: "),
+        (["/etc", "-x"], 126, "/etc: "),
+        (["--limit", "memory=much", "true"], 2, "with K, M or G, unlike 'much'"),
+        (["--limit", "memry=1g", "true"], 2, "did you mean 'memory'"),
+        (["--file", "/work", "true"], 2, "PATH=LOCAL, unlike '/work'"),
+        (["--sandbox", "no-such-tier", "true"], 2, "no-such-tier"),
+        ([], 2, "no command"),
+    ],
+)
+def test_run_has_a_status_for_each_ending(
+    words: list[str], status: int, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sandbox", "run", *words]) == status
+    assert message in capfd.readouterr().err
+
+
+def test_run_uses_its_options(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "given").write_text("from here\n")
+    options = ["--file", f"/work={tmp_path}", "--cwd", "/work", "--env", "NAME=a=b"]
+    options += ["--limit", "open_files=99", "--timeout", "30"]
+    assert main(["sandbox", "run", *options, "cat given; echo $NAME; ulimit -n"]) == 0
+    assert capfd.readouterr().out == "from here\na=b\n99\n"
+
+
+def test_fork_runs_a_command_in_each_copy(capfd: pytest.CaptureFixture[str]) -> None:
+    command = "ls /n*; : > /n.$FORK; test $FORK != 2"
+    assert main(["sandbox", "fork", "--setup", "seq 5 > /n", "3", "--", command]) == 1
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[1::2] == ["/n"] * 3  # no copy sees the file of another
+    assert [line.partition(",")[0] for line in lines[::2]] == [
+        f"== fork {number}: exit status {int(number == 2)}" for number in (1, 2, 3)
+    ]
+    assert main(["sandbox", "fork", "--setup", "exit 4", "2", "true"]) == 1
+    assert "set-up command failed: exit status 4" in capfd.readouterr().err
+    assert main(["sandbox", "fork", "2", "--setup", "true", "true"]) == 2
+    assert "--setup has to come before" in capfd.readouterr().err
+
+
+def read_until(terminal: int, expected: bytes, seconds: float = 30.0) -> bytes:
+    data, deadline = b"", time.monotonic() + seconds
+    while expected not in data and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.5)[0]:
+            data += os.read(terminal, 4096)
+    assert expected in data
+    return data
+
+
+def test_shell_has_the_window_size_and_control_keys_and_restores_the_terminal() -> None:
+    master, slave = pty.openpty()
+    try:
+        before = termios.tcgetattr(slave)
+        termios.tcsetwinsize(slave, (33, 99))
+        command = [sys.executable, "-m", "intercode", "sandbox", "shell"]
+        process = subprocess.Popen(
+            command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
+        )  # fmt: skip
+        os.write(master, b"stty size\n")
+        read_until(master, b"33 99")
+        termios.tcsetwinsize(master, (40, 120))
+        os.write(master, b"sh -c 'stty size; sleep 60'\n")
+        read_until(master, b"40 120")
+        os.write(master, b"\x03")  # ends sleep, and neither the shell nor the command line
+        os.write(master, b"echo after=$?; exit 5\n")
+        read_until(master, b"after=130")
+        assert process.wait(30) == 5
+        assert termios.tcgetattr(slave) == before
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def test_shell_without_a_terminal_is_refused() -> None:
+    done = run_cli("shell")
+    assert done.returncode == 2
+    assert b"a shell needs a terminal" in done.stderr
+
+
+def test_live_sandboxes_are_listed_and_can_be_ended(capfd: pytest.CaptureFixture[str]) -> None:
+    def listed() -> list[dict[str, object]]:
+        capfd.readouterr()
+        assert main(["sandbox", "list", "--json"]) == 0
+        return [one for one in json.loads(capfd.readouterr().out) if one["owner"] == os.getpid()]
+
+    before = len(listed())
+    with Sandbox("host") as sandbox:
+        sandbox.spawn(["sleep", "60"])
+        [live] = listed()[before:]
+        assert (live["image"], live["tier"]) == ("host", sandbox.tier)
+        assert live["memory"] and live["pid"] != os.getpid()
+        assert main(["sandbox", "end", str(os.getpid())]) == 2  # not a sandbox
+        assert main(["sandbox", "end", str(live["pid"])]) == 0
+        eventually(lambda: sandbox.is_lost, "the sandbox is lost")
+        with pytest.raises(SandboxLostError):
+            sandbox.run("true")
+        assert len(listed()) == before
+    with Sandbox("host"):
+        assert len(listed()) == before + 1
+    assert len(listed()) == before
