@@ -31,6 +31,7 @@ COMMANDS = {
     "compare": "compare runs with each other, task by task",
     "replay": "execute recorded episodes again and compare",
     "regrade": "score recorded episodes with another profile or reward",
+    "validity": "compare what a grader says with labels of people",
     "export": "write episodes in the formats of other tools",
     "harbor": "write the tasks of a dataset as task directories for Harbor",
     "bundle": "write a run as one file that others can verify",
