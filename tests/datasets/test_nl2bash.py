@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError, UnknownNameError, UsageError
-from intercode.core.types import LayerSpec
+from intercode.core.types import Dataset, LayerSpec
 from intercode.datasets import load
 from intercode.datasets.bash import nl2bash
 
@@ -105,6 +105,31 @@ def test_verified(made: Path) -> None:
         path.write_text(json.dumps({**listing, **change}))
         with pytest.raises(DataError, match=message):
             nl2bash.load("verified", verified=path)
+
+
+def test_a_repair_replaces_parts_of_a_task_and_changes_the_hash(made: Path) -> None:
+    ids = [f"nl2bash/{name}/{n}" for name in nl2bash.FILE_SYSTEMS for n in range(2)]
+    path, hashes = made / "verified.json", set()
+
+    def load_with(entry: dict[str, object]) -> Dataset:
+        rows = {"include": {ids[3]: entry}, "exclude": {i: "a" for i in ids if i != ids[3]}}
+        path.write_text(json.dumps(rows))
+        return nl2bash.load("verified", verified=path)
+
+    entry = {"repair": "prints nothing", "gold": "echo $N", "setup": "N=2", "cwd": "/tmp"}
+    task = load_with(entry).tasks[0]
+    assert (task.golds, task.setup, task.cwd) == (("echo $N",), "N=2", "/tmp")
+    assert (task.query, task.data["repair"]) == ("fs_2 1", "prints nothing")
+    for change in ({}, {"setup": "N=3"}, {"cwd": "/"}, {"compare": "order"}, {"gold": "echo"}):
+        hashes.add(load_with({**entry, **change}).hash)
+    assert len(hashes) == 5
+    for broken, message in [
+        ({"gold": "echo"}, "gold needs 'repair'"),
+        ({"stup": "N=2"}, "'stup' must be one of also, gold, setup"),
+        ({**entry, "setup": 2}, "'setup' must be one of .* with a text: 2"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            load_with(broken)
 
 
 def test_wrong_names_and_paths(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from intercode.datasets import load
+from intercode.environments.bash.reward import COMPARISONS
 from intercode.evaluation.check.dataset import check
 from support import requirements
 
@@ -33,12 +34,22 @@ def test_every_task_is_listed_once_with_a_reason() -> None:
     assert all(len(reason) > 10 for reason in LISTING["exclude"].values())
 
 
+def test_at_least_150_tasks_each_compared_in_a_known_way() -> None:
+    assert len(LISTING["include"]) >= 150
+    compared = {entry["compare"] for entry in LISTING["include"].values() if "compare" in entry}
+    assert compared == set(COMPARISONS)
+
+
 def test_the_audit_agrees_with_the_list() -> None:
     text = AUDIT.read_text(encoding="utf-8")
     assert f"`{LISTING['hash']}`" in text
-    rows = dict(re.findall(r"^\| (\d/\d+) \| ([\w -]+) \|", text, re.MULTILINE))
+    repaired, _, excluded = text.partition("## Excluded tasks one by one")
+    rows = dict(re.findall(r"^\| (\d/\d+) \| ([\w -]+) \|", excluded, re.MULTILINE))
     reasons = {k.removeprefix("nl2bash/fs_"): v for k, v in LISTING["exclude"].items()}
     assert rows == {task: reason.partition(":")[0] for task, reason in reasons.items()}
+    repairs = {k: v["repair"] for k, v in LISTING["include"].items() if "repair" in v}
+    rows = dict(re.findall(r"^\| (\d/\d+) \| [\w, -]+ \| (.+) \|$", repaired, re.MULTILINE))
+    assert {f"nl2bash/fs_{task}": reason for task, reason in rows.items()} == repairs
     for name in SIZES:
         count = sum(task.split("/")[1] == name for task in LISTING["include"])
         assert re.search(rf"^\| {name} \| {SIZES[name]} \| {count} \|", text, re.MULTILINE)
@@ -49,6 +60,8 @@ def test_the_subset_loads_with_its_hash(data: None) -> None:
     dataset = load("nl2bash:verified")
     assert dataset.hash == LISTING["hash"]
     assert [task.id for task in dataset.tasks] == list(LISTING["include"])
+    queries = {task.id: task.query for task in load("nl2bash").tasks}
+    assert all(task.query == queries[task.id] for task in dataset.tasks)
     also = {task.id: list(task.also) for task in dataset.tasks}
     assert also == {k: v.get("also", []) for k, v in LISTING["include"].items()}
 

@@ -12,6 +12,10 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets import files
 
 _FOLDERS = {"nl2bash": "bash", "spider": "sql"}
+_REPLACED = ("gold", "setup", "cwd")
+"""Fields of a task that a repair replaces."""
+_NOTES = ("repair", "compare")
+"""Keys that go to the task's ``data``."""
 
 
 def _list_path(name: str) -> Path:
@@ -31,7 +35,11 @@ def has_verified_list(name: str) -> bool:
 
 def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) -> list[Task]:
     """Return the tasks that the list of ``name`` (or the file ``listing``) includes, with the
-    further golds of the list. ``tasks`` must be the whole dataset; its order is preserved.
+    list's further golds and repairs. ``tasks`` must be the whole dataset; its order is preserved.
+
+    An entry may have ``also`` (further golds), ``compare`` (see environments/bash/reward.py), and
+    for a repaired task ``repair`` (the reason) with what replaces the task's own: ``gold``,
+    ``setup``, ``cwd``. Repairs are part of the dataset's hash.
 
     Raises UsageError if there is no list, DataError when the list omits a task, names an unknown
     one or names one twice, or when its ``hash`` is not that of the selected tasks.
@@ -46,7 +54,7 @@ def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) ->
     _reject(path, (set(include) | set(exclude)) - known, f"is not a task of {name}")
     _reject(path, known - set(include) - set(exclude), "is neither included nor excluded")
     chosen = [
-        replace(task, also=_alternative_golds(include[task.id], f"{path}, {task.id}"))
+        _apply_entry(task, include[task.id], f"{path}, {task.id}")
         for task in tasks
         if task.id in include
     ]
@@ -59,11 +67,22 @@ def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) ->
     return chosen
 
 
-def _alternative_golds(entry: Any, where: str) -> tuple[str, ...]:
+def _apply_entry(task: Task, entry: Any, where: str) -> Task:
+    """Return a task with the further golds and the repair that an entry of a list gives it."""
     golds = entry.get("also", []) if isinstance(entry, dict) else None
     if not isinstance(golds, list):
         raise DataError(f'{where}: expected {{"also": [...]}}, not {entry!r}')
-    return tuple(files.gold_text(gold, where) for gold in golds)
+    texts = {key: value for key, value in entry.items() if key != "also"}
+    for key, value in texts.items():
+        if key not in (*_REPLACED, *_NOTES) or not isinstance(value, str):
+            known = ", ".join(("also", *_REPLACED, *_NOTES))
+            raise DataError(f"{where}: {key!r} must be one of {known}, with a text: {value!r}")
+    replaced = {key: texts[key] for key in _REPLACED if key in texts}
+    if replaced and "repair" not in texts:
+        raise DataError(f"{where}: {', '.join(replaced)} needs 'repair' with the reason")
+    notes = {key: texts[key] for key in _NOTES if key in texts}
+    also = tuple(files.gold_text(gold, where) for gold in golds)
+    return replace(task, **replaced, also=also, data={**task.data, **notes})
 
 
 def _section(content: Any, key: str, path: Path) -> dict[str, Any]:

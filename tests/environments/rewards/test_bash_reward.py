@@ -197,3 +197,31 @@ def test_an_answer_replaces_the_output() -> None:
     agent = replace(left("noise"), answer="42")
     assert standard(TASK, agent, left("42\n")).value == 1.0
     assert standard(TASK, replace(agent, answer="41"), left("42\n")).value < SUCCESS_THRESHOLD
+
+
+@pytest.mark.parametrize(
+    ("compare", "agent", "gold", "equal"),
+    [
+        ("order", "a  b\nc\n", "a b\nc", True),
+        ("order", "c\na b", "a b\nc", False),
+        ("exact", "a \n", "a \n\n", True),
+        ("exact", "a", "a ", False),
+        ("mentions", "removed '/d/a'\nfind: '/d/a': gone\nremoved '/d/a_1'.", "/d/a\n/d/a_1", True),
+        ("mentions", "removed '/d/a_1'", "/d/a", False),
+        ("mentions", "removed /d/a /d/b", "/d/a\n/d/b", False),
+        ("mentions", "anything", "", True),
+        ("lines", "c\na b", "a b\nc", True),
+    ],
+)
+def test_a_task_says_how_its_output_is_compared(
+    compare: str, agent: str, gold: str, equal: bool
+) -> None:
+    score = standard(replace(TASK, data={"compare": compare}), left(agent), left(gold))
+    assert score.success == equal
+
+
+def test_a_task_may_compare_the_directory() -> None:
+    task = replace(TASK, data={"compare": "directory"})
+    there, elsewhere = replace(left("a"), cwd="/there"), replace(left("b"), cwd="/")
+    assert standard(task, replace(left("b"), cwd="/there"), there).success
+    assert not standard(task, elsewhere, there).success

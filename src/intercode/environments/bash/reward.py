@@ -17,7 +17,7 @@ CHECKED_CODES = ("A", "??", "C")
 _MAX_DIFFERENT_SIMILARITY = 0.99  # of outputs that differ
 
 
-def standard(_task: Task, agent: State, gold: State) -> Score:
+def standard(task: Task, agent: State, gold: State) -> Score:
     """Return the paper's formula without the faults of the authors' code.
 
     Outputs are equal (similarity 1) when they have the same lines in any order, apart from blanks
@@ -25,9 +25,10 @@ def standard(_task: Task, agent: State, gold: State) -> Score:
     most 0.99. A change is a path with its kind (file, dir, link, ..., gone). A change that both
     made is correct when content, link target and permissions agree too. An agent with more changes
     than can be listed gets nothing for them.
+
+    ``task.data["compare"]`` says where outputs are compared in another way; see COMPARISONS.
     """
-    output = agent.output if agent.answer is None else agent.answer
-    similarity = output_similarity(output or "", gold.output or "")
+    similarity = _similarity(task.data.get("compare"), agent, gold)
     a = {path: entry.kind for path, entry in agent.files.items()}.items()
     g = {path: entry.kind for path, entry in gold.files.items()}.items()
     different, common = a ^ g, a & g
@@ -54,6 +55,44 @@ def output_similarity(a: str, b: str) -> float:
         return 1.0
     value = term_cosine(" ".join(left).split(), " ".join(right).split())
     return min(value or 0.0, _MAX_DIFFERENT_SIMILARITY)
+
+
+COMPARISONS = {
+    "order": "the same lines in the same order",
+    "exact": "the same text, blanks too, apart from line ends after it",
+    "mentions": "each line of the gold's output occurs in a line of its own, whatever else is said",
+    "directory": "the shell ends in the same directory, whatever is printed",
+}
+"""What a task may ask for by ``data["compare"]``, and what then earns the part of the output in
+full. ``mentions`` and ``directory`` earn nothing of it otherwise."""
+
+
+def _similarity(compare: object, agent: State, gold: State) -> float:
+    """Return the similarity of two outputs, by the comparison that the task asks for."""
+    output = agent.output if agent.answer is None else agent.answer
+    left, right = output or "", gold.output or ""
+    if compare == "directory":
+        return float(agent.cwd == gold.cwd)
+    if compare == "mentions":
+        return float(_mentions(_lines(left), _lines(right)))
+    similarity = output_similarity(left, right)
+    differs = (compare == "order" and _lines(left) != _lines(right)) or (
+        compare == "exact" and left.rstrip("\r\n") != right.rstrip("\r\n")
+    )
+    return min(similarity, _MAX_DIFFERENT_SIMILARITY) if differs else similarity
+
+
+def _mentions(lines: list[str], expected: list[str]) -> bool:
+    """Return whether each expected line occurs in a line of its own, not as a part of a longer
+    path or word."""
+    left = list(lines)
+    for text in filter(None, expected):
+        whole = re.compile(rf"(?<![\w/.-]){re.escape(text)}(?![\w/-])")
+        found = next((line for line in left if whole.search(line)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return True
 
 
 def _lines(text: str) -> list[str]:
