@@ -64,12 +64,26 @@ def test_the_output_and_the_files_of_a_shell(play: Play, tmp_path: Path) -> None
     gold = "echo a; echo b; echo yes > /tmp/f; touch /tmp/g; touch /tmp/h"
     actions = "echo no > /tmp/f; touch /tmp/h; echo a; echo c", "submit"
     _, found = play(_dataset(tmp_path, gold), *actions)
-    output, files = found.comparisons
+    output, files, *contents = found.comparisons
     assert (output.given, output.expected) == ("a\nc", "a\nb") and found.golds == (gold,)
     assert files.what == "files that differ, of 3 that changed"
-    assert files.given.startswith("/tmp/f  644, 3 bytes") and "/tmp/g  not changed" in files.given
-    assert "/tmp/g  644, 0 bytes" in files.expected and "/tmp/h" not in files.expected
+    assert files.given.startswith("644, 3 bytes, ") and "not changed  /tmp/g" in files.given
+    assert "644, 0 bytes, e3b0c442  /tmp/g" in files.expected and "/tmp/h" not in files.expected
     assert found.notes == () and found.reward < 1
+    assert contents == [
+        Comparison("content of /tmp/f", "no", "yes"),
+        Comparison("content of /tmp/g", "(no file)", ""),
+    ]
+
+
+def test_contents_that_cannot_be_compared_are_described(play: Play, tmp_path: Path) -> None:
+    gold = "date +%N > /tmp/now; head -c 70000 /dev/zero > /tmp/large; chmod 600 /etc/passwd"
+    actions = "printf 'a\\xff' > /tmp/now; echo a > /tmp/large; true", "submit"
+    _, found = play(_dataset(tmp_path, gold), *actions)
+    shown = {c.what: (c.given, c.expected) for c in found.comparisons}
+    assert shown["content of /tmp/now"] == ("(no text: 2 bytes)", "(another content each time)")
+    assert shown["content of /tmp/large"][0] == "a" and "content of /etc/passwd" not in shown
+    assert shown["content of /tmp/large"][1].startswith("(not shown: ")
 
 
 def test_the_rows_of_a_database(play: Play) -> None:
@@ -124,6 +138,11 @@ def test_the_gold_is_shown_on_request_and_stored_nowhere(
     capsys.readouterr()
     assert main(["show", str(out), "0", "--with-gold"]) == 0
     assert secret in capsys.readouterr().out
+    assert main(["report", str(out), "--with-gold", "--failed"]) == 0
+    report = capsys.readouterr().out
+    assert "own/0: not solved by" in report and f"    echo {secret}" in report
+    assert main(["report", str(out), "--with-gold", "--format", "markdown"]) == 0
+    assert secret in capsys.readouterr().out.partition("```text\n")[2]
     made = tmp_path / "made"
     made.mkdir()
     for command in (

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intercode.core.errors import UsageError
+from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import FileDiffs
@@ -167,6 +167,27 @@ class SandboxedEnv(InterCodeEnv):
         """The sandbox of the running episode. Raises EnvironmentStateError if none is running."""
         self._require_running("sandbox")
         return self._current_workspace.sandbox
+
+    def open_workspace(self) -> SandboxWorkspace:
+        """Open another workspace, in the state in which the episode began. The caller closes it.
+
+        Raises EnvironmentStateError before the first episode and after ``close``.
+        """
+        self._require_workspace("open_workspace")
+        return self._acquire_workspace()
+
+    @property
+    def scored_sandbox(self) -> Sandbox:
+        """The sandbox that ``score`` reads: as ``sandbox``, also after the episode until the next.
+
+        Raises EnvironmentStateError before the first episode and after ``close``.
+        """
+        self._require_workspace("scored_sandbox")
+        return self._current_workspace.sandbox
+
+    def _require_workspace(self, method: str) -> None:
+        if self._workspace is None:
+            raise EnvironmentStateError(f"{method} without an episode: call reset() first")
 
     def _execute(self, action: str) -> ExecResult:
         workspace = self._current_workspace

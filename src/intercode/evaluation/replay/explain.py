@@ -12,8 +12,10 @@ from dataclasses import replace
 from intercode.core.errors import UsageError
 from intercode.core.types import FileEntry, State, Trajectory
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
+from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.bash.reward import same_entry
 from intercode.environments.sql.reward import normalize_rows
+from intercode.evaluation.replay.file_contents import compare_contents
 from intercode.evaluation.replay.recorded_environments import ReplayOptions, open_recorded_env
 from intercode.evaluation.replay.regrade import play_again
 from intercode.results.explanation import Comparison, Explanation
@@ -38,6 +40,8 @@ def explain(episode: Trajectory, options: ReplayOptions | None = None) -> Explan
             if gold.answer is not None and agent.answer is None:
                 agent = replace(agent, answer=_last_answer(episode))
             comparisons += _comparisons(env, agent, gold)
+            if isinstance(env, SandboxedEnv) and not agent.tests:
+                comparisons += compare_contents(env, agent.files, gold.files)
         golds = env.task.golds
     return Explanation(golds, score.value, tuple(comparisons), notes)
 
@@ -123,15 +127,16 @@ def _is_same(a: FileEntry, b: FileEntry) -> bool:
 
 
 def _describe(path: str, entry: FileEntry | None) -> str:
+    """Return the state of a path, and the path last: it may be cut where there is little room."""
     if entry is None:
-        return f"{path}  not changed"
+        return f"not changed  {path}"
     if entry.kind == "gone":
-        return f"{path}  deleted"
+        return f"deleted  {path}"
     if entry.kind == "link":
-        return f"{path}  link to {entry.target}"
+        return f"link to {entry.target}  {path}"
     if entry.kind == "file":
-        return f"{path}  {entry.mode:o}, {entry.size} bytes, {entry.digest[:8]}"
-    return f"{path}  {entry.kind} {entry.mode:o}"
+        return f"{entry.mode:o}, {entry.size} bytes, {entry.digest[:8]}  {path}"
+    return f"{entry.kind} {entry.mode:o}  {path}"
 
 
 def _ended(text: str | None) -> str:
