@@ -37,6 +37,9 @@ class EvalConfig:
     rules over actions, or a file of them (see docs/policies.md). ``env_options``: settings of
     this kind of environment only, such as ``session`` of BashEnv.
 
+    ``log``: what tracks the run, such as ``wandb`` and ``otel`` (see evaluation/tracking); texts of
+    tasks, models and actions are reported only with ``log_content``. No result depends on them.
+
     ``runner``: where environments run, ``local``, or ``ray`` with the ``address`` of a cluster. No
     result depends on it.
     """
@@ -75,6 +78,8 @@ class EvalConfig:
     max_cost: float | None = None
     max_seconds: float | None = None
     fail_on_error: int | str | None = None
+    log: tuple[str, ...] = ()
+    log_content: bool = False
     runner: str = "local"
     address: str | None = None
 
@@ -93,7 +98,7 @@ _VALUE_TYPES: dict[str, tuple[type, ...]] = {
     "env_options": (dict,), "agent_options": (dict,), "model_options": (dict,),
     "deterministic": (bool, dict), "hashes": (bool,), "record_diffs": (bool,),
     "policy": (str, dict),
-    "epochs": (int,), "shuffle": (bool,),
+    "epochs": (int,), "shuffle": (bool,), "log": (list, tuple, str), "log_content": (bool,),
     "max_tokens_per_episode": (int,), "max_cost_per_episode": (int, float),
     "max_seconds_per_episode": (int, float), "max_tokens": (int,), "max_cost": (int, float),
     "max_seconds": (int, float), "fail_on_error": (int, str),
@@ -145,6 +150,8 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
     settings["tasks"] = tuple(
         read_task_list(Path(tasks)) if isinstance(tasks, str) else map(str, tasks)
     )
+    log = values.get("log", ())
+    settings["log"] = (log,) if isinstance(log, str) else tuple(map(str, log))
     max_failed_episodes(values.get("fail_on_error"), 1)
     if "out" in values:
         settings["out"] = Path(values["out"])

@@ -12,6 +12,7 @@ from intercode.agents.base import Agent, Feedback
 from intercode.core.errors import BudgetError
 from intercode.core.types import AgentOutput, Brief, EndReason, Score, Step, Trajectory
 from intercode.environments.base.contract import BranchingEnvironment, Environment
+from intercode.evaluation.tracking.base import EpisodeTracker
 
 
 def rollout(
@@ -22,6 +23,7 @@ def rollout(
     seed: int | None = None,
     max_turns: int | None = None,
     check_gold: bool = False,
+    tracker: EpisodeTracker | None = None,
 ) -> Trajectory:
     """Play one task to its end and return its record.
 
@@ -30,7 +32,8 @@ def rollout(
     tokens, cost or time. With an agent that sees its score after each turn, it also ends when that
     score is 1, or when what ran in the sandbox ended it. A final state that was not scored yet is
     scored. ``check_gold``: raise GoldError before the agent begins if the gold of the task fails,
-    so that no model is paid for an episode that cannot be scored.
+    so that no model is paid for an episode that cannot be scored. ``tracker`` is told of turns and
+    actions.
 
     Raises InfrastructureError if a sandbox or a model failed, and BudgetError at a limit of the
     run. Such an episode has no result.
@@ -40,7 +43,7 @@ def rollout(
     if check_gold:
         env.check_gold()
     agent.start(env.brief)
-    return play(agent, env, max_turns=max_turns, started=started)
+    return play(agent, env, max_turns=max_turns, started=started, tracker=tracker)
 
 
 def rollout_branches(
@@ -84,29 +87,32 @@ def play(
     max_turns: int | None = None,
     score_final: bool = True,
     started: float | None = None,
+    tracker: EpisodeTracker | None = None,
 ) -> Trajectory:
     """Play a running episode to its end with a started agent. See ``rollout``.
 
     ``previous_steps`` count as turns and are part of the record.
     """
     started = time.monotonic() if started is None else started
+    tracker = tracker or EpisodeTracker()
     limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
     steps: list[Step] = list(previous_steps)
     feedback: Feedback | None = None
     score: Score | None = None
     end: EndReason = "turn_limit"
     while not limits or len(steps) < min(limits):
-        try:
-            output = agent.act(feedback)
-        except BudgetError as e:
-            if e.run_limit:
-                raise
-            end = "budget"
-            break
-        if output is None:
-            end = "agent_stopped"
-            break
-        step, score, ended = take_turn(env, output, agent.wants_score)
+        with tracker.turn(len(steps) + 1):
+            try:
+                output = agent.act(feedback)
+            except BudgetError as e:
+                if e.run_limit:
+                    raise
+                end = "budget"
+                break
+            if output is None:
+                end = "agent_stopped"
+                break
+            step, score, ended = take_turn(env, output, agent.wants_score, tracker)
         steps.append(step)
         ends = agent.wants_score and agent.ends_when_solved
         if ended is not None or (ends and score is not None and score.success):
@@ -134,15 +140,20 @@ def make_trajectory(
 
 
 def take_turn(
-    env: Environment, output: AgentOutput, with_score: bool
+    env: Environment,
+    output: AgentOutput,
+    with_score: bool,
+    tracker: EpisodeTracker | None = None,
 ) -> tuple[Step, Score | None, EndReason | None]:
     """Take one turn. Return the step, its score if there is one, and why the action ended the
     episode: ``submitted``, ``sandbox_lost``, or None if it goes on."""
     if output.action is None:
         return Step.without_code(output), None, None
-    started = time.monotonic()
-    result = env.execute(output.action)
-    seconds = round(time.monotonic() - started, 4)
+    with (tracker or EpisodeTracker()).action(output.action) as report:
+        started = time.monotonic()
+        result = env.execute(output.action)
+        seconds = round(time.monotonic() - started, 4)
+        report(result)
     score = result.score
     if score is None and with_score:
         score = env.score()

@@ -46,6 +46,9 @@ tasks, parallelism and output:
 --shuffle               play in an order that the seed determines; results do not depend on it
 --out DIR               directory of the run (default: runs/<dataset>-<agent>-<model>-<date>)
 {RECORD_DIFFS}
+--log wandb|otel ...    report the run to Weights & Biases, or as OpenTelemetry spans, as it goes on
+                        (docs/evaluation.md); may be given several times
+--log-content           report texts of tasks, models and actions as well; golds never
 limits:
   An episode that reaches its limit ends and is scored. When the run reaches its limit it stops;
   the same command with a higher limit resumes it.

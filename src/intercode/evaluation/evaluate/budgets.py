@@ -9,6 +9,7 @@ from intercode.agents.base import Agent, Feedback
 from intercode.core.config import EvalConfig
 from intercode.core.errors import BudgetError, UsageError
 from intercode.core.types import AgentOutput, Brief, Usage
+from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.budget import Budget, SpendingLimits
 from intercode.models.limited_model import LimitedModel
@@ -39,9 +40,14 @@ class RunBudget:
         limits = SpendingLimits(config.max_tokens, config.max_cost, config.max_seconds)
         self.budget = Budget(limits, whole_run=True, spent=before)
 
-    def start_episode(self, model: Model | None, epoch: int = 0) -> EpisodeBudget:
-        """Return the budget of one attempt at an episode. The attempt's time limit starts now."""
-        return EpisodeBudget(self, model, epoch)
+    def start_episode(
+        self, model: Model | None, epoch: int = 0, tracker: EpisodeTracker | None = None
+    ) -> EpisodeBudget:
+        """Return the budget of one attempt at an episode. The attempt's time limit starts now.
+
+        ``tracker`` is told of its requests.
+        """
+        return EpisodeBudget(self, model, epoch, tracker or EpisodeTracker())
 
     @property
     def is_unanswered(self) -> bool:
@@ -95,7 +101,9 @@ class EpisodeBudget:
     sample that belongs to ``epoch``. It is None if the agent uses no model.
     """
 
-    def __init__(self, run: RunBudget, model: Model | None, epoch: int) -> None:
+    def __init__(
+        self, run: RunBudget, model: Model | None, epoch: int, tracker: EpisodeTracker
+    ) -> None:
         self._run, self.usage = run, Usage()
         config = run.config
         self._budget = Budget(
@@ -109,7 +117,9 @@ class EpisodeBudget:
         if model is not None:
             sampled = model.for_sample(epoch) if epoch else model
             budgets = self._budget, run.budget
-            self.model = MeteredModel(sampled, budgets, run.check, self._add, run.report_error)
+            self.model = MeteredModel(
+                sampled, budgets, run.check, self._add, run.report_error, tracker
+            )
 
     def limit_agent(self, agent: Agent) -> Agent:
         """Wrap an agent without a model, so that the time limits are checked before each action."""
@@ -126,7 +136,7 @@ class EpisodeBudget:
 
 class MeteredModel(LimitedModel):
     """A model within budgets that calls ``check`` before each request and ``record`` with each
-    answer."""
+    answer. ``tracker`` is told of both."""
 
     def __init__(
         self,
@@ -135,14 +145,17 @@ class MeteredModel(LimitedModel):
         check: Callable[[], None],
         record: Callable[[Completion], None],
         on_error: Callable[[str], None],
+        tracker: EpisodeTracker,
     ) -> None:
         super().__init__(model, budgets, on_error)
-        self._check, self._record = check, record
+        self._check, self._record, self._tracker = check, record, tracker
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
         """Send a request; see ``Model.complete``."""
         self._check()
-        completion = super().complete(messages, tools=tools)
+        with self._tracker.request(messages, tools) as report:
+            completion = super().complete(messages, tools=tools)
+            report(completion)
         self._record(completion)
         return completion
 

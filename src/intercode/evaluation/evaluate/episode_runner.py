@@ -24,6 +24,7 @@ from intercode.evaluation.evaluate.plan import Plan, with_metadata
 from intercode.evaluation.evaluate.run_state import Sample
 from intercode.evaluation.rollout import rollout
 from intercode.evaluation.tracebacks import traceback_metadata
+from intercode.evaluation.tracking.base import EpisodeTracker
 
 RETRY_DELAYS = (0.5, 2.0)
 """Seconds to wait before the second and the third attempt."""
@@ -53,8 +54,10 @@ class EpisodeRunner:
         self._env: BranchingEnvironment | None = None
         self._agents: dict[int, Agent] = {}
 
-    def run(self, sample: Sample) -> Trajectory | None:
+    def run(self, sample: Sample, tracker: EpisodeTracker | None = None) -> Trajectory | None:
         """Play an episode and return its record, or None if the run is over.
+
+        ``tracker`` is told of its turns, requests and actions.
 
         A failure of the infrastructure, such as a lost sandbox, is retried; ``run["attempts"]``
         counts the attempts. If they all fail, the record has ``end='error'``. Any other failure is
@@ -68,9 +71,9 @@ class EpisodeRunner:
         lost = Usage()
         model = self.plan.model if self.plan.uses_model else None
         for attempt, wait in enumerate((*RETRY_DELAYS, None), 1):
-            budget = self._budget.start_episode(model, sample.epoch)
+            budget = self._budget.start_episode(model, sample.epoch, tracker)
             try:
-                trajectory = self._attempt(sample, budget)
+                trajectory = self._attempt(sample, budget, tracker)
                 more = _lost_usage(lost) | ({"attempts": attempt} if attempt > 1 else {})
                 return with_metadata(self.plan, trajectory, **more)
             except (SandboxUnavailableError, UsageError):
@@ -110,7 +113,9 @@ class EpisodeRunner:
             with suppress(InterCodeError, OSError):  # the environment may be what failed
                 env.close()
 
-    def _attempt(self, sample: Sample, budget: EpisodeBudget) -> Trajectory:
+    def _attempt(
+        self, sample: Sample, budget: EpisodeBudget, tracker: EpisodeTracker | None
+    ) -> Trajectory:
         if sample.index in self._broken_golds:
             raise GoldError(self._broken_golds[sample.index])
         if self._env is None:
@@ -118,7 +123,7 @@ class EpisodeRunner:
         trajectory = rollout(
             self._agent_for(sample.epoch, budget), self._env, sample.index,
             seed=self.plan.episode_seed(sample), max_turns=self.plan.config.max_turns,
-            check_gold=True,
+            check_gold=True, tracker=tracker,
         )  # fmt: skip
         return trajectory.replace(epoch=sample.epoch)
 

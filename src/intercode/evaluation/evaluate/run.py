@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, overload
 
+from intercode.agents import accepts_parameter
 from intercode.core.config import EvalConfig, make_config, max_failed_episodes
 from intercode.core.errors import BudgetError, TooManyErrorsError, UsageError
 from intercode.core.registry import Registry
@@ -24,6 +25,8 @@ from intercode.evaluation.evaluate.progress.header import describe_plan
 from intercode.evaluation.evaluate.run_state import Sample
 from intercode.evaluation.evaluate.sandbox_check import require_sandboxes
 from intercode.evaluation.evaluate.workers import Workers
+from intercode.evaluation.tracking.base import TrackedRun
+from intercode.evaluation.tracking.trackers import Trackers, open_trackers
 from intercode.models import Model, Traffic
 from intercode.models.providers.function import ModelFunction, as_model
 from intercode.results.run import Run, load_run
@@ -164,6 +167,7 @@ def run_plan(
     written if this machine can open no sandbox.
     """
     environments = open_runner(plan)
+    tracker = _open_trackers(plan)
     with make_report(describe_plan(plan), label, quiet) as report:
         local, begun = plan.config.runner == LOCAL, plan.trajectories_file.exists()
         if local:
@@ -192,9 +196,10 @@ def run_plan(
             with (
                 environments as make_env,
                 _recorded_in_history(plan, history, budget),
-                Workers(plan, budget, pending, make_env, interrupted) as workers,
+                _tracked(tracker, progress, report),
+                Workers(plan, budget, pending, make_env, interrupted, tracker) as workers,
             ):
-                _collect(plan, workers, progress, report)
+                _collect(plan, workers, progress, report, tracker)
     return plan.out
 
 
@@ -219,7 +224,33 @@ def run_and_close(
     return plan.out
 
 
-def _collect(plan: Plan, workers: Workers, progress: Progress, report: Report) -> None:
+def _open_trackers(plan: Plan) -> Trackers | None:
+    """Return the trackers that a plan names. Golds are not reported: not by an agent that plays
+    them, whatever is asked for."""
+    config = plan.config
+    content = config.log_content and not accepts_parameter(config.agent, "golds")
+    run = TrackedRun(plan.out, plan.metadata, content)
+    return open_trackers(config.log, run) if config.log else None
+
+
+@contextmanager
+def _tracked(tracker: Trackers | None, progress: Progress, report: Report) -> Iterator[None]:
+    """Report the work in the block to the trackers."""
+    if tracker is None:
+        yield
+        return
+    tracker.note, finished = report.note, False
+    tracker.begin(progress)
+    try:
+        yield
+        finished = True
+    finally:
+        tracker.end(progress, finished)
+
+
+def _collect(
+    plan: Plan, workers: Workers, progress: Progress, report: Report, tracker: Trackers | None
+) -> None:
     """Report what happens. Raises TooManyErrorsError, and the errors of the workers."""
     allowed = max_failed_episodes(plan.config.fail_on_error, progress.total)
     for event in workers:
@@ -229,6 +260,8 @@ def _collect(plan: Plan, workers: Workers, progress: Progress, report: Report) -
             progress.start(plan.episode_key(event))
         elif event is not None:
             progress.add(event)
+            if tracker is not None:
+                tracker.add(event, progress)
             if event.error is not None and progress.errors == 1:
                 report.note(f"first error: {event.task}: {event.error}")
             if allowed is not None and progress.errors > allowed:

@@ -14,6 +14,7 @@ from intercode.evaluation.evaluate.budgets import RunBudget
 from intercode.evaluation.evaluate.episode_runner import EpisodeRunner
 from intercode.evaluation.evaluate.plan import Plan
 from intercode.evaluation.evaluate.run_state import Sample
+from intercode.evaluation.tracking.base import RunTracker
 
 EVENT_TIMEOUT = 0.5
 """Seconds after which iterating yields None if nothing has happened."""
@@ -40,8 +41,10 @@ class Workers:
         pending: Sequence[Sample],
         make_env: Callable[[], BranchingEnvironment],
         interrupted: threading.Event | None = None,
+        tracker: RunTracker | None = None,
     ) -> None:
         self._plan, self._budget, self._make_env = plan, budget, make_env
+        self._tracker = tracker
         self._stopped, self._draining = threading.Event(), threading.Event()
         self._interrupted = interrupted or threading.Event()
         self._samples: queue.SimpleQueue[Sample] = queue.SimpleQueue()
@@ -87,6 +90,14 @@ class Workers:
         if limit is not None:
             raise limit
 
+    def _play(self, runner: EpisodeRunner, sample: Sample) -> Trajectory | None:
+        if self._tracker is None:
+            return runner.run(sample)
+        with self._tracker.episode(self._plan.episode_key(sample)) as tracker:
+            trajectory = runner.run(sample, tracker)
+            tracker.end(trajectory)
+            return trajectory
+
     def _work(self) -> None:
         runner = EpisodeRunner(
             self._plan, self._budget, self._stopped.wait, self._make_env, self._broken_golds
@@ -98,7 +109,7 @@ class Workers:
                 except queue.Empty:
                     break
                 self._events.put(sample)
-                trajectory = runner.run(sample)
+                trajectory = self._play(runner, sample)
                 if trajectory is None or self._stopped.is_set():
                     break
                 trajectories.append_trajectory(self._plan.trajectories_file, trajectory)

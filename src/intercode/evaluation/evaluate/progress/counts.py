@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from intercode.core.types import Trajectory, Usage
 from intercode.evaluation.evaluate.run_state import EpisodeKey, EpisodeOutcome
 from intercode.models import Traffic
-from intercode.results.statistics.intervals import Cluster, estimate_proportion
+from intercode.results.statistics.intervals import Cluster, Estimate, estimate_proportion
 
 
 @dataclass
@@ -63,9 +63,13 @@ class Progress:
         left = self.total - self.done
         return left * self.seconds / self.ended_here if self.ended_here and left else None
 
+    def success_estimate(self) -> Estimate | None:
+        """Return the share of solved episodes so far with its 95 % interval, None before any."""
+        return estimate_proportion(list(self._tasks.values()))
+
     def success_text(self) -> str:
         """Return the success so far with its 95 % interval."""
-        found = estimate_proportion(list(self._tasks.values()))
+        found = self.success_estimate()
         if found is None:
             return "-"
         text = f"{100 * found.value:.1f} %"
