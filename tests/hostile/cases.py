@@ -45,6 +45,7 @@ class Case:
     after: Literal["usable", "reset", "wrecked"] = "usable"
     fault: str = ""
     sure: bool = True
+    harmful: bool = False
 
 
 def python(code: str) -> str:
@@ -82,6 +83,44 @@ IN_CHROOT: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 """Expectations that differ where sandboxes lie below a changed root directory."""
 
+_CLOSED = {"shows": ("Permission denied",)}
+_OWN_FILE: dict[str, tuple[Any, ...]] = {"probes": ()}
+IN_LANDLOCK: dict[str, dict[str, Any]] = {
+    "kernel: other ids": IN_CHROOT["kernel: other ids"],
+    "kernel: typing into a terminal": IN_CHROOT["kernel: typing into a terminal"],
+    "kernel: signals to the host": IN_CHROOT["kernel: signals to the host"],
+    # threads count as processes, and all are killed once they are too many
+    "dos: threads": {"late": None},
+    "dos: forks into new sessions": {
+        "fault": "the kernel bounds no processes of root, and gives each session an equal share of "
+        "the processors, so that the supervisor is too slow to end them",
+        "harmful": True,
+    },
+    "dos: a full /dev/shm": {"late": None, **_CLOSED},
+    "kernel: chroot and out again": _CLOSED,
+    "kernel: PID 1 as the first victim of memory": _CLOSED,
+    "kernel: /proc/sys": _CLOSED,
+    "kernel: device nodes": _CLOSED,
+    "kernel: capabilities": {"shows": ("Bounding set =\n", "Ambient set =\n")},
+    "kernel: the owner's terminal": _CLOSED,
+    "kernel: the machine's programs": _CLOSED,
+    "network: interfaces": _CLOSED,
+    "leak: another sandbox's abstract socket": {"shows": ("not supported",)},
+    "leak: the machine's identity": _CLOSED,
+    # the private directory has a directory of that name
+    "leak: the interpreter's home": {"hides": ()},
+    "file: forged overlay attributes": _CLOSED,
+    # what lies at such a path is an ordinary file of the private directory
+    "file: a socket": _OWN_FILE,
+    "file: devices": _OWN_FILE,
+    "file: links to devices": _OWN_FILE,
+    "file: magic links": _OWN_FILE,
+    "file: PID 1": _OWN_FILE,
+    "file: the kernel's knobs": _OWN_FILE,
+    "file: the machine's programs": _OWN_FILE,
+}
+"""Expectations that differ where sandboxes are private directories of this machine, for root."""
+
 
 def all_cases() -> list[Case]:
     """Return every case in a fixed order, as expected on the back end under test. Names are
@@ -89,7 +128,8 @@ def all_cases() -> list[Case]:
     cases = _all_cases()
     if not back_end.is_container():
         return cases
-    differences = IN_CHROOT if back_end.is_chroot() else IN_CONTAINERS
+    others = {"chroot": IN_CHROOT, "landlock": IN_LANDLOCK}
+    differences = others.get(back_end.chosen(), IN_CONTAINERS)
     return [replace(case, **differences.get(f"{case.kind}: {case.name}", {})) for case in cases]
 
 

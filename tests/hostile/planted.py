@@ -142,12 +142,14 @@ class Planted:
 @dataclass(frozen=True, slots=True)
 class Space:
     """A process namespace: its number, which may be reused later, and its PID 1. Where sandboxes
-    have no process namespace, a user id whose processes are those of the sandbox."""
+    have no process namespace, a user id whose processes are those of the sandbox, or the directory
+    in which they work."""
 
     link: str
     init: str
     started: str
     user: int = 0
+    directory: str = ""
 
 
 def space_of(sandbox: SupervisedSandbox) -> Space:
@@ -155,6 +157,8 @@ def space_of(sandbox: SupervisedSandbox) -> Space:
     of a namespace; other users have none here, and the number is theirs alone."""
     if back_end.is_chroot():
         return Space("", "", "", sandbox.user_id)
+    if directory := sandbox.host_directory:
+        return Space("", "", "", directory=directory)
     link = sandbox.run(["readlink", "/proc/self/ns/pid"], timeout=20).output.strip()
     for number, entry in _in_namespace(link):
         if number == 1:
@@ -168,6 +172,8 @@ def members(space: Space) -> list[tuple[int, str]]:
     if space.user:
         own = str(space.user)
         return [(0, entry) for entry, fields in _table() if fields["Uid"].split()[0] == own]
+    if space.directory:
+        return [(0, entry) for entry, _ in _table() if _works_below(entry, space.directory)]
     found = _in_namespace(space.link)
     return found if not space.init or _started(space.init) == space.started else []
 
@@ -200,6 +206,13 @@ def _table(link: str = "") -> Iterator[tuple[str, dict[str, str]]]:
             continue
         if fields["State"].split()[0] not in "ZX" or int(fields["Threads"]) > 1:
             yield entry, fields
+
+
+def _works_below(entry: str, directory: str) -> bool:
+    try:
+        return os.readlink(f"/proc/{entry}/cwd").startswith(directory)
+    except OSError:  # it has ended
+        return False
 
 
 def _started(entry: str) -> str:

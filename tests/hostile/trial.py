@@ -25,7 +25,7 @@ def _opens(kind: str) -> Callable[[], Sandbox]:
     return lambda: open_sandbox(SandboxSpec(images.resolve("host"), limits=_LIMITS), kind)
 
 
-TIERS = ("namespace/1", "namespace/2", "docker", "podman")
+TIERS = ("namespace/1", "namespace/2", "docker", "podman", "landlock")
 """What the table of the suite has a row for."""
 BACK_ENDS: dict[str, Callable[[], Sandbox]] = {
     name: _opens(name) for name in (*back_end.NAMES, *TIERS)
@@ -58,7 +58,7 @@ class Trial:
         """Raise AssertionError with the failed expectation."""
         sandbox = self.open_new()
         assert isinstance(sandbox, SupervisedSandbox)
-        self.supervisor = sandbox.supervisor_pid
+        self.supervisor, self.temporary = sandbox.supervisor_pid, sandbox.shown_path("/tmp")
         space = space_of(sandbox)
         try:
             session = BashSession(sandbox)
@@ -97,7 +97,7 @@ class Trial:
         case, limit = self.case, self.case.limit * self.slower
         result: ExecResult | None = None
         for action in case.actions:
-            code = self.planted.fill(action)
+            code = self.fill(action)
             result = self.timed(
                 lambda code=code: session.run(code, limit),  # type: ignore[misc]
                 limit, f"{action[:60]!r}",
@@ -109,10 +109,14 @@ class Trial:
             stopped = result.timed_out or (case.late and any(f in result.note for f in _FULL))
             assert stopped == case.late, f"timed_out is {result.timed_out}: {result}"
         for text in case.shows:
-            assert self.planted.fill(text) in self.printed, f"{text!r} not in {self.printed!r}"
+            assert self.fill(text) in self.printed, f"{text!r} not in {self.printed!r}"
         for text in case.hides:
-            assert self.planted.fill(text) not in self.printed, f"{text!r} in {self.printed!r}"
+            assert self.fill(text) not in self.printed, f"{text!r} in {self.printed!r}"
         self.usable(session)
+
+    def fill(self, text: str) -> str:
+        """Return what an action or its output holds in place of ``text`` on this back end."""
+        return self.planted.fill(text.replace("/tmp", self.temporary))
 
     def usable(self, session: BashSession) -> None:
         """Check that the session continues, or that it reports in time that it was broken."""
