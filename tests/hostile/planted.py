@@ -173,7 +173,7 @@ def members(space: Space) -> list[tuple[int, str]]:
         own = str(space.user)
         return [(0, entry) for entry, fields in _table() if fields["Uid"].split()[0] == own]
     if space.directory:
-        return [(0, entry) for entry, _ in _table() if _works_below(entry, space.directory)]
+        return [(0, entry) for entry, _ in _table() if _works_in(entry, space.directory)]
     found = _in_namespace(space.link)
     return found if not space.init or _started(space.init) == space.started else []
 
@@ -208,7 +208,7 @@ def _table(link: str = "") -> Iterator[tuple[str, dict[str, str]]]:
             yield entry, fields
 
 
-def _works_below(entry: str, directory: str) -> bool:
+def _works_in(entry: str, directory: str) -> bool:
     try:
         return os.readlink(f"/proc/{entry}/cwd").startswith(directory)
     except OSError:  # it has ended
