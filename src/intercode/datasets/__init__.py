@@ -23,6 +23,7 @@ datasets = Registry(
     {
         "apps": "intercode.datasets.python.apps:load",
         "bird": "intercode.datasets.sql.bird:load",
+        "intercode-alfa": "intercode.datasets.bash.intercode_alfa:load",
         "mbpp": "intercode.datasets.python.mbpp:load",
         "ic-ctf": "intercode.datasets.ctf.ic_ctf:load",
         "nl2bash": "intercode.datasets.bash.nl2bash:load",
