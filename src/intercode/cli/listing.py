@@ -31,7 +31,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     "datasets": {
         "apps": "APPS asks for Python programs and functions that pass hidden tests.",
         "bird": "BIRD asks questions about large SQL databases of many domains.",
-        "intercode-alfa": "InterCode-ALFA asks for Bash commands: NL2Bash corrected and enlarged by NL2SH.",
+        "intercode-alfa": "InterCode-ALFA asks for Bash commands: NL2Bash, corrected and enlarged.",
         "mbpp": "MBPP asks for short Python functions that pass hidden tests.",
         "ic-ctf": "IC-CTF asks for flags that are hidden in files, programs and servers.",
         "nl2bash": "NL2Bash asks in plain English for Bash commands on four file systems.",
