@@ -1,18 +1,20 @@
-"""InterCode in Inspect: the tasks ``intercode/bash|sql|python|ctf``, the sandbox ``intercode``, our
-agents as the solver ``intercode/strategy``, and the scorer ``intercode/reward``.
+"""InterCode in Inspect: the tasks ``intercode/bash|sql|python|ctf|code``, the sandbox provider
+``intercode``, our agents as the solver ``intercode/strategy``, and the scorer ``intercode/reward``.
 
 Inspect finds this module by its entry point. It needs the extra ``inspect``.
 """
 
 from __future__ import annotations
 
-from intercode.integrations.inspect.sandbox import InterCodeSandbox, SandboxConfig
-from intercode.integrations.inspect.tasks import bash, ctf, python, reward, sql, strategy
+from intercode.integrations.inspect.configuration import SandboxConfig
+from intercode.integrations.inspect.sandbox import InterCodeSandbox
+from intercode.integrations.inspect.tasks import bash, code, ctf, python, reward, sql, strategy
 
 __all__ = [
     "InterCodeSandbox",
     "SandboxConfig",
     "bash",
+    "code",
     "ctf",
     "python",
     "reward",

@@ -8,122 +8,37 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal, overload
 
 import anyio
 from inspect_ai.util import (
+    ComposeConfig,
     ExecResult,
     OutputLimitExceededError,
+    SandboxConnection,
     SandboxEnvironment,
     SandboxEnvironmentLimits,
     SandboxUserUnsupportedError,
     sandboxenv,
 )
 from inspect_ai.util import SandboxUnavailableError as Unavailable
-from pydantic import BaseModel, ConfigDict
 
 import intercode
 from intercode.core.errors import InfrastructureError, SandboxKilledError
 from intercode.core.types import ExecResult as Shown
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.sandbox import Limits, SandboxSpec, open_sandbox, resolve_image
+from intercode.integrations.inspect import configuration
+from intercode.integrations.inspect.configuration import SandboxConfig, read_config
+from intercode.integrations.inspect.process import open_login_shell, run_process
+from intercode.integrations.inspect.terminal import TerminalServer
+from intercode.sandbox import Process
 from intercode.sandbox.contract import Sandbox
-from intercode.sandbox.streams import Collector, communicate, decode, memory_file
-
-_DRAIN_SECONDS = 1.0  # seconds to read what was written before the time-out
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
-    """The output of a program. ``code`` is its exit status (128 + the signal that ended it), or
-    None at the time-out. ``truncated``: a stream exceeded the limit and is not complete."""
-
-    stdout: bytes
-    stderr: bytes
-    code: int | None
-    truncated: bool
-
-
-def run_process(
-    sandbox: Sandbox,
-    argv: Sequence[str],
-    *,
-    cwd: str,
-    env: Mapping[str, str],
-    stdin: bytes,
-    timeout: float | None,
-    output_limit: int,
-) -> ProcessResult:
-    """Run a program to its end. At the time-out (seconds; None: never) it is killed with all its
-    descendants; other processes in the sandbox continue.
-
-    ``output_limit`` is the number of bytes kept of each stream. Raises OSError if the program
-    cannot be started.
-    """
-    out, out_w = os.pipe()
-    err, err_w = os.pipe()
-    streams = {out: Collector(output_limit), err: Collector(output_limit)}
-    try:
-        with memory_file(stdin) as source:
-            fds = {0: source.fileno(), 1: out_w, 2: err_w}
-            process = sandbox.spawn(argv, cwd=cwd, env={**sandbox.env, **env}, fds=fds)
-        os.close(out_w)
-        os.close(err_w)
-        out_w = err_w = -1
-        ended = communicate(process, streams, timeout)
-        if not ended:
-            kill_process_tree(sandbox, process.pid)
-            communicate(process, streams, _DRAIN_SECONDS)
-        code = process.wait() if ended else None
-        stdout, stderr = (streams[fd] for fd in (out, err))
-    finally:
-        for fd in (out, out_w, err, err_w):
-            if fd >= 0:
-                os.close(fd)
-    if code is not None and code < 0:
-        code = 128 - code
-    return ProcessResult(
-        stdout.bytes(), stderr.bytes(), code, bool(stdout.dropped or stderr.dropped)
-    )
-
-
-def kill_process_tree(sandbox: Sandbox, pid: int) -> None:
-    """Kill a process, by its pid inside the sandbox, and all its descendants."""
-    for _ in range(2):  # the second round finds processes started during the first
-        for member in sandbox.descendants(pid):
-            sandbox.signal(member, signal.SIGKILL)
-    sandbox.signal(pid, signal.SIGKILL)
-
+from intercode.sandbox.streams import decode
 
 _ROOT_USERS = ("root", "0")
-_HOME = "/root"
 _NO_SANDBOX = "the environment {!r} has no sandbox that runs programs: use its own agents"
-
-
-class SandboxConfig(BaseModel):
-    """The configuration: ``sandbox=SandboxEnvironmentSpec("intercode", SandboxConfig(...))``.
-
-    ``environment`` and ``dataset`` name one of our environments and its tasks; the sample's
-    metadata names its ``task``, and ``settings`` are the environment's own. Without ``environment``
-    a sample has a plain sandbox of ``image`` (``--sandbox intercode:recipe:nl2bash`` on the command
-    line). ``back_end`` and ``network`` are as in `intercode eval`.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    image: str | None = None
-    back_end: str = "auto"
-    network: Literal["none", "host"] = "none"
-    environment: str | None = None
-    dataset: str = "starter"
-    settings: dict[str, Any] = {}
-
-    def __hash__(self) -> int:  # Inspect keeps configurations in sets
-        return hash(self.model_dump_json())
 
 
 @sandboxenv(name="intercode")
@@ -135,8 +50,19 @@ class InterCodeSandbox(SandboxEnvironment):
     ) -> None:
         super().__init__()
         self._sandbox, self.working_directory, self.env = sandbox, working_directory, env
+        self._terminals: TerminalServer | None = None
 
     # -------------------------------------------------------------- lifecycle
+    @classmethod
+    def config_files(cls) -> list[str]:
+        return configuration.DEFAULT_FILES
+
+    @classmethod
+    async def task_init(cls, task_name: str, config: Any) -> None:  # noqa: ARG003
+        chosen = read_config(config)
+        if isinstance(chosen, ComposeConfig) or chosen.environment is None:
+            await anyio.to_thread.run_sync(lambda: configuration.make_spec(chosen))  # builds it
+
     @classmethod
     async def sample_init(
         cls,
@@ -144,22 +70,18 @@ class InterCodeSandbox(SandboxEnvironment):
         config: Any,
         metadata: dict[str, str],
     ) -> dict[str, SandboxEnvironment]:
-        chosen = config if isinstance(config, SandboxConfig) else SandboxConfig(image=config)
+        chosen = read_config(config)
         return {"default": await anyio.to_thread.run_sync(lambda: cls._open(chosen, metadata))}
 
     @classmethod
-    def _open(cls, config: SandboxConfig, metadata: dict[str, str]) -> InterCodeSandbox:
-        if config.environment is None:
-            image = resolve_image(config.image or "host", config.back_end)
-            limits = Limits(output=SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE)
-            spec = SandboxSpec(image, network=config.network, limits=limits)
-            sandbox = open_sandbox(spec, config.back_end)
-            return cls(sandbox, image.cwd if image.cwd != "/" else _HOME)
+    def _open(
+        cls, config: SandboxConfig | ComposeConfig, metadata: dict[str, str]
+    ) -> InterCodeSandbox:
+        if isinstance(config, ComposeConfig) or config.environment is None:
+            return cls(*configuration.open_plain_sandbox(config))
         settings = {"image": config.image, "sandbox": config.back_end, "network": config.network}
         given = {k: v for k, v in settings.items() if v not in (None, "auto", "none")}
-        env = intercode.make(
-            config.environment, config.dataset, **given, **config.settings
-        )  # fmt: skip
+        env = intercode.make(config.environment, config.dataset, **given, **config.settings)
         try:
             env.reset(options={"task": metadata["task"]})
         except BaseException:
@@ -184,6 +106,8 @@ class InterCodeSandbox(SandboxEnvironment):
 
     def close(self) -> None:
         """End the sandbox. May be called again."""
+        if self._terminals is not None:
+            self._terminals.close()
         if self.env is not None:
             self.env.close()
         elif self._sandbox is not None:
@@ -211,10 +135,7 @@ class InterCodeSandbox(SandboxEnvironment):
         timeout_retry: bool = True,  # noqa: ARG002 - a program may have changed the sandbox
         concurrency: bool = True,  # noqa: ARG002 - sandboxes need no limit of Inspect's
     ) -> ExecResult[str]:
-        if user is not None and user not in _ROOT_USERS:
-            raise SandboxUserUnsupportedError(
-                f"a sandbox has one user, root: it cannot run a program as {user!r}"
-            )
+        _check_user(user)
         limit = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE
         stdin = input.encode() if isinstance(input, str) else input or b""
         directory = self._path(cwd) if cwd else self.working_directory
@@ -285,12 +206,33 @@ class InterCodeSandbox(SandboxEnvironment):
             raise OutputLimitExceededError(limit_text, None) from e
         return data.decode() if text else data
 
+    async def connection(self, *, user: str | None = None) -> SandboxConnection:
+        _check_user(user)
+        if "terminal" not in self.sandbox.capabilities:
+            raise NotImplementedError(f"no terminals in sandboxes of the tier {self.sandbox.tier}")
+        if self._terminals is None:
+            self._terminals = TerminalServer(self._open_terminal)
+        return SandboxConnection(type="intercode", command=self._terminals.command)
+
+    def _open_terminal(self, size: tuple[int, int]) -> tuple[Process, int]:
+        return open_login_shell(self.sandbox, self.working_directory, size)
+
+    def default_polling_interval(self) -> float:
+        return 0.2  # as with Docker: a call into the sandbox takes milliseconds
+
     # --------------------------------------------------------------- internals
     def _path(self, file: str) -> str:
         return str(PurePosixPath(self.working_directory, file))
 
     def _test(self, what: str, path: str) -> bool:
         return self.sandbox.run(["test", what, path]).exit_code == 0
+
+
+def _check_user(user: str | None) -> None:
+    if user is not None and user not in _ROOT_USERS:
+        raise SandboxUserUnsupportedError(
+            f"a sandbox has one user, root: it cannot run a program as {user!r}"
+        )
 
 
 class _error_filename:  # noqa: N801 - used like a function

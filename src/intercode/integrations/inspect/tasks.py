@@ -19,8 +19,9 @@ from intercode.core.types import Score as EpisodeScore
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import play
+from intercode.integrations.inspect.configuration import SandboxConfig
 from intercode.integrations.inspect.model import InspectModel, to_inspect_message
-from intercode.integrations.inspect.sandbox import InterCodeSandbox, SandboxConfig
+from intercode.integrations.inspect.sandbox import InterCodeSandbox
 from intercode.models.base import Message
 
 _STORE_KEY = "intercode"
@@ -65,6 +66,14 @@ def ctf(
 ) -> Task:
     """Capture the Flag (IC-CTF: ``-T dataset=ic-ctf``)."""
     return _task("ctf", dataset, agent, max_turns, options)
+
+
+@task(name=f"{_NAME_PREFIX}code")
+def code(
+    dataset: str = "starter", agent: str = "try-again", max_turns: int | None = None, **options: Any
+) -> Task:
+    """Code: write programs in another language than Python (docs/languages.md)."""
+    return _task("code", dataset, agent, max_turns, options)
 
 
 def _task(

@@ -1,0 +1,94 @@
+"""Inspect's own agents and tools in our sandboxes: tools that it puts into them, and its human
+agent, to whose shell a terminal of this machine connects."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("inspect_ai", reason="pip install 'intercode-gym[inspect]'")
+
+from inspect_ai import Task
+from inspect_ai import eval as inspect_eval
+from inspect_ai.agent import human_cli
+from inspect_ai.agent._human.view import ConsoleView
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ModelOutput
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.tool import bash_session, text_editor
+from inspect_ai.util import SandboxConnection
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+
+
+@solver
+def uses_tools() -> Solver:
+    """Writes a file with one tool and reads it with the other."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        await text_editor()(command="create", path="/tmp/a.txt", file_text="forty\ntwo\n")
+        shell = bash_session()
+        text = await shell(action="type_submit", input="tail -n 1 /tmp/a.txt; whoami")
+        state.output = ModelOutput.from_content("mock", str(text))
+        return state
+
+    return solve
+
+
+def test_injected_tools_work_on_the_default_image(tmp_path: Path) -> None:
+    [log] = inspect_eval(
+        Task(dataset=[Sample(input="x")], solver=uses_tools(), sandbox="intercode"),
+        model="mockllm/model", log_dir=str(tmp_path), display="none",
+    )  # fmt: skip
+    assert log.status == "success", log.error
+    [sample] = log.samples or ()
+    lines = sample.output.completion.splitlines()
+    assert "two" in lines[0] and lines[1] == "root"
+
+
+def _type_answer(command: str, seen: list[bytes]) -> None:
+    """Log in with the command of a connection, submit 42 and confirm it."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv("/bin/sh", ["sh", "-c", command])
+    typed, end = [b"task submit 42\n", b"y\n"], time.monotonic() + 90
+    prompts = [b"# ", b"No (n): "]
+    while time.monotonic() < end:
+        if not select.select([terminal], [], [], 1)[0]:
+            continue
+        try:
+            seen.append(os.read(terminal, 4096))
+        except OSError:  # the sandbox has ended
+            break
+        if typed and prompts[-len(typed)] in seen[-1][-40:]:
+            os.write(terminal, typed.pop(0))
+    os.close(terminal)
+    os.waitpid(pid, 0)
+
+
+def test_a_human_solves_a_sample_at_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bytes] = []
+    humans: list[threading.Thread] = []
+
+    def log_in(_: ConsoleView, connection: SandboxConnection) -> None:
+        humans.append(threading.Thread(target=_type_answer, args=(connection.command, seen)))
+        humans[0].start()
+
+    monkeypatch.setattr(ConsoleView, "connect", log_in)
+    task = Task(dataset=[Sample(input="What is 6 * 7?")], solver=human_cli(), sandbox="intercode")
+    [log] = inspect_eval(
+        task, model="mockllm/model", log_dir=str(tmp_path), display="none", time_limit=120
+    )
+    humans[0].join()
+    assert log.status == "success", log.error
+    [sample] = log.samples or ()
+    assert sample.output.completion == "42"
+    assert b"What is 6 * 7?" in b"".join(seen)

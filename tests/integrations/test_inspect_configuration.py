@@ -1,0 +1,146 @@
+"""Inspect's ways to configure a sandbox: the name of an image, a Dockerfile, a compose file."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("inspect_ai", reason="pip install 'intercode-gym[inspect]'")
+
+from inspect_ai import Task, task
+from inspect_ai import eval as inspect_eval
+from inspect_ai.dataset import Sample
+from inspect_ai.log import EvalLog
+from inspect_ai.model import ModelOutput
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import ComposeConfig, sandbox
+
+from intercode.core.errors import UsageError
+from intercode.integrations.inspect.configuration import SandboxConfig, read_config
+from intercode.integrations.inspect.sandbox import InterCodeSandbox
+from support import requirements
+
+
+@solver
+def says(command: str) -> Solver:
+    """Answers with what a command prints."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        result = await sandbox().exec(["sh", "-c", command])
+        state.output = ModelOutput.from_content("mock", result.stdout + result.stderr)
+        return state
+
+    return solve
+
+
+@task
+def docker_task(directory: str, command: str) -> Task:
+    return Task(dataset=[Sample(input="x")], solver=says(command), sandbox=("docker", directory))
+
+
+def _run(which: Task, where: Path, **settings: str) -> EvalLog:
+    [log] = inspect_eval(
+        which, model="mockllm/model", log_dir=str(where / "logs"), display="none",
+        sandbox=settings.get("sandbox"),  # type: ignore[arg-type]
+    )  # fmt: skip
+    return log
+
+
+@pytest.mark.parametrize(
+    ("given", "image"),
+    [
+        ("/tasks/my.task/recipe:python", "recipe:python"),
+        ("/tasks/recipe:own/image.toml", "recipe:/tasks/own/image.toml"),
+        ("/tasks/dir:/srv/root", "dir:/srv/root"),
+        ("/tasks/dockerfile:.", "dockerfile:/tasks"),
+        ("/tasks/registry:localhost:5000/a/b:1", "registry:localhost:5000/a/b:1"),
+        ("/dir:/srv/root", "dir:/srv/root"),
+        ("dir:here", "dir:here"),
+        ("/tasks/host", "host"),
+        ("/tasks/Dockerfile", "dockerfile:/tasks/Dockerfile"),
+        (None, None),
+    ],
+)
+def test_a_text_names_an_image_as_inspect_passes_it(given: str | None, image: str | None) -> None:
+    config = read_config(given)
+    assert isinstance(config, SandboxConfig) and config.image == image
+
+
+@pytest.mark.parametrize("given", ["/tasks/nothing", "/tasks/settings.yaml"])
+def test_a_text_that_names_nothing_is_an_error(given: str) -> None:
+    with pytest.raises(UsageError, match=f"{given} names neither an image"):
+        read_config(given)
+
+
+@pytest.mark.parametrize(
+    ("service", "message"),
+    [
+        ("volumes: ['.:/data']", "cannot honour volumes"),
+        ("privileged: true", "cannot honour privileged"),
+        ("network_mode: bridge", "network_mode is none or host, not 'bridge'"),
+        ("command: python server.py", "does not start command"),
+        ("user: alice", "not as 'alice'"),
+        ("mem_limit: lots", "'lots' is no size"),
+        ("unknown: 1", "Unknown field: 'unknown'"),
+    ],
+)
+def test_what_a_sandbox_cannot_honour_is_an_error(
+    service: str, message: str, tmp_path: Path
+) -> None:
+    compose = tmp_path / "compose.yaml"
+    compose.write_text(f"services:\n  default:\n    image: host\n    {service}\n")
+    with pytest.raises(UsageError, match=message):
+        asyncio.run(InterCodeSandbox.task_init("t", str(compose)))
+
+
+def test_several_services_are_an_error(tmp_path: Path) -> None:
+    compose = tmp_path / "compose.yaml"
+    compose.write_text("services:\n  a:\n    image: host\n  b:\n    image: host\n")
+    with pytest.raises(UsageError, match="multiple services"):
+        read_config(str(compose))
+    both = ComposeConfig.model_validate({"services": {"a": {}, "b": {}}})
+    with pytest.raises(UsageError, match="one service, not a, b"):
+        asyncio.run(InterCodeSandbox.task_init("t", both))
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_a_compose_file_of_a_docker_task_is_honoured(tmp_path: Path) -> None:
+    (tmp_path / "compose.yaml").write_text(
+        textwrap.dedent("""
+        services:
+          default:
+            image: host
+            init: true
+            command: tail -f /dev/null
+            network_mode: none
+            hostname: inner
+            working_dir: /srv/work
+            mem_limit: 512m
+            environment:
+              - COLOUR=blue
+        """)
+    )
+    which = docker_task(str(tmp_path / "compose.yaml"), "echo $COLOUR; pwd; cat /etc/hostname")
+    log = _run(which, tmp_path, sandbox="intercode")
+    assert log.status == "success", log.error
+    [sample] = log.samples or ()
+    assert sample.output.completion.split() == ["blue", "/srv/work", "inner"]
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_a_dockerfile_of_a_docker_task_is_built(tmp_path: Path) -> None:
+    requirements.require("image:python")
+    (tmp_path / "greeting").write_text("hello\n")
+    (tmp_path / "Dockerfile").write_text(
+        "FROM recipe:python\nWORKDIR /work\nCOPY greeting .\nRUN echo built >> greeting\n"
+    )
+    which = docker_task(str(tmp_path / "Dockerfile"), "cat greeting; python3 -c 'print(6 * 7)'")
+    log = _run(which, tmp_path, sandbox="intercode")
+    assert log.status == "success", log.error
+    [sample] = log.samples or ()
+    assert sample.output.completion.split() == ["hello", "built", "42"]
