@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.streams import Collector, Process, communicate, memory_file
@@ -90,3 +91,17 @@ def open_login_shell(sandbox: Sandbox, cwd: str, size: tuple[int, int]) -> tuple
     env = {**sandbox.env, "TERM": os.environ.get("TERM", "xterm")}
     argv = ["/bin/sh", "-c", _LOGIN_SHELL]
     return sandbox.spawn_on_terminal(argv, cwd=cwd, env=env, size=size)
+
+
+class error_filename:  # noqa: N801 - used like a function
+    """Adds the name of the file to an OSError."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, os.strerror(error.errno), self._file) from error

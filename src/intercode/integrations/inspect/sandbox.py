@@ -31,7 +31,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.integrations.inspect import configuration
 from intercode.integrations.inspect.configuration import SandboxConfig, read_config
-from intercode.integrations.inspect.process import open_login_shell, run_process
+from intercode.integrations.inspect.process import error_filename, open_login_shell, run_process
 from intercode.integrations.inspect.terminal import TerminalServer
 from intercode.sandbox import Process
 from intercode.sandbox.contract import Sandbox
@@ -175,7 +175,7 @@ class InterCodeSandbox(SandboxEnvironment):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), file)
             if self._test("-e", path) and not self._test("-w", path):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
-            with _error_filename(file):
+            with error_filename(file):
                 self.sandbox.write(path, data)
 
         await anyio.to_thread.run_sync(work)
@@ -191,7 +191,7 @@ class InterCodeSandbox(SandboxEnvironment):
         limit = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE
 
         def work() -> bytes:
-            with _error_filename(file):
+            with error_filename(file):
                 data = self.sandbox.read(path, limit)
             if not self._test("-r", path):  # the supervisor can read more than the user
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
@@ -208,10 +208,16 @@ class InterCodeSandbox(SandboxEnvironment):
 
     async def connection(self, *, user: str | None = None) -> SandboxConnection:
         _check_user(user)
-        if "terminal" not in self.sandbox.capabilities:
-            raise NotImplementedError(f"no terminals in sandboxes of the tier {self.sandbox.tier}")
-        if self._terminals is None:
-            self._terminals = TerminalServer(self._open_terminal)
+        try:  # Inspect asks for each sample, and goes on after these two errors only
+            sandbox = self.sandbox
+            if "terminal" not in sandbox.capabilities:
+                raise NotImplementedError(f"no terminals in sandboxes of the tier {sandbox.tier}")
+            if self._terminals is None:
+                self._terminals = TerminalServer(self._open_terminal)
+        except Unavailable as e:
+            raise NotImplementedError(str(e)) from e
+        except (InfrastructureError, OSError) as e:
+            raise ConnectionError(str(e)) from e
         return SandboxConnection(type="intercode", command=self._terminals.command)
 
     def _open_terminal(self, size: tuple[int, int]) -> tuple[Process, int]:
@@ -233,17 +239,3 @@ def _check_user(user: str | None) -> None:
         raise SandboxUserUnsupportedError(
             f"a sandbox has one user, root: it cannot run a program as {user!r}"
         )
-
-
-class _error_filename:  # noqa: N801 - used like a function
-    """Adds the name of the file to an OSError."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise OSError(error.errno, os.strerror(error.errno), self._file) from error

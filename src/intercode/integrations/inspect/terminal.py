@@ -40,8 +40,12 @@ class TerminalServer:
         self._directory = tempfile.mkdtemp(prefix="intercode-terminal-")  # mode 0700
         self.path = os.path.join(self._directory, "socket")
         self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(self.path)
-        self._listener.listen()
+        try:
+            self._listener.bind(self.path)
+            self._listener.listen()
+        except OSError:
+            self.close()
+            raise
         threading.Thread(target=self._accept, name="intercode-terminal", daemon=True).start()
 
     @property
