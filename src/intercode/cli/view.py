@@ -23,9 +23,9 @@ examples:
   intercode view logs/ic_sql_react.json        serve a log that the InterCode authors published
 
 The address of the page contains a secret token, and the page is served on this machine only. From
-another machine, use ssh -L PORT:127.0.0.1:PORT and --port PORT. Ctrl-C ends the server. Reload the
-page for new episodes of a running evaluation; press ? for its keys. The file of --html contains
-everything that was recorded, with all prompts and answers."""
+another machine, use ssh -L PORT:127.0.0.1:PORT and --port PORT. Ctrl-C ends the server. New
+episodes of a running evaluation appear by themselves; press ? for the keys. The file of --html
+contains everything that was recorded, with all prompts and answers."""
 
 ARGUMENTS = """\
 paths PATH ...  run directories, directories that hold some, .jsonl files, or published logs

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from intercode.core import trajectories
+from intercode.results.compare.comparison import compare_all, open_side
 from support.browser import Watched
 from support.view_runs import FACTS, plain_episode
 
@@ -70,7 +71,7 @@ def test_searching_while_one_types(watched: Watched, served: str) -> None:
     page = watched.open(served, "#/list?run=0")
     watched.press("/")
     page.keyboard.type("number 1")
-    assert names(page) == ["starter/text/1", "starter/text/10", "starter/text/11"]
+    assert names(page) == ["text/1", "text/10", "text/11"]
     assert page.evaluate("document.activeElement.id") == "search"
     page.reload()
     page.wait_for_selector(".space .row")
@@ -79,7 +80,7 @@ def test_searching_while_one_types(watched: Watched, served: str) -> None:
     assert page.locator("p.empty").is_visible()
     page.get_by_label("in whole episodes").check()
     page.wait_for_selector(".space .row")
-    assert names(page) == ["starter/text/7"]
+    assert names(page) == ["text/7"]
     assert watched.said == []
 
 
@@ -88,7 +89,7 @@ def test_searching_whole_episodes_in_one_file(
 ) -> None:
     page = watched.open(single(runs), "#/list?run=1&q=needle-7&in=all")
     page.wait_for_selector(".space .row")
-    assert names(page) == ["starter/text/7"]
+    assert names(page) == ["text/7"]
 
 
 @pytest.mark.slow
@@ -124,13 +125,13 @@ def test_sorting_and_turning_it_round(watched: Watched, served: str) -> None:
     head = page.locator("[role=columnheader]", has_text="Time")
     head.get_by_role("button").click()
     page.wait_for_selector("[aria-sort=descending]")
-    assert names(page)[0] == "starter/text/11"
+    assert names(page)[0] == "text/11"
     page.locator("[role=columnheader]", has_text="Time").get_by_role("button").click()
     page.wait_for_selector("[aria-sort=ascending]")
-    assert names(page)[0] == "starter/text/1"
+    assert names(page)[0] == "text/1"
     page.locator("[role=columnheader]", has_text="Task").get_by_role("button").click()
     page.wait_for_selector("[role=columnheader][aria-sort=ascending]:has-text('Task')")
-    assert names(page)[1:3] == ["starter/text/2", "starter/text/3"]  # in numeric order
+    assert names(page)[1:3] == ["text/2", "text/3"]  # in numeric order
 
 
 @pytest.mark.slow
@@ -140,6 +141,67 @@ def test_new_episodes_come_with_a_reload(watched: Watched, served: str, runs: Pa
     trajectories.append_trajectory(log, plain_episode(40, True, dict(FACTS)))
     watched.press("r")
     page.wait_for_selector("h1:has-text('16 episodes')")
+
+
+@pytest.mark.slow
+def test_new_episodes_come_by_themselves_and_the_place_stays(
+    watched: Watched, served: str, runs: Path
+) -> None:
+    page = watched.open(served, "#/list?run=0&q=number")
+    page.locator("details.metadata > summary").click()
+    watched.press(*"jjjjjjj")
+    assert "text/8" in chosen(page)
+    page.locator("#search").evaluate("field => { field.focus(); field.setSelectionRange(2, 3); }")
+    log = runs / "first" / trajectories.TRAJECTORIES_FILE
+    trajectories.append_trajectory(log, plain_episode(40, True, dict(FACTS)))
+    page.wait_for_selector("#status:has-text('1 new episode')")
+    assert page.locator("h1").inner_text().startswith("12 episodes")
+    assert "text/8" in chosen(page) and "text/40" in names(page)
+    assert page.locator("details.metadata").get_attribute("open") is not None
+    place = "[document.activeElement.id, document.activeElement.selectionStart]"
+    assert page.evaluate(place) == ["search", 2]
+    page = watched.open(served, "#/episode/0/1?run=0")
+    trajectories.append_trajectory(log, plain_episode(41, True, dict(FACTS)))
+    page.evaluate("document.querySelector('.turn').dataset.same = 'yes'")
+    page.wait_for_selector("#status:has-text('1 new episode')")
+    assert page.locator(".turn[data-same]").count() == 1  # what is read stays as it is
+    assert watched.said == []
+
+
+@pytest.mark.slow
+def test_tasks_and_runs(watched: Watched, runs: Path, single: Callable[[Path], str]) -> None:
+    page = watched.open(single(runs))
+    watched.press("t")
+    page.wait_for_selector("h1:has-text('12 tasks')")
+    heads = [head.strip() for head in page.locator("[role=columnheader]").all_inner_texts()]
+    assert heads == ["Task", "A", "B", "Solved by"]
+    cells = {
+        row.split("\n")[0]: row.split("\n")[-1]
+        for row in page.locator(".space .row").all_inner_texts()
+    }
+    assert cells["text/6"] == "2 of 2" and cells["text/3"] == cells["text/2"] == "1 of 2"
+    assert cells["text/1"] == "0 of 2"
+    page.get_by_role("button", name="by all").click()
+    page.wait_for_selector("button[aria-pressed=true]:has-text('by all')")
+    assert "text/6" in names(page) and "text/3" not in names(page)
+    page.locator(".space .row", has_text="text/6").locator("a").last.click()
+    page.wait_for_selector(".turn")
+    assert "starter/text/6" in page.locator("h1").inner_text()
+    assert watched.said == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["served", "file"])
+def test_a_comparison_has_the_p_value_of_the_command(
+    watched: Watched, way: str, served: str, runs: Path, single: Callable[[Path], str]
+) -> None:
+    sides = [open_side(letter, runs / name) for letter, name in (("A", "first"), ("B", "second"))]
+    (found,) = compare_all(sides, ["image"])
+    page = watched.open(served if way == "served" else single(runs), "#/compare/1/0")
+    page.wait_for_selector("p.test")
+    text = page.locator("p.test").inner_text()
+    assert text.startswith(f"{found.test.method} of success over 12 tasks")
+    assert text.endswith(f"p = {found.test.p:.4f}") and watched.said == []
 
 
 @pytest.mark.slow
@@ -154,10 +216,10 @@ def test_only_the_rows_in_sight_are_in_the_page(
     assert page.locator("h1").inner_text().startswith("600 episodes")
     assert page.locator(".space .row").count() < 80
     watched.press("End")
-    assert "starter/text/599" in chosen(page)
+    assert "text/599" in chosen(page)
     assert page.locator(".space .row[aria-selected=true]").bounding_box()["y"] < 800
     watched.press("Home")
-    assert "starter/text/0" in chosen(page)
+    assert "text/0" in chosen(page)
     assert page.get_by_role("grid").get_attribute("aria-rowcount") == "601"
 
 

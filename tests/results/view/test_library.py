@@ -166,3 +166,19 @@ def test_errors_count_as_not_solved_in_the_figures_of_a_run(tmp_path: Path) -> N
     assert summary["success"] == pytest.approx(before["success"] / 2)
     assert summary["upper_bound"] == pytest.approx(50 + before["success"] / 2)
     assert summary["turns"] == before["turns"]
+
+
+def test_the_version_changes_with_the_episodes(tmp_path: Path) -> None:
+    log = write_run(tmp_path / "a") / trajectories.TRAJECTORIES_FILE
+    library = Library([tmp_path])
+    first = library.version
+    library.refresh()
+    assert library.version == first == library.index()["version"]
+    trajectories.append_trajectory(log, plain_episode(40, True, dict(FACTS)))
+    library.refresh()
+    second = library.version
+    log.unlink()
+    library.refresh()
+    third = library.version
+    library.refresh()
+    assert len({first, second, third}) == 3 and library.version == third

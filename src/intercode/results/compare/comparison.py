@@ -30,8 +30,7 @@ from intercode.results.statistics.significance import (
     TestResult,
     detectable_difference,
     holm_adjusted,
-    mcnemar_p,
-    sign_flip_test,
+    paired_success_test,
 )
 
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
@@ -284,20 +283,14 @@ def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Co
         raise UsageError(f"{first.path} and {second.path} have no task in common")
     pairs = [(first.tasks[task], second.tasks[task]) for task in tasks]
     differences = [_success_share(b) - _success_share(a) for a, b in pairs]
-    single = all(len(a) == len(b) == 1 for a, b in pairs)
-    gained, lost = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
-    test = (
-        TestResult(mcnemar_p(lost, gained), "exact McNemar test")
-        if single
-        else sign_flip_test(differences)
-    )
+    solved = [([*map(metrics.is_solved, a)], [*map(metrics.is_solved, b)]) for a, b in pairs]
     return Comparison(
         first,
         second,
         tasks,
         excluded=tuple(_excluded_tasks(first, second)),
         figures=tuple(_paired_figures(pairs)),
-        test=test,
+        test=paired_success_test(solved),
         detectable=_detectable_points(differences),
         flips=tuple(_flips(tasks, pairs)),
         allowed_mismatches=tuple(allowed),

@@ -39,6 +39,21 @@ def mcnemar_p(first: int, second: int) -> float:
     return float(min(Fraction(1), Fraction(2 * tail, 2**n)))
 
 
+def paired_success_test(pairs: Sequence[tuple[Sequence[bool], Sequence[bool]]]) -> TestResult:
+    """Return the test of a difference in success. ``pairs`` say, for each task that both sides have
+    played, which of the first and of the second side's episodes were solved.
+
+    The exact McNemar test if every task has one episode on each side, otherwise the sign-flip test
+    of the differences in the share that is solved.
+    """
+    shares = [(Fraction(sum(a), len(a)), Fraction(sum(b), len(b))) for a, b in pairs]
+    differences = [second - first for first, second in shares]
+    if all(len(a) == len(b) == 1 for a, b in pairs):
+        gained, lost = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
+        return TestResult(mcnemar_p(lost, gained), "exact McNemar test")
+    return sign_flip_test(differences)
+
+
 def sign_flip_test(
     differences: Sequence[Fraction | float], *, samples: int = SIGN_FLIP_SAMPLES, seed: int = 0
 ) -> TestResult:

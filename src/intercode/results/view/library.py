@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,17 @@ from intercode.core.logs import find_logs
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.results.compare.comparison import CONDITIONS
 from intercode.results.view.log_index import LogIndex, open_log
-from intercode.results.view.rows import FIELDS, episode_rows, own_metadata, run_summary
+from intercode.results.view.rows import (
+    FIELDS,
+    episode_rows,
+    own_metadata,
+    run_summary,
+    solved_by_task,
+    success_test,
+)
+
+MAX_TESTED_PAIRS = 300
+"""Pairs of runs that a single file has tests of."""
 
 
 class Library:
@@ -40,17 +51,44 @@ class Library:
             for log in self._logs:
                 log.refresh()
 
+    @property
+    def version(self) -> str:
+        """Text that changes whenever ``index`` does. ``refresh`` brings it up to date."""
+        with self._lock:
+            return self._version()
+
+    def _version(self) -> str:
+        return f"{len(self._logs)}.{sum(log.revision for log in self._logs)}"
+
     def index(self) -> dict[str, Any]:
         """Return the data of the page's lists: runs, each with its metadata, figures and rows."""
         with self._lock:
             names = _shortest_names([log.path for log in self._logs])
             runs = [_run_index(log, name) for log, name in zip(self._logs, names, strict=True)]
+            version = self._version()
         conditions = {name: list(keys) for name, keys in CONDITIONS.items()}
         return {
             "fields": [*FIELDS, "at", "depth", "replaced"],
             "conditions": conditions,
             "runs": runs,
+            "version": version,
         }
+
+    def success_test(self, first: int, second: int) -> dict[str, Any] | None:
+        """Return the test of a difference in success between two runs, None if no task is in both.
+        Raises UsageError if there is no such run."""
+        with self._lock:
+            sides = [solved_by_task(self._log_of_run(run).entries) for run in (first, second)]
+        return success_test(*sides)
+
+    def success_tests(self) -> dict[str, dict[str, Any]]:
+        """Return the tests of all pairs of runs, by ``FIRST/SECOND`` with the smaller number first;
+        of the first ``MAX_TESTED_PAIRS`` if there are more."""
+        with self._lock:
+            sides = [solved_by_task(log.entries) for log in self._logs]
+        pairs = islice(combinations(range(len(sides)), 2), MAX_TESTED_PAIRS)
+        tests = {f"{a}/{b}": success_test(sides[a], sides[b]) for a, b in pairs}
+        return {name: test for name, test in tests.items() if test is not None}
 
     def episode(self, run: int, at: int) -> dict[str, Any]:
         """Return one episode in full. Raises UsageError if there is none."""

@@ -14,13 +14,15 @@ from intercode.results.view.rows import EpisodeEntry, index_episode
 
 
 class LogIndex(ABC):
-    """The episodes of a run. ``problems`` describes what could not be read, one sentence each."""
+    """The episodes of a run. ``problems`` describes what could not be read, one sentence each;
+    ``revision`` grows with every change of what is indexed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.entries: list[EpisodeEntry] = []
         self.metadata: dict[str, Any] = {}
         self.problems: list[str] = []
+        self.revision = 0
 
     @abstractmethod
     def refresh(self) -> None:
@@ -57,6 +59,7 @@ class JsonlIndex(LogIndex):
         self._reset()
 
     def _reset(self) -> None:
+        self.revision += bool(self.entries)
         self.entries, self.metadata, self.problems = [], {}, []
         self._offsets: list[tuple[int, int]] = []
         self._end = self._lines = 0
@@ -90,6 +93,7 @@ class JsonlIndex(LogIndex):
     def _add(self, raw: bytes) -> None:
         if not raw.strip():
             return
+        self.revision += 1
         try:
             trajectory = self._parse(raw)
         except DataError as e:
@@ -131,6 +135,7 @@ class AuthorsLogIndex(LogIndex):
         if self._file_version == (now.st_mtime_ns, now.st_size):
             return
         self._file_version = (now.st_mtime_ns, now.st_size)
+        self.revision += 1
         try:
             self._episodes, self.problems = logs.load_log(self.path), []
         except DataError as e:

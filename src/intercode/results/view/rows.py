@@ -22,6 +22,7 @@ from intercode.results.statistics.metrics import (
     turn_count,
 )
 from intercode.results.statistics.samples import all_samples, by_task
+from intercode.results.statistics.significance import paired_success_test
 
 FIELDS = (
     "task", "index", "query", "epoch", "id", "parent", "branched_at", "group", "hardness", "tags",
@@ -128,6 +129,27 @@ def run_summary(entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
         "completion_tokens": total_usage.completion_tokens,
         "cost": total_usage.cost,
     }
+
+
+def solved_by_task(entries: Sequence[EpisodeEntry]) -> dict[str, list[bool]]:
+    """Return, for each task, which of the episodes that success is a share of were solved."""
+    by_stub = {id(e.stub): e for e in entries}
+    return {
+        task: [by_stub[id(t)].success and not is_failed(t) for t in same]
+        for task, same in by_task(all_samples(e.stub for e in entries)).items()
+    }
+
+
+def success_test(
+    first: Mapping[str, Sequence[bool]], second: Mapping[str, Sequence[bool]]
+) -> dict[str, Any] | None:
+    """Return the test of `intercode compare` for the success of two runs, as ``solved_by_task``
+    gives it; None if no task is in both."""
+    pairs = [(first[task], second[task]) for task in first if task in second]
+    if not pairs:
+        return None
+    test = paired_success_test(pairs)
+    return {"p": test.p, "method": test.method, "tasks": len(pairs)}
 
 
 def own_metadata(run: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:

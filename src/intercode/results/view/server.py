@@ -109,10 +109,17 @@ class Server:
         if words == ["index"]:
             self.library.refresh()
             value = self.library.index()
+        elif words == ["version"]:
+            self.library.refresh()
+            value = self.library.version
         elif words == ["search"]:
             value = self.library.search(parse_qs(query).get("q", [""])[0])
         elif len(words) == 3 and all(_is_number(w) for w in words[1:]):
-            value = self._episode_value(words[0], int(words[1]), int(words[2]))
+            first, second = int(words[1]), int(words[2])
+            if words[0] == "test":
+                value = {"test": self.library.success_test(first, second)}
+            else:
+                value = self._episode_value(words[0], first, second)
         if value is None:
             return None
         return "application/json", browser_json(value).encode()

@@ -46,7 +46,7 @@ def _write_document(library: Library, out: TextIO) -> None:
             chunk_of[run][str(at)] = number
         texts = ", ".join(f'"{run}/{at}": {text}' for run, at, text in chunk)
         out.write(_data_element(f"chunk-{number}", f"{{{texts}}}"))
-    data = {**index, "chunk_of": chunk_of, "chunks": number + 1}
+    data = {**index, "chunk_of": chunk_of, "chunks": number + 1, "tests": library.success_tests()}
     out.write(_data_element("index", browser_json(data)))
     out.write(page_tail())
 

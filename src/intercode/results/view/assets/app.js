@@ -31,6 +31,7 @@ async function page(parts, query) {
   }
   if (name === "episode" && countIs(2)) return episodePage(...all, query);
   if (name === "compare" && countIs(2)) return comparePage(...all, query);
+  if (name === "matrix") return matrixPage(query);
   if (name === "side-by-side" && countIs(4)) return sideBySidePage(...all, query);
   if (name === "runs" || library.runs.length !== 1) return runsPage(query);
   return listPage(query);
@@ -38,7 +39,8 @@ async function page(parts, query) {
 
 let requested = 0; // counts page requests: a page that is loaded too late is not shown
 
-async function render(keep = null) {
+// keep: the filter that keeps the focus. place: where the reader of the same page is, from `whereIs`.
+async function render(keep = null, place = null) {
   requested += 1;
   const current = requested;
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
@@ -57,11 +59,12 @@ async function render(keep = null) {
   const main = $("main");
   main.className = view.fixed ? "fixed" : "";
   main.replaceChildren(...view.content.filter(Boolean));
-  main.scrollTop = 0;
+  main.scrollTop = place?.scrollTop ?? 0;
   const field = keep && main.querySelector(`[data-key="${keep}"]`);
-  if (view.table) view.table.choose(view.table.at, !field);
+  if (view.table && place) view.table.restore(place.table);
+  else if (view.table) view.table.choose(view.table.at, !field);
   if (field) field.focus();
-  else if (!view.table?.rows.length) main.focus({ preventScroll: true });
+  else if (!place && !view.table?.rows.length) main.focus({ preventScroll: true });
 }
 
 function crumbs() {
@@ -89,7 +92,7 @@ async function reload() {
 
 const ALWAYS = [
   [["Escape"], "go back, or leave the field", () => view?.up?.()],
-  [["r"], "load new episodes", () => config.mode === "served" && reload()],
+  [["r"], "load new episodes now", () => config.mode === "served" && reload()],
   [["?"], "show this help", () => help()],
 ];
 

@@ -64,7 +64,7 @@ const PAIR_COLUMNS = [
   { key: "kind", title: "Change", width: "6.6rem", hint: "Sort by the change of the result",
     value: (pair) => Object.keys(KINDS).indexOf(pair.kind),
     cell: (pair) => h("span", { class: `kind ${pair.kind}`, title: KINDS[pair.kind].hint, text: `${KINDS[pair.kind].sign} ${KINDS[pair.kind].word}` }) },
-  { key: "task", title: "Task", width: "minmax(9rem, 1.2fr)", value: (pair) => pair.task, cell: (pair) => line(pair.task) },
+  { key: "task", title: "Task", width: "minmax(9rem, 1.2fr)", value: (pair) => pair.task, cell: (pair) => h("span", { title: line(pair.task), text: line(pair.task.slice(pair.folder)) }) },
   { key: "query", title: "Query", width: "minmax(10rem, 3fr)", cell: (pair) => h("span", { class: "dim", text: line(pair.query).slice(0, 300) }) },
   { key: "group", title: "Group", width: "7rem", value: (pair) => pair.group, cell: (pair) => line(pair.group) },
   { key: "hardness", title: "Hardness", width: "5rem", value: (pair) => hardnessRank(pair.hardness), cell: (pair) => line(pair.hardness) },
@@ -72,10 +72,20 @@ const PAIR_COLUMNS = [
   { key: "b", title: "B", width: "9rem", first: "-b", value: (pair) => pair.y, cell: (pair) => resultCell(pair.b) },
 ];
 
-function comparePage(first, second, chosen) {
+// Describes the test of a difference in success that `intercode compare` makes.
+function testText(test) {
+  if (!test) return "";
+  const p = test.p >= 0.001 ? test.p.toFixed(4) : test.p.toExponential(1);
+  return `${test.method} of success over ${plural(test.tasks, "task")} in both: p = ${p}`;
+}
+
+async function comparePage(first, second, chosen) {
   const [a, b] = [library.runs[first], library.runs[second]];
   if (!a || !b) throw new Error("There is no such run.");
   const all = pairs(a, b);
+  const folder = commonFolder(all.map((pair) => pair.task)).length;
+  for (const pair of all) pair.folder = folder;
+  const test = testText(await source.test(first, second));
   const counts = Object.fromEntries(Object.keys(KINDS).map((k) => [k, all.filter((p) => p.kind === k).length]));
   const only = chosen.get("only");
   const here = `compare/${first}/${second}`;
@@ -88,7 +98,7 @@ function comparePage(first, second, chosen) {
   };
   const columns = useful(PAIR_COLUMNS, all, ["kind", "task", "a", "b"]);
   const table = new Table({
-    label: "Tasks of both runs", columns, sort: chosen.get("sort") ?? "kind", open,
+    label: "Tasks of both runs", columns, sort: chosen.get("sort") ?? "kind", open, keyOf: (pair) => pair.task,
     onSort: (sort) => replace(here, { ...Object.fromEntries(chosen), sort }),
     rowClass: (pair) => `pair-${pair.kind}`,
   });
@@ -105,6 +115,7 @@ function comparePage(first, second, chosen) {
     content: [
       h("div", { class: "lead sides" }, h("h1", { class: "hidden", text: "Two runs, task by task" }), side("A", a), side("B", b),
         h("button", { type: "button", text: "Swap", on: { click: () => replace(`compare/${second}/${first}`, chosen) } })),
+      test ? h("p", { class: "test", title: "As in intercode compare, which also gives intervals", text: test }) : null,
       warning(a, b),
       h("div", { class: "tabs", role: "group", "aria-label": "Which tasks" }, tab("", `all ${all.length}`),
         Object.entries(KINDS).map(([kind, { sign, word }]) => tab(kind, `${sign} ${word} ${counts[kind]}`))),

@@ -49,6 +49,15 @@ class ServerSource {
     return this.cache.get(`gold/${run}/${at}`, () => this.request(`gold/${run}/${at}`));
   }
 
+  // Returns the test of a difference in success between two runs; null if there is none.
+  async test(first, second) {
+    return (await this.request(`test/${first}/${second}`)).test;
+  }
+
+  version() {
+    return this.request("version");
+  }
+
   search(text) {
     return this.request(`search?q=${encodeURIComponent(text)}`);
   }
@@ -72,6 +81,7 @@ class FileSource {
     const index = await this.open("index");
     this.chunkOf = index.chunk_of;
     this.chunkCount = index.chunks;
+    this.tests = index.tests;
     return index;
   }
 
@@ -80,6 +90,10 @@ class FileSource {
     if (chunk === undefined) throw new Error("There is no such episode in this file.");
     const opened = await this.cache.get(chunk, () => this.open(`chunk-${chunk}`));
     return opened[`${run}/${at}`];
+  }
+
+  async test(first, second) {
+    return this.tests[`${Math.min(first, second)}/${Math.max(first, second)}`] ?? null;
   }
 
   async search(text) {
@@ -109,12 +123,13 @@ function searchableText(episode) {
 const source = config.mode === "served" ? new ServerSource() : new FileSource();
 
 // The data of all pages: runs, with their rows as objects, and all rows in one list.
-const library = { runs: [], rows: [], conditions: {} };
+const library = { runs: [], rows: [], conditions: {}, version: "" };
 
 async function load() {
   const index = await source.index();
   const at = Object.fromEntries(index.fields.map((name, n) => [name, n]));
   library.conditions = index.conditions;
+  library.version = index.version;
   library.runs = index.runs.map((run, number) => ({ ...run, number }));
   for (const run of library.runs) {
     run.rows = run.rows.map((values) => {
@@ -139,6 +154,12 @@ function rowOf(run, at) {
 // error of the infrastructure counts as not solved.
 function counted(run) {
   return run.rows.filter((row) => row.parent === null && !row.replaced);
+}
+
+// Returns the first folder of the names of tasks, if all begin with it; otherwise an empty text.
+function commonFolder(tasks) {
+  const folders = new Set(tasks.map((task) => (task.includes("/") ? task.slice(0, task.indexOf("/") + 1) : "")));
+  return folders.size === 1 ? [...folders][0] : "";
 }
 
 function label(run) {

@@ -61,7 +61,7 @@ async function searchAll(text) {
 // The bar of filters: a search field, a select for each column with several values, and checkboxes.
 function filterBar(chosen, change) {
   const field = h("input", {
-    type: "search", id: "search", placeholder: "Search tasks and queries", autocomplete: "off",
+    type: "search", id: "search", data: { key: "q" }, placeholder: "Search tasks and queries", autocomplete: "off",
     "aria-label": "Search tasks and queries", value: chosen.get("q") ?? "",
     on: { input: () => {
       chosen.delete("in");

@@ -56,8 +56,10 @@ const LIST_COLUMNS = [
   right("seconds", "Time", "4rem", (row) => format.seconds(row.seconds)),
 ];
 
+let listFolder = ""; // what the names of all listed tasks begin with, which rows leave out
+
 function taskCell(row) {
-  const name = h("span", { class: "name", title: line(row.task), text: line(row.task) });
+  const name = h("span", { class: "name", title: line(row.task), text: line(row.task.slice(listFolder.length)) });
   if (row.depth) {
     name.classList.add("fork");
     name.style.setProperty("--depth", row.depth);
@@ -81,9 +83,10 @@ function listPage(chosen) {
   const columns = listColumns(chosen);
   const count = h("h1");
   const run = runOf(chosen.get("run"));
+  listFolder = commonFolder((run?.rows ?? library.rows).map((row) => row.task));
   const whole = run ? success(run.summary) : null; // the figures of the run, not of a part of it
   const table = new Table({
-    label: "Episodes", columns, sort: chosen.get("sort"),
+    label: "Episodes", columns, sort: chosen.get("sort"), keyOf: (row) => `${row.run}/${row.at}`,
     open: (row) => openRow(row, chosen),
     onSort: (next) => change("sort", next),
     rowClass: (row) => `${outcome(row)} ${row.replaced ? "replaced" : ""}`,

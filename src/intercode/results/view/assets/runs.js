@@ -82,7 +82,7 @@ function runsPage(query) {
     .filter((c) => c.key !== "pick" || library.runs.length > 1);
   const table = new Table({
     label: "Runs", columns, sort,
-    open: (run) => go("list", { run: run.number }),
+    open: (run) => go("list", { run: run.number }), keyOf: (run) => run.number,
     onSort: (next) => replace("runs", { sort: next }),
   });
   table.fill(sorted(library.runs, sort, columns));
@@ -110,6 +110,7 @@ function runsPage(query) {
         h("h1", {}, plural(library.runs.length, "run"), h("small", { text: plural(episodes, "episode") })),
         h("span", { class: "grow" }),
         h("button", { type: "button", on: { click: () => go("list") }, text: "All episodes" }),
+        library.runs.length > 1 ? h("button", { type: "button", on: { click: () => go("matrix") }, text: "Tasks \u00d7 runs" }) : null,
         library.runs.length > 1 ? compare : null),
       problems(library.runs),
       table.element,
@@ -119,6 +120,7 @@ function runsPage(query) {
       ...(library.runs.length > 1 ? [
         [["x"], "choose the run for comparing", () => pick(table.rows[table.at])],
         [["c"], "compare the two chosen runs", comparePicked],
+        [["t"], "tasks \u00d7 runs", () => go("matrix")],
       ] : [])],
     up: null,
   };

@@ -6,8 +6,9 @@ const OVERSCAN = 12; // rows drawn above and below the visible ones
 
 class Table {
   // columns: {key, title, width, cell(row) -> nodes or text, right, value(row) to sort by, hint}
-  constructor({ label: name, columns, open, sort, onSort, rowClass }) {
-    Object.assign(this, { columns, open, sort, onSort, rowClass });
+  // keyOf(row): what stays the same when the rows are loaded again
+  constructor({ label: name, columns, open, sort, onSort, rowClass, keyOf }) {
+    Object.assign(this, { columns, open, sort, onSort, rowClass, keyOf });
     this.rows = [];
     this.at = 0;
     this.drawn = new Map();
@@ -99,6 +100,20 @@ class Table {
     element.setAttribute("tabindex", "0");
     element.setAttribute("aria-selected", "true");
     if (focus) element.focus({ preventScroll: true });
+  }
+
+  // Returns what is selected and in sight, for `restore` of a table with newer rows.
+  place() {
+    const { scrollTop, scrollLeft } = this.element;
+    const key = this.rows.length ? this.keyOf(this.rows[this.at]) : null;
+    return { key, scrollTop, scrollLeft, focused: this.element.contains(document.activeElement) };
+  }
+
+  restore({ key, scrollTop, scrollLeft, focused }) {
+    this.fill(this.rows, this.rows.findIndex((row) => this.keyOf(row) === key));
+    Object.assign(this.element, { scrollTop, scrollLeft });
+    this.draw();
+    if (focused && this.rows.length) (this.drawn.get(this.at) ?? this.put(this.at)).focus({ preventScroll: true });
   }
 
   get page() {

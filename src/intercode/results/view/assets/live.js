@@ -1,0 +1,46 @@
+// Loads new episodes while a run goes on. A list changes in place; an episode that is read stays as it is.
+
+const POLL = 2000; // milliseconds between two questions to the server
+const PAUSE = 5000; // after a key or a press in a field, before the page changes under it
+let touched = -PAUSE;
+
+// Returns where the reader is: what is selected, in sight and unfolded.
+function whereIs() {
+  const main = $("main");
+  const active = document.activeElement;
+  const selection = active?.matches?.("input[type=search]") ? [active.selectionStart, active.selectionEnd] : null;
+  const unfolded = [...main.querySelectorAll("details")].map((details) => details.open);
+  return { key: active?.dataset?.key ?? null, selection, unfolded, scrollTop: main.scrollTop, table: view.table.place() };
+}
+
+async function update() {
+  const before = library.rows.length;
+  await load();
+  search.text = null;
+  if (view?.table) {
+    const place = whereIs();
+    await render(place.key, place);
+    const details = [...$("main").querySelectorAll("details")];
+    if (details.length === place.unfolded.length) details.forEach((element, n) => { element.open = place.unfolded[n]; });
+    if (place.selection) document.activeElement.setSelectionRange?.(...place.selection);
+  }
+  if (library.rows.length > before) setStatus(plural(library.rows.length - before, "new episode"));
+}
+
+function isBusy() {
+  const inField = document.activeElement?.matches?.("input[type=search], select");
+  return document.hidden || $("help").open || (inField && performance.now() - touched < PAUSE);
+}
+
+async function watch() {
+  const began = performance.now();
+  try {
+    if (!isBusy() && library.version && (await source.version()) !== library.version && !isBusy()) await update();
+  } catch {
+    // the server has ended, or is being asked too much: the next action of the reader says so
+  }
+  setTimeout(watch, Math.max(POLL, 10 * (performance.now() - began)));
+}
+
+for (const event of ["keydown", "pointerdown"]) addEventListener(event, () => { touched = performance.now(); }, true);
+if (config.mode === "served") setTimeout(watch, POLL);
