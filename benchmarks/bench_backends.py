@@ -32,7 +32,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.results.report import render
 from intercode.results.tables import Cell, Table
 from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.supervisor.process_table import list_descendants
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end, traces
@@ -51,7 +51,7 @@ class Bench:
     def __init__(self, kind: str, image: str, stack: ExitStack) -> None:
         self.kind, self.image, self.stack = kind, image, stack
         self.spec = SandboxSpec(images.resolve(image))
-        self.sandboxes: list[Sandbox] = []
+        self.sandboxes: list[BaseSandbox] = []
         self.made = 0
         self.copies: list[InterCodeEnv] = []
 

@@ -14,7 +14,7 @@ import time
 from intercode.results.report import render
 from intercode.results.tables import Table
 from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 
 _COUNTS = (1, 4, 16, 64)
 _BUSY = """
@@ -50,7 +50,9 @@ def main() -> None:
     print(render([Table("processor-share", title, columns, tuple(rows))], "text"))
 
 
-def measure(honest: Sandbox, busy: Sandbox, count: int, seconds: float, processor: int) -> float:
+def measure(
+    honest: BaseSandbox, busy: BaseSandbox, count: int, seconds: float, processor: int
+) -> float:
     """Return the honest sandbox's part of the processor time of both."""
     end = str(time.time() + seconds)
     outputs = []

@@ -28,7 +28,7 @@ from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.results.report import render
 from intercode.results.tables import Table
 from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.bash.persistent import BashSession
 
 PLAIN, EXEC = "plain `bash -c true`", "`docker exec`, `bash -c true`"
@@ -50,7 +50,7 @@ class SandboxCreation:
     """Times the creation of sandboxes, and closes them outside the measured time."""
 
     def __init__(self) -> None:
-        self.open: list[Sandbox] = []
+        self.open: list[BaseSandbox] = []
 
     def create(self) -> None:
         self.open.append(open_sandbox(HOST))

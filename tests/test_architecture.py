@@ -31,7 +31,7 @@ _KINDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.l
 SIBLINGS = set(permutations(_KINDS, 2))
 """Folders inside a package that do not import each other."""
 BACK_ENDS = (*_KINDS, "sandbox.supervisor")
-"""Folders that only ``sandbox`` imports. All other packages use the type ``Sandbox``."""
+"""Folders that only ``sandbox`` imports. All other packages use the type ``BaseSandbox``."""
 MAX_MODULES = 16
 MAX_LINES = 500
 MAX_FUNCTION_LINES = 60

@@ -16,7 +16,7 @@ from intercode.core.errors import SandboxUnavailableError
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.back_ends import ENVIRONMENT_VARIABLE
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 
 _BROKEN = """
 from intercode.core.errors import SandboxError
@@ -69,7 +69,7 @@ def test_a_resumed_run_keeps_its_data(
     assert len((out / "trajectories.jsonl").read_text().splitlines()) == 3
 
 
-def _fail(reference: str) -> Callable[[SandboxSpec, str], Sandbox]:
+def _fail(reference: str) -> Callable[[SandboxSpec, str], BaseSandbox]:
     return lambda spec, _kind: open_sandbox(spec, reference)
 
 

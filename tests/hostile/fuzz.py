@@ -18,7 +18,7 @@ from hostile.trial import BACK_ENDS
 from intercode import datasets
 from intercode.core.errors import SandboxLostError, UsageError
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash.persistent import BashSession
 
@@ -83,7 +83,7 @@ class Subject:
     """A sandbox with its session, its mark, and the marks from the sandbox that it was copied
     from."""
 
-    sandbox: Sandbox
+    sandbox: BaseSandbox
     session: BashSession
     mark: str
     marks: set[str]
@@ -109,7 +109,7 @@ class Fuzz:
         self._marks: set[str] = set()
         self.subjects = [self._fresh(self._open(), set()) for _ in range(sandboxes)]
 
-    def _fresh(self, sandbox: Sandbox, inherited: set[str]) -> Subject:
+    def _fresh(self, sandbox: BaseSandbox, inherited: set[str]) -> Subject:
         mark = f"mark{self.rng.getrandbits(64):016x}"
         self._marks.add(mark)
         session = BashSession(sandbox)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hostile.pulse import Pulse
 from intercode.core.paths import cache_root
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 from support.sandboxes import end_waiting
@@ -32,7 +32,7 @@ _SERVE = (
 class Planted:
     """Secrets, servers and a process on the host, and a second sandbox beside the hostile one."""
 
-    def __init__(self, open_new: Callable[[], Sandbox]) -> None:
+    def __init__(self, open_new: Callable[[], BaseSandbox]) -> None:
         self.secret = f"secret{uuid.uuid4().hex}"
         os.environ["INTERCODE_PLANTED_SECRET"] = self.secret
         self.directory = Path(tempfile.mkdtemp(prefix="hostile-"))

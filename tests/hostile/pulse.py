@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from intercode.core.errors import SandboxLostError
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 
 _PAUSE = 0.05  # seconds between two programs
 _IDLE = 0.02  # maximum seconds of /bin/true on an idle machine
@@ -70,7 +70,7 @@ def _waited(file: Path) -> float:
 class Pulse:
     """A thread that times ``/bin/true`` in an idle sandbox."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: BaseSandbox) -> None:
         self._box = sandbox
         self._beats: deque[tuple[float, float]] = deque(maxlen=2000)  # start, end
         self._began = time.monotonic()

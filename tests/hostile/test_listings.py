@@ -10,7 +10,7 @@ import pytest
 import intercode
 from hostile.cases import python
 from intercode.core.types import TRUNCATED_CHANGES, Dataset, Task
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
@@ -27,7 +27,7 @@ os.chdir('/tmp')
 for n in range(12000): os.symlink('\\U0001F600' + 'x' * 4000, str(n))""")
 
 
-def peak_of_supervisor(sandbox: Sandbox) -> int:
+def peak_of_supervisor(sandbox: BaseSandbox) -> int:
     """Return the most memory in bytes that a sandbox's supervisor has taken."""
     text = Path(f"/proc/{sandbox.supervisor_pid}/status").read_text()  # type: ignore[attr-defined]
     return int(text.partition("VmHWM:")[2].split()[0]) << 10

@@ -16,7 +16,7 @@ from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import SandboxKilledError, SandboxLostError
 from intercode.evaluation.evaluate.run import evaluate
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.supervisor.process_table import list_descendants
 from support import back_end
 from support.sandboxes import open_test_sandbox
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.sandbox
 PROFILES = ("standard", "original")
 
 
-def kill_init(sandbox: Sandbox) -> None:
+def kill_init(sandbox: BaseSandbox) -> None:
     """End PID 1, as the kernel does if the sandbox's memory runs out."""
     kill_init_of(sandbox.supervisor_pid)  # type: ignore[attr-defined]
 
@@ -42,7 +42,7 @@ def kill_init_of(supervisor_pid: int) -> None:
     os.close(ended)
 
 
-def kill_supervisor(sandbox: Sandbox) -> None:
+def kill_supervisor(sandbox: BaseSandbox) -> None:
     """End the supervisor, as only something outside the sandbox can."""
     os.kill(sandbox.supervisor_pid, signal.SIGKILL)  # type: ignore[attr-defined]
 

@@ -10,7 +10,7 @@ from hostile.planted import Planted
 from hostile.trial import BACK_ENDS
 from hostile.visible_state import DAMAGE, read_state
 from intercode.core.errors import SandboxError, SandboxLostError
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end
 from support.sandbox_description import describe
@@ -19,7 +19,7 @@ from support.sandboxes import open_test_sandbox
 pytestmark = pytest.mark.sandbox
 
 
-def _suffer(sandbox: Sandbox, case: Case, planted: Planted) -> None:
+def _suffer(sandbox: BaseSandbox, case: Case, planted: Planted) -> None:
     session = BashSession(sandbox)
     for action in case.actions:
         session.run(planted.fill(action), case.limit)
@@ -74,11 +74,11 @@ def test_a_recycled_sandbox_is_clean_after_hostile_cases() -> None:
     planted = Planted(opens)
     renewed = []
     with opens() as new:
-        assert isinstance(new, Sandbox)
+        assert isinstance(new, BaseSandbox)
         expected = describe(new)
     for case in sampled(all_cases(), 40, seed=5):
         with opens() as sandbox:
-            assert isinstance(sandbox, Sandbox)
+            assert isinstance(sandbox, BaseSandbox)
             try:
                 _suffer(sandbox, case, planted)
                 sandbox.recycle()

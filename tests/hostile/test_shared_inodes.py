@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from support.sandboxes import open_test_sandbox
 
 pytestmark = [
@@ -35,20 +35,20 @@ print(b"seen" if select.select([fd], [], [], 2)[0] else "quiet", flush=True)
 
 
 @pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
+def sandbox() -> Iterator[BaseSandbox]:
     with open_test_sandbox() as opened:
         yield opened
 
 
 @pytest.fixture
-def other() -> Iterator[Sandbox]:
+def other() -> Iterator[BaseSandbox]:
     """A second sandbox."""
     with open_test_sandbox() as opened:
         yield opened
 
 
 @pytest.mark.parametrize("path", [_PROGRAM, pytest.param("/dev/null", marks=needs_root)])
-def test_a_lock_blocks_nobody_outside(path: str, sandbox: Sandbox, other: Sandbox) -> None:
+def test_a_lock_blocks_nobody_outside(path: str, sandbox: BaseSandbox, other: BaseSandbox) -> None:
     reader, writer = os.pipe()
     locking = ["python3", "-c", f"{_LOCK}; time.sleep(60)", path]
     process = sandbox.spawn(locking, fds={1: writer})
@@ -63,7 +63,7 @@ def test_a_lock_blocks_nobody_outside(path: str, sandbox: Sandbox, other: Sandbo
 
 
 @pytest.mark.parametrize("path", [_PROGRAM, pytest.param("/dev/null", marks=needs_root)])
-def test_a_watch_sees_nothing_outside(path: str, sandbox: Sandbox, other: Sandbox) -> None:
+def test_a_watch_sees_nothing_outside(path: str, sandbox: BaseSandbox, other: BaseSandbox) -> None:
     reader, writer = os.pipe()
     process = sandbox.spawn(["python3", "-c", _WATCH, path, os.path.dirname(path)], fds={1: writer})
     os.close(writer)
@@ -77,13 +77,13 @@ def test_a_watch_sees_nothing_outside(path: str, sandbox: Sandbox, other: Sandbo
 
 
 @pytest.mark.parametrize("name", ["null", "zero", "full", "random", "urandom", "tty"])
-def test_times_of_devices_cannot_be_changed(name: str, sandbox: Sandbox) -> None:
+def test_times_of_devices_cannot_be_changed(name: str, sandbox: BaseSandbox) -> None:
     before = os.stat(f"/dev/{name}").st_mtime_ns
     assert not sandbox.run(["touch", "-d", "@1234567", f"/dev/{name}"]).ok
     assert not sandbox.run(["touch", f"/dev/{name}"]).ok
     assert os.stat(f"/dev/{name}").st_mtime_ns == before
 
 
-def test_devices_can_be_written_to(sandbox: Sandbox) -> None:
+def test_devices_can_be_written_to(sandbox: BaseSandbox) -> None:
     code = "echo x > /dev/null && echo x >> /dev/zero && head -c 4 /dev/urandom > /dev/null"
     assert sandbox.run(["sh", "-c", code]).ok

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from support.sandboxes import open_test_sandbox
@@ -96,7 +96,7 @@ def need_user_ids() -> None:
         pytest.skip(f"all sandboxes have one user id and share these counts: {why}")
 
 
-def start(sandbox: Sandbox, code: str, lines: int) -> list[str]:
+def start(sandbox: BaseSandbox, code: str, lines: int) -> list[str]:
     """Start a program, and return the lines that it prints first."""
     reader, writer = os.pipe()
     sandbox.spawn(["python3", "-c", code], fds={1: writer})
@@ -122,7 +122,7 @@ def test_pipes_of_one_sandbox_take_nothing_from_another() -> None:
 def test_inotify_instances_of_all_sandboxes_take_nothing_from_another() -> None:
     """The kernel allows a user 128; sixteen sandboxes have as many."""
     code = _CODE.replace("WHAT", "'inotify instances'").replace("MOST", "8")
-    opened: list[Sandbox] = []
+    opened: list[BaseSandbox] = []
     try:
         for _ in range(17):
             opened.append(open_test_sandbox())
@@ -174,7 +174,7 @@ def has_processor_groups() -> bool:
     )
 
 
-def used_ticks(sandbox: Sandbox) -> int:
+def used_ticks(sandbox: BaseSandbox) -> int:
     """The processor time of the sandbox's live processes."""
     assert isinstance(sandbox, NamespaceSandbox)
     total = 0

@@ -12,7 +12,7 @@ from hostile.pulse import ProcessorWait
 from intercode.core.errors import SandboxLostError
 from intercode.core.types import ExecResult
 from intercode.sandbox import Limits, SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end
@@ -21,13 +21,13 @@ _SHORT = Limits(disk=128 << 20, inodes=20_000)  # small limits are reached soone
 _LIMITS = Limits() if LONG else _SHORT
 
 
-def _opens(kind: str) -> Callable[[], Sandbox]:
+def _opens(kind: str) -> Callable[[], BaseSandbox]:
     return lambda: open_sandbox(SandboxSpec(images.resolve("host"), limits=_LIMITS), kind)
 
 
 TIERS = ("namespace/1", "namespace/2", "docker", "podman", "landlock")
 """What the table of the suite has a row for."""
-BACK_ENDS: dict[str, Callable[[], Sandbox]] = {
+BACK_ENDS: dict[str, Callable[[], BaseSandbox]] = {
     name: _opens(name) for name in (*back_end.NAMES, *TIERS)
 }
 """Each opens a sandbox with a bash and a Python. A new back end adds one name."""
@@ -136,7 +136,7 @@ class Trial:
             assert kept, f"the shell did not answer in time: {result}"
             assert "on\n" in result.output and result.exit_code == 0, f"not usable: {result}"
 
-    def probe(self, sandbox: Sandbox, probe: Probe) -> None:
+    def probe(self, sandbox: BaseSandbox, probe: Probe) -> None:
         """Do one operation on the sandbox's files from outside."""
         what, path = probe[0], self.planted.fill(probe[1])
         works: dict[str, Callable[[], object]] = {
@@ -176,7 +176,7 @@ class Trial:
                 assert done.output == "on\n", f"a new sandbox does not work: {done}"
 
 
-def _use(clone: Sandbox) -> None:
+def _use(clone: BaseSandbox) -> None:
     with clone:
         done = clone.run(["/bin/echo", "on"], timeout=20)
         assert done.output == "on\n", f"a clone does not work: {done}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 
@@ -185,7 +185,7 @@ _VARYING_PIDS = re.compile(rf"{_VARYING_STATUS.pattern}|^(Tgid|Pid|NStgid|NSpid|
 """Process numbers of containers continue."""
 
 
-def read_state(sandbox: Sandbox) -> dict[str, str]:
+def read_state(sandbox: BaseSandbox) -> dict[str, str]:
     """Return the visible state by path, without what differs between two new sandboxes."""
     output, code, _ = sandbox.run_bytes(["python3", "-c", READ], timeout=60)
     assert code == 0, output[-2000:].decode(errors="replace")

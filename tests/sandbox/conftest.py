@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from intercode.core.types import Layer
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from support.sandbox_server import ServerProcess, serving_sandboxes
 from support.sandboxes import layer_of, open_test_sandbox
 from support.supervised_container import SmallImage, SupervisedContainer, require_engine
 
 
 @pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
+def sandbox() -> Iterator[BaseSandbox]:
     with open_test_sandbox() as opened:
         yield opened
 
@@ -39,7 +39,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Layer:
 
 
 @pytest.fixture
-def treed(tree: Layer) -> Iterator[Sandbox]:
+def treed(tree: Layer) -> Iterator[BaseSandbox]:
     with open_test_sandbox(layers=(tree,)) as opened:
         yield opened
 

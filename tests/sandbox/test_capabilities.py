@@ -9,32 +9,36 @@ import pytest
 
 from intercode.core.errors import MissingCapabilityError, SandboxError
 from intercode.sandbox import Capability
-from intercode.sandbox.contract import CopiedFiles, Sandbox
+from intercode.sandbox.contract import BaseSandbox, CopiedFiles
 from support import back_end
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
 
-def test_a_back_end_lists_its_capabilities(sandbox: Sandbox) -> None:
+def test_a_back_end_lists_its_capabilities(sandbox: BaseSandbox) -> None:
     assert {"processes", "fork", "restore", "recycle", "save"} <= sandbox.capabilities
     assert sandbox.capabilities <= set(get_args(Capability))
     assert ("seal" in sandbox.capabilities) != back_end.is_container()
     assert not sandbox.is_lost
 
 
-def test_a_missing_capability_is_refused_by_name(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_missing_capability_is_refused_by_name(sandbox: BaseSandbox, tmp_path: Path) -> None:
     for name, purpose, call in [
-        ("processes", "end the processes", lambda: Sandbox.kill_since(sandbox, 0)),
-        ("processes", "list the processes", lambda: Sandbox.processes(sandbox)),
-        ("processes", "find the processes", lambda: Sandbox.descendants(sandbox, 2)),
-        ("processes", "interrupt a process", lambda: Sandbox.signal(sandbox, 2, 9)),
-        ("fork", "copy its files", lambda: Sandbox.fork(sandbox)),
-        ("restore", "replace its files", lambda: Sandbox.restore(sandbox, CopiedFiles(sandbox))),
-        ("recycle", "reset it", lambda: Sandbox.recycle(sandbox)),
-        ("save", "write its files", lambda: Sandbox.save(sandbox, tmp_path)),
-        ("seal", "keep its files without a copy", lambda: Sandbox.seal(sandbox)),
-        ("checkpoint", "move a live process", lambda: Sandbox.checkpoint(sandbox, 1, ())),
+        ("processes", "end the processes", lambda: BaseSandbox.kill_since(sandbox, 0)),
+        ("processes", "list the processes", lambda: BaseSandbox.processes(sandbox)),
+        ("processes", "find the processes", lambda: BaseSandbox.descendants(sandbox, 2)),
+        ("processes", "interrupt a process", lambda: BaseSandbox.signal(sandbox, 2, 9)),
+        ("fork", "copy its files", lambda: BaseSandbox.fork(sandbox)),
+        (
+            "restore",
+            "replace its files",
+            lambda: BaseSandbox.restore(sandbox, CopiedFiles(sandbox)),
+        ),
+        ("recycle", "reset it", lambda: BaseSandbox.recycle(sandbox)),
+        ("save", "write its files", lambda: BaseSandbox.save(sandbox, tmp_path)),
+        ("seal", "keep its files without a copy", lambda: BaseSandbox.seal(sandbox)),
+        ("checkpoint", "move a live process", lambda: BaseSandbox.checkpoint(sandbox, 1, ())),
     ]:
         lacks = f"tier {sandbox.tier} lacks the capability '{name}', which is needed to {purpose}"
         with pytest.raises(MissingCapabilityError, match=lacks):

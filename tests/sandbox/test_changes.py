@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.types import FileEntry, Layer
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from support import back_end
 from support.sandboxes import eventually, layer_of, open_test_sandbox
 from support.shells import shell
@@ -17,7 +17,7 @@ from support.shells import shell
 pytestmark = pytest.mark.sandbox
 
 
-def after(sandbox: Sandbox, code: str) -> dict[str, FileEntry]:
+def after(sandbox: BaseSandbox, code: str) -> dict[str, FileEntry]:
     result = sandbox.run(["bash", "-c", f"set -e; cd /data; {code}"], timeout=30)
     assert result.ok, result.output
     return sandbox.changes()
@@ -95,27 +95,29 @@ CASES = {
 
 
 @pytest.mark.parametrize(("code", "expected"), CASES.values(), ids=CASES)
-def test_every_kind_of_change(treed: Sandbox, code: str, expected: dict[str, FileEntry]) -> None:
+def test_every_kind_of_change(
+    treed: BaseSandbox, code: str, expected: dict[str, FileEntry]
+) -> None:
     assert after(treed, code) == expected
 
 
-def test_names_that_are_not_utf8(treed: Sandbox) -> None:
+def test_names_that_are_not_utf8(treed: BaseSandbox) -> None:
     assert after(treed, r"echo x > $'\xff'") == {os.fsdecode(b"/data/\xff"): NEW_FILE}
 
 
-def test_a_link_that_became_a_directory_holds_new_files(treed: Sandbox) -> None:
+def test_a_link_that_became_a_directory_holds_new_files(treed: BaseSandbox) -> None:
     changed = after(treed, "rm link away; cp -r dir link; cp -r dir away")
     assert {"/data/link/a", "/data/link/b", "/data/away/a", "/data/away/b"} <= changed.keys()
 
 
-def test_a_very_deep_tree_does_not_end_the_sandbox(sandbox: Sandbox) -> None:
+def test_a_very_deep_tree_does_not_end_the_sandbox(sandbox: BaseSandbox) -> None:
     code = "import os\nos.chdir('/tmp')\nfor i in range(3000):\n os.mkdir('d'); os.chdir('d')"
     assert sandbox.run(["python3", "-c", code], timeout=30).ok
     assert len(sandbox.changes()) > 0
     assert sandbox.run(["echo", "on"]).output == "on\n"
 
 
-def test_overlay_attributes_cannot_be_forged(treed: Sandbox) -> None:
+def test_overlay_attributes_cannot_be_forged(treed: BaseSandbox) -> None:
     code = (
         "import os\n"
         "for name, value in (('opaque', b'y'), ('whiteout', b'y'), ('redirect', b'/etc')):\n"
@@ -140,7 +142,7 @@ def test_changes_over_several_layers(tree: Layer, tmp_path: Path) -> None:
         assert after(sandbox, "rm dir/a") == {"/data/dir/a": GONE}
 
 
-def test_a_clone_is_independent_and_equal(treed: Sandbox) -> None:
+def test_a_clone_is_independent_and_equal(treed: BaseSandbox) -> None:
     code = (
         "rm file; rm -r dir; mkdir dir; echo s > dir/s; chmod 400 dir/s; ln -s s dir/l; mkfifo p;"
         "mkdir closed; echo k > closed/k; chmod 0 closed/k closed; touch -d @7 dir/s"
@@ -155,7 +157,7 @@ def test_a_clone_is_independent_and_equal(treed: Sandbox) -> None:
         assert treed.run(["cat", "/data/dir/s"]).output == "s\n"
 
 
-def test_background_jobs_survive_a_clone(sandbox: Sandbox) -> None:
+def test_background_jobs_survive_a_clone(sandbox: BaseSandbox) -> None:
     job = sandbox.spawn(
         ["bash", "-c", "until test -e /tmp/go; do sleep 0.02; done; touch /tmp/went"]
     )
@@ -188,14 +190,14 @@ def test_a_clone_is_taken_while_processes_are_paused() -> None:
         eventually(lambda: sandbox.run(["cat", "/tmp/b"]).output != before, "it continues to count")
 
 
-def test_a_very_deep_tree_can_be_cloned(sandbox: Sandbox) -> None:
+def test_a_very_deep_tree_can_be_cloned(sandbox: BaseSandbox) -> None:
     code = "import os\nos.chdir('/tmp')\nfor i in range(3000):\n os.mkdir('d'); os.chdir('d')"
     assert sandbox.run(["python3", "-c", code], timeout=30).ok
     with sandbox.fork() as copy:
         assert copy.changes() == sandbox.changes()
 
 
-def test_sparse_files_can_be_cloned(sandbox: Sandbox) -> None:
+def test_sparse_files_can_be_cloned(sandbox: BaseSandbox) -> None:
     assert sandbox.run(["bash", "-c", "for i in {1..6}; do truncate -s 200M /tmp/$i; done"]).ok
     with sandbox.fork() as copy:
         assert copy.run(["stat", "-c", "%s", "/tmp/6"]).output == f"{200 << 20}\n"

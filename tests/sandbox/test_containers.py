@@ -30,7 +30,7 @@ from intercode.sandbox.container import (
 )
 from intercode.sandbox.container.container_spec import container_spec
 from intercode.sandbox.container.sandbox import ContainerSandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.tiers.choice import choose_tier
 from support import requirements
@@ -55,7 +55,7 @@ def container_engine(request: pytest.FixtureRequest) -> Iterator[engine.Engine]:
     container_pool.close_idle()
 
 
-def open_one(container_engine: engine.Engine, **spec: object) -> Sandbox:
+def open_one(container_engine: engine.Engine, **spec: object) -> BaseSandbox:
     return open_sandbox(SandboxSpec(images.resolve("host"), **spec), container_engine.name)  # type: ignore[arg-type]
 
 

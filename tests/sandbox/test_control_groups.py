@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.supervisor.control_group import ControlGroup
@@ -31,7 +31,7 @@ pytestmark = [
 MIB = 1 << 20
 
 
-def group_of(sandbox: Sandbox) -> dict[str, str]:
+def group_of(sandbox: BaseSandbox) -> dict[str, str]:
     """The directories of a sandbox's group, found on the host through a process in it."""
     assert isinstance(sandbox, NamespaceSandbox)
     process = sandbox.spawn(["sleep", "60"])
@@ -40,7 +40,7 @@ def group_of(sandbox: Sandbox) -> dict[str, str]:
     )
 
 
-def own_group(sandbox: Sandbox) -> Path:
+def own_group(sandbox: BaseSandbox) -> Path:
     found = group_of(sandbox)
     return Path(found["memory"] if "memory" in found else found[""])
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from support import back_end
 from support.sandboxes import eventually
 from support.shells import shell
@@ -38,32 +38,32 @@ _COUNTS = _CODE.format(
 )
 
 
-def _count(sandbox: Sandbox) -> int:
+def _count(sandbox: BaseSandbox) -> int:
     try:
         return int(sandbox.read("/tmp/count"))
     except FileNotFoundError:
         return 0
 
 
-def _goes_on(sandbox: Sandbox) -> bool:
+def _goes_on(sandbox: BaseSandbox) -> bool:
     before = _count(sandbox)
     time.sleep(0.3)
     return _count(sandbox) > before
 
 
-def _begun(sandbox: Sandbox) -> None:
+def _begun(sandbox: BaseSandbox) -> None:
     sandbox.spawn(["python3", "-c", _COUNTS])
     eventually(lambda: _count(sandbox) > 0, "the second thread writes")
 
 
-def test_it_is_killed_at_the_timeout(sandbox: Sandbox) -> None:
+def test_it_is_killed_at_the_timeout(sandbox: BaseSandbox) -> None:
     mark = sandbox.mark()
     _begun(sandbox)
     sandbox.kill_since(mark)
     assert sandbox.processes() == () and not _goes_on(sandbox)
 
 
-def test_it_is_paused_with_the_others(sandbox: Sandbox) -> None:
+def test_it_is_paused_with_the_others(sandbox: BaseSandbox) -> None:
     _begun(sandbox)
     sandbox.connection.request("freeze", on=True)
     assert not _goes_on(sandbox)
@@ -71,7 +71,7 @@ def test_it_is_paused_with_the_others(sandbox: Sandbox) -> None:
     assert _goes_on(sandbox)
 
 
-def test_it_ends_when_the_sandbox_is_recycled(sandbox: Sandbox) -> None:
+def test_it_ends_when_the_sandbox_is_recycled(sandbox: BaseSandbox) -> None:
     sandbox.run(["/bin/bash", "-c", f'setsid python3 -c "{_COUNTS}" >/dev/null 2>&1 &'])
     eventually(lambda: _count(sandbox) > 0, "the second thread writes")
     assert [name.split()[0] for name in sandbox.processes()] == ["python3"]

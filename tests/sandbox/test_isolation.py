@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.paths import sandbox_uid
-from intercode.sandbox.contract import Limits, Sandbox
+from intercode.sandbox.contract import BaseSandbox, Limits
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import root_files
 from support import back_end
@@ -58,14 +58,14 @@ REFUSED = [  # x86_64 numbers
 ]
 
 
-def python(sandbox: Sandbox, code: str) -> str:
+def python(sandbox: BaseSandbox, code: str) -> str:
     result = sandbox.run(["python3", "-c", code], timeout=30)
     assert result.ok, result.output
     return result.output
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the table holds x86_64's call numbers")
-def test_system_calls_beyond_the_sandbox_are_refused(sandbox: Sandbox) -> None:
+def test_system_calls_beyond_the_sandbox_are_refused(sandbox: BaseSandbox) -> None:
     lines = python(sandbox, CALLS.format(calls=REFUSED)).splitlines()
     assert len(lines) == len(REFUSED)
     for line in lines:
@@ -75,7 +75,7 @@ def test_system_calls_beyond_the_sandbox_are_refused(sandbox: Sandbox) -> None:
 
 
 @back_end.not_in_chroot("it has no network")
-def test_only_the_loopback_is_there_and_nothing_answers(sandbox: Sandbox) -> None:
+def test_only_the_loopback_is_there_and_nothing_answers(sandbox: BaseSandbox) -> None:
     names = sandbox.run(["bash", "-c", "tail -n +3 /proc/net/dev | cut -d: -f1"]).output.split()
     assert names == ["lo"]
     code = (
@@ -88,7 +88,7 @@ def test_only_the_loopback_is_there_and_nothing_answers(sandbox: Sandbox) -> Non
 
 
 @back_end.not_in_chroot("it has no network")
-def test_a_server_of_the_machine_is_out_of_reach(sandbox: Sandbox) -> None:
+def test_a_server_of_the_machine_is_out_of_reach(sandbox: BaseSandbox) -> None:
     import socket
 
     name = f"\0intercode-{uuid.uuid4().hex}"
@@ -104,7 +104,7 @@ def test_a_server_of_the_machine_is_out_of_reach(sandbox: Sandbox) -> None:
         assert python(sandbox, code).split() == ["111", "111"]
 
 
-def test_two_sandboxes_do_not_see_each_other(sandbox: Sandbox) -> None:
+def test_two_sandboxes_do_not_see_each_other(sandbox: BaseSandbox) -> None:
     with open_test_sandbox() as other:
         other.write("/tmp/mine", b"x")
         other.spawn(["sleep", "611"])
@@ -138,7 +138,7 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.namespace_only("an engine's overlay and mounts name its own directories")
-def test_no_path_of_the_machine_is_shown(sandbox: Sandbox) -> None:
+def test_no_path_of_the_machine_is_shown(sandbox: BaseSandbox) -> None:
     from intercode.sandbox.supervisor.root_files import python_home
 
     home = python_home()
@@ -148,7 +148,7 @@ def test_no_path_of_the_machine_is_shown(sandbox: Sandbox) -> None:
 
 
 @back_end.not_in_chroot("there is no /proc")
-def test_no_descriptor_is_inherited(sandbox: Sandbox) -> None:
+def test_no_descriptor_is_inherited(sandbox: BaseSandbox) -> None:
     code = (
         "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
     )
@@ -158,7 +158,7 @@ def test_no_descriptor_is_inherited(sandbox: Sandbox) -> None:
 
 
 @back_end.not_in_chroot("there is no /proc, and no mount")
-def test_the_machine_is_read_only(sandbox: Sandbox) -> None:
+def test_the_machine_is_read_only(sandbox: BaseSandbox) -> None:
     code = (
         "touch /usr/x /opt/python/x /sys/x; echo 1 > /proc/sys/kernel/hostname;"
         "echo b > /proc/sysrq-trigger; echo '|/x' > /proc/sys/kernel/core_pattern;"
@@ -169,7 +169,7 @@ def test_the_machine_is_read_only(sandbox: Sandbox) -> None:
 
 
 @back_end.not_in_chroot("there is no /proc")
-def test_setuid_has_no_effect(sandbox: Sandbox) -> None:
+def test_setuid_has_no_effect(sandbox: BaseSandbox) -> None:
     """Root in the sandbox is an ordinary user outside, and in a container also inside; no program
     can gain a capability."""
     status = sandbox.run(["grep", "-E", "NoNewPrivs|Seccomp:|CapBnd", "/proc/self/status"]).output
@@ -181,7 +181,7 @@ def test_setuid_has_no_effect(sandbox: Sandbox) -> None:
 
 
 @back_end.not_in_chroot("there is no /proc")
-def test_pid_1_cannot_be_killed_or_read(sandbox: Sandbox) -> None:
+def test_pid_1_cannot_be_killed_or_read(sandbox: BaseSandbox) -> None:
     code = (
         "for s in TERM INT HUP KILL STOP SEGV; do kill -$s 1; done; kill -9 -1; echo $?;"
         "cat /proc/1/environ; ls /proc/1/fd; cat /proc/1/mem; true"

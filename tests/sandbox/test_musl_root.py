@@ -15,7 +15,7 @@ import pytest
 
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from support import back_end, requirements
 
 pytestmark = pytest.mark.sandbox
@@ -57,12 +57,12 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
 
 
 @pytest.fixture(scope="module")
-def musl(image: Image) -> Iterator[Sandbox]:
+def musl(image: Image) -> Iterator[BaseSandbox]:
     with open_sandbox(SandboxSpec(image), back_end.chosen()) as sandbox:
         yield sandbox
 
 
-def test_programs_run_and_their_changes_are_found(musl: Sandbox) -> None:
+def test_programs_run_and_their_changes_are_found(musl: BaseSandbox) -> None:
     done = musl.run(["/bin/musl"], timeout=20)
     assert done.exit_code == 7, "a root with a /lib64 is not this root"
     there = "absent" if back_end.is_chroot() else "there"  # it has no /proc
@@ -71,7 +71,7 @@ def test_programs_run_and_their_changes_are_found(musl: Sandbox) -> None:
     assert "/tmp/child" in musl.changes()
 
 
-def test_a_program_of_another_c_library_is_named_as_missing(musl: Sandbox) -> None:
+def test_a_program_of_another_c_library_is_named_as_missing(musl: BaseSandbox) -> None:
     program = Path(shutil.which("true") or "/bin/true").read_bytes()
     musl.write("/bin/glibc", program, mode=0o755)
     with pytest.raises(FileNotFoundError, match="/bin/glibc"):  # its loader is absent
@@ -79,7 +79,7 @@ def test_a_program_of_another_c_library_is_named_as_missing(musl: Sandbox) -> No
 
 
 @pytest.mark.namespace_only("copies of sandboxes")
-def test_a_copy_of_the_sandbox_has_its_files(musl: Sandbox) -> None:
+def test_a_copy_of_the_sandbox_has_its_files(musl: BaseSandbox) -> None:
     musl.write("/tmp/kept", b"1")
     with musl.fork() as copy:
         assert copy.read("/tmp/kept") == b"1" and copy.run(["/bin/musl"], timeout=20).exit_code == 7

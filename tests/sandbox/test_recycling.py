@@ -11,7 +11,7 @@ import pytest
 import intercode
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.types import Dataset, Task
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from support import back_end, traces
@@ -48,7 +48,7 @@ def test_a_recycled_sandbox_equals_a_new_one(tmp_path: Path) -> None:
         assert describe(sandbox) == describe(new)
 
 
-def test_commands_end_when_the_sandbox_is_recycled(sandbox: Sandbox) -> None:
+def test_commands_end_when_the_sandbox_is_recycled(sandbox: BaseSandbox) -> None:
     process = sandbox.spawn(["sleep", "600"])
     sandbox.recycle()
     assert process.wait(5) == -9
@@ -67,7 +67,7 @@ NO_IPV6 = pytest.mark.namespace_only("a container without a network has no IPv6 
         pytest.param("ping6 -c1 ::1", marks=NO_IPV6),
     ],
 )
-def test_a_sandbox_that_used_its_network_is_not_recycled(sandbox: Sandbox, use: str) -> None:
+def test_a_sandbox_that_used_its_network_is_not_recycled(sandbox: BaseSandbox, use: str) -> None:
     if "ping6" in use and not Path("/usr/bin/ping6").exists():
         use = "echo x > /dev/udp/::1/9"
     sandbox.run(["/bin/bash", "-c", use])
@@ -88,7 +88,7 @@ def test_a_sandbox_over_its_memory_limit_is_not_recycled() -> None:
 
 
 @pytest.mark.namespace_only("containers have no sealed layers")
-def test_a_sandbox_on_a_sealed_layer_is_not_recycled(sandbox: Sandbox) -> None:
+def test_a_sandbox_on_a_sealed_layer_is_not_recycled(sandbox: BaseSandbox) -> None:
     layer = sandbox.seal()
     with (
         NamespaceSandbox(sandbox.spec, (), (layer,)) as upper,
@@ -124,7 +124,7 @@ def test_episodes_in_recycled_sandboxes_equal_those_in_new_ones(deterministic: b
     assert message[True] == message[False] and len({reward for *_, reward in message[True]}) > 1
 
 
-def test_a_closed_sandbox_is_not_recycled(sandbox: Sandbox) -> None:
+def test_a_closed_sandbox_is_not_recycled(sandbox: BaseSandbox) -> None:
     sandbox.close()
     with pytest.raises((SandboxError, SandboxLostError)):
         sandbox.recycle()

@@ -29,7 +29,7 @@ from intercode.sandbox import (
     resolve_image,
     tier_of,
 )
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.remote import connection
 from support.sandbox_server import ServerProcess, serving_sandboxes
 from support.sandboxes import a_duration, eventually, running
@@ -55,7 +55,7 @@ def test_golds_of_starter_tasks_are_rewarded(remote: ServerProcess, environment:
 
 def test_all_output_arrives_before_the_end_of_a_program(remote: ServerProcess) -> None:
     """The program prints more than is sent at a time, and ends at once."""
-    with Sandbox.open("host", remote.kind, limits=Limits(output=8 << 20)) as sandbox:
+    with BaseSandbox.open("host", remote.kind, limits=Limits(output=8 << 20)) as sandbox:
         for size in (1, 65536, 65537, 3_000_000):
             data, status, omitted = sandbox.run_bytes(f"head -c {size} /dev/zero; exit 3")
             assert (len(data), status, omitted) == (size, 3, 0)
@@ -89,7 +89,7 @@ def test_what_the_server_cannot_do_is_refused(remote: ServerProcess) -> None:
     for name in ("dir:/etc", "tar:/etc/passwd", "recipe:../x", "dockerfile:/", "registry:x/y"):
         with pytest.raises(UsageError, match=r"only host, recipe:NAME and image:NAME"):
             resolve_image(name, remote.kind)
-    with Sandbox.open("host", remote.kind) as sandbox:
+    with BaseSandbox.open("host", remote.kind) as sandbox:
         assert "seal" not in sandbox.capabilities
         with pytest.raises(FileNotFoundError):
             sandbox.read("/nonexistent")
@@ -103,7 +103,7 @@ def test_a_server_that_is_killed_costs_the_sandbox_and_not_the_client(
 ) -> None:
     monkeypatch.setattr(connection, "_PAUSES", (0.1, 0.1))
     with serving_sandboxes() as first:
-        sandbox = Sandbox.open("host", first.kind)
+        sandbox = BaseSandbox.open("host", first.kind)
         process = sandbox.spawn(["sleep", "600"])
         first.process.kill()
         first.process.wait()
@@ -115,17 +115,17 @@ def test_a_server_that_is_killed_costs_the_sandbox_and_not_the_client(
         sandbox.close()
         with serving_sandboxes(port=int(first.url.rpartition(":")[2])) as second:
             assert second.url == first.url
-            with Sandbox.open("host", second.kind) as other:
+            with BaseSandbox.open("host", second.kind) as other:
                 assert other.run("echo again").output == "again\n"
     with pytest.raises(SandboxUnavailableError, match=first.url):
-        Sandbox.open("host", first.kind)
+        BaseSandbox.open("host", first.kind)
 
 
 def test_the_sandboxes_of_a_client_that_is_killed_end(remote: ServerProcess) -> None:
     duration = a_duration()
     code = (
-        "import sys; from intercode.sandbox.contract import Sandbox\n"
-        f"sandbox = Sandbox.open('host', {remote.kind!r})\n"
+        "import sys; from intercode.sandbox.contract import BaseSandbox\n"
+        f"sandbox = BaseSandbox.open('host', {remote.kind!r})\n"
         f"process = sandbox.spawn(['sleep', '{duration}'])\n"
         "print('ready', flush=True); process.wait()\n"
     )
@@ -138,10 +138,10 @@ def test_the_sandboxes_of_a_client_that_is_killed_end(remote: ServerProcess) -> 
 
 
 def test_a_forked_child_has_a_connection_of_its_own(remote: ServerProcess) -> None:
-    with Sandbox.open("host", remote.kind) as sandbox:
+    with BaseSandbox.open("host", remote.kind) as sandbox:
         child = os.fork()
         if not child:
-            with Sandbox.open("host", remote.kind) as other:
+            with BaseSandbox.open("host", remote.kind) as other:
                 os._exit(0 if other.run("echo child").output == "child\n" else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert sandbox.run("echo parent").output == "parent\n"

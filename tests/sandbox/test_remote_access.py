@@ -29,7 +29,7 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.sandbox import Limits
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.remote.connection import Connection, connect, server_address
 from intercode.sandbox.remote.protocol import (
     MAX_FRAME,
@@ -100,10 +100,10 @@ def test_plain_http_is_possible_when_it_is_named() -> None:
 def test_a_client_gets_no_more_than_the_limits(server: ServerProcess) -> None:
     for limits, name in ((Limits(memory=2 << 30), "memory"), (Limits(processes=9999), "processes")):
         with pytest.raises(UsageError, match=f"{name}="):
-            Sandbox.open("host", server.kind, limits=limits)
+            BaseSandbox.open("host", server.kind, limits=limits)
     with pytest.raises(UsageError, match="--allow-network"):
-        Sandbox.open("host", server.kind, network="host")
-    with Sandbox.open("host", server.kind) as sandbox:
+        BaseSandbox.open("host", server.kind, network="host")
+    with BaseSandbox.open("host", server.kind) as sandbox:
         began = time.monotonic()
         sandbox.mark()
         assert sandbox.run("while :; do :; done", timeout=20).exit_code not in (0, None)
@@ -112,13 +112,13 @@ def test_a_client_gets_no_more_than_the_limits(server: ServerProcess) -> None:
 
 
 def test_a_client_waits_for_room(server: ServerProcess) -> None:
-    with Sandbox.open("host", server.kind) as first, first.fork() as second:
+    with BaseSandbox.open("host", server.kind) as first, first.fork() as second:
         connection = connect(server.url)
         with pytest.raises(SandboxLostError, match="no answer"):
             connection.request("open", sandbox=10**6, spec=_spec(first), seconds=0.5)
         connection.notify("close", sandbox=10**6)
         with ThreadPoolExecutor() as threads:
-            third = threads.submit(Sandbox.open, "host", server.kind)
+            third = threads.submit(BaseSandbox.open, "host", server.kind)
             with pytest.raises(TimeoutError):
                 third.result(0.3)
             second.close()
@@ -126,14 +126,14 @@ def test_a_client_waits_for_room(server: ServerProcess) -> None:
                 assert opened.run("true").ok
 
 
-def _spec(sandbox: Sandbox) -> dict[str, object]:
+def _spec(sandbox: BaseSandbox) -> dict[str, object]:
     return spec_values(sandbox.spec, [])
 
 
 def test_an_archive_must_be_what_its_name_says(server: ServerProcess, tmp_path: Path) -> None:
     archive = tmp_path / "layer.tar"
     archive.write_bytes(b"not an archive")
-    with Sandbox.open("host", server.kind) as sandbox:
+    with BaseSandbox.open("host", server.kind) as sandbox:
         connection = connect(server.url)
         with pytest.raises(SandboxError, match="another SHA-256"):
             connection.upload("0" * 64, archive)
@@ -207,7 +207,7 @@ def test_requests_that_are_not_valid_are_answered_with_errors(server: ServerProc
 
 
 def test_a_client_that_sends_more_than_its_credit_is_dropped(server: ServerProcess) -> None:
-    with Sandbox.open("host", server.kind) as sandbox:
+    with BaseSandbox.open("host", server.kind) as sandbox:
         values = _spec(sandbox)
     spawn = {
         "do": "spawn", "sandbox": 1, "process": 5, "argv": ["sleep", "60"], "cwd": "/",
@@ -244,10 +244,10 @@ def test_each_token_is_a_client_and_idle_sandboxes_end(
         f"--token-file={tokens}", "--max-sandboxes=1", "--idle-timeout=2"
     ) as server:
         monkeypatch.setenv("INTERCODE_REMOTE_TOKEN", "first")
-        with Sandbox.open("host", server.kind) as one:
+        with BaseSandbox.open("host", server.kind) as one:
             other = server.kind.replace("127.0.0.1", "localhost")
             monkeypatch.setenv("INTERCODE_REMOTE_TOKEN", "second")
-            with Sandbox.open("host", other) as two:
+            with BaseSandbox.open("host", other) as two:
                 process = two.spawn(["sleep", "600"])
                 assert one.run("true").ok
                 with pytest.raises(SandboxLostError, match="no request for 2 s"):
@@ -287,7 +287,7 @@ def test_a_hostile_server_is_an_error_of_the_sandbox() -> None:
     for case in replies:
         while True:
             with pytest.raises(SandboxError) as caught:
-                Sandbox.open("host", f"remote:http://127.0.0.1:{port}/{case}")
+                BaseSandbox.open("host", f"remote:http://127.0.0.1:{port}/{case}")
             if not isinstance(caught.value, SandboxUnavailableError):
                 break
             assert time.monotonic() < deadline, "the server does not start"

@@ -29,7 +29,7 @@ from intercode.core.errors import (
 )
 from intercode.core.types import Layer
 from intercode.sandbox import Limits, SandboxSpec, resolve_image
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.remote import bounds, server, session
 from intercode.sandbox.remote.bounds import Bounds, Client, Store
 from intercode.sandbox.remote.connection import Connection, connect
@@ -50,7 +50,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
 
 def test_a_long_list_of_changes_does_not_end_the_connection(remote: ServerProcess) -> None:
     make = "for i in range(6000): open('/tmp/' + chr(233) * 120 + str(i), 'w').close()"
-    with Sandbox.open("host", remote.kind) as sandbox:
+    with BaseSandbox.open("host", remote.kind) as sandbox:
         assert sandbox.run(["python3", "-c", make]).ok
         assert len(sandbox.changes(digests=False)) >= 6000
         assert len(sandbox.changed_paths()) >= 6000
@@ -59,7 +59,7 @@ def test_a_long_list_of_changes_does_not_end_the_connection(remote: ServerProces
 
 
 def test_a_text_with_nul_is_the_error_of_a_local_sandbox(remote: ServerProcess) -> None:
-    with Sandbox.open("host", remote.kind) as sandbox:
+    with BaseSandbox.open("host", remote.kind) as sandbox:
         for argv in (["echo", "a\0b"], ["echo", "x" * 5_000_000]):
             with pytest.raises(OSError) as caught:
                 sandbox.spawn(argv)

@@ -15,7 +15,7 @@ import intercode
 from intercode.core.errors import DataError, SandboxError
 from intercode.core.types import Layer
 from intercode.sandbox import SandboxSpec, check_sandbox, open_sandbox, resolve_image
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.remote import files
 from intercode.sandbox.remote.files import pack_files, unpack_files
 from support.sandbox_server import ServerProcess, serving_sandboxes
@@ -71,7 +71,7 @@ def test_a_snapshot_on_disk_is_played_on_at_a_server(remote: ServerProcess, tmp_
 
 
 def test_the_files_that_are_sent_are_bounded(remote: ServerProcess, tmp_path: Path) -> None:
-    with Sandbox.open("host", remote.kind) as sandbox:
+    with BaseSandbox.open("host", remote.kind) as sandbox:
         for code, reason in (
             ("truncate -s 200M /tmp/large", "the most that are sent"),
             ("rm /tmp/large; touch /tmp/.wh.x", "mean deleted files"),
@@ -137,7 +137,10 @@ def test_a_live_interpreter_continues_in_another_sandbox(remote: ServerProcess) 
 
 @needs_checkpoints
 def test_a_server_keeps_one_checkpoint_of_a_sandbox(remote: ServerProcess) -> None:
-    with Sandbox.open("host", remote.kind) as sandbox, Sandbox.open("host", remote.kind) as other:
+    with (
+        BaseSandbox.open("host", remote.kind) as sandbox,
+        BaseSandbox.open("host", remote.kind) as other,
+    ):
         process = sandbox.spawn(["sleep", "600"])
         first = sandbox.checkpoint(process.pid, ())
         with pytest.raises(OSError) as caught:

@@ -10,20 +10,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from intercode.sandbox.contract import Limits, Sandbox
+from intercode.sandbox.contract import BaseSandbox, Limits
 from support import back_end
 from support.sandboxes import end_waiting, eventually, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
 
-def sh(sandbox: Sandbox, code: str, timeout: float = 20.0) -> str:
+def sh(sandbox: BaseSandbox, code: str, timeout: float = 20.0) -> str:
     result = sandbox.run(["bash", "-c", code], timeout=timeout)
     assert not result.timed_out
     return result.output
 
 
-def test_output_is_in_the_order_of_writing(sandbox: Sandbox) -> None:
+def test_output_is_in_the_order_of_writing(sandbox: BaseSandbox) -> None:
     code = "for i in 1 2 3; do echo out$i; echo err$i >&2; done"
     assert sh(sandbox, code) == "out1\nerr1\nout2\nerr2\nout3\nerr3\n"
 
@@ -31,19 +31,19 @@ def test_output_is_in_the_order_of_writing(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("code", "status"), [("true", 0), ("exit 7", 7), ("kill -TERM $$", -15), ("nothere-x", 127)]
 )
-def test_exit_status(sandbox: Sandbox, code: str, status: int) -> None:
+def test_exit_status(sandbox: BaseSandbox, code: str, status: int) -> None:
     result = sandbox.run(["bash", "-c", code])
     assert (result.exit_code, result.timed_out, result.ok) == (status, False, status == 0)
 
 
-def test_stdin_directory_and_environment(sandbox: Sandbox) -> None:
+def test_stdin_directory_and_environment(sandbox: BaseSandbox) -> None:
     code = ["bash", "-c", "cat; pwd; echo $X-$HOME"]
     result = sandbox.run(code, stdin=b"given\n", cwd="/usr", env={"X": "1", "PATH": "/usr/bin"})
     assert result.output == "given\n/usr\n1-\n"
     assert sandbox.run(["cat"]).output == ""  # stdin is empty
 
 
-def test_a_program_or_directory_that_is_not_there(sandbox: Sandbox) -> None:
+def test_a_program_or_directory_that_is_not_there(sandbox: BaseSandbox) -> None:
     with pytest.raises(FileNotFoundError, match="no-such-program"):
         sandbox.run(["no-such-program"])
     with pytest.raises(FileNotFoundError, match="/no/such/dir"):
@@ -51,14 +51,14 @@ def test_a_program_or_directory_that_is_not_there(sandbox: Sandbox) -> None:
     assert sandbox.run(["echo", "on"]).output == "on\n"
 
 
-def test_a_timeout_returns_the_output_and_kills_the_process_tree(sandbox: Sandbox) -> None:
+def test_a_timeout_returns_the_output_and_kills_the_process_tree(sandbox: BaseSandbox) -> None:
     code = "echo before; (sleep 600 & setsid sleep 600 & sleep 600) & sleep 600"
     result = sandbox.run(["bash", "-c", code], timeout=0.5)
     assert (result.output, result.exit_code, result.timed_out) == ("before\n", None, True)
     assert "sleep" not in sh(sandbox, "cat /proc/[0-9]*/comm")
 
 
-def test_a_timeout_keeps_earlier_processes(sandbox: Sandbox) -> None:
+def test_a_timeout_keeps_earlier_processes(sandbox: BaseSandbox) -> None:
     old = sandbox.spawn(["sleep", "600"])
     time.sleep(0.05)  # the kernel gives start times in hundredths of a second
     assert sandbox.run(["sleep", "600"], timeout=0.2).timed_out
@@ -75,18 +75,18 @@ def test_long_output_is_cut_in_the_middle_with_a_note() -> None:
     assert f"[... {result.omitted_bytes} bytes left out ...]" in result.output
 
 
-def test_decoding_never_fails(sandbox: Sandbox) -> None:
+def test_decoding_never_fails(sandbox: BaseSandbox) -> None:
     assert sandbox.run(["printf", r"a\xff\xc3b\xe2\x82\xac"]).output == r"a\xff\xc3b€"
 
 
 @pytest.mark.parametrize("code", ["yes", "yes &", "cat /dev/zero", "head -c 300000000 /dev/zero"])
-def test_endless_and_huge_output_is_limited(sandbox: Sandbox, code: str) -> None:
+def test_endless_and_huge_output_is_limited(sandbox: BaseSandbox, code: str) -> None:
     result = sandbox.run(["bash", "-c", code], timeout=1.0)
     assert len(result.output) <= sandbox.spec.limits.output + 100
     assert sandbox.run(["echo", "usable"]).output == "usable\n"
 
 
-def test_background_processes_do_not_block_the_owner(sandbox: Sandbox) -> None:
+def test_background_processes_do_not_block_the_owner(sandbox: BaseSandbox) -> None:
     """A daemon keeps the output open: the command ends without waiting for it."""
     assert sh(sandbox, "sleep 600 & echo done") == "done\n"
     data, status, cut = sandbox.run_bytes(
@@ -125,13 +125,13 @@ def test_no_descriptor_is_leaked() -> None:
     eventually(lambda: count() <= before, f"{before} descriptors before, now {count()}")
 
 
-def test_an_empty_command_is_refused_and_harmless(sandbox: Sandbox) -> None:
+def test_an_empty_command_is_refused_and_harmless(sandbox: BaseSandbox) -> None:
     with pytest.raises((OSError, ValueError)):
         sandbox.run([])
     assert sandbox.run(["echo", "on"]).output == "on\n"
 
 
-def test_a_late_answer_of_a_supervisor_ends_no_process(sandbox: Sandbox) -> None:
+def test_a_late_answer_of_a_supervisor_ends_no_process(sandbox: BaseSandbox) -> None:
     sleeper = sandbox.spawn(["sleep", "600"])
     supervisor = sandbox.supervisor_pid
     os.kill(supervisor, signal.SIGSTOP)

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 
 pytestmark = pytest.mark.sandbox
 
 
-def sh(sandbox: Sandbox, code: str) -> None:
+def sh(sandbox: BaseSandbox, code: str) -> None:
     result = sandbox.run(["bash", "-c", code])
     assert result.ok, result.output
 
 
-def test_a_file_reads_as_it_was_written(sandbox: Sandbox) -> None:
+def test_a_file_reads_as_it_was_written(sandbox: BaseSandbox) -> None:
     data = bytes(range(256)) * 5000
     sandbox.write("/made/on the/way/f", data, mode=0o751)
     assert sandbox.read("/made/on the/way/f") == data
@@ -26,12 +26,12 @@ def test_a_file_reads_as_it_was_written(sandbox: Sandbox) -> None:
     assert sandbox.read("/made/on the/way/f") == b""
 
 
-def test_names_of_any_bytes(sandbox: Sandbox) -> None:
+def test_names_of_any_bytes(sandbox: BaseSandbox) -> None:
     sh(sandbox, r"echo hi > $'/tmp/\xff\n'")
     assert sandbox.read("/tmp/\udcff\n") == b"hi\n"
 
 
-def test_other_kinds_of_files_are_refused(sandbox: Sandbox) -> None:
+def test_other_kinds_of_files_are_refused(sandbox: BaseSandbox) -> None:
     sh(sandbox, "mkfifo /tmp/p; ln -s loop /tmp/loop; mkdir /tmp/d; ln -s /proc/self/fd/0 /tmp/m")
     with pytest.raises(FileNotFoundError):
         sandbox.read("/tmp/none")
@@ -45,7 +45,7 @@ def test_other_kinds_of_files_are_refused(sandbox: Sandbox) -> None:
     assert sandbox.run(["echo", "on"]).output == "on\n"
 
 
-def test_reading_is_limited(sandbox: Sandbox) -> None:
+def test_reading_is_limited(sandbox: BaseSandbox) -> None:
     sh(sandbox, "truncate -s 200M /tmp/big")
     with pytest.raises(OSError, match="larger than 1000 bytes"):
         sandbox.read("/tmp/big", limit=1000)
@@ -54,7 +54,7 @@ def test_reading_is_limited(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("target", ["{there}", "../../../../../..{there}"])
-def test_links_stay_inside(sandbox: Sandbox, tmp_path: Path, target: str) -> None:
+def test_links_stay_inside(sandbox: BaseSandbox, tmp_path: Path, target: str) -> None:
     """A link to a path of the machine leads to that path of the sandbox."""
     there = tmp_path / uuid.uuid4().hex
     there.write_text("the machine's")
@@ -68,7 +68,7 @@ def test_links_stay_inside(sandbox: Sandbox, tmp_path: Path, target: str) -> Non
     assert there.read_text() == "the machine's"
 
 
-def test_a_link_swapped_during_reads_and_writes(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_link_swapped_during_reads_and_writes(sandbox: BaseSandbox, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("outside")
     swap = f"while :; do ln -sfn {tmp_path} /tmp/d; rm /tmp/d; mkdir /tmp/d; rmdir /tmp/d; done"
@@ -85,7 +85,7 @@ def test_a_link_swapped_during_reads_and_writes(sandbox: Sandbox, tmp_path: Path
     assert outside.read_text() == "outside"
 
 
-def test_files_with_forbidding_modes_are_read_and_written(sandbox: Sandbox) -> None:
+def test_files_with_forbidding_modes_are_read_and_written(sandbox: BaseSandbox) -> None:
     sh(
         sandbox,
         "mkdir -p /tmp/a/b; cd /tmp/a/b; echo x > f; ln -s ../b/f l; chmod 0 f /tmp/a/b /tmp/a",
@@ -101,13 +101,13 @@ def test_files_with_forbidding_modes_are_read_and_written(sandbox: Sandbox) -> N
     assert [sandbox.read(f"/tmp/a/b/{path}") for path in ("l", "c/d")] == [b"yy", b"z"]
 
 
-def test_a_nul_byte_in_a_path_is_refused(sandbox: Sandbox) -> None:
+def test_a_nul_byte_in_a_path_is_refused(sandbox: BaseSandbox) -> None:
     with pytest.raises((OSError, ValueError)):
         sandbox.write("/tmp/a\0b", b"x")
     assert sandbox.changes() == {}
 
 
-def test_a_very_deep_path_does_not_end_the_sandbox(sandbox: Sandbox) -> None:
+def test_a_very_deep_path_does_not_end_the_sandbox(sandbox: BaseSandbox) -> None:
     path = "/tmp/" + "d/" * 1500 + "f"
     try:
         sandbox.write(path, b"x")

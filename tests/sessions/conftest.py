@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from support.sandboxes import open_test_sandbox
 
 
 @pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
+def sandbox() -> Iterator[BaseSandbox]:
     with open_test_sandbox() as opened:
         yield opened

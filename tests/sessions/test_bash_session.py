@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.bash.persistent import BashSession
 
 pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture
-def shell(sandbox: Sandbox) -> BashSession:
+def shell(sandbox: BaseSandbox) -> BashSession:
     return BashSession(sandbox)
 
 
@@ -244,7 +244,7 @@ def test_much_output_before_the_end_is_all_there(shell: BashSession) -> None:
     assert out(shell, "yes & echo on").count("on\n") == 1
 
 
-def test_two_sessions_in_one_sandbox(sandbox: Sandbox) -> None:
+def test_two_sessions_in_one_sandbox(sandbox: BaseSandbox) -> None:
     a, b = BashSession(sandbox, cwd="/usr"), BashSession(sandbox)
     assert (out(a, "x=1; pwd"), out(b, "echo $x; pwd")) == ("/usr\n", "\n/\n")
     a.close()
@@ -252,7 +252,7 @@ def test_two_sessions_in_one_sandbox(sandbox: Sandbox) -> None:
     assert out(b, "echo on") == "on\n"
 
 
-def test_a_session_closes_after_its_sandbox_is_gone(sandbox: Sandbox) -> None:
+def test_a_session_closes_after_its_sandbox_is_gone(sandbox: BaseSandbox) -> None:
     session = BashSession(sandbox)
     sandbox.close()
     session.close()

@@ -12,7 +12,7 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.environments.bash.env import BashEnv
 from intercode.evaluation.conformance import check_env, check_session
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
 from support.sandboxes import eventually, open_test_sandbox
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
+def sandbox() -> Iterator[BaseSandbox]:
     with open_test_sandbox() as opened:
         yield opened
 
 
 @pytest.fixture
-def shell(sandbox: Sandbox) -> Iterator[FreshShellSession]:
+def shell(sandbox: BaseSandbox) -> Iterator[FreshShellSession]:
     session = FreshShellSession(sandbox)
     yield session
     session.close()
@@ -41,7 +41,7 @@ def out(shell: Any, code: str) -> str:
 
 @pytest.mark.parametrize("separate_stderr", [False, True])
 @pytest.mark.parametrize("carry", [False, True])
-def test_the_contract(sandbox: Sandbox, carry: bool, separate_stderr: bool) -> None:
+def test_the_contract(sandbox: BaseSandbox, carry: bool, separate_stderr: bool) -> None:
     check_session(
         lambda: FreshShellSession(sandbox, carry_state=carry, separate_stderr=separate_stderr)
     )
@@ -61,7 +61,7 @@ def test_each_action_has_a_shell_of_its_own_that_knows_what_the_last_one_knew(
     assert shell.cwd == "/usr"
 
 
-def test_without_carrying_only_the_directory_stays(sandbox: Sandbox) -> None:
+def test_without_carrying_only_the_directory_stays(sandbox: BaseSandbox) -> None:
     shell = FreshShellSession(sandbox, carry_state=False)
     out(shell, "x=1; cd /usr; f() { :; }")
     assert out(shell, 'echo "[$x]"; pwd; type -t f') == "[]\n/usr\n"
@@ -97,7 +97,7 @@ def test_an_unterminated_quote_ends_with_its_action(shell: FreshShellSession) ->
 
 
 def test_a_time_out_kills_the_action_and_neither_older_jobs_nor_the_state(
-    shell: FreshShellSession, sandbox: Sandbox
+    shell: FreshShellSession, sandbox: BaseSandbox
 ) -> None:
     out(shell, "x=1; sleep 531 & disown")
     result = shell.run("x=2; echo before; sleep 532 & sleep 533", 0.4)
@@ -122,7 +122,7 @@ def test_a_state_goes_from_session_to_session(shell: FreshShellSession, sandbox:
 
 
 @pytest.mark.parametrize("kind", [BashSession, FreshShellSession])
-def test_separate_stderr(sandbox: Sandbox, kind: Any) -> None:
+def test_separate_stderr(sandbox: BaseSandbox, kind: Any) -> None:
     session = kind(sandbox, separate_stderr=True)
     result = session.run("echo out; echo err >&2; printf '\\xff' >&2; echo more", 20)
     assert (result.output, result.stderr, result.observation) == (

@@ -16,7 +16,7 @@ from intercode.core.languages import (
     load_language,
 )
 from intercode.evaluation.conformance import check_session
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.streams import Collector
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplSession
@@ -27,7 +27,7 @@ _PATIENCE = 30.0
 
 
 @pytest.fixture
-def node(sandbox: Sandbox) -> Iterator[ReplSession]:
+def node(sandbox: BaseSandbox) -> Iterator[ReplSession]:
     needs("node")
     session = ReplSession(sandbox, JAVASCRIPT)
     yield session
@@ -39,7 +39,7 @@ def shown(session: ReplSession | ProgramSession, code: str, timeout: float = _PA
 
 
 # ------------------------------------------------------------- live interpreters
-def test_a_live_interpreter_is_a_session(sandbox: Sandbox) -> None:
+def test_a_live_interpreter_is_a_session(sandbox: BaseSandbox) -> None:
     needs("node")
     check_session(lambda: ReplSession(sandbox, JAVASCRIPT), "console.log({})")
 
@@ -140,7 +140,9 @@ def test_calls_give_plain_values_or_say_why_not(node: ReplSession) -> None:
     assert called("code = 1") == "code = 1 is no function"
 
 
-def test_a_state_is_restored_by_running_its_actions(sandbox: Sandbox, node: ReplSession) -> None:
+def test_a_state_is_restored_by_running_its_actions(
+    sandbox: BaseSandbox, node: ReplSession
+) -> None:
     shown(node, "let a = [1]; process.chdir('/tmp')")
     shown(node, "a.push(2)")
     other = ReplSession(sandbox, JAVASCRIPT, state=node.state())
@@ -150,7 +152,7 @@ def test_a_state_is_restored_by_running_its_actions(sandbox: Sandbox, node: Repl
 
 
 # --------------------------------------------------------------------- programs
-def test_a_program_is_compiled_and_reads_its_input(sandbox: Sandbox) -> None:
+def test_a_program_is_compiled_and_reads_its_input(sandbox: BaseSandbox) -> None:
     needs("gcc")
     session = ProgramSession(sandbox, C, "/tmp", "1 2\n")
     assert shown(session, str(C_SUM.gold)) == "3\n"
@@ -167,7 +169,7 @@ def test_a_program_is_compiled_and_reads_its_input(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.slow
-def test_java_too(sandbox: Sandbox) -> None:
+def test_java_too(sandbox: BaseSandbox) -> None:
     needs("javac")
     session = ProgramSession(sandbox, JAVA, "/tmp", "1 2\n")
     assert shown(session, str(JAVA_SUM.gold)) == "3\n"
@@ -177,7 +179,7 @@ def test_java_too(sandbox: Sandbox) -> None:
     assert "find or load main class" in shown(session, "run\n1 2\n")
 
 
-def test_a_language_without_a_compiler(sandbox: Sandbox) -> None:
+def test_a_language_without_a_compiler(sandbox: BaseSandbox) -> None:
     needs("perl")
     check_session(lambda: ProgramSession(sandbox, PERL), 'print "{}\\n";')
     session = ProgramSession(sandbox, PERL, "/tmp", "given")
@@ -185,14 +187,14 @@ def test_a_language_without_a_compiler(sandbox: Sandbox) -> None:
     assert shown(session, "print <STDIN>, $ARGV[0] // 'none', qx(pwd);") == "givennone/tmp\n"
 
 
-def test_nothing_of_a_program_runs_on(sandbox: Sandbox) -> None:
+def test_nothing_of_a_program_runs_on(sandbox: BaseSandbox) -> None:
     needs("perl")
     session = ProgramSession(sandbox, PERL)
     assert shown(session, "exit if fork; setpgrp; sleep 600;") == ""
     assert sandbox.processes() == ()
 
 
-def test_an_image_without_the_language_is_named(sandbox: Sandbox) -> None:
+def test_an_image_without_the_language_is_named(sandbox: BaseSandbox) -> None:
     with pytest.raises(SandboxError, match=r"cannot run Nothing .*no-such-program.*recipe:code"):
         ProgramSession(sandbox, ABSENT).run("anything", _PATIENCE)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.bash.original import (
     MALFORMED,
     TIMED_OUT,
@@ -70,13 +70,13 @@ def test_the_directory_after_cd(current: str, argument: str, target: str) -> Non
 
 
 @pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
+def sandbox() -> Iterator[BaseSandbox]:
     with open_test_sandbox() as opened:
         yield opened
 
 
 @pytest.fixture
-def shell(sandbox: Sandbox) -> OriginalBashSession:
+def shell(sandbox: BaseSandbox) -> OriginalBashSession:
     return OriginalBashSession(sandbox)
 
 

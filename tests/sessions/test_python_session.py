@@ -9,7 +9,7 @@ import pytest
 
 from intercode.core.errors import SandboxError
 from intercode.evaluation.conformance import check_session
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.python.interpreter import InterpreterEndedError, RefusedError
 from intercode.sessions.python.session import PythonSession, may_end_interpreter
 from support.sandboxes import open_test_sandbox
@@ -18,19 +18,19 @@ pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
+def sandbox() -> Iterator[BaseSandbox]:
     with open_test_sandbox() as opened:
         yield opened
 
 
 @pytest.fixture
-def session(sandbox: Sandbox) -> Iterator[PythonSession]:
+def session(sandbox: BaseSandbox) -> Iterator[PythonSession]:
     opened = PythonSession(sandbox)
     yield opened
     opened.close()
 
 
-def test_it_is_a_session(sandbox: Sandbox) -> None:
+def test_it_is_a_session(sandbox: BaseSandbox) -> None:
     check_session(lambda: PythonSession(sandbox), "print({})")
 
 
@@ -98,7 +98,7 @@ def test_input_ends_at_once(session: PythonSession) -> None:
     ],
 )
 def test_an_endless_action_is_interrupted_and_names_stay(
-    session: PythonSession, sandbox: Sandbox, code: str
+    session: PythonSession, sandbox: BaseSandbox, code: str
 ) -> None:
     session.run("kept = [1]", 5)
     before = time.monotonic()
@@ -194,7 +194,7 @@ def test_without_a_backup_a_new_interpreter_is_started_and_a_note_says_so(
     assert "NameError" in session.run("x", 5).output
 
 
-def test_the_memory_limit_is_reported(sandbox: Sandbox) -> None:
+def test_the_memory_limit_is_reported(sandbox: BaseSandbox) -> None:
     session = PythonSession(sandbox)
     result = session.run("x = bytearray(20 << 30)", 5)
     assert "MemoryError" in result.output
@@ -210,7 +210,7 @@ def test_a_directory_carries_over_even_when_it_goes(session: PythonSession) -> N
     assert session.cwd == "/"
 
 
-def test_modules_beside_the_standard_library_are_found(sandbox: Sandbox) -> None:
+def test_modules_beside_the_standard_library_are_found(sandbox: BaseSandbox) -> None:
     sandbox.write("/tmp/lib/mine.py", b"answer = 42\n")
     session = PythonSession(sandbox, cwd="/tmp/lib")
     assert session.run("import mine; mine.answer", 5).output == "42\n"
@@ -247,7 +247,7 @@ def test_a_fork_is_refused_with_the_reason(session: PythonSession) -> None:
         session.interpreter().fork("backup", 5)
 
 
-def test_the_state_text_holds_the_namespace_and_nothing_random(sandbox: Sandbox) -> None:
+def test_the_state_text_holds_the_namespace_and_nothing_random(sandbox: BaseSandbox) -> None:
     texts = []
     for _ in range(2):
         session = PythonSession(sandbox)

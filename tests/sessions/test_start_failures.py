@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from intercode.sandbox import Limits
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.streams import Process
 from intercode.sessions.base import Session
 from intercode.sessions.bash.fresh import FreshShellSession
@@ -65,7 +65,7 @@ def test_processes_of_the_owner_are_not_killed() -> None:
 _WRAPPER = b'#!/bin/sh\nexec %s "$@"\n'
 _IN_BASH = "printf garbage > /root/program; exit"
 _IN_PYTHON = "import os\nopen('/root/program', 'w').write('garbage')\nos.kill(-1, 9)\nos._exit(3)"
-_OPENS: list[tuple[bytes, Callable[[Sandbox], Session], str]] = [
+_OPENS: list[tuple[bytes, Callable[[BaseSandbox], Session], str]] = [
     (b"/bin/bash", lambda sandbox: BashSession(sandbox, shell="/root/program"), _IN_BASH),
     (b"/bin/bash", lambda sandbox: FreshShellSession(sandbox, shell="/root/program"), _IN_BASH),
     (b"python3", lambda sandbox: PythonSession(sandbox, program="/root/program"), _IN_PYTHON),
@@ -74,7 +74,7 @@ _OPENS: list[tuple[bytes, Callable[[Sandbox], Session], str]] = [
 
 @pytest.mark.parametrize(("real", "opens", "breaks"), _OPENS)
 def test_a_program_broken_by_the_agent_is_an_observation(
-    sandbox: Sandbox, real: bytes, opens: Callable[[Sandbox], Session], breaks: str
+    sandbox: BaseSandbox, real: bytes, opens: Callable[[BaseSandbox], Session], breaks: str
 ) -> None:
     sandbox.write("/root/program", _WRAPPER % real, 0o755)
     session = opens(sandbox)
@@ -86,9 +86,9 @@ def test_a_program_broken_by_the_agent_is_an_observation(
 
 @pytest.mark.parametrize(("real", "opens", "breaks"), _OPENS)
 def test_a_failure_of_the_machine_is_raised(
-    sandbox: Sandbox,
+    sandbox: BaseSandbox,
     real: bytes,
-    opens: Callable[[Sandbox], Session],
+    opens: Callable[[BaseSandbox], Session],
     breaks: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

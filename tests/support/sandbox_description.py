@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from support import back_end
 
 _LOOK = r"""
@@ -20,7 +20,7 @@ full the disk is, the names and order of the engine's mounts, and the link count
 was written to."""
 
 
-def describe(sandbox: Sandbox) -> list[str]:
+def describe(sandbox: BaseSandbox) -> list[str]:
     """Return the description as lines, without the start time of PID 1."""
     if back_end.is_container():  # below a changed root, the parent has a number
         look = _LOOK.replace("echo $PPID; ", "") if back_end.is_chroot() else _LOOK

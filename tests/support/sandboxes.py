@@ -13,7 +13,7 @@ from typing import Any
 from intercode.core.errors import SandboxUnavailableError
 from intercode.core.types import Layer, LayerSpec
 from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from support import back_end
 
@@ -21,7 +21,7 @@ SLEEPS = "until [ $(cat /proc/$!/comm) = sleep ]; do :; done"
 """Shell code that waits until the last job is `sleep`; until then it is a copy of the shell."""
 
 
-def open_test_sandbox(**spec: Any) -> Sandbox:
+def open_test_sandbox(**spec: Any) -> BaseSandbox:
     """Return a new sandbox of the tested back end. If this machine cannot provide one, the test is
     skipped; it fails if an engine was requested by name."""
     try:

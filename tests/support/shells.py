@@ -9,13 +9,13 @@ import pytest
 
 from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox import Limits, SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end
 
 
 @contextmanager
-def shell(tier: str, **limits: float) -> Iterator[tuple[Sandbox, BashSession]]:
+def shell(tier: str, **limits: float) -> Iterator[tuple[BaseSandbox, BashSession]]:
     """``tier``: one of ``back_end.tiers()``, or ``auto``."""
     spec = SandboxSpec(images.resolve("host"), limits=Limits(**limits))  # type: ignore[arg-type]
     try:

@@ -25,12 +25,12 @@ from intercode.sandbox.back_ends import (
     tier_of,
 )
 from intercode.sandbox.contract import (
+    BaseSandbox,
     Capability,
     Limits,
     SandboxSnapshot,
     SandboxSpec,
 )
-from intercode.sandbox.contract import Sandbox as BaseSandbox
 from intercode.sandbox.determinism import Determinism, resolve_determinism
 from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import Process

@@ -16,7 +16,7 @@ from intercode.core.registry import (
     portable_reference,
     unknown_name_error,
 )
-from intercode.sandbox.contract import Sandbox, SandboxSpec
+from intercode.sandbox.contract import BaseSandbox, SandboxSpec
 from intercode.sandbox.tiers.choice import choose_tier, require_linux, strongest_kind
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class BackEnd:
     """
 
     name: str
-    open: Callable[[SandboxSpec, Path | None], Sandbox]
+    open: Callable[[SandboxSpec, Path | None], BaseSandbox]
     find_tier: Callable[[], str]
     resolve_image: Callable[[str], Image] | None = None
     find_architecture: Callable[[], str] = platform.machine
@@ -99,25 +99,25 @@ def find_back_end(kind: str = "auto") -> BackEnd:
     return BackEnd(name, _opener(name), lambda: _TIER_NAMES.get(name, name))
 
 
-def _opener(name: str) -> Callable[[SandboxSpec, Path | None], Sandbox]:
+def _opener(name: str) -> Callable[[SandboxSpec, Path | None], BaseSandbox]:
     """Return a function that opens sandboxes of a registered back end or of a reference."""
 
-    def open_with_files(spec: SandboxSpec, files: Path | None) -> Sandbox:
+    def open_with_files(spec: SandboxSpec, files: Path | None) -> BaseSandbox:
         make = SANDBOXES.load(name)
-        sandbox: Sandbox = make(spec) if files is None else make(spec, files)
+        sandbox: BaseSandbox = make(spec) if files is None else make(spec, files)
         return sandbox
 
     return open_with_files
 
 
-def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = None) -> Sandbox:
+def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = None) -> BaseSandbox:
     """Open a new sandbox.
 
     ``kind``: a back end such as ``namespace``, a back end with its isolation tier such as
     ``namespace/1``, ``remote:URL`` for a server of sandboxes, a reference such as
     ``file.py:function`` to a back end of your own, or ``auto``: the back end that the environment
     variable INTERCODE_SANDBOX names, else that of the strongest isolation tier that works.
-    ``files``: a directory in the format of ``Sandbox.save``;
+    ``files``: a directory in the format of ``BaseSandbox.save``;
     the sandbox starts with a copy of these files. Raises UnknownNameError for an unknown kind,
     SandboxError if the sandbox cannot be created.
     """

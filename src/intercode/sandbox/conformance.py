@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 
 from intercode.core.checks import expect_error, require
 from intercode.core.errors import InfrastructureError, MissingCapabilityError
-from intercode.sandbox.contract import SCRIPT_FD, Capability, CopiedFiles, Sandbox
+from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox, Capability, CopiedFiles
 
 _TIMEOUT = 60.0  # seconds; the commands take milliseconds on an idle machine
 
 
-def check_sandbox(open_sandbox: Callable[[], Sandbox]) -> None:
-    """Check a back end against ``contract.Sandbox``. Raises AssertionError.
+def check_sandbox(open_sandbox: Callable[[], BaseSandbox]) -> None:
+    """Check a back end against ``BaseSandbox``. Raises AssertionError.
 
     ``open_sandbox`` opens a sandbox that has ``/bin/sh`` and the usual small tools. Capabilities
     that the back end lists are checked too; the methods of others must name what is missing.
@@ -26,7 +26,7 @@ def check_sandbox(open_sandbox: Callable[[], Sandbox]) -> None:
         _check_programs(sandbox)
         _check_script(sandbox)
         _check_files(sandbox)
-        checks: dict[Capability, Callable[[Sandbox], None]] = {
+        checks: dict[Capability, Callable[[BaseSandbox], None]] = {
             "fork": _check_fork, "restore": _check_restore, "processes": _check_processes,
             "save": _check_save, "terminal": _check_terminal, "connect": _check_connect,
             "usage": _check_usage,
@@ -44,7 +44,7 @@ def check_sandbox(open_sandbox: Callable[[], Sandbox]) -> None:
     )
 
 
-def _check_programs(sandbox: Sandbox) -> None:
+def _check_programs(sandbox: BaseSandbox) -> None:
     code = "cat; echo out; echo err >&2; exit 3"
     result = sandbox.run(code, stdin=b"in\n", timeout=_TIMEOUT)
     require(result.output == "in\nout\nerr\n", f"output comes out of order: {result.output!r}")
@@ -65,7 +65,7 @@ def _check_programs(sandbox: Sandbox) -> None:
     )
 
 
-def _check_script(sandbox: Sandbox) -> None:
+def _check_script(sandbox: BaseSandbox) -> None:
     """Check that a shell can read its script from a descriptor, as the sessions' shells do."""
     script, script_end = sandbox.open_script()
     output, output_end = os.pipe()
@@ -80,7 +80,7 @@ def _check_script(sandbox: Sandbox) -> None:
             os.close(fd)
 
 
-def _check_files(sandbox: Sandbox) -> None:
+def _check_files(sandbox: BaseSandbox) -> None:
     require(not sandbox.changes(), f"a new sandbox has changes: {sorted(sandbox.changes())}")
     sandbox.write("/tmp/a b/c", b"\0\xff", mode=0o640)
     require(sandbox.read("/tmp/a b/c") == b"\0\xff", "a file does not read as it was written")
@@ -102,7 +102,7 @@ def _check_files(sandbox: Sandbox) -> None:
     )
 
 
-def _check_fork(sandbox: Sandbox) -> None:
+def _check_fork(sandbox: BaseSandbox) -> None:
     sandbox.write("/tmp/before", b"1")
     with sandbox.fork() as copy:
         require(copy.changes() == sandbox.changes(), "a fork differs from its parent")
@@ -121,7 +121,7 @@ def _check_fork(sandbox: Sandbox) -> None:
     expect_error(ValueError, snapshot.open, "opening a closed snapshot")
 
 
-def _check_restore(sandbox: Sandbox) -> None:
+def _check_restore(sandbox: BaseSandbox) -> None:
     sandbox.write("/tmp/before", b"1")
     snapshot, changes = sandbox.snapshot(), sandbox.changes()
     sandbox.write("/tmp/before", b"2")
@@ -131,7 +131,7 @@ def _check_restore(sandbox: Sandbox) -> None:
     require(sandbox.changes() == changes, "restore() leaves other files than the snapshot's")
 
 
-def _check_processes(sandbox: Sandbox) -> None:
+def _check_processes(sandbox: BaseSandbox) -> None:
     mark, before = sandbox.mark(), sandbox.processes()
     sandbox.run("sleep 600 > /dev/null 2>&1 &", timeout=_TIMEOUT)
     require(len(sandbox.processes()) > len(before), "a background process ends with its action")
@@ -146,7 +146,7 @@ def _check_processes(sandbox: Sandbox) -> None:
     require(kept.wait(_TIMEOUT) == -signal.SIGTERM, "signal() does not reach a process")
 
 
-def _check_save(sandbox: Sandbox) -> None:
+def _check_save(sandbox: BaseSandbox) -> None:
     sandbox.write("/tmp/saved", b"1")
     with TemporaryDirectory() as directory:
         sandbox.save(Path(directory))
@@ -154,7 +154,7 @@ def _check_save(sandbox: Sandbox) -> None:
         require(found == b"1", "save() does not write a changed file")
 
 
-def _check_terminal(sandbox: Sandbox) -> None:
+def _check_terminal(sandbox: BaseSandbox) -> None:
     script = "stty -echo; tty && stty size < /dev/tty; read line; echo got $line; exit 3"
     process, master = sandbox.spawn_on_terminal(["/bin/sh", "-c", script], size=(33, 99))
     try:
@@ -173,14 +173,14 @@ def _check_terminal(sandbox: Sandbox) -> None:
     require(b"got text" in output, f"the output of a program on a terminal is lost: {output!r}")
 
 
-def _check_connect(sandbox: Sandbox) -> None:
+def _check_connect(sandbox: BaseSandbox) -> None:
     refused = [lambda: sandbox.connect(9), lambda: sandbox.connect("/tmp/no-socket")]
     for call in refused:
         expect_error(OSError, call, "connecting to nothing")
     expect_error(OSError, lambda: sandbox.connect(0), "connecting to the port 0")
 
 
-def _check_usage(sandbox: Sandbox) -> None:
+def _check_usage(sandbox: BaseSandbox) -> None:
     before = sandbox.usage()
     sandbox.write("/tmp/size", b"x" * (1 << 20))
     sandbox.run("i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done", timeout=_TIMEOUT)
@@ -195,7 +195,7 @@ def _check_usage(sandbox: Sandbox) -> None:
     require(usage.memory > 0 and usage.processes >= 1, f"a process is not counted: {usage}")
 
 
-def _check_missing_capabilities(sandbox: Sandbox) -> None:
+def _check_missing_capabilities(sandbox: BaseSandbox) -> None:
     calls: dict[Capability, Callable[[], object]] = {
         "processes": lambda: sandbox.kill_since(0),
         "fork": sandbox.snapshot,

@@ -87,23 +87,23 @@ Capability = Literal[
     "processes", "fork", "restore", "recycle", "seal", "save", "checkpoint", "terminal", "connect",
     "usage",
 ]  # fmt: skip
-"""A feature that only some back ends have; see ``Sandbox.capabilities``."""
+"""A feature that only some back ends have; see ``BaseSandbox.capabilities``."""
 
 
 class SandboxSnapshot(Protocol):
-    """The files of a sandbox at one time, for new sandboxes and for ``Sandbox.restore``."""
+    """The files of a sandbox at one time, for new sandboxes and for ``BaseSandbox.restore``."""
 
     @property
-    def source(self) -> Sandbox | Path | None:
-        """The sandbox or directory that holds the files, for ``Sandbox.restore``. None: they can
-        only be opened in a new sandbox."""
+    def source(self) -> BaseSandbox | Path | None:
+        """The sandbox or directory that holds the files, for ``BaseSandbox.restore``. None: they
+        can only be opened in a new sandbox."""
         ...
 
-    def open(self) -> Sandbox:
+    def open(self) -> BaseSandbox:
         """Open a new sandbox with these files. Raises ValueError after ``close``."""
         ...
 
-    def open_last(self) -> Sandbox:
+    def open_last(self) -> BaseSandbox:
         """Open a new sandbox as ``open`` does, for the last time."""
         ...
 
@@ -113,13 +113,13 @@ class SandboxSnapshot(Protocol):
 
 
 class Checkpoint(Protocol):
-    """A process that was written down, for ``Sandbox.spawn_checkpoint``."""
+    """A process that was written down, for ``BaseSandbox.spawn_checkpoint``."""
 
     def close(self) -> None:
         """Free it. May be called again."""
 
 
-class Sandbox(ABC):
+class BaseSandbox(ABC):
     """An isolated machine in which code runs.
 
     A back end sets ``spec``, ``tier`` and ``env``, and implements ``spawn``, ``read``, ``write``,
@@ -147,7 +147,7 @@ class Sandbox(ABC):
     host_directory: str = ""
 
     @classmethod
-    def open(cls, image: str = "host", kind: str = "auto", **settings: Any) -> Sandbox:
+    def open(cls, image: str = "host", kind: str = "auto", **settings: Any) -> BaseSandbox:
         """Open a sandbox on an image, such as ``host``, ``recipe:nl2bash`` or ``dockerfile:/path``.
 
         ``kind`` names the back end as in ``intercode.sandbox.open_sandbox``; ``settings`` are
@@ -156,7 +156,7 @@ class Sandbox(ABC):
         """
         package = import_module("intercode.sandbox")  # by name, because it imports this module
         spec = SandboxSpec(package.resolve_image(image, kind), **settings)
-        sandbox: Sandbox = package.open_sandbox(spec, kind)
+        sandbox: BaseSandbox = package.open_sandbox(spec, kind)
         return sandbox
 
     @property
@@ -316,7 +316,7 @@ class Sandbox(ABC):
         return ""
 
     # ----------------------------------------------------------------- snapshots
-    def fork(self) -> Sandbox:
+    def fork(self) -> BaseSandbox:
         """Create a new sandbox with a copy of this one's files, without its processes."""
         raise self._missing_capability("fork", "copy its files to a new sandbox")
 
@@ -466,20 +466,20 @@ class Sandbox(ABC):
 class CopiedFiles:
     """A snapshot that is a sandbox with a copy of the files, in which nothing runs."""
 
-    def __init__(self, copy: Sandbox) -> None:
-        self._copy: Sandbox | None = copy
+    def __init__(self, copy: BaseSandbox) -> None:
+        self._copy: BaseSandbox | None = copy
 
     @property
-    def source(self) -> Sandbox:
+    def source(self) -> BaseSandbox:
         """The sandbox with the copy. Raises ValueError after ``close`` or ``open_last``."""
         if self._copy is None:
             raise ValueError("these files were used up or freed already")
         return self._copy
 
-    def open(self) -> Sandbox:
+    def open(self) -> BaseSandbox:
         return self.source.fork()
 
-    def open_last(self) -> Sandbox:
+    def open_last(self) -> BaseSandbox:
         copy, self._copy = self.source, None
         return copy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import Limits, Sandbox
+from intercode.sandbox.contract import BaseSandbox, Limits
 
 _TAIL_CHARACTERS = 1 << 16  # characters at the end of the output that are searched
 _SIGXFSZ = 25  # of Linux, on which sandboxes run
@@ -20,7 +20,7 @@ def format_size(count: int) -> str:
     return f"{count} bytes"
 
 
-def with_limit_note(sandbox: Sandbox, result: ExecResult, timeout: float) -> ExecResult:
+def with_limit_note(sandbox: BaseSandbox, result: ExecResult, timeout: float) -> ExecResult:
     """Return the result with a note in brackets if the command exceeded a limit.
 
     The machine counts killed and refused processes if possible. Messages of the program itself, for
@@ -30,7 +30,7 @@ def with_limit_note(sandbox: Sandbox, result: ExecResult, timeout: float) -> Exe
     return replace(result, note=f"[{note}]\n{result.note}") if note else result
 
 
-def _note(sandbox: Sandbox, result: ExecResult, timeout: float) -> str:
+def _note(sandbox: BaseSandbox, result: ExecResult, timeout: float) -> str:
     limits = sandbox.spec.limits
     if limit := sandbox.limit_exceeded():
         return _describe_limit(limit, limits)
@@ -59,7 +59,7 @@ def _describe_limit(limit: str, limits: Limits) -> str:
     return f"killed: over the limit of {limits.cpu_seconds:g} s of processor time"
 
 
-def _limit_in_output(sandbox: Sandbox, result: ExecResult) -> str:
+def _limit_in_output(sandbox: BaseSandbox, result: ExecResult) -> str:
     """Recognize a limit in the error messages of the C library and of bash."""
     output = (result.output + (result.stderr or ""))[-_TAIL_CHARACTERS:]
     limits = sandbox.spec.limits

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Layer, Task
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 
 
-def require_relative_paths(task: Task, sandbox: Sandbox) -> None:
+def require_relative_paths(task: Task, sandbox: BaseSandbox) -> None:
     """Raise UsageError if a task needs absolute paths of its files, as every probe does, and
-    programs in the sandbox see them below another directory (``Sandbox.host_directory``)."""
+    programs in the sandbox see them below another directory (``BaseSandbox.host_directory``)."""
     if not sandbox.host_directory:
         return
     path = "/" if task.probe else _named_path(task, sandbox.spec.layers)

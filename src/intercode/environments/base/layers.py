@@ -11,7 +11,7 @@ from intercode.core.errors import DataError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image, Layer, LayerSpec, Network
 from intercode.sandbox import images
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.build import layer_dates
 from intercode.sandbox.images.build.capture import captured_layer, layer_key
 from intercode.sessions.bash import git_status
@@ -54,7 +54,7 @@ def _script_layer(path: Path, image: Image) -> Layer:
     except OSError as e:
         raise DataError(f"the set-up script {path} cannot be read: {e.strerror}") from e
 
-    def work(sandbox: Sandbox) -> None:
+    def work(sandbox: BaseSandbox) -> None:
         sandbox.write("/dev/shm/setup", script, 0o755)
         result = sandbox.run(["/bin/bash", "/dev/shm/setup"], timeout=_SCRIPT_SECONDS)
         if not result.ok:
@@ -75,7 +75,7 @@ def setup_layer(
     Raises DataError if it fails.
     """
 
-    def work(sandbox: Sandbox) -> None:
+    def work(sandbox: BaseSandbox) -> None:
         result = sandbox.run(["/bin/bash", "-c", code], cwd=cwd, timeout=_SCRIPT_SECONDS)
         if not result.ok:
             raise DataError(
@@ -91,7 +91,7 @@ def git_layer(image: Image, layers: tuple[Layer, ...]) -> Layer:
     """Return the repository over an image and its layers as the authors' image has it, reset
     once."""
 
-    def work(sandbox: Sandbox) -> None:
+    def work(sandbox: BaseSandbox) -> None:
         sandbox.write("/.gitignore", git_status.IGNORE_FILE.encode())
         git_status.prepare(OriginalBashSession(sandbox))
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from intercode.core.errors import GoldError, TooManyChangesError
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry, Task
 from intercode.environments.base.workspaces import EpisodeContext
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 
 PROBE_TIMEOUT = 60.0
 """Seconds that a probe may take."""
@@ -28,7 +28,7 @@ _CLEAR_SCRIPT = """while IFS= read -r -d '' path; do
 done"""
 
 
-def run_probe(episode: EpisodeContext, sandbox: Sandbox, gold: bool) -> str:
+def run_probe(episode: EpisodeContext, sandbox: BaseSandbox, gold: bool) -> str:
     """Return what the probe of the task prints for the state of ``sandbox``; empty without a probe.
 
     The output of a probe that exceeds its time limit is what it printed until then. A state with
@@ -52,7 +52,7 @@ def run_probe(episode: EpisodeContext, sandbox: Sandbox, gold: bool) -> str:
             return _run_probe_script(task, pristine, gold)
 
 
-def _run_probe_script(task: Task, sandbox: Sandbox, gold: bool) -> str:
+def _run_probe_script(task: Task, sandbox: BaseSandbox, gold: bool) -> str:
     result = sandbox.run([_BASH, "-c", task.probe or ""], timeout=PROBE_TIMEOUT)
     if gold and not result.ok:
         how = f"did not end within {PROBE_TIMEOUT:g} s" if result.timed_out else "failed"
@@ -63,7 +63,7 @@ def _run_probe_script(task: Task, sandbox: Sandbox, gold: bool) -> str:
     return result.output
 
 
-def copy_changes(source: Sandbox, target: Sandbox, paths: tuple[str, ...]) -> bool:
+def copy_changes(source: BaseSandbox, target: BaseSandbox, paths: tuple[str, ...]) -> bool:
     """Copy what ``source`` has changed at and below ``paths`` to ``target``. Return False, and copy
     nothing, if it has changed more than can be listed.
 
@@ -86,7 +86,7 @@ def copy_changes(source: Sandbox, target: Sandbox, paths: tuple[str, ...]) -> bo
     return True
 
 
-def _tar_changes(sandbox: Sandbox, changes: dict[str, FileEntry]) -> bytes:
+def _tar_changes(sandbox: BaseSandbox, changes: dict[str, FileEntry]) -> bytes:
     """Return the changed files, directories, links and FIFOs as a tar archive."""
     kinds = {"dir": tarfile.DIRTYPE, "link": tarfile.SYMTYPE, "fifo": tarfile.FIFOTYPE}
     archive = io.BytesIO()

@@ -33,7 +33,7 @@ from intercode.sandbox import (
     resolve_image,
     tier_of,
 )
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.recipes.packaged import is_pinned
 from intercode.sessions.base import Session
 
@@ -108,7 +108,7 @@ class SandboxedEnv(InterCodeEnv):
         """Return the specification of every sandbox of an episode."""
 
     @abstractmethod
-    def _open_session(self, sandbox: Sandbox, task: Task, state: Any) -> Session:
+    def _open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> Session:
         """Open a session, in the state that ``Session.state`` returned if ``state`` is given."""
 
     # ----------------------------------------------------------- the episode
@@ -163,7 +163,7 @@ class SandboxedEnv(InterCodeEnv):
         self._last_result = result
 
     @property
-    def sandbox(self) -> Sandbox:
+    def sandbox(self) -> BaseSandbox:
         """The sandbox of the running episode. Raises EnvironmentStateError if none is running."""
         self._require_running("sandbox")
         return self._current_workspace.sandbox
@@ -177,7 +177,7 @@ class SandboxedEnv(InterCodeEnv):
         return self._acquire_workspace()
 
     @property
-    def scored_sandbox(self) -> Sandbox:
+    def scored_sandbox(self) -> BaseSandbox:
         """The sandbox that ``score`` reads: as ``sandbox``, also after the episode until the next.
 
         Raises EnvironmentStateError before the first episode and after ``close``.
@@ -233,7 +233,7 @@ class SandboxedEnv(InterCodeEnv):
             spec = self._spec_for(self.task)
             captured = spec, captured.files(spec, self.sandbox_kind), captured.state
         self._spec, files, state = captured
-        opened: Sandbox = files.open_last() if consume else files.open()
+        opened: BaseSandbox = files.open_last() if consume else files.open()
         with closed_on_error(opened) as sandbox:
             session = self._open_session(sandbox, self._with_image_cwd(self.task), state)
             return SandboxWorkspace(sandbox, session)

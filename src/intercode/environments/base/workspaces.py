@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 from intercode.core.types import ExecResult, Task
 from intercode.environments.base.hashes import state_hash
 from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.recycler import Recycler
 from intercode.sessions.base import Session
 
@@ -35,14 +35,14 @@ plays further episodes, and then prewarms a workspace whenever it takes one."""
 _MAX_WAITING = 64  # prewarmed workspaces in one process, whatever the number of environments
 
 _RecycleKey = tuple[SandboxSpec, str]
-C = TypeVar("C", bound="SandboxWorkspace | Sandbox")
+C = TypeVar("C", bound="SandboxWorkspace | BaseSandbox")
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxWorkspace:
     """A sandbox with a session in it. ``recycle``: closing it recycles the sandbox."""
 
-    sandbox: Sandbox
+    sandbox: BaseSandbox
     session: Session
     recycle: bool = False
 
@@ -97,16 +97,16 @@ class EpisodeContext:
     workspace: SandboxWorkspace
     open_workspace: Callable[[], SandboxWorkspace]
 
-    def open_sandbox(self) -> Sandbox:
+    def open_sandbox(self) -> BaseSandbox:
         """Open a sandbox in the state in which the episode began."""
         return acquire_sandbox(self.spec, self.sandbox_kind, recycle=False)
 
 
 # -------------------------------------------------------------------- recycling
-_recyclers: dict[int, Recycler[Sandbox]] = {}  # by process id: forks share no sandboxes
+_recyclers: dict[int, Recycler[BaseSandbox]] = {}  # by process id: forks share no sandboxes
 
 
-def acquire_sandbox(spec: SandboxSpec, kind: str, recycle: bool) -> Sandbox:
+def acquire_sandbox(spec: SandboxSpec, kind: str, recycle: bool) -> BaseSandbox:
     """Return a recycled sandbox with this specification if ``recycle`` and there is one, else a
     new one. Raises as ``open_sandbox``."""
     if recycle:
@@ -116,19 +116,19 @@ def acquire_sandbox(spec: SandboxSpec, kind: str, recycle: bool) -> Sandbox:
     return open_sandbox(spec, kind)
 
 
-def release_sandbox(sandbox: Sandbox, session: Session) -> None:
+def release_sandbox(sandbox: BaseSandbox, session: Session) -> None:
     """Recycle a sandbox that is no longer used, or close it if it cannot be recycled."""
 
-    def reset(sandbox: Sandbox) -> None:
+    def reset(sandbox: BaseSandbox) -> None:
         session.close()
         sandbox.recycle()
 
     _process_recycler().recycle(_recycle_key(sandbox.spec, sandbox.tier), sandbox, reset)
 
 
-def _process_recycler() -> Recycler[Sandbox]:
+def _process_recycler() -> Recycler[BaseSandbox]:
     pid = os.getpid()
-    return _recyclers.get(pid) or _recyclers.setdefault(pid, Recycler(Sandbox.close))
+    return _recyclers.get(pid) or _recyclers.setdefault(pid, Recycler(BaseSandbox.close))
 
 
 def _recycle_key(spec: SandboxSpec, tier: str) -> _RecycleKey:

@@ -20,7 +20,7 @@ from intercode.environments.bash.profiles import (
     StandardBashProfile,
 )
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.base import Session, SessionState
 
 
@@ -74,7 +74,9 @@ class BashEnv(SandboxedEnv):
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return self._profile_impl.sandbox_spec(self.image, layers, self.network)
 
-    def _open_session(self, sandbox: Sandbox, task: Task, state: SessionState | None) -> Session:
+    def _open_session(
+        self, sandbox: BaseSandbox, task: Task, state: SessionState | None
+    ) -> Session:
         return self._profile_impl.open_session(sandbox, task, state)
 
     def _close_episode(self) -> None:

@@ -13,7 +13,7 @@ from intercode.environments.base.layers import git_layer
 from intercode.environments.base.probe import run_probe
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash import git_status
 from intercode.sessions.bash.fresh import FreshShellSession
@@ -45,7 +45,7 @@ class StandardBashProfile:
         """Return the specification of every sandbox of an episode."""
         return SandboxSpec(image, layers, network=network)
 
-    def open_session(self, sandbox: Sandbox, task: Task, state: SessionState | None) -> Session:
+    def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
         """Open the session in which the agent's actions run, from a state if one is given."""
         session: Session
         if self._shell == "persistent":
@@ -136,7 +136,7 @@ class OriginalBashProfile:
     """
 
     def __init__(self) -> None:
-        self._gold_sandbox: Sandbox | None = None
+        self._gold_sandbox: BaseSandbox | None = None
 
     def sandbox_spec(
         self, image: Image, layers: tuple[Layer, ...], network: Network
@@ -146,7 +146,7 @@ class OriginalBashProfile:
 
     def open_session(
         self,
-        sandbox: Sandbox,
+        sandbox: BaseSandbox,
         task: Task,  # noqa: ARG002
         state: SessionState | None,
     ) -> Session:
@@ -183,7 +183,7 @@ BashProfile = StandardBashProfile | OriginalBashProfile
 """A profile. An instance belongs to one environment."""
 
 
-def _git_state(sandbox: Sandbox, output: str | None) -> State:
+def _git_state(sandbox: BaseSandbox, output: str | None) -> State:
     session = OriginalBashSession(sandbox)
     entries = git_status.status(session)
     return State(output, status=entries, checksums=git_status.checksums(session, entries))

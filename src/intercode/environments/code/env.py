@@ -14,7 +14,7 @@ from intercode.environments.base.snapshots.storage import StoredSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.code.grading import grade_code, hidden_tests
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.programs.program import RERUN_COMMAND, ProgramSession
 from intercode.sessions.programs.repl import ReplSession
@@ -100,7 +100,9 @@ class CodeEnv(SandboxedEnv):
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return SandboxSpec(self.image, layers, network=self.network)
 
-    def _open_session(self, sandbox: Sandbox, task: Task, state: SessionState | None) -> Session:
+    def _open_session(
+        self, sandbox: BaseSandbox, task: Task, state: SessionState | None
+    ) -> Session:
         language = self._language(task)
         if not _tests_call_function(task):
             example = str(task.data.get("example") or "")

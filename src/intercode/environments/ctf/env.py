@@ -12,7 +12,7 @@ from intercode.environments.base.options import initial_file_entries
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.original import OriginalBashSession, wrap_ctf_action
 from intercode.sessions.bash.persistent import BashSession
@@ -58,7 +58,9 @@ class CTFEnv(SandboxedEnv):
             self.image, layers, network=self.network, appearance="docker" if original else "plain"
         )
 
-    def _open_session(self, sandbox: Sandbox, task: Task, state: SessionState | None) -> Session:
+    def _open_session(
+        self, sandbox: BaseSandbox, task: Task, state: SessionState | None
+    ) -> Session:
         if self.profile == "original":
             return OriginalBashSession(sandbox, state.cwd if state else task.cwd, wrap_ctf_action)
         return BashSession(sandbox, cwd=task.cwd, state=state)

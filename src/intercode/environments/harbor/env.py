@@ -15,7 +15,7 @@ from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.harbor.verifier import run_verifier
 from intercode.sandbox import SandboxSpec, resolve_image
-from intercode.sandbox.contract import Limits, Sandbox
+from intercode.sandbox.contract import BaseSandbox, Limits
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 from intercode.sessions.base import Session, SessionState
@@ -100,7 +100,9 @@ class HarborEnv(SandboxedEnv):
             image, (logs, *layers), network=self.network, limits=limits, env=config.env
         )
 
-    def _open_session(self, sandbox: Sandbox, task: Task, state: SessionState | None) -> Session:
+    def _open_session(
+        self, sandbox: BaseSandbox, task: Task, state: SessionState | None
+    ) -> Session:
         return BashSession(sandbox, cwd=self._start_directory(task), state=state)
 
     def _start_directory(self, task: Task) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from intercode.core.errors import SandboxError, SandboxKilledError, SandboxLostError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, FileEntry, State, TestResult
 from intercode.datasets.harbor.task_directory import TESTS, Files
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 
 LOGS = "/logs/verifier"
 _REWARD_TEXT, _REWARD_JSON, _STDOUT_FILE = (
@@ -32,7 +32,7 @@ class _VerdictError(Exception):
 
 
 def run_verifier(
-    sandbox: Sandbox, tests: Files, cwd: str, env: Mapping[str, str], timeout: float
+    sandbox: BaseSandbox, tests: Files, cwd: str, env: Mapping[str, str], timeout: float
 ) -> State:
     """Return the verifier's result on the files in a sandbox, in which no process of the agent
     runs. The sandbox cannot be used afterwards.
@@ -84,7 +84,7 @@ def _environment(env: Mapping[str, str], files: Mapping[str, FileEntry]) -> dict
     return kept | {"PYTHONNOUSERSITE": "1"}
 
 
-def _prepare_files(sandbox: Sandbox, files: Mapping[str, FileEntry], tests: Files) -> None:
+def _prepare_files(sandbox: BaseSandbox, files: Mapping[str, FileEntry], tests: Files) -> None:
     """Remove what the agent left for the verifier, and write the tests."""
     if not _clear_agent_paths(sandbox, files):
         raise _VerdictError(f"what the agent left in {TESTS} or {LOGS} cannot be removed")
@@ -105,7 +105,7 @@ def _check_end(result: ExecResult, timeout: float) -> None:
         raise _VerdictError(f"the verifier was ended by signal {number}")
 
 
-def _check_processes(sandbox: Sandbox) -> None:
+def _check_processes(sandbox: BaseSandbox) -> None:
     if "processes" not in sandbox.capabilities:
         return
     deadline = time.monotonic() + _END_SECONDS
@@ -115,7 +115,7 @@ def _check_processes(sandbox: Sandbox) -> None:
         time.sleep(0.01)
 
 
-def _check_tests(sandbox: Sandbox, tests: Files) -> None:
+def _check_tests(sandbox: BaseSandbox, tests: Files) -> None:
     for name, (content, _) in tests.items():
         path = f"{TESTS}/{name}"
         try:
@@ -126,7 +126,7 @@ def _check_tests(sandbox: Sandbox, tests: Files) -> None:
             raise _VerdictError(f"{path} was changed while the verifier ran")
 
 
-def _read_rewards(sandbox: Sandbox) -> Mapping[str, float]:
+def _read_rewards(sandbox: BaseSandbox) -> Mapping[str, float]:
     """Return the numbers that the verifier wrote.
 
     A program of the agent that the verifier runs could put something in the place of a reward's
@@ -175,7 +175,7 @@ def _finite_number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _clear_agent_paths(sandbox: Sandbox, files: Mapping[str, FileEntry]) -> bool:
+def _clear_agent_paths(sandbox: BaseSandbox, files: Mapping[str, FileEntry]) -> bool:
     """Remove the agent's files where the tests and their verdict go. Return whether they are gone.
 
     The supervisor is asked for that, because the programs in the sandbox may be the agent's.
@@ -202,7 +202,7 @@ def _agent_paths(files: Mapping[str, FileEntry]) -> list[str]:
     ]
 
 
-def _read_file(sandbox: Sandbox, path: str) -> bytes | None:
+def _read_file(sandbox: BaseSandbox, path: str) -> bytes | None:
     try:
         return sandbox.read(path, _MAX_REWARD_FILE)
     except OSError:

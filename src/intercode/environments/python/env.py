@@ -14,7 +14,7 @@ from intercode.environments.python.profiles import (
     StandardPythonProfile,
 )
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.python.session import PythonSession
 
 _RERUN_TIMEOUT_FACTOR = 2  # how many times as long an action may take when it is run again
@@ -60,7 +60,7 @@ class PythonEnv(LiveInterpreterEnv):
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return SandboxSpec(self.image, layers, network=self.network)
 
-    def _open_session(self, sandbox: Sandbox, task: Task, state: Any) -> PythonSession:
+    def _open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> PythonSession:
         return self._profile_impl.open_session(sandbox, task, state)
 
     def _close_episode(self) -> None:

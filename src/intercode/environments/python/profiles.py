@@ -10,7 +10,7 @@ from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, State, Task, TestResult
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.python.grading import Grader
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.python.interpreter import InterpreterEndedError
 from intercode.sessions.python.original import ServiceAnswer, ServiceSession, run_in_service
 from intercode.sessions.python.session import PythonSession, PythonState
@@ -33,7 +33,7 @@ class StandardPythonProfile:
         self._test_results: tuple[tuple[object, ...], tuple[TestResult, ...]] | None = None
 
     def open_session(
-        self, sandbox: Sandbox, task: Task, state: PythonState | None
+        self, sandbox: BaseSandbox, task: Task, state: PythonState | None
     ) -> PythonSession:
         """Open the session in which the agent's actions run."""
         return PythonSession(sandbox, task.cwd, self._program, state)
@@ -74,7 +74,7 @@ class OriginalPythonProfile:
         self._gold: list[State] | None = None
 
     def open_session(
-        self, sandbox: Sandbox, task: Task, state: PythonState | None
+        self, sandbox: BaseSandbox, task: Task, state: PythonState | None
     ) -> PythonSession:
         return ServiceSession(sandbox, task.cwd, self._program, state)
 

@@ -19,7 +19,7 @@ from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.check.findings import SearchCounts
 from intercode.evaluation.check.task_runs import TaskRunner
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 
 MIN_LINE_LENGTH, MIN_LENGTH = 12, 20
 """The fewest characters of a text's longest line, and of all its lines, to search for it.
@@ -169,7 +169,7 @@ def _search_sandbox(
 
 
 def _missing_programs(
-    sandbox: Sandbox, tasks: Sequence[Task], programs: Sequence[str]
+    sandbox: BaseSandbox, tasks: Sequence[Task], programs: Sequence[str]
 ) -> list[TaskFinding]:
     if not programs:
         return []
@@ -178,7 +178,7 @@ def _missing_programs(
     return [TaskFinding(task.id, "lacks-program", detail) for task in tasks[:1] if missing]
 
 
-def _task_files(sandbox: Sandbox) -> Iterator[str]:
+def _task_files(sandbox: BaseSandbox) -> Iterator[str]:
     """Yield the paths of a task's files: those in its layers and those that its set-up changed."""
     for layer in sandbox.spec.all_layers:
         for top, _, names in os.walk(layer.root):
@@ -188,7 +188,7 @@ def _task_files(sandbox: Sandbox) -> Iterator[str]:
 
 
 def _matching_files(
-    sandbox: Sandbox, secrets: Sequence[Secret], files: list[str], whole: bool
+    sandbox: BaseSandbox, secrets: Sequence[Secret], files: list[str], whole: bool
 ) -> list[tuple[str, bytes]]:
     """Return the paths of files and processes that may contain a secret, with their content.
 
@@ -210,14 +210,14 @@ def _matching_files(
     return [(name, _read_content(sandbox, name)) for name in dict.fromkeys(names)]
 
 
-def _grep(sandbox: Sandbox, words: list[str], lines: bytes) -> list[str]:
+def _grep(sandbox: BaseSandbox, words: list[str], lines: bytes) -> list[str]:
     result = sandbox.run(["/bin/sh", "-c", *words], stdin=lines, timeout=_SEARCH_TIMEOUT)
     if result.timed_out:
         raise LookupError(f"the search was not done within {_SEARCH_TIMEOUT:g} s")
     return result.output.splitlines()
 
 
-def _read_content(sandbox: Sandbox, path: str) -> bytes:
+def _read_content(sandbox: BaseSandbox, path: str) -> bytes:
     with suppress(OSError):
         return sandbox.read(path, limit=1 << 28)
     return sandbox.run_bytes(["/bin/cat", "--", path])[0]

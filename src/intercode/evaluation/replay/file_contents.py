@@ -9,7 +9,7 @@ from contextlib import closing
 from intercode.core.types import FileEntry
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.results.explanation import Comparison
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 
 MAX_FILES = 8
 """Files whose content is compared at most."""
@@ -60,7 +60,7 @@ def _gold_contents(env: SandboxedEnv, paths: Sequence[str], files: Files) -> lis
     return contents
 
 
-def _read(sandbox: Sandbox, path: str, entry: FileEntry | None) -> str:
+def _read(sandbox: BaseSandbox, path: str, entry: FileEntry | None) -> str:
     """Return the content of a file as text. With the entry of a changed file, only that content."""
     try:
         data = sandbox.read(path, MAX_BYTES)

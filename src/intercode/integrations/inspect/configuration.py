@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict
 from intercode.core.errors import UsageError
 from intercode.core.types import Image
 from intercode.sandbox import Limits, SandboxSpec, open_sandbox, resolve_image
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
 
 DEFAULT_FILES = [
@@ -136,7 +136,7 @@ def make_spec(config: SandboxConfig | ComposeConfig) -> tuple[SandboxSpec, str]:
     return spec, "auto"
 
 
-def open_plain_sandbox(config: SandboxConfig | ComposeConfig) -> tuple[Sandbox, str]:
+def open_plain_sandbox(config: SandboxConfig | ComposeConfig) -> tuple[BaseSandbox, str]:
     """Open a sandbox that belongs to no environment. Return it, and the directory of relative paths
     and commands. Raises UsageError for what a sandbox cannot do."""
     spec, back_end = make_spec(config)
@@ -153,7 +153,7 @@ def open_plain_sandbox(config: SandboxConfig | ComposeConfig) -> tuple[Sandbox, 
     return sandbox, directory
 
 
-def _add_missing_files(sandbox: Sandbox, directory: str) -> None:
+def _add_missing_files(sandbox: BaseSandbox, directory: str) -> None:
     """Make the working directory, and tell programs the system of the image ``host``: Inspect's
     tools look for it, and that image has no such file."""
     if sandbox.spec.image.name != "host" or directory != "/root":

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.streams import Collector, Process, communicate, memory_file
 
 _LOGIN_SHELL = "command -v bash >/dev/null && exec bash -l; exec sh -l"
@@ -28,7 +28,7 @@ class ProcessResult:
 
 
 def run_process(
-    sandbox: Sandbox,
+    sandbox: BaseSandbox,
     argv: Sequence[str],
     *,
     cwd: str,
@@ -70,7 +70,7 @@ def run_process(
     )
 
 
-def kill_process_tree(sandbox: Sandbox, pid: int) -> None:
+def kill_process_tree(sandbox: BaseSandbox, pid: int) -> None:
     """Kill a process, by its pid inside the sandbox, and all its descendants."""
     for _ in range(2):  # the second round finds processes started during the first
         for member in sandbox.descendants(pid):
@@ -78,7 +78,7 @@ def kill_process_tree(sandbox: Sandbox, pid: int) -> None:
     sandbox.signal(pid, signal.SIGKILL)
 
 
-def open_login_shell(sandbox: Sandbox, cwd: str, size: tuple[int, int]) -> tuple[Process, int]:
+def open_login_shell(sandbox: BaseSandbox, cwd: str, size: tuple[int, int]) -> tuple[Process, int]:
     """Start a login shell on a new terminal. Return it, and a descriptor of the terminal.
 
     Inspect's human agent configures the shell in .bashrc, which a login shell reads only if the

@@ -34,7 +34,7 @@ from intercode.integrations.inspect.configuration import SandboxConfig, read_con
 from intercode.integrations.inspect.process import error_filename, open_login_shell, run_process
 from intercode.integrations.inspect.terminal import TerminalServer
 from intercode.sandbox import Process
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.streams import decode
 
 _ROOT_USERS = ("root", "0")
@@ -46,7 +46,7 @@ class InterCodeSandbox(SandboxEnvironment):
     """The sandbox of one sample. ``env`` is the environment that it belongs to, if any."""
 
     def __init__(
-        self, sandbox: Sandbox | None, working_directory: str, env: InterCodeEnv | None = None
+        self, sandbox: BaseSandbox | None, working_directory: str, env: InterCodeEnv | None = None
     ) -> None:
         super().__init__()
         self._sandbox, self.working_directory, self.env = sandbox, working_directory, env
@@ -114,7 +114,7 @@ class InterCodeSandbox(SandboxEnvironment):
             self._sandbox.close()
 
     @property
-    def sandbox(self) -> Sandbox:
+    def sandbox(self) -> BaseSandbox:
         """The sandbox that runs programs. Raises Inspect's SandboxUnavailableError if there is
         none."""
         if self._sandbox is not None:

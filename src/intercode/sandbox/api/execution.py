@@ -19,7 +19,7 @@ from typing import IO, Literal
 
 from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox.api.results import Result
-from intercode.sandbox.contract import Sandbox as BaseSandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.streams import Collector, Process, decode, memory_file
 
 Stream = Literal["stdout", "stderr"]

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from intercode.core.errors import SandboxError, UsageError
-from intercode.sandbox.contract import Sandbox as BaseSandbox
+from intercode.sandbox.contract import BaseSandbox
 
 _CHUNK = 1 << 16
 _MAX_CONNECTIONS = 128

@@ -21,7 +21,7 @@ from typing import Any
 
 from intercode.core.errors import SandboxError, UsageError
 from intercode.core.paths import cache_root
-from intercode.sandbox.contract import Sandbox as BaseSandbox
+from intercode.sandbox.contract import BaseSandbox
 
 _numbers = count()
 _swept: set[Path] = set()

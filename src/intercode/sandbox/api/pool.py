@@ -16,8 +16,7 @@ from intercode.core.types import Network
 from intercode.sandbox.api.async_sandbox import AsyncSandbox, finish_in_executor, obtain
 from intercode.sandbox.api.sandbox import Files, Sandbox
 from intercode.sandbox.back_ends import open_sandbox
-from intercode.sandbox.contract import Limits
-from intercode.sandbox.contract import Sandbox as BaseSandbox
+from intercode.sandbox.contract import BaseSandbox, Limits
 
 _WORKERS = 2
 

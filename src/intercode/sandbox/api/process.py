@@ -22,7 +22,7 @@ from intercode.sandbox.api.execution import (
     LiveProcesses,
     Stream,
 )
-from intercode.sandbox.contract import Sandbox as BaseSandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.streams import Process
 
 _END_OF_INPUT = b"\x04"  # what a terminal takes for the end of its input

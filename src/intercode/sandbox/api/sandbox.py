@@ -24,12 +24,12 @@ from intercode.sandbox.api.process import SandboxProcess, TerminalSize
 from intercode.sandbox.api.results import Result
 from intercode.sandbox.back_ends import open_sandbox, resolve_image
 from intercode.sandbox.contract import (
+    BaseSandbox,
     Capability,
     CopiedFiles,
     Limits,
     SandboxSpec,
 )
-from intercode.sandbox.contract import Sandbox as BaseSandbox
 from intercode.sandbox.resource_usage import ResourceUsage
 
 Files = Mapping[str, str | bytes | Path]

@@ -21,8 +21,7 @@ from typing import IO, Any
 from intercode.core.errors import DataError, SandboxError, UsageError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image
-from intercode.sandbox.contract import Sandbox as BaseSandbox
-from intercode.sandbox.contract import SandboxSnapshot
+from intercode.sandbox.contract import BaseSandbox, SandboxSnapshot
 from intercode.sandbox.images.archives.tar import StrictTarInfo, write_entries
 from intercode.sandbox.images.archives.upper_layer_writer import UpperLayerWriter
 from intercode.sandbox.layers import find_forged_mark, write_layer

@@ -20,7 +20,7 @@ from typing import IO
 
 from intercode.core.errors import DataError, SandboxError, UsageError
 from intercode.sandbox.api.execution import CHUNK, Command, LiveProcesses, run_command
-from intercode.sandbox.contract import Sandbox as BaseSandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.archives.tar import StrictTarInfo, mtime_ns
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 from intercode.sandbox.streams import Process

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from intercode.core.errors import SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
-from intercode.sandbox.contract import Capability, LimitExceeded, Sandbox, SandboxSpec
+from intercode.sandbox.contract import BaseSandbox, Capability, LimitExceeded, SandboxSpec
 from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import root_files
@@ -262,7 +262,7 @@ class NamespaceSandbox(SupervisedSandbox):
         return NamespaceLayer(self)
 
     def recycle(self) -> None:
-        """Recycle the sandbox; see ``Sandbox``. The namespaces stay."""
+        """Recycle the sandbox; see ``BaseSandbox``. The namespaces stay."""
         if (
             self.sealed_layers
             or self.spec.upper
@@ -275,8 +275,8 @@ class NamespaceSandbox(SupervisedSandbox):
         except OSError as e:
             raise refusal_error(e, "recycled") from e
 
-    def replace_files(self, other: Sandbox | Path) -> None:
-        """Replace the files; see ``Sandbox``. Waiting processes get a new root directory."""
+    def replace_files(self, other: BaseSandbox | Path) -> None:
+        """Replace the files; see ``BaseSandbox``. Waiting processes get a new root directory."""
         if self.sealed_layers or self.spec.upper or self.spec.appearance != "plain":
             raise SandboxError("only the files of a plain sandbox can be replaced")
         with _open_upper(other, self.user_id) as upper:
@@ -325,7 +325,7 @@ class NamespaceSandbox(SupervisedSandbox):
 
 
 @contextmanager
-def _open_upper(other: Sandbox | Path, user: int) -> Iterator[int]:
+def _open_upper(other: BaseSandbox | Path, user: int) -> Iterator[int]:
     """Open the upper layer of a sandbox, or the one that a directory holds, for the sandbox with
     this user id."""
     upper = -1

@@ -10,7 +10,7 @@ from pathlib import Path
 from intercode.core.errors import SandboxUnavailableError
 from intercode.core.types import Image
 from intercode.sandbox.back_ends import BackEnd
-from intercode.sandbox.contract import Sandbox, SandboxSpec
+from intercode.sandbox.contract import BaseSandbox, SandboxSpec
 
 # The modules of the client are imported where they are used, because they load an HTTP client.
 
@@ -29,7 +29,7 @@ def back_end_at(url: str) -> BackEnd:
             "has sandboxes of its own too"
         ) from e
 
-    def open_there(spec: SandboxSpec, files: Path | None) -> Sandbox:
+    def open_there(spec: SandboxSpec, files: Path | None) -> BaseSandbox:
         from intercode.sandbox.remote.images import open_sandbox
 
         return open_sandbox(spec, url, files)

@@ -18,10 +18,10 @@ from intercode.core.errors import DataError, SandboxError, SandboxLostError
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.sandbox.contract import (
     SCRIPT_FD,
+    BaseSandbox,
     Capability,
     Checkpoint,
     LimitExceeded,
-    Sandbox,
     SandboxSnapshot,
     SandboxSpec,
 )
@@ -114,7 +114,7 @@ class RemoteCheckpoint:
             self.sandbox.connection.notify("close_checkpoint", sandbox=self.sandbox.number)
 
 
-class RemoteSandbox(Sandbox):
+class RemoteSandbox(BaseSandbox):
     """A sandbox at the other end of a connection. ``number`` is its name there.
 
     ``opened``: the server's answer to the request that created it. Raises SandboxError for an

@@ -1,4 +1,4 @@
-"""Sends what ``Sandbox.save`` writes to another machine, as an archive of bounded size."""
+"""Sends what ``BaseSandbox.save`` writes to another machine, as an archive of bounded size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from intercode.core.errors import DataError, SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.archives.layered_writer import OPAQUE_WHITEOUT, WHITEOUT_PREFIX
 from intercode.sandbox.images.archives.streams import is_compressed
 from intercode.sandbox.images.archives.tar import write_entries
@@ -30,7 +30,7 @@ them."""
 
 
 def pack_files(directory: Path) -> bytes:
-    """Return an archive of a directory in the format of ``Sandbox.save``.
+    """Return an archive of a directory in the format of ``BaseSandbox.save``.
 
     Raises SandboxError for more than MAX_BODY bytes, and for a name that means something else in
     an archive.
@@ -105,7 +105,7 @@ def stage() -> Iterator[Path]:
         remove_tree(path)
 
 
-def saved_files(sandbox: Sandbox) -> bytes:
+def saved_files(sandbox: BaseSandbox) -> bytes:
     """Return the files of a sandbox as an archive. Raises SandboxError; see ``pack_files``."""
     with stage() as directory:
         sandbox.save(directory)
@@ -114,15 +114,15 @@ def saved_files(sandbox: Sandbox) -> bytes:
 
 @dataclass(frozen=True)
 class ReceivedFiles:
-    """The files of a directory, for ``Sandbox.restore`` only."""
+    """The files of a directory, for ``BaseSandbox.restore`` only."""
 
     source: Path
 
-    def open(self) -> Sandbox:
+    def open(self) -> BaseSandbox:
         """Raise ValueError: a specification would be needed."""
         raise ValueError("these files can only replace those of a sandbox")
 
-    def open_last(self) -> Sandbox:
+    def open_last(self) -> BaseSandbox:
         return self.open()
 
     def close(self) -> None:

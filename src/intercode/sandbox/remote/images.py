@@ -10,7 +10,7 @@ from typing import Any
 
 from intercode.core.errors import SandboxError, UsageError
 from intercode.core.types import Layer, Network
-from intercode.sandbox.contract import Sandbox, SandboxSpec
+from intercode.sandbox.contract import BaseSandbox, SandboxSpec
 from intercode.sandbox.layers import write_layer
 from intercode.sandbox.remote.client import RemoteSandbox
 from intercode.sandbox.remote.connection import Connection, connect
@@ -45,8 +45,8 @@ def resolve_image(name: str, url: str) -> RemoteImage:
 
 def open_sandbox(spec: SandboxSpec, url: str, files: Path | None = None) -> RemoteSandbox:
     """Open a sandbox at a server. Its image is resolved there by name, and layers of this machine
-    are sent first, once for each server. ``files``: a directory in the format of ``Sandbox.save``,
-    of which it starts with a copy."""
+    are sent first, once for each server. ``files``: a directory in the format of
+    ``BaseSandbox.save``, of which it starts with a copy."""
     if spec.upper is not None:
         raise UsageError("a remote sandbox cannot keep its files in a directory of this machine")
     connection = connect(url)
@@ -102,7 +102,7 @@ def capture_layer(
     image: RemoteImage,
     key: str,
     layers: tuple[Layer, ...],
-    work: Callable[[Sandbox], None],
+    work: Callable[[BaseSandbox], None],
     network: Network,
 ) -> Layer:
     """Return the changes that ``work`` makes in a fresh sandbox of a server, as a layer there.

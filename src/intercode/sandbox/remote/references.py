@@ -8,7 +8,7 @@ from pathlib import Path
 
 from intercode.core.registry import load_object
 from intercode.core.types import Image, Layer, Network
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 
 NOWHERE = Path("/nonexistent/remote")
 """The directory of files that are on another machine."""
@@ -24,7 +24,7 @@ class RemoteImage(Image):
         self,
         key: str,
         layers: tuple[Layer, ...],
-        work: Callable[[Sandbox], None],
+        work: Callable[[BaseSandbox], None],
         network: Network = "none",
     ) -> Layer:
         """Return the changes that ``work`` makes in a sandbox of the server, as a layer there."""

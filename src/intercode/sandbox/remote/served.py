@@ -23,7 +23,7 @@ from intercode.core.errors import (
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer
 from intercode.sandbox import open_sandbox
-from intercode.sandbox.contract import SCRIPT_FD, Checkpoint, CopiedFiles, Sandbox, SandboxSpec
+from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox, Checkpoint, CopiedFiles, SandboxSpec
 from intercode.sandbox.images.build.steps import cached_step
 from intercode.sandbox.remote.bounds import Bounds, Client, tree_size
 from intercode.sandbox.remote.files import ReceivedFiles, saved_files, stage, unpack_files
@@ -64,7 +64,7 @@ class Capture:
         client: Client,
     ) -> None:
         self.reference, self._bounds, self._client = reference, bounds, client
-        self.opened: Future[Sandbox | None] = Future()
+        self.opened: Future[BaseSandbox | None] = Future()
         self.layer: Future[Layer] = Future()
         self._finished, self._complete = threading.Event(), False
         with client.lock:
@@ -117,7 +117,7 @@ class ServedSandbox:
     each sandbox (``lock``).
     """
 
-    def __init__(self, number: int, sandbox: Sandbox, client: Client) -> None:
+    def __init__(self, number: int, sandbox: BaseSandbox, client: Client) -> None:
         self.number, self.sandbox, self._client = number, sandbox, client
         self.capture: Capture | None = None
         self.checkpoint: Checkpoint | None = None

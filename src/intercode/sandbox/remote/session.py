@@ -21,7 +21,7 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.sandbox import open_sandbox, tier_of
-from intercode.sandbox.contract import Sandbox, SandboxSpec
+from intercode.sandbox.contract import BaseSandbox, SandboxSpec
 from intercode.sandbox.remote.bounds import Bounds, Client, Store, captured_key
 from intercode.sandbox.remote.files import stage, unpack_files
 from intercode.sandbox.remote.protocol import (
@@ -258,7 +258,7 @@ class ClientSession:
             return await self._open_in_thread(number, lambda: self._open_with_files(spec, body))
         return await self._open_in_thread(number, lambda: open_sandbox(spec, self._kind))
 
-    def _open_with_files(self, spec: SandboxSpec, body: bytes) -> Sandbox:
+    def _open_with_files(self, spec: SandboxSpec, body: bytes) -> BaseSandbox:
         with self._client.stage, stage() as directory:
             unpack_files(body, directory)
             return open_sandbox(spec, self._kind, directory)
@@ -269,7 +269,7 @@ class ClientSession:
         reference, step = f"capture:{key}", captured_key(self._client, key)
         captures: list[Capture] = []
 
-        async def begin() -> Sandbox | None:
+        async def begin() -> BaseSandbox | None:
             captures.append(Capture(reference, step, spec, self._kind, self._bounds, self._client))
             return await asyncio.wrap_future(captures[0].opened)
 
@@ -285,9 +285,9 @@ class ClientSession:
         return served.describe(), b""
 
     async def _open_in_thread(
-        self, number: int, make: Callable[[], Sandbox]
+        self, number: int, make: Callable[[], BaseSandbox]
     ) -> tuple[Arguments, bytes]:
-        async def begin() -> Sandbox:
+        async def begin() -> BaseSandbox:
             work = asyncio.ensure_future(self._in_thread(make))
             try:
                 return await asyncio.shield(work)
@@ -300,7 +300,7 @@ class ClientSession:
         return served.describe(), b""
 
     async def _add(
-        self, number: int, begin: Callable[[], Awaitable[Sandbox | None]]
+        self, number: int, begin: Callable[[], Awaitable[BaseSandbox | None]]
     ) -> ServedSandbox | None:
         """Open a sandbox once the client has a place for it. Return None if none is needed."""
         if number in self._sandboxes or number in self._reserved:
@@ -459,7 +459,7 @@ async def _raise(error: Exception) -> tuple[Arguments, bytes]:
     raise error
 
 
-def _close_result(done: asyncio.Future[Sandbox]) -> None:
+def _close_result(done: asyncio.Future[BaseSandbox]) -> None:
     """Close a sandbox for which nobody waits any more."""
     if not done.cancelled() and done.exception() is None:
         done.result().close()

@@ -26,10 +26,10 @@ from weakref import WeakSet
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.sandbox.contract import (
+    BaseSandbox,
     Capability,
     Checkpoint,
     LimitExceeded,
-    Sandbox,
     SandboxSnapshot,
     SandboxSpec,
 )
@@ -115,7 +115,7 @@ class CheckpointFile:
             os.close(descriptor)
 
 
-class SupervisedSandbox(Sandbox):
+class SupervisedSandbox(BaseSandbox):
     """A sandbox with a supervisor.
 
     A subclass sets ``spec``, ``tier``, ``env``, ``base_trees``, ``connection``, and
@@ -355,7 +355,7 @@ class SupervisedSandbox(Sandbox):
         return CheckpointFile(fd)
 
     @abstractmethod
-    def replace_files(self, other: Sandbox | Path) -> None:
+    def replace_files(self, other: BaseSandbox | Path) -> None:
         """Replace the files by those of another sandbox of the same back end, or of a directory in
         the format of ``save``. Raises SandboxError if that is not possible."""
 

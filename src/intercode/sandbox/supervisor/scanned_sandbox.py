@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 
 from intercode.core.errors import SandboxError, TooManyChangesError
 from intercode.core.paths import sandbox_uid
-from intercode.sandbox.contract import LimitExceeded, Sandbox
+from intercode.sandbox.contract import BaseSandbox, LimitExceeded
 from intercode.sandbox.supervisor.client import SupervisedSandbox, refusal_error
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode.sandbox.supervisor.process_table import unblock_supervisor
@@ -56,7 +56,7 @@ class ScannedSandbox(SupervisedSandbox):
             )
         return held
 
-    def with_files_of(self, other: Sandbox | Path) -> Self:
+    def with_files_of(self, other: BaseSandbox | Path) -> Self:
         """Replace the files of this new sandbox and return it; close it if that fails."""
         try:
             self.replace_files(other)
@@ -79,8 +79,8 @@ class ScannedSandbox(SupervisedSandbox):
             raise TooManyChangesError("its code has changed more files than can be listed")
         return paths
 
-    def replace_files(self, other: Sandbox | Path) -> None:
-        """Replace the files in place; see ``Sandbox``."""
+    def replace_files(self, other: BaseSandbox | Path) -> None:
+        """Replace the files in place; see ``BaseSandbox``."""
         with _open_files(other, self) as (root, paths), self._granted(root), self._paused():
             try:
                 self.connection.request("replace_files", [root], seconds=READ_SECONDS, paths=paths)
@@ -117,7 +117,7 @@ def reset_sandbox(connection: SupervisorConnection, supervisor_pid: int, name: s
 
 
 @contextmanager
-def _open_files(other: Sandbox | Path, like: ScannedSandbox) -> Iterator[tuple[int, list[str]]]:
+def _open_files(other: BaseSandbox | Path, like: ScannedSandbox) -> Iterator[tuple[int, list[str]]]:
     """Open the directory with the files, and list the paths at which it differs from the image of
     ``like``. If ``other`` is a sandbox, it is paused."""
     if isinstance(other, Path):

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.streams import Collector, decode, drain
 from intercode.sessions.base import SessionState, is_infrastructure_failure
@@ -41,7 +41,7 @@ class FreshShellSession:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: BaseSandbox,
         cwd: str = "/",
         shell: str = "/bin/bash",
         state: SessionState | None = None,

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.base import SessionState
 
 TIMED_OUT = "Command timed out"
@@ -63,7 +63,7 @@ class OriginalBashSession:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: BaseSandbox,
         cwd: str = "/",
         wrap: Callable[[str], list[str]] = wrap_action,
     ) -> None:

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.streams import Collector, decode
 from intercode.sessions.base import SessionState, is_infrastructure_failure
@@ -48,7 +48,7 @@ class BashSession:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: BaseSandbox,
         cwd: str = "/",
         shell: str = "/bin/bash",
         state: SessionState | None = None,

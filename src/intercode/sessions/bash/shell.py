@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import SCRIPT_FD, Sandbox
+from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once
 from intercode.sessions.base import SessionState
 
@@ -82,7 +82,7 @@ _SILENT_SCRIPT = "exec 60>&1 61>&2 >/dev/null 2>&1\n{text}\nexec >&60 2>&61 60>&
 
 
 _DIRECTORY_MARK = "/@sandbox@"
-"""Stands for ``Sandbox.host_directory`` in a state, which may be restored in another sandbox."""
+"""Stands for ``BaseSandbox.host_directory`` in a state, which another sandbox may restore."""
 
 
 class ShellEndedError(Exception):
@@ -93,7 +93,7 @@ class Shell:
     """A running shell and the three channels to it. ``separate_stderr`` adds a channel for
     stderr."""
 
-    def __init__(self, sandbox: Sandbox, program: str, separate_stderr: bool = False) -> None:
+    def __init__(self, sandbox: BaseSandbox, program: str, separate_stderr: bool = False) -> None:
         script_r, self.script = sandbox.open_script()
         self._sandbox = sandbox
         self.output, out_w = os.pipe()
@@ -334,7 +334,7 @@ def _encode(text: str) -> bytes:
 
 
 def start_shell(
-    sandbox: Sandbox, program: str, separate_stderr: bool, state: SessionState, timeout: float
+    sandbox: BaseSandbox, program: str, separate_stderr: bool, state: SessionState, timeout: float
 ) -> tuple[Shell, SessionState]:
     """Start a shell and give it a state. Return the shell and the state that it has.
 
@@ -353,7 +353,7 @@ def start_shell(
 
 
 def _try_start(
-    sandbox: Sandbox, program: str, separate_stderr: bool, state: SessionState, timeout: float
+    sandbox: BaseSandbox, program: str, separate_stderr: bool, state: SessionState, timeout: float
 ) -> tuple[Shell, SessionState]:
     deadline = time.monotonic() + timeout
     shell = Shell(sandbox, program, separate_stderr)
@@ -371,7 +371,7 @@ def _try_start(
 
 
 def seed_random(
-    sandbox: Sandbox, shell: Shell, state: SessionState, deadline: float
+    sandbox: BaseSandbox, shell: Shell, state: SessionState, deadline: float
 ) -> SessionState:
     """Seed ``$RANDOM`` before an action in a deterministic sandbox, and return the state with the
     action counted.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from intercode.core.errors import SandboxError
 from intercode.core.languages import PROGRAM_DIRECTORY, Language, expand_arguments
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.streams import Collector, Process, communicate, decode, memory_file
 from intercode.sessions.base import SessionState, is_infrastructure_failure
@@ -31,7 +31,7 @@ class ProgramSession:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: BaseSandbox,
         language: Language,
         cwd: str = "/",
         stdin: str = "",

@@ -26,7 +26,7 @@ from typing import Any
 from intercode.core.errors import DataError, SandboxError
 from intercode.core.languages import Language, Repl
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once
 from intercode.sessions.base import SessionState, is_infrastructure_failure
@@ -46,7 +46,7 @@ class ReplProcess:
     Raises FileNotFoundError or PermissionError if the image has no such interpreter.
     """
 
-    def __init__(self, sandbox: Sandbox, repl: Repl, cwd: str) -> None:
+    def __init__(self, sandbox: BaseSandbox, repl: Repl, cwd: str) -> None:
         self.output, remote_output = os.pipe()
         self._link, remote = socket.socketpair()
         argv = [argument.replace("{driver}", repl.driver) for argument in repl.argv]
@@ -152,7 +152,7 @@ class ReplSession:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: BaseSandbox,
         language: Language,
         cwd: str = "/",
         state: SessionState | None = None,

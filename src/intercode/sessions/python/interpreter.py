@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxError
-from intercode.sandbox.contract import SCRIPT_FD, Sandbox
+from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode.sandbox.streams import Collector, Process, drain, drain_once, memory_file
 
 CONTROL_FD = 63  # descriptor number in the interpreter
@@ -70,7 +70,7 @@ class Interpreter:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: BaseSandbox,
         control: socket.socket,
         output: SharedDescriptor,
         process: Process | None = None,
@@ -84,7 +84,7 @@ class Interpreter:
         control.setblocking(False)
 
     @classmethod
-    def start(cls, sandbox: Sandbox, program: str, cwd: str, timeout: float) -> Interpreter:
+    def start(cls, sandbox: BaseSandbox, program: str, cwd: str, timeout: float) -> Interpreter:
         """Start an interpreter.
 
         Raises FileNotFoundError or PermissionError if the program cannot be run, SandboxError if it
@@ -101,7 +101,9 @@ class Interpreter:
         return started
 
     @classmethod
-    def connect(cls, sandbox: Sandbox, spawn: Callable[[dict[int, int]], Process]) -> Interpreter:
+    def connect(
+        cls, sandbox: BaseSandbox, spawn: Callable[[dict[int, int]], Process]
+    ) -> Interpreter:
         """Return a process that ``spawn`` starts with these descriptors: its output and socket."""
         local, remote = socket.socketpair()
         output, output_end = os.pipe()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 
 from intercode.core.errors import MissingCapabilityError, SandboxError
-from intercode.sandbox.contract import Checkpoint, Sandbox
+from intercode.sandbox.contract import BaseSandbox, Checkpoint
 from intercode.sandbox.streams import Process
 from intercode.sessions.python.interpreter import (
     CONTROL_FD,
@@ -30,7 +30,7 @@ class MigrationError(SandboxError):
     """A process cannot be copied: the machine or supervisor cannot do it, or the process ended."""
 
 
-def migrate_fork(fork: Interpreter, sandbox: Sandbox, program: str) -> Interpreter:
+def migrate_fork(fork: Interpreter, sandbox: BaseSandbox, program: str) -> Interpreter:
     """Return a copy of the process ``fork`` that runs in ``sandbox``. ``fork`` itself stays alive.
 
     ``program`` is the path of the Python interpreter in ``sandbox``. Raises RefusedError if the
@@ -62,7 +62,7 @@ def migrate_fork(fork: Interpreter, sandbox: Sandbox, program: str) -> Interpret
         template.exit_status(_SECONDS)
 
 
-def _restore_process(checkpoint: Checkpoint, sandbox: Sandbox, program: str) -> Interpreter:
+def _restore_process(checkpoint: Checkpoint, sandbox: BaseSandbox, program: str) -> Interpreter:
     def spawn(fds: dict[int, int]) -> Process:
         argv = [program, "-S", "-c", _PLACEHOLDER_PROGRAM]
         return sandbox.spawn_checkpoint(checkpoint, argv, fds={**fds, _BACKUP_FD: fds[1]})

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from intercode.core.errors import SandboxError
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.streams import Collector, decode, drain
 from intercode.sessions.base import is_infrastructure_failure
@@ -99,7 +99,7 @@ class PythonSession:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: BaseSandbox,
         cwd: str = "/",
         program: str = "python3",
         state: PythonState | None = None,

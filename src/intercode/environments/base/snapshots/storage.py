@@ -26,7 +26,7 @@ from intercode.core.types import ExecResult, to_jsonable
 from intercode.datasets.files import read_json, require_inside
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.layers import find_forged_mark
 from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import PythonState
@@ -44,7 +44,7 @@ class StoredFiles:
     kind: str
     path: Path
 
-    def open(self) -> Sandbox:
+    def open(self) -> BaseSandbox:
         return open_sandbox(self.spec, self.kind, self.path)
 
     @property
@@ -52,7 +52,7 @@ class StoredFiles:
         """The directory with the files."""
         return self.path
 
-    def open_last(self) -> Sandbox:
+    def open_last(self) -> BaseSandbox:
         return self.open()
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ def write_snapshot(
     directory: Path,
     snapshot: Snapshot,
     metadata: Mapping[str, Any],
-    sandbox: Sandbox,
+    sandbox: BaseSandbox,
     state: SessionState | PythonState,
 ) -> None:
     """Write a snapshot whose files are those of ``sandbox``.
@@ -106,7 +106,7 @@ def write_snapshot(
     (directory / METADATA_FILE).write_text(json.dumps(values, indent=1) + "\n", encoding="ascii")
 
 
-def _write_files(target: Path, sandbox: Sandbox) -> None:
+def _write_files(target: Path, sandbox: BaseSandbox) -> None:
     """Write the upper layer of a sandbox, with its whiteouts, as a directory tree."""
     target.mkdir(mode=0o755)
     sandbox.save(target)

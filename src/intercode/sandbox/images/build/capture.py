@@ -10,7 +10,7 @@ from pathlib import Path
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import Image, Layer, Network
 from intercode.sandbox import SandboxSpec, open_sandbox, strongest_kind
-from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.build import steps
 from intercode.sandbox.remote.references import RemoteImage
 
@@ -24,7 +24,7 @@ def captured_layer(
     key: str,
     image: Image,
     layers: tuple[Layer, ...],
-    work: Callable[[Sandbox], None],
+    work: Callable[[BaseSandbox], None],
     network: Network = "none",
 ) -> Layer:
     """Return the changes that ``work`` makes in a fresh sandbox, as a layer.
@@ -37,7 +37,7 @@ def captured_layer(
     return steps.cached_step(key, lambda home: capture_changes(home, spec, work))
 
 
-def capture_changes(stage: Path, spec: SandboxSpec, work: Callable[[Sandbox], None]) -> None:
+def capture_changes(stage: Path, spec: SandboxSpec, work: Callable[[BaseSandbox], None]) -> None:
     """Run ``work`` in a fresh sandbox and write its changes to the directory ``stage``/upper.
 
     A namespace sandbox writes there directly. Where namespaces do not work, the changes are copied

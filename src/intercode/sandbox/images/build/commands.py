@@ -10,7 +10,7 @@ from pathlib import Path
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import ExecResult, Image, Network
 from intercode.sandbox import strongest_kind
-from intercode.sandbox.contract import STANDARD_PATH, Limits, Sandbox, SandboxSpec
+from intercode.sandbox.contract import STANDARD_PATH, BaseSandbox, Limits, SandboxSpec
 from intercode.sandbox.images.build import multi_uid
 from intercode.sandbox.images.build.capture import capture_changes
 from intercode.sandbox.images.build.steps import BuildBase
@@ -85,7 +85,7 @@ def _run_in_sandbox(
 ) -> tuple[int, str]:
     found: list[ExecResult] = []
 
-    def work(sandbox: Sandbox) -> None:
+    def work(sandbox: BaseSandbox) -> None:
         for name, text in command.files.items():
             sandbox.write(f"/dev/shm/{name}", text.encode("utf-8", "surrogateescape"), 0o755)
         env = build_environment(command.env)
