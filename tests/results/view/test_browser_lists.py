@@ -144,7 +144,7 @@ def test_new_episodes_come_with_a_reload(watched: Watched, served: str, runs: Pa
 
 
 @pytest.mark.slow
-def test_new_episodes_come_by_themselves_and_the_place_stays(
+def test_new_episodes_appear_without_a_reload_and_the_scroll_position_stays(
     watched: Watched, served: str, runs: Path
 ) -> None:
     page = watched.open(served, "#/list?run=0&q=number")
