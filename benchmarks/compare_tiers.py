@@ -4,10 +4,10 @@
         [--recorded DIRECTORY] [--image recipe:nl2bash] [--profile standard] [--rounds 15]
         [--seconds 8] [--no-replay | --no-speed]
 
-The first table has, for each tier, the steps of the authors' recorded Bash episodes whose
-observation and reward are the same as on the first tier, with the reasons of the differences. The
-second has the medians of reset, step and fork, and gold episodes per second, for every tier that
-works here.
+The first table has, for each tier but `landlock`, which has no images, the steps of the authors'
+recorded Bash episodes whose observation and reward are the same as on the first tier, with the
+reasons of the differences. The second has the medians of reset, step and fork, and gold episodes
+per second, for every tier that works here.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from pathlib import Path
 from measuring import Contender, take_turns
 
 import intercode
-from intercode import datasets
 from intercode.core import logs
 from intercode.core.errors import InterCodeError
-from intercode.core.types import Trajectory
+from intercode.core.types import Dataset, Task, Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.comparison import StepComparison, difference_cause
 from intercode.environments.base.replay.rules import replay_rules_for
@@ -41,8 +40,22 @@ from intercode.results.report import render
 from intercode.results.tables import Cell, Table
 from intercode.sandbox import SandboxSpec, images, open_sandbox
 
-TIERS = ("namespace/1", "namespace/2", "chroot", "container/docker", "container/podman")
-"""Every tier that can play the suites in Bash, the strongest first."""
+TIERS = ("namespace/1", "namespace/2", "container/docker", "container/podman", "chroot", "landlock")
+"""Every tier, the strongest first."""
+SHORT = Dataset(
+    "relative-paths",
+    "bash",
+    tuple(
+        Task(
+            f"relative-paths/{number}",
+            f"Write the number of lines of logs/all with the digit {number} to the file count.",
+            gold=f"grep -c {number} logs/all > count",
+            setup="mkdir logs && seq 100 > logs/all",
+        )
+        for number in range(1, 7)
+    ),
+)
+"""Tasks that every tier can play, because they name no file by an absolute path."""
 UNSTEADY = "differs on one tier from run to run"
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "recorded"
 WARM = 0.3  # seconds to prewarm the next sandbox; not counted
@@ -159,8 +172,7 @@ class Played:
     """An environment of one tier in an episode, and what it did."""
 
     def __init__(self, tier: str, image: str, stack: ExitStack) -> None:
-        dataset = datasets.load("starter:bash")
-        self.env = intercode.make("bash", dataset=dataset, image=image, sandbox=tier)
+        self.env = intercode.make("bash", dataset=SHORT, image=image, sandbox=tier)
         stack.callback(self.env.close)
         self.env.reset(options={"task": 0})
         self.copies: list[InterCodeEnv] = []
@@ -208,7 +220,7 @@ def speed_table(args: argparse.Namespace, tiers: list[str], notes: list[str]) ->
         for tier, one in played.items():
             rows[tier]["episodes/s"] = one.episodes_per_second(args.seconds)
     columns = ("reset ms", "step ms", "fork ms", "episodes/s")
-    title = f"Starter tasks, machine's own programs, {os.cpu_count()} processors, one worker"
+    title = f"Short Bash tasks, machine's own programs, {os.cpu_count()} processors, one worker"
     return Table(
         "speed", title, ("tier", *columns),
         tuple((tier, *(cells[c] for c in columns)) for tier, cells in rows.items()),
@@ -230,10 +242,11 @@ def main() -> None:
     parser.add_argument("--no-speed", action="store_true")
     args = parser.parse_args()
     tiers, notes = working_tiers(args.tiers)
+    with_images = [tier for tier in tiers if tier != "landlock"]
     tables = []
-    if not args.no_replay and len(tiers) > 1:
+    if not args.no_replay and len(with_images) > 1:
         episodes = recorded_episodes(args.recorded, args.steps)
-        tables.append(agreement_table(args, tiers, episodes))
+        tables.append(agreement_table(args, with_images, episodes))
     if not args.no_speed:
         tables.append(speed_table(args, tiers, notes))
     print(render(tables))
