@@ -110,6 +110,8 @@ IN_LANDLOCK: dict[str, dict[str, Any]] = {
     # the private directory has a directory of that name
     "leak: the interpreter's home": {"hides": ()},
     "file: forged overlay attributes": _CLOSED,
+    # a full disk ends only the agent's processes
+    "file: a disk that is full": {"probes": (("write", "/tmp/new"),)},
     # what lies at such a path is an ordinary file of the private directory
     "file: a socket": _OWN_FILE,
     "file: devices": _OWN_FILE,
