@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 import intercode
+from intercode.cli import main
 from intercode.core.errors import DataError, UsageError
+from intercode.core.trajectories import TRAJECTORIES_FILE, read_trajectories
 from intercode.datasets.harbor.task_directory import load
 from intercode.environments.harbor.env import HarborEnv
 from intercode.environments.harbor.verifier import parse_rewards
 from intercode.evaluation.check.dataset import check
 from intercode.evaluation.conformance import check_env
-from support.harbor import DOCKERFILE, TEST, write_task
+from support.harbor import DOCKERFILE, SOLVE, TEST, write_task
 
 pytestmark = pytest.mark.sandbox
 
@@ -115,6 +117,28 @@ def test_each_task_has_an_image_of_its_own(tmp_path: Path) -> None:
         assert env.result_metadata()["image_digest"].startswith("sha256:")
 
 
+def test_a_task_that_cannot_be_built_costs_only_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first of three, so that the checks before the run meet it as well."""
+    files = {"a": "FROM host\nRUN exit 7\n", "b": DOCKERFILE, "c": "FROM tar:/absent.tar\n"}
+    for name, text in files.items():
+        write_task(tmp_path / "set" / name, environment__Dockerfile=text)
+    out = tmp_path / "run"
+    command = ["eval", f"harbor:{tmp_path}/set", "--agent", "gold", "--out", str(out)]
+    main([*command, "--epochs", "2", "--parallel", "1"])
+    said = capsys.readouterr()
+    episodes = {t.task: t for t in read_trajectories(out / TRAJECTORIES_FILE)}
+    assert episodes["set/b"].success and episodes["set/b"].error is None
+    assert episodes["set/a"].end == episodes["set/c"].end == "error"
+    assert "Dockerfile:2: RUN exit 7 failed (7)" in (episodes["set/a"].error or "")
+    assert "FROM tar:/absent.tar" in (episodes["set/c"].error or "")
+    assert "first error: set/a: TaskImageError: " in said.err
+    assert "4 errors" in said.err
+    main(["report", str(out)])
+    assert "failed (ended in an error, counted as not solved): 4" in capsys.readouterr().out
+
+
 def test_the_image_of_a_task_is_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toml = '[environment]\ndocker_image = "someone/greet:1"\n'
     folder = write_task(tmp_path / "t", **{"task.toml": toml})
@@ -176,6 +200,22 @@ def test_check_proves_it(folder: Path, tmp_path: Path) -> None:
     kinds = {finding.kind for finding in check(f"harbor:{bad}").faults}
     assert {"gold-below-1"} <= kinds
     assert any("readable" in kind or "inside" in kind or "leak" in kind for kind in kinds), kinds
+
+
+@pytest.mark.slow
+def test_check_does_not_compare_what_a_verifier_or_a_solution_prints(tmp_path: Path) -> None:
+    """Test runners print how long they took."""
+    clock = "date +%s.%N\n"
+    folder = write_task(
+        tmp_path / "t", **{"tests__test.sh": TEST.replace("bash\n", f"bash\n{clock}", 1)},
+        **{"solution__solve.sh": SOLVE + clock},
+    )  # fmt: skip
+    text = (folder / "solution/solve.sh").read_text().replace("exit 0\n", "") + "exit 0\n"
+    (folder / "solution/solve.sh").write_text(text)
+    report = check(f"harbor:{folder}")
+    assert report.faults == ()
+    (folder / "solution/solve.sh").write_text("date +%s.%N > /app/$(date +%N); " + SOLVE)
+    assert {f.kind for f in check(f"harbor:{folder}").faults} == {"volatile"}
 
 
 def test_unsupported_settings_are_errors(folder: Path) -> None:

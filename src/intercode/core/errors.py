@@ -9,6 +9,7 @@
     ├── BudgetError              a limit on tokens, cost or time was reached: an end, not a failure
     ├── TooManyErrorsError       a run stopped because more episodes failed than allowed
     ├── GoldError                the gold of a task cannot run: an error in the dataset
+    ├── TaskImageError           the image of a task cannot be had; other tasks can be played
     └── InfrastructureError      the sandbox failed, not the command; evaluations retry these
         ├── SandboxError         a sandbox could not be created or driven
         │   ├── TooManyChangesError       too many files were changed to copy a sandbox
@@ -75,6 +76,10 @@ class TooManyErrorsError(InterCodeError):
 
 class GoldError(InterCodeError):
     """The gold of a task cannot run."""
+
+
+class TaskImageError(InterCodeError):
+    """The image that a task brings cannot be built or pulled. Other tasks can be played."""
 
 
 class InfrastructureError(InterCodeError, RuntimeError):

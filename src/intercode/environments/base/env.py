@@ -79,6 +79,9 @@ class InterCodeEnv(gym.Env[str, str]):
     """Increased by every change after which the same episode is scored differently."""
     expects_answer: ClassVar[bool] = False
     """Whether the submitted answer is scored, and not the state of the sandbox."""
+    scores_output: ClassVar[bool] = True
+    """Whether what an action prints, or the scoring prints, may be a part of the result. If not,
+    two runs of a gold are the same if they have the same state and reward."""
     _workspace: Workspace | None = None
     task_seed: int | None = None
     """The seed from which the current task was instantiated. None: the task never varies."""

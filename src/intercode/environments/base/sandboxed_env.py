@@ -81,13 +81,19 @@ class SandboxedEnv(InterCodeEnv):
     def result_metadata(self) -> dict[str, Any]:
         return {
             **super().result_metadata(),
-            "image": self.image.name,
-            "image_digest": self.image.digest,
-            "comparable": self.dataset.comparable and is_pinned(self.image),
+            **self._image_metadata(),
             "arch": architecture_of(self.sandbox_kind),
             "tier": self._tier,
             "determinism": to_jsonable(self.determinism),
             "sandboxes": "recycled" if self._recycles else "new",
+        }
+
+    def _image_metadata(self) -> dict[str, Any]:
+        """Return what results record of the image, and whether it makes them comparable."""
+        return {
+            "image": self.image.name,
+            "image_digest": self.image.digest,
+            "comparable": self.dataset.comparable and is_pinned(self.image),
         }
 
     @property

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from intercode.core.errors import DataError, UsageError
+from intercode.core.errors import DataError, TaskImageError, UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, LayerSpec, State, Task
 from intercode.datasets.harbor.task_directory import read_files
 from intercode.datasets.harbor.task_toml import Config
@@ -41,6 +43,7 @@ class HarborEnv(SandboxedEnv):
 
     name: ClassVar[str] = "harbor"
     scoring_version: ClassVar[int] = 2
+    scores_output: ClassVar[bool] = False  # test runners print how long they took
 
     def __init__(
         self,
@@ -68,13 +71,25 @@ class HarborEnv(SandboxedEnv):
         data = (self._task or self.dataset.tasks[0]).data
         name = self.image_name or str((self.build and data["dockerfile"]) or data["image"])
         if name not in self._images:
-            is_plain_image = self.image_name or name.startswith("dockerfile:")
-            self._images[name] = (
-                resolve_image(name, self.sandbox_kind)
-                if is_plain_image
-                else BaseImageResolver(resolve_or_build).resolve_base(name)
-            )
+            with self._task_image_errors():
+                is_plain_image = self.image_name or name.startswith("dockerfile:")
+                self._images[name] = (
+                    resolve_image(name, self.sandbox_kind)
+                    if is_plain_image
+                    else BaseImageResolver(resolve_or_build).resolve_base(name)
+                )
         return self._images[name]
+
+    @contextmanager
+    def _task_image_errors(self) -> Iterator[None]:
+        """Raise TaskImageError for the errors of an image that the task itself brings, so that
+        they do not end a run of many tasks."""
+        try:
+            yield
+        except UsageError as e:
+            if self.image_name:
+                raise
+            raise TaskImageError(f"the image of the task cannot be had: {e}") from e
 
     @property
     def _config(self) -> Config:
@@ -82,12 +97,14 @@ class HarborEnv(SandboxedEnv):
         return config
 
     def result_metadata(self) -> dict[str, Any]:
-        metadata = super().result_metadata() | {"env_options": {"build": self.build}}
-        if not self.image_name:
-            sums = "".join(str(task.data["setup"]) for task in self.dataset.tasks)
-            digest = hashlib.sha256(sums.encode()).hexdigest()
-            metadata |= {"image": "", "image_digest": f"sha256:{digest}"}  # one image per task
-        return metadata
+        return super().result_metadata() | {"env_options": {"build": self.build}}
+
+    def _image_metadata(self) -> dict[str, Any]:
+        if self.image_name:
+            return super()._image_metadata()
+        sums = "".join(str(task.data["setup"]) for task in self.dataset.tasks)
+        digest = hashlib.sha256(sums.encode()).hexdigest()
+        return {"image": "", "image_digest": f"sha256:{digest}", "comparable": False}
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         config, image = self._config, self.image
@@ -95,7 +112,8 @@ class HarborEnv(SandboxedEnv):
         limits = Limits(
             disk=disk, file_size=disk, memory=config.memory, address_space=_ADDRESS_SPACE
         )
-        logs = task_layer(_LOG_DIRECTORIES, image)
+        with self._task_image_errors():
+            logs = task_layer(_LOG_DIRECTORIES, image)
         return SandboxSpec(
             image, (logs, *layers), network=self.network, limits=limits, env=config.env
         )

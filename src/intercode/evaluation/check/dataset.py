@@ -8,7 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from intercode import datasets
-from intercode.core.errors import DataError, GoldError, InfrastructureError, UsageError
+from intercode.core.errors import (
+    DataError,
+    GoldError,
+    InfrastructureError,
+    TaskImageError,
+    UsageError,
+)
 from intercode.core.registry import Registry
 from intercode.core.types import (
     EMPTY_MAPPING,
@@ -168,7 +174,7 @@ def _with_retry(
         try:
             run_pass(runner, check)
             break
-        except GoldError as e:
+        except (GoldError, TaskImageError) as e:
             check.add_finding("fails", str(e))
             break
         except DataError as e:
@@ -218,7 +224,8 @@ def _second_pass(runner: TaskRunner, check: _TaskCheck) -> None:
             check.add_finding(f.kind, f"further gold {number}: {f.detail}")
     if not check.findings:
         again = runner.score_after_reset(check.index)
-        if _score_fields(again) != _score_fields(start):
+        with_details = runner.env.scores_output
+        if _score_fields(again, with_details) != _score_fields(start, with_details):
             check.add_finding(
                 "reset-differs", "doing nothing left another state after another reset"
             )
@@ -239,8 +246,8 @@ def _instability_reason(task: Task) -> str:
     return next((f"; {reason}" for reason in reasons if reason), "")
 
 
-def _score_fields(score: Score) -> tuple[object, ...]:
-    return score.value, dict(score.parts), dict(score.details)
+def _score_fields(score: Score, with_details: bool) -> tuple[object, ...]:
+    return score.value, dict(score.parts), dict(score.details) if with_details else {}
 
 
 def _static_findings(dataset: Dataset) -> Iterator[TaskFinding]:

@@ -28,8 +28,8 @@ _SEED = 0
 class TaskRun:
     """The result of running code on a task.
 
-
     ``started`` is in seconds since the epoch. A run that timed out has no state and no score.
+    ``compares_output``: whether two runs must print the same.
     """
 
     started: float
@@ -40,11 +40,13 @@ class TaskRun:
     score: Score | None = None
     golds: tuple[State, ...] = ()
     """The state that each gold left in a sandbox of its own."""
+    compares_output: bool = True
 
     @property
     def fingerprint(self) -> str:
         """A digest of everything that must be the same in every run."""
-        text = repr([self.output, self.exit_status, *_compared_state(self.state)])
+        output = self.output if self.compares_output else ""
+        text = repr([output, self.exit_status, *_compared_state(self.state)])
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def difference(self, other: TaskRun) -> str:
@@ -53,12 +55,15 @@ class TaskRun:
         Returns an empty string if there are none.
         """
         parts = []
-        if self.output != other.output:
+        if self.compares_output and self.output != other.output:
             parts.append(f"output{_first_differing_line(self.output, other.output)}")
         if self.exit_status != other.exit_status:
             parts.append(f"exit status ({self.exit_status}, then {other.exit_status})")
         if _compared_state(self.state) != _compared_state(other.state):
             parts.append(f"what it left behind{_first_differing_path(self.state, other.state)}")
+        if self.score is not None and other.score is not None:
+            values = self.score.value, other.score.value
+            parts += [f"reward ({values[0]:g}, then {values[1]:g})"] if len(set(values)) > 1 else []
         return f"{' and '.join(parts)} differed between two runs" if parts else ""
 
 
@@ -159,8 +164,9 @@ class TaskRunner:
         score = self.env.score()
         golds = tuple(self._golds)
         return TaskRun(
-            started, result.observation, result.exit_code, False, self._agent_state, score, golds
-        )
+            started, result.observation, result.exit_code, False, self._agent_state, score, golds,
+            self.env.scores_output,
+        )  # fmt: skip
 
     def cache_golds(self, index: int, golds: Sequence[State], dated: bool, hour: int) -> bool:
         """Store the results of a task's golds in the gold cache; see ``CachesGolds``.

@@ -15,6 +15,7 @@ from intercode.core.errors import (
     ModelRefusedError,
     ModelUnavailableError,
     SandboxUnavailableError,
+    TaskImageError,
     UsageError,
 )
 from intercode.core.types import Trajectory, Usage, to_jsonable
@@ -33,10 +34,10 @@ RETRY_DELAYS = (0.5, 2.0)
 class EpisodeRunner:
     """Plays one episode after another in an environment of its own, made by ``make_env``.
 
-    ``pause`` waits for a number of seconds and returns whether the run is over. ``broken_golds``,
-    which the runners of a run share, has the error of each gold that failed, by the position of its
-    task: such a task is not played again. An agent that uses a model is made for each episode, with
-    the limits of the episode. Any other agent plays all.
+    ``pause`` waits for a number of seconds and returns whether the run is over. ``broken_tasks``,
+    which the runners of a run share, has the error of each task whose gold or image failed, by the
+    position of the task: it is not played again. An agent that uses a model is made for each
+    episode, with the limits of the episode. Any other agent plays all.
     """
 
     def __init__(
@@ -45,12 +46,12 @@ class EpisodeRunner:
         budget: RunBudget,
         pause: Callable[[float], bool],
         make_env: Callable[[], BranchingEnvironment] | None = None,
-        broken_golds: dict[int, str] | None = None,
+        broken_tasks: dict[int, GoldError | TaskImageError] | None = None,
     ) -> None:
         self.plan, self._make_env = plan, make_env or plan.make_env
         self._budget = budget
         self._pause = pause
-        self._broken_golds = {} if broken_golds is None else broken_golds
+        self._broken_tasks = {} if broken_tasks is None else broken_tasks
         self._env: BranchingEnvironment | None = None
         self._agents: dict[int, Agent] = {}
 
@@ -96,11 +97,11 @@ class EpisodeRunner:
                     return self._error_record(sample, e, attempt, lost)
                 if self._pause(wait):
                     return None
-            except Exception as e:  # a fault in a gold, an agent or a reward function
+            except Exception as e:  # a fault in a task, an agent or a reward function
                 if isinstance(e, BudgetError) and e.run_limit:
                     raise
-                if isinstance(e, GoldError):
-                    self._broken_golds[sample.index] = str(e)
+                if isinstance(e, GoldError | TaskImageError):
+                    self._broken_tasks[sample.index] = e
                 self.close()
                 return self._error_record(sample, e, 1, lost + budget.usage)
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -116,8 +117,8 @@ class EpisodeRunner:
     def _attempt(
         self, sample: Sample, budget: EpisodeBudget, tracker: EpisodeTracker | None
     ) -> Trajectory:
-        if sample.index in self._broken_golds:
-            raise GoldError(self._broken_golds[sample.index])
+        if (known := self._broken_tasks.get(sample.index)) is not None:
+            raise type(known)(str(known))
         if self._env is None:
             self._env = self._make_env()
         trajectory = rollout(
