@@ -74,6 +74,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "python-standard": "Scores the share of hidden tests that pass.",
         "python-original": "Scores the share of tests with the same result as the gold.",
         "sql-standard": "Scores the rows of the last result, as the paper defines it.",
+        "spider-lenient": "Scores SQL as `sql-standard` does, and accepts further columns.",
         "sql-original": "Scores SQL as the authors' code does.",
         "sql-original-iou": "Scores SQL as the authors' code did before it compared row order.",
     },

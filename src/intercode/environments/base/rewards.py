@@ -27,6 +27,7 @@ REWARDS = Registry(
         "python-standard": "intercode.environments.python.reward:standard",
         "python-original": "intercode.environments.python.reward:original",
         "sql-standard": "intercode.environments.sql.reward:standard",
+        "spider-lenient": "intercode.environments.sql.reward:lenient",
         "sql-original": "intercode.environments.sql.reward:original",
         "sql-original-iou": "intercode.environments.sql.reward:original_iou",
     },

@@ -50,6 +50,7 @@ class SqlEnv(InterCodeEnv):
     """
 
     name: ClassVar[str] = "sql"
+    scoring_version: ClassVar[int] = 2  # 2: columns may come in another order
 
     def __init__(
         self,

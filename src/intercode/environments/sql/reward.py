@@ -12,11 +12,13 @@ import math
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
 from intercode.core.types import Rows, Score, State, Task
+from intercode.environments.sql.columns import find_columns, fixes_column_order
 
 _SIGNIFICANT_DIGITS = 10
 """Significant digits in which numbers that are not whole have to agree."""
@@ -54,21 +56,53 @@ def _score_as_texts(agent: State, gold: State, *, ordered: bool) -> Score:
     return Score(value, parts)
 
 
-def standard(_task: Task, agent: State, gold: State) -> Score:
+def standard(task: Task, agent: State, gold: State) -> Score:
     """Return the paper's formula on typed values.
 
     Numbers are equal when they are the same number, whatever their type (to ten significant digits
     if they are not whole). Texts, dates and NULL equal their own kind only. Order counts only if
     the gold asks for one (``State.ranks``), and then only between rows of different rank: τ =
     (pairs in order - pairs out of order) / (pairs), 1 if there is no such pair.
+
+    The columns may come in another order if the rows then are the gold's, unless the query fixes
+    their order (see columns.py). ``details["columns"]`` says which columns were compared.
     """
+    return _score_rows(task, agent, gold, extra=False)
+
+
+def lenient(task: Task, agent: State, gold: State) -> Score:
+    """Return what ``standard`` returns, but accept further columns.
+
+    The rows of the chosen columns must be the gold's, as a multiset, and their order counts as in
+    ``standard``. There may be three further columns for each row of the gold.
+    """
+    return _score_rows(task, agent, gold, extra=True)
+
+
+def _score_rows(task: Task, agent: State, gold: State, *, extra: bool) -> Score:
     if agent.rows is None or gold.rows is None:
         return Score(0.0, {"iou": 0.0}, {"fault": "no result to compare"})
     if agent.rows is gold.rows and _is_sorted(gold.ranks or ()):
         return _full_score(len(gold.rows))
     a, g = normalize_rows(agent.rows), normalize_rows(gold.rows)
+    best = _compare_rows(a, g, gold.ranks)
+    if best.success or fixes_column_order(task.query):
+        return best
+    for columns in find_columns(a, g, extra=extra):
+        chosen = [tuple(row[n] for n in columns) for row in a]
+        score = _compare_rows(chosen, g, gold.ranks)
+        if score.value > best.value:
+            best = replace(score, details={**score.details, "columns": columns})
+        if best.success:
+            break
+    return best
+
+
+def _compare_rows(
+    a: Sequence[Hashable], g: Sequence[Hashable], ranks: Sequence[int] | None
+) -> Score:
     iou, common = _overlap(a, g)
-    tau = 1.0 if gold.ranks is None else _rank_correlation(a, g, gold.ranks, common)
+    tau = 1.0 if ranks is None else _rank_correlation(a, g, ranks, common)
     details = {"rows": len(a), "gold_rows": len(g), "common": sum(common.values())}
     return Score(round(iou * (tau + 1) / 2, 12), {"iou": iou, "tau": tau}, details)
 
@@ -83,7 +117,7 @@ def _full_score(count: int) -> Score:
     return Score(1.0, {"iou": 1.0, "tau": 1.0}, details)
 
 
-def normalize_rows(rows: Rows) -> list[Hashable]:
+def normalize_rows(rows: Rows) -> list[tuple[Hashable, ...]]:
     """Return rows with their values in one form, so that equal values compare equal."""
     return [tuple(map(_normalize_value, row)) for row in rows]
 

@@ -6,7 +6,7 @@ What it returns holds golds, so it is for people only; see results/explanation.p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from intercode.core.errors import UsageError
@@ -37,6 +37,11 @@ def explain(episode: Trajectory, options: ReplayOptions | None = None) -> Explan
         notes = tuple(_notes(env, episode, score.value))
         comparisons: list[Comparison] = []
         if agent is not None and gold is not None:
+            if agent.rows is not None and (columns := score.details.get("columns")):
+                rows = tuple(tuple(row[n] for n in columns) for row in agent.rows)
+                agent = replace(agent, rows=rows)
+                places = ", ".join(str(n + 1) for n in columns)
+                notes = (*notes, f"the answer's columns are compared in the order {places}")
             if gold.answer is not None and agent.answer is None:
                 agent = replace(agent, answer=_last_answer(episode))
             comparisons += _comparisons(env, agent, gold)
@@ -89,6 +94,9 @@ def _comparisons(env: InterCodeEnv, agent: State, gold: State) -> Iterator[Compa
         yield Comparison("state", _ended(agent.probe_output), _ended(gold.probe_output))
 
 
+Row = tuple[Hashable, ...]
+
+
 def _compare_rows(agent: State, gold: State) -> Comparison:
     """Compare results of a database: the rows that only one has, or the order of the same rows."""
     assert agent.rows is not None and gold.rows is not None
@@ -103,7 +111,7 @@ def _compare_rows(agent: State, gold: State) -> Comparison:
     return Comparison(f"rows that differ, besides {common} in both", _text(given), _text(wanted))
 
 
-def _take(counts: Counter[object], key: object) -> bool:
+def _take(counts: Counter[Row], key: Row) -> bool:
     counts[key] -= 1
     return counts[key] >= 0
 
