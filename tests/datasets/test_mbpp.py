@@ -1,4 +1,4 @@
-"""MBPP: its splits, and the entry points of its tasks."""
+"""MBPP: its splits, the entry points of its tasks, the tests that they show, its sanitized part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.datasets import load
 from intercode.datasets.hidden_tests import find_entry_point
+from intercode.datasets.pins import load_pins
 from intercode.datasets.python import mbpp
+from intercode.datasets.python.call_forms import UNCLEAR_TASKS, choose_tests
 
 ROW = {
     "query": "Double it.",
@@ -53,6 +55,11 @@ def test_the_whole_and_its_splits(data: Path) -> None:
     }
     assert [t for tasks in parts.values() for t in tasks] == list(whole.tasks)
     assert all(t.group == name for name, tasks in parts.items() for t in tasks)
+    published = load("mbpp:original")
+    assert [t.query for t in published.tasks] == [t.query for t in whole.tasks]
+    assert published.hash != whole.hash  # the agent sees other notes
+    assert not any("call_form" in t.data for t in published.tasks)
+    assert [t.id for t in load("mbpp:original-prompt").tasks] == [t.id for t in parts["prompt"]]
     with pytest.raises(UnknownNameError, match="did you mean 'train'"):
         load("mbpp:trian")
 
@@ -70,11 +77,60 @@ def test_every_test_calls_the_entry_and_no_text_has_carriage_returns(data: Path)
     assert Counter(bool(t.data["setup"]) for t in tasks)[True] == 2
 
 
-def test_the_prompt_names_classes_that_the_tests_need(data: Path) -> None:
-    tasks = {t.id: t for t in load("mbpp").tasks}
-    assert tasks["mbpp/601"].data["entry"] == "max_chain_length"
-    assert tasks["mbpp/601"].data["notes"].endswith("and class Pair.")
-    assert tasks["mbpp/927"].data["notes"].endswith("and class Node.")
+def test_the_prompt_says_what_the_tests_need(data: Path) -> None:
+    tasks = {t.data["task_id"]: t for t in load("mbpp").tasks}
+    notes = {number: task.data["notes"] for number, task in tasks.items()}
+    assert tasks[601].data["entry"] == "max_chain_length"
+    assert "and class Pair. Its tests have this form:\nassert max_chain_length([Pair(" in notes[601]
+    assert "and class Node. Its tests have this form:\nroot = Node(1)" in notes[927]
+    assert notes[17] == "Define square_perimeter(a)."
+    for number, shown in ((31, 1), (149, 1), (247, 1), (449, 2), (709, 1)):
+        first, *tests = notes[number].splitlines()
+        assert first.endswith("Its tests have this form:") and len(tests) == shown
+        assert set(tests) < {test.strip() for test in tasks[number].data["tests"]}
+    assert {n for n, task in tasks.items() if "call_form" in task.data} == UNCLEAR_TASKS
+
+
+def test_one_test_of_each_form_is_shown() -> None:
+    found, missed, again = (f"assert f({n}) == '{r}'" for n, r in enumerate("ynn"))
+    assert choose_tests([found, missed, again]) == [found, missed]
+    assert choose_tests(["assert f('a') == 'b'", "assert f('c') == 'd'"]) == [
+        "assert f('a') == 'b'"
+    ]
+    numbers = ["assert f(1) == 2", "assert f(2) == -1", "assert f(3) == 5", "assert f(4) == None"]
+    assert choose_tests(numbers) == [numbers[0], numbers[1], numbers[3]]
+    assert len(choose_tests(["assert f(1) == g(2)", "assert f(3), 4", "assert f(2) == [1]"])) == 2
+
+
+def test_the_sanitized_part_is_read_as_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pinned,) = load_pins()["mbpp-sanitized"].files
+    rows = [
+        {
+            "source_file": "a.ipynb", "task_id": number, "prompt": "Halve it.",
+            "code": "import math\ndef half(n):\n    return n / 2", "test_imports": ["import math"],
+            "test_list": ["assert math.isclose(half(3), 1.5)", "assert half(2) == 1"],
+        }
+        for number in (2, 11)
+    ]  # fmt: skip
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("INTERCODE_DATA", str(tmp_path))
+    with pytest.raises(UsageError, match="intercode data fetch mbpp-sanitized"):
+        load("mbpp:sanitized")
+    path = tmp_path / pinned.path
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(rows))
+    first, second = load("mbpp:sanitized").tasks
+    assert (first.id, first.query, first.group) == ("mbpp-sanitized/2", "Halve it.", "prompt")
+    assert (first.data["entry"], first.data["setup"]) == ("half", "import math")
+    assert first.data["tests"] == tuple(rows[0]["test_list"])
+    assert (second.group, second.data["notes"]) == ("test", "Define half(n).")
+    assert load("mbpp:sanitized-test").tasks == (second,)
+    for change, words in [({"test_imports": 3}, "'test_setup_code'"), ({"prompt": 3}, "'query'")]:
+        path.write_text(json.dumps([{**rows[0], **change}]))
+        with pytest.raises(DataError, match=f"row 0: {words} must be a text"):
+            load("mbpp:sanitized")
 
 
 def test_a_row_becomes_a_task(written: Any) -> None:

@@ -129,7 +129,7 @@ class Dataset:
     @property
     def hash(self) -> str:
         """The first 16 digits of a SHA-256 over id, query and golds of each task, and over its
-        hidden tests, probe and repair, in order."""
+        hidden tests, shown tests, probe and repair, in order."""
         rows = [[t.id, t.query, list(t.golds), *_hidden_test_values(t)] for t in self.tasks]
         return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()[:16]
 
@@ -139,6 +139,7 @@ def _hidden_test_values(task: Task) -> list[Any]:
     tests = [task.data["tests"], task.data.get("setup", "")] if "tests" in task.data else []
     repair = [task.setup, task.cwd] if "repair" in task.data else []
     compare = [task.data["compare"]] if "compare" in task.data else []
+    tests += [task.data["call_form"]] if "call_form" in task.data else []
     return tests + probe + repair + compare
 
 

@@ -1,7 +1,8 @@
-"""MBPP as the InterCode authors lay it out: 974 small Python functions, each with its tests.
+"""Loads MBPP, small Python functions and their tests: all 974 as the InterCode authors lay them
+out, and the sanitized part as its own authors publish it.
 
-Austin et al., "Program Synthesis with Large Language Models" (arXiv 2108.07732). The subsets are
-that paper's splits by task id. The authors' index of a task is its task id minus one.
+Austin et al., "Program Synthesis with Large Language Models" (arXiv 2108.07732). The splits are
+that paper's, by task id. The InterCode authors' index of a task is its task id minus one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets import files
 from intercode.datasets.data_files import find_data_file
 from intercode.datasets.hidden_tests import find_entry_point
+from intercode.datasets.python.call_forms import UNCLEAR_TASKS, describe_call_form
 
 IMAGE = "recipe:python"
 SPLITS = {
@@ -23,30 +25,68 @@ SPLITS = {
     "train": range(601, 975),
 }
 """The benchmark's own splits: its task ids."""
+SANITIZED = "sanitized"
+ORIGINAL = "original"
+SUBSETS = (
+    *SPLITS, *(f"{version}{part}" for version in (SANITIZED, ORIGINAL)
+               for part in ("", *(f"-{split}" for split in SPLITS))),
+)  # fmt: skip
 _FILE = "python/mbpp/ic_mbpp.json"
 _TEXT_KEYS = ("query", "gold", "test_setup_code")
+_SANITIZED_NAME = "mbpp-sanitized"
+_SANITIZED_FILES = ("mbpp/sanitized-mbpp.json", "python/mbpp/sanitized-mbpp.json")
 
 
 def load(subset: str | None = None) -> Dataset:
-    """Return all of MBPP, or one of its splits ``prompt``, ``test``, ``validation`` and ``train``.
+    """Return all of MBPP, or a subset of it.
+
+    ``prompt``, ``test``, ``validation`` and ``train`` are the benchmark's splits. ``sanitized``:
+    the 427 tasks whose queries and tests the benchmark's authors revised. ``original``: all of
+    MBPP, without the tests that ``mbpp`` shows where a query does not say what they need.
+    ``sanitized-test`` and such are splits of these.
 
     ``Task.data`` holds ``task_id``; ``entry``, the name that the tests call; ``tests``, a tuple of
     assert statements; ``setup``, code that runs between the solution and the tests; ``mode``,
-    always ``assert``; ``notes``, the definitions that the prompt asks for.
+    always ``assert``; ``notes``, the definitions that the prompt asks for; ``call_form``, the part
+    of the notes that shows tests, if there is one.
 
     Raises UnknownNameError for another subset, UsageError without the data, DataError for a broken
     file.
     """
-    if subset is not None and subset not in SPLITS:
-        raise unknown_name_error("subset of mbpp", subset, list(SPLITS))
-    path = find_data_file("mbpp", _FILE)
-    tasks = [_task(row, f"{path}, row {n}") for n, row in enumerate(files.read_json_rows(path))]
-    chosen = [t for t in tasks if subset is None or t.data["task_id"] in SPLITS[subset]]
+    if subset is not None and subset not in SUBSETS:
+        raise unknown_name_error("subset of mbpp", subset, list(SUBSETS))
+    version, _, split = (subset or "").rpartition("-")
+    if split in (SANITIZED, ORIGINAL):
+        version, split = split, ""
+    sanitized = version == SANITIZED
+    wanted = (_SANITIZED_NAME, *_SANITIZED_FILES) if sanitized else ("mbpp", _FILE)
+    path = find_data_file(*wanted)
+    tasks = [
+        _task(_in_authors_layout(row) if sanitized else row, version, f"{path}, row {n}")
+        for n, row in enumerate(files.read_json_rows(path))
+    ]
+    chosen = [t for t in tasks if not split or t.data["task_id"] in SPLITS[split]]
     label = f"mbpp:{subset}" if subset else "mbpp"
     return Dataset(label, "python", tuple(chosen), image=IMAGE)
 
 
-def _task(row: Any, where: str) -> Task:
+def _in_authors_layout(row: Any) -> Any:
+    """Return a row of the sanitized file with the names of the InterCode authors' columns.
+
+    The imports of its tests become their set-up code.
+    """
+    if not isinstance(row, dict):
+        return row
+    imports = row.get("test_imports", [])
+    lines = "\n".join(map(str, imports)) if isinstance(imports, list) else imports
+    return {
+        "task_id": row.get("task_id"), "query": row.get("prompt"), "gold": row.get("code"),
+        "tests": row.get("test_list", []), "test_setup_code": lines,
+    }  # fmt: skip
+
+
+def _task(row: Any, version: str, where: str) -> Task:
+    """Return a row as a task of version ``sanitized``, ``original`` or the default, ``""``."""
     if not isinstance(row, dict) or not isinstance(row.get("task_id"), int):
         raise DataError(f"{where}: expected an object with a whole number as 'task_id'")
     query, gold, setup = (_text(row, key, where) for key in _TEXT_KEYS)
@@ -63,8 +103,12 @@ def _task(row: Any, where: str) -> Task:
         "mode": "assert",
         "notes": f"Define {' and '.join(entry.signatures)}.",
     }
+    if number in UNCLEAR_TASKS and version != ORIGINAL:
+        data["call_form"] = describe_call_form(tests, setup)
+        data["notes"] = f"{data['notes']} {data['call_form']}"
     group = next((name for name, ids in SPLITS.items() if number in ids), None)
-    return Task(f"mbpp/{number}", query, gold=gold, group=group, data=data)
+    name = _SANITIZED_NAME if version == SANITIZED else "mbpp"
+    return Task(f"{name}/{number}", query, gold=gold, group=group, data=data)
 
 
 def _text(row: dict[str, Any], key: str, where: str) -> str:
