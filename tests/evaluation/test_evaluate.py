@@ -193,6 +193,33 @@ def test_a_broken_gold_is_tried_once_and_its_task_is_never_asked_of_the_model(
     assert tried["two/0"] == 2
 
 
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"gold": None}, "has no gold"),
+        (
+            {"gold": "twice = lambda n: 2 * n", "tests": ["assert twice(2) == 4"]},
+            "finds no function's name in the gold",
+        ),
+    ],
+)
+def test_the_original_profile_tries_golds_before_it_asks_a_model(
+    tmp_path: Path, row: dict[str, object], why: str
+) -> None:
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps([{"query": "double a number", **row}]))
+
+    def answer(messages: list) -> str:
+        raise AssertionError(messages)
+
+    config = EvalConfig(
+        str(path), "single-turn", model="m", out=tmp_path / "run", profile="original"
+    )  # fmt: skip
+    (found,) = read(evaluate(config, model=ScriptedModel(answer), quiet=True))
+    assert (found.end, found.usage.requests) == ("error", 0)
+    assert "GoldError: " in (found.error or "") and why in (found.error or "")
+
+
 def test_a_run_that_no_endpoint_answers_stops_with_the_cause(
     dataset: str,
     tmp_path: Path,

@@ -308,9 +308,11 @@ class InterCodeEnv(gym.Env[str, str]):
     def check_gold(self) -> None:
         """Raise GoldError if the current task cannot be scored because its gold fails.
 
-        ``score`` uses what the gold has reached here, so that it runs once. Does nothing in the
-        original profile, whose golds run in a state that the agent and earlier scores have changed.
+        ``score`` uses what the gold has reached here, so that it runs once. In the original profile
+        a gold that fails is scored as by the authors' code, and runs in a state that the agent and
+        earlier scores have changed: there it does not run here, and must only be there.
         """
+        self._require_gold(self.task)
         if self.profile == "standard":
             self._reached_golds()
 
@@ -404,6 +406,10 @@ class InterCodeEnv(gym.Env[str, str]):
     @abstractmethod
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         """Return the state that the agent has reached, without changing it."""
+
+    def _require_gold(self, task: Task) -> None:
+        """Raise GoldError if the task cannot be scored, as far as that is known without running its
+        gold. Environments override this."""
 
     @abstractmethod
     def _gold_states(self, task: Task) -> list[State]:

@@ -86,9 +86,12 @@ class BashEnv(SandboxedEnv):
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         return replace(self._profile_impl.agent_state(self._episode, last), answer=answer)
 
-    def _gold_states(self, task: Task) -> list[State]:
+    def _require_gold(self, task: Task) -> None:
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
+
+    def _gold_states(self, task: Task) -> list[State]:
+        self._require_gold(task)
         return self._profile_impl.gold_states(self._episode)
 
     def result_metadata(self) -> dict[str, Any]:

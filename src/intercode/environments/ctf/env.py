@@ -89,9 +89,13 @@ class CTFEnv(SandboxedEnv):
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         return State(last.output if last else "", answer=answer)
 
-    def _gold_states(self, task: Task) -> list[State]:
+    def _require_gold(self, task: Task) -> None:
         if task.flag is None:
             raise GoldError(f"{task.id} has no flag: nothing to compare an answer with")
+
+    def _gold_states(self, task: Task) -> list[State]:
+        self._require_gold(task)
+        assert task.flag is not None
         accepted = task.data.get("also_flags", ()) if self.profile == "standard" else ()
         return [State(answer=flag) for flag in (task.flag, *accepted)]
 

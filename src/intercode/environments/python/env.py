@@ -12,6 +12,7 @@ from intercode.environments.python.profiles import (
     OriginalPythonProfile,
     PythonProfile,
     StandardPythonProfile,
+    gold_function_name,
 )
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import BaseSandbox
@@ -69,6 +70,10 @@ class PythonEnv(LiveInterpreterEnv):
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         return self._profile_impl.agent_state(self._episode, last, answer)
+
+    def _require_gold(self, task: Task) -> None:
+        if isinstance(self._profile_impl, OriginalPythonProfile):
+            gold_function_name(task)
 
     def _gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
         return self._profile_impl.gold_states(self._episode)

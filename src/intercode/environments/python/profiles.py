@@ -85,7 +85,7 @@ class OriginalPythonProfile:
         assert isinstance(session, PythonSession)
         name, codes = answer.split()[0] if answer else _submitted_function_name(session), []
         if name is not None:
-            codes.append(f"{_gold_function_name(task)} = {name}")
+            codes.append(f"{gold_function_name(task)} = {name}")
         tests = run_tests_in_service(session, [*codes, *_setup_codes(task)], task)
         return State(last.output if last else "", answer=answer, tests=tests)
 
@@ -161,7 +161,7 @@ def _submitted_function_name(session: PythonSession) -> str | None:
     return None
 
 
-def _gold_function_name(task: Task) -> str:
+def gold_function_name(task: Task) -> str:
     """Return the name of the gold's function as the authors' code finds it: the first ``def``.
 
     Raises GoldError if there is none. Their code ends the episode in this case.

@@ -111,9 +111,12 @@ class SqlEnv(InterCodeEnv):
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
         return self._profile_impl.agent_state(last, self.task)
 
-    def _gold_states(self, task: Task) -> list[State]:
+    def _require_gold(self, task: Task) -> None:
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
+
+    def _gold_states(self, task: Task) -> list[State]:
+        self._require_gold(task)
         assert self._workspace is not None
         return self._profile_impl.gold_states(task, self._workspace)
 
