@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import intercode
 from intercode.core.config import EvalConfig
 from intercode.core.errors import UsageError
+from intercode.evaluation.evaluate.run_metadata import source_of
 from intercode.models import Completion, FunctionModel, Message, ScriptedModel
 from intercode.models.providers.function import as_model
 from intercode.results import Run
@@ -44,6 +46,31 @@ def test_two_lines_of_python(squares: str, tmp_path: Path) -> None:
     other.__name__ = "gold"
     with pytest.raises(UsageError, match="contains a run with sources"):
         intercode.evaluate(squares, "try-again", model=other, out=tmp_path / "run", quiet=True)
+
+
+def test_functions_that_were_made_with_other_values_are_different_models() -> None:
+    def make(text: str) -> Callable[..., str]:
+        asked = 0
+
+        def model(messages: list[Message], ending: str = "") -> str:
+            nonlocal asked
+            asked += 1
+            return f"{text}{ending}"
+
+        return model
+
+    first = make("pwd")
+    source = source_of(first)
+    first([])  # a variable that the function assigns is no setting
+    assert source == source_of(first) == source_of(make("pwd")) != source_of(make("ls"))
+    partials = [functools.partial(gold_with, ending) for ending in ("a", "b", "a")]
+    one, two, same = map(source_of, partials)
+    assert one == same != two
+    assert str(one).startswith("test_evaluate_function.py:gold_with@")
+
+
+def gold_with(ending: str, messages: list[Message]) -> str:
+    return gold(messages) + ending
 
 
 @pytest.mark.sandbox

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dis
+import functools
 import hashlib
 import inspect
+import json
 import platform
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -141,9 +145,12 @@ def _prompt_digests(value: Any) -> Iterator[str]:
 def source_of(part: object) -> str | None:
     """Return ``FILE:NAME@DIGEST`` of the class or function of a part of a run.
 
-    The digest is the first digits of the SHA-256 of the source file. Returns None for the parts of
-    this package, and for None.
+    The digest is the first digits of the SHA-256 of the source file, and of the values with which a
+    function was made. Returns None for the parts of this package, and for None.
     """
+    settings = list(_function_settings(part))
+    while isinstance(part, functools.partial):
+        part = part.func
     code: Any = part if inspect.isroutine(part) else type(part)
     module = getattr(code, "__module__", None) or ""
     if part is None or module.partition(".")[0] == "intercode":
@@ -157,7 +164,26 @@ def source_of(part: object) -> str | None:
             source = inspect.getsource(code).encode()
         except (TypeError, OSError):
             return name
-    return f"{Path(file).name}:{name}@{hashlib.sha256(source).hexdigest()[:8]}"
+    made_with = json.dumps(settings).encode() if settings else b""
+    return f"{Path(file).name}:{name}@{hashlib.sha256(source + made_with).hexdigest()[:8]}"
+
+
+def _function_settings(function: object) -> Iterator[tuple[str, Any]]:
+    """Yield the texts and numbers with which a function was made: arguments of a partial
+    function, and variables of enclosing functions that it does not assign."""
+    values: dict[str, Any] = {}
+    if isinstance(function, functools.partial):
+        yield from _function_settings(function.func)
+        values = {**{str(n): v for n, v in enumerate(function.args)}, **function.keywords}
+    elif inspect.isfunction(function):
+        assigned = {i.argval for i in dis.get_instructions(function) if i.opname == "STORE_DEREF"}
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        for name, cell in cells:
+            with suppress(ValueError):  # an empty cell
+                values |= {} if name in assigned else {name: cell.cell_contents}
+    for name, value in sorted(values.items()):
+        if value is None or isinstance(value, str | int | float):
+            yield name, repr(value)
 
 
 def source_versions(config: EvalConfig) -> dict[str, Any]:
