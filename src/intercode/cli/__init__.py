@@ -39,6 +39,7 @@ COMMANDS = {
     "verify": "check a bundle and execute its episodes again",
     "leaderboard": "write a page of results from bundles",
     "check": "test that the tasks of a dataset are sound",
+    "audit": "list what in a dataset a person should read: golds that differ, weak answers",
     "new": "create a task package",
     "play": "play tasks yourself in the terminal",
     "doctor": "print what this machine can do and what it lacks",

@@ -23,8 +23,19 @@ def log(message: str) -> None:
 
 
 def episode_progress() -> Callable[[int, int], None]:
-    """Return a function that prints the progress, or that does nothing without a terminal."""
-    return _print_progress if sys.stderr.isatty() else lambda _done, _total: None
+    """Return a function that prints the progress of episodes; see ``progress_of``."""
+    return progress_of("episodes")
+
+
+def progress_of(things: str) -> Callable[[int, int], None]:
+    """Return a function that prints how many things of how many are done, or that does nothing
+    without a terminal."""
+
+    def print_progress(done: int, total: int) -> None:
+        end = "\n" if done == total else ""
+        print(f"\r{done}/{total} {things}", end=end, file=sys.stderr, flush=True)
+
+    return print_progress if sys.stderr.isatty() else lambda _done, _total: None
 
 
 @contextmanager
@@ -62,8 +73,3 @@ def escape_all_but_colours(text: str) -> str:
     if len(parts) == 1:
         return safe
     return f"{safe[:-1]}{_RESET}\n" if safe.endswith("\n") else safe + _RESET
-
-
-def _print_progress(done: int, total: int) -> None:
-    end = "\n" if done == total else ""
-    print(f"\r{done}/{total} episodes", end=end, file=sys.stderr, flush=True)
