@@ -379,6 +379,7 @@ _LANGUAGES = {
         scoring_note="The flag is judged, once you hand it in. A wrong flag costs a turn.",
     ),
     "harbor": replace(_BASH, scoring_note="The state that you leave is judged, by a test."),
+    "swe-bench": replace(_BASH, scoring_note="The repository that you leave is tested."),
     "sql": Language(
         "SQL",
         ("sql", "mysql", "sqlite", "sqlite3"),

@@ -131,6 +131,7 @@ TOOL_SETS = {
     "bash": ToolSet("run_command", "command"),
     "code": ToolSet("run_code", "code"),
     "harbor": ToolSet("run_command", "command"),
+    "swe-bench": ToolSet("run_command", "command"),
     "ctf": ToolSet("run_command", "command", "flag", answer_required=True),
     "sql": ToolSet("run_query", "statement"),
     "python": ToolSet("run_code", "code", "name"),

@@ -37,6 +37,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "nl2bash": "NL2Bash asks in plain English for Bash commands on four file systems.",
         "spider": "Spider asks questions about 20 SQL databases.",
         "starter": "The starter suite of each environment needs no network and no download.",
+        "swe-bench": "SWE-bench asks for changes of a repository that pass its hidden tests.",
         "wikisql": "WikiSQL asks questions about single tables of Wikipedia.",
     },
     "agents": {
@@ -57,6 +58,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "harbor": "A task is a Harbor task directory, scored by its own verifier.",
         "python": "A task is to write Python code, scored by hidden tests.",
         "sql": "A task is a question about a database; the rows of the last result are scored.",
+        "swe-bench": "A task is the issue of a repository; its tests score the change.",
     },
     "languages": {
         "c": "Tasks are C programs, which are compiled.",
@@ -77,6 +79,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "spider-lenient": "Scores SQL as `sql-standard` does, and accepts further columns.",
         "sql-original": "Scores SQL as the authors' code does.",
         "sql-original-iou": "Scores SQL as the authors' code did before it compared row order.",
+        "swe-bench-standard": "Scores 1 if all tests pass that the repository's own fix passes.",
     },
     "sandboxes": {
         "namespace": "Runs code in Linux namespaces, at the strongest tier of the machine.",

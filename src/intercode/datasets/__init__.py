@@ -17,6 +17,7 @@ from intercode.datasets import files, hub, preprocess, task_package
 from intercode.datasets.columns import parse_options
 from intercode.datasets.harbor import task_directory
 from intercode.datasets.pins import load_pins
+from intercode.datasets.swe_bench import rows
 
 datasets = Registry(
     "dataset",
@@ -29,6 +30,7 @@ datasets = Registry(
         "nl2bash": "intercode.datasets.bash.nl2bash:load",
         "spider": "intercode.datasets.sql.spider:load",
         "starter": "intercode.datasets.starter.suites:load",
+        "swe-bench": "intercode.datasets.swe_bench.rows:load",
         "wikisql": "intercode.datasets.sql.wikisql:load",
     },
     group="intercode.datasets",
@@ -57,16 +59,16 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     - the directory of a task package (see ``task_package.load``).
     - ``hub:OWNER/NAME``: a dataset of the Hugging Face hub (see ``hub.load``).
     - ``harbor:/path``: Harbor's task directories (see ``harbor.task_directory.load``).
+    - ``swe-bench:verified`` or ``swe-bench:PATH``: rows of SWE-bench (see ``swe_bench.rows.load``).
     - ``package.module:function``: a loader of your own.
 
     ``environment`` is the subset of ``starter`` if ``spec`` names none. It also decides whether
     rows with tests are for ``python`` or ``code``. Raises UnknownNameError for an unknown name or
     subset, UsageError for missing data or another revision, DataError for a broken file.
     """
-    if spec.startswith(hub.SCHEME):
-        return hub.load(spec)
-    if spec.startswith(task_directory.SCHEME):
-        return task_directory.load(spec)
+    for module in (hub, task_directory, rows):
+        if spec.startswith(module.SCHEME):
+            return module.load(spec)
     if is_dataset_file(spec):
         path, columns, options = parse_options(spec, ("preprocess",))
         hook = preprocess.load_hook(options["preprocess"]) if "preprocess" in options else None

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from intercode.environments.harbor.env import HarborEnv
     from intercode.environments.python.env import PythonEnv
     from intercode.environments.sql.env import SqlEnv
+    from intercode.environments.swe_bench.env import SweBenchEnv
 
 __all__ = [
     "ENVIRONMENTS", "BashEnv", "CTFEnv", "CodeEnv", "Environment", "Episode", "HarborEnv",
     "InterCodeEnv", "Policy", "Pool", "PythonEnv", "SandboxedEnv", "Snapshot", "SqlEnv",
-    "VectorInterCode", "check_env", "make", "make_vec", "register",
+    "SweBenchEnv", "VectorInterCode", "check_env", "make", "make_vec", "register",
 ]  # fmt: skip
 
 __getattr__ = lazy_imports(
@@ -48,6 +49,7 @@ __getattr__ = lazy_imports(
         "SandboxedEnv": ".base.sandboxed_env",
         "Snapshot": ".base.snapshots.snapshot",
         "SqlEnv": ".sql.env",
+        "SweBenchEnv": ".swe_bench.env",
         "VectorInterCode": ".base.vector",
         "check_env": ".base.conformance",
         "make_vec": ".base.vector",
@@ -63,6 +65,7 @@ ENVIRONMENTS = Registry(
         "harbor": "intercode.environments.harbor.env:HarborEnv",
         "python": "intercode.environments.python.env:PythonEnv",
         "sql": "intercode.environments.sql.env:SqlEnv",
+        "swe-bench": "intercode.environments.swe_bench.env:SweBenchEnv",
     },
     group="intercode.environments",
 )

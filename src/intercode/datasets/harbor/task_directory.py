@@ -28,7 +28,8 @@ UNPLAYABLE = "unplayable"
 MAX_FILES_SIZE = 64 << 20
 """The largest total size of the files in ``environment``, ``tests`` or ``solution``, in bytes."""
 _HEREDOC_END = "END-OF-SOLUTION-FILE"
-_LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
+LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
+"""Matches names of images that refer to files of this machine."""
 _MAX_SOLUTION_LENGTH = 120_000  # characters of the action that runs a solution
 
 Files = dict[str, tuple[bytes, int]]
@@ -167,7 +168,7 @@ def _image_reference(folder: Path, config: Config) -> str:
             raise DataError(
                 f"{environment / name} defines several containers, which are not supported"
             )
-    if _LOCAL_IMAGE.match(config.docker_image):
+    if LOCAL_IMAGE.match(config.docker_image):
         raise DataError(
             f"{folder / 'task.toml'}: docker_image = {config.docker_image!r} refers to files of "
             "this machine, which a task must not read: to use them, set the image with --image"

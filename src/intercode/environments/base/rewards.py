@@ -24,6 +24,7 @@ REWARDS = Registry(
         "ctf-original": "intercode.environments.ctf.reward:original",
         "probe": "intercode.environments.base.rewards:probe_similarity",
         "harbor-standard": "intercode.environments.harbor.reward:standard",
+        "swe-bench-standard": "intercode.environments.swe_bench.reward:standard",
         "python-standard": "intercode.environments.python.reward:standard",
         "python-original": "intercode.environments.python.reward:original",
         "sql-standard": "intercode.environments.sql.reward:standard",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intercode.core.errors import EnvironmentStateError, UsageError
+from intercode.core.errors import EnvironmentStateError, TaskImageError, UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import FileDiffs
@@ -34,6 +36,8 @@ from intercode.sandbox import (
     tier_of,
 )
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.images.build.base_images import BaseImageResolver
+from intercode.sandbox.images.build.on_demand import resolve_or_build
 from intercode.sandbox.images.recipes.packaged import is_pinned
 from intercode.sessions.base import Session
 
@@ -281,3 +285,57 @@ class SandboxedEnv(InterCodeEnv):
             captured=captured, omitted=tuple(values["omitted"]),
             release=lambda: None,
         )  # fmt: skip
+
+
+class TaskImageEnv(SandboxedEnv):
+    """An environment in which each task has an image of its own.
+
+    The setting ``image`` replaces the image of every task.
+    """
+
+    def __init__(self, dataset: str | Dataset, **settings: Any) -> None:
+        super().__init__(dataset, **settings)
+        self._images = dict[str, Image]()
+
+    @abstractmethod
+    def _task_image_name(self, task: Task) -> str:
+        """Return the image of a task: a name as in a FROM line, or a specification."""
+
+    @abstractmethod
+    def _task_image_key(self, task: Task) -> str:
+        """Return a text that changes with the content of a task's image."""
+
+    @property
+    def image(self) -> Image:
+        """The image of the current task, or of the first one before the first reset.
+
+        Raises TaskImageError if it cannot be built or pulled.
+        """
+        name = self.image_name or self._task_image_name(self._task or self.dataset.tasks[0])
+        if name not in self._images:
+            with self._task_image_errors():
+                is_plain_image = self.image_name or name.startswith("dockerfile:")
+                self._images[name] = (
+                    resolve_image(name, self.sandbox_kind)
+                    if is_plain_image
+                    else BaseImageResolver(resolve_or_build).resolve_base(name)
+                )
+        return self._images[name]
+
+    @contextmanager
+    def _task_image_errors(self) -> Iterator[None]:
+        """Raise TaskImageError for the errors of an image that the task itself brings, so that
+        they do not end a run of many tasks."""
+        try:
+            yield
+        except UsageError as e:
+            if self.image_name:
+                raise
+            raise TaskImageError(f"the image of the task cannot be had: {e}") from e
+
+    def _image_metadata(self) -> dict[str, Any]:
+        if self.image_name:
+            return super()._image_metadata()
+        keys = "".join(map(self._task_image_key, self.dataset.tasks))
+        digest = hashlib.sha256(keys.encode()).hexdigest()
+        return {"image": "", "image_digest": f"sha256:{digest}", "comparable": False}

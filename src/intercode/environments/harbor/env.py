@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from intercode.core.errors import DataError, TaskImageError, UsageError
-from intercode.core.types import Dataset, ExecResult, Image, Layer, LayerSpec, State, Task
+from intercode.core.errors import DataError, UsageError
+from intercode.core.types import Dataset, ExecResult, Layer, LayerSpec, State, Task
 from intercode.datasets.harbor.task_directory import read_files
 from intercode.datasets.harbor.task_toml import Config
 from intercode.environments.base.layers import task_layer
-from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.environments.harbor.verifier import run_verifier
-from intercode.sandbox import SandboxSpec, resolve_image
+from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import BaseSandbox, Limits
-from intercode.sandbox.images.build.base_images import BaseImageResolver
-from intercode.sandbox.images.build.on_demand import resolve_or_build
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 
@@ -29,7 +24,7 @@ _ADDRESS_SPACE = 64 << 30  # bytes: Go, Java and Node reserve far more than they
 _LOG_DIRECTORIES = LayerSpec("script", Path(__file__).with_name("create_log_directories.sh"))
 
 
-class HarborEnv(SandboxedEnv):
+class HarborEnv(TaskImageEnv):
     """Do what the task's ``instruction.md`` says, in a shell that lives as long as the episode.
 
     Each task has its own image. It is the one that task.toml names, or it is built from the task's
@@ -56,7 +51,7 @@ class HarborEnv(SandboxedEnv):
         if settings.get("profile", "standard") != "standard":
             raise UsageError("Harbor tasks have the profile 'standard' only: leave out the profile")
         super().__init__(dataset, timeout=timeout, **settings)
-        self.build, self._images = build, dict[str, Image]()
+        self.build = build
         self._settings |= {"build": build}
         for task in self.dataset.tasks:
             if not isinstance(task.data.get("config"), Config):
@@ -65,31 +60,11 @@ class HarborEnv(SandboxedEnv):
                 )
 
     # ---------------------------------------------------------------- the task
-    @property
-    def image(self) -> Image:
-        """The image of the current task, or of the first one before the first reset."""
-        data = (self._task or self.dataset.tasks[0]).data
-        name = self.image_name or str((self.build and data["dockerfile"]) or data["image"])
-        if name not in self._images:
-            with self._task_image_errors():
-                is_plain_image = self.image_name or name.startswith("dockerfile:")
-                self._images[name] = (
-                    resolve_image(name, self.sandbox_kind)
-                    if is_plain_image
-                    else BaseImageResolver(resolve_or_build).resolve_base(name)
-                )
-        return self._images[name]
+    def _task_image_name(self, task: Task) -> str:
+        return str((self.build and task.data["dockerfile"]) or task.data["image"])
 
-    @contextmanager
-    def _task_image_errors(self) -> Iterator[None]:
-        """Raise TaskImageError for the errors of an image that the task itself brings, so that
-        they do not end a run of many tasks."""
-        try:
-            yield
-        except UsageError as e:
-            if self.image_name:
-                raise
-            raise TaskImageError(f"the image of the task cannot be had: {e}") from e
+    def _task_image_key(self, task: Task) -> str:
+        return str(task.data["setup"])
 
     @property
     def _config(self) -> Config:
@@ -98,13 +73,6 @@ class HarborEnv(SandboxedEnv):
 
     def result_metadata(self) -> dict[str, Any]:
         return super().result_metadata() | {"env_options": {"build": self.build}}
-
-    def _image_metadata(self) -> dict[str, Any]:
-        if self.image_name:
-            return super()._image_metadata()
-        sums = "".join(str(task.data["setup"]) for task in self.dataset.tasks)
-        digest = hashlib.sha256(sums.encode()).hexdigest()
-        return {"image": "", "image_digest": f"sha256:{digest}", "comparable": False}
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         config, image = self._config, self.image

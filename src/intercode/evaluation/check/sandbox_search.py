@@ -42,6 +42,7 @@ _STATE_CODE = {
     "bash": "set; alias; history",
     "ctf": "set",
     "harbor": "set; alias",
+    "swe-bench": "set; alias",
     "python": "print(dict(globals()))",
 }
 """Code that prints the state of the interpreter, by environment."""

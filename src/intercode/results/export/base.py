@@ -77,7 +77,7 @@ def code_tool_name(episode: Trajectory) -> str:
     """Return the name of the tool that stands for an environment's action, such as ``bash`` or
     ``sql``."""
     environment = str(episode.run.get("environment") or "code")
-    return {"ctf": "bash", "harbor": "bash"}.get(environment, environment)
+    return {"ctf": "bash", "harbor": "bash", "swe-bench": "bash"}.get(environment, environment)
 
 
 def parse_arguments(text: str) -> dict[str, Any]:

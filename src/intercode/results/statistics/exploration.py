@@ -197,15 +197,16 @@ _PYTHON_MUTATORS = frozenset(
 def is_exploration(action: str, environment: str) -> bool:
     """Return whether an action explores: it reads and changes nothing.
 
-    ``bash``, ``ctf``, ``harbor``: every command is known to read, has no option that writes, and no
-    output is redirected into a file. ``sql``: SHOW, DESCRIBE, EXPLAIN, USE, and SELECT from the
-    catalog alone; a query of the data does not count. ``python``: imports and expressions without
-    definitions, assignments and calls of mutating functions. False for other environments.
+    ``bash``, ``ctf``, ``harbor``, ``swe-bench``: every command is known to read, has no option that
+    writes, and no output is redirected into a file. ``sql``: SHOW, DESCRIBE, EXPLAIN, USE, and
+    SELECT from the catalog alone; a query of the data does not count. ``python``: imports and
+    expressions without definitions, assignments and calls of mutating functions. False for other
+    environments.
     """
     code = unwrap_action(action)
     if not code.strip() or len(code) > MAX_ACTION_LENGTH:
         return False
-    if environment in ("bash", "ctf", "harbor"):
+    if environment in ("bash", "ctf", "harbor", "swe-bench"):
         return is_shell_exploration(code)
     if environment == "sql":
         return _is_sql_exploration(code)

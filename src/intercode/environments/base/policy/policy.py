@@ -28,6 +28,7 @@ _PARSER_MODULES = {
     "bash": "bash_parser",
     "ctf": "bash_parser",
     "harbor": "bash_parser",
+    "swe-bench": "bash_parser",
     "sql": "sql_parser",
     "python": "python_parser",
 }

@@ -12,8 +12,8 @@ from intercode.core.errors import ConfigError
 from intercode.core.registry import unknown_name_error
 
 KINDS: dict[str, tuple[str, ...]] = {
-    "command": ("bash", "ctf", "harbor"),
-    "redirect": ("bash", "ctf", "harbor"),
+    "command": ("bash", "ctf", "harbor", "swe-bench"),
+    "redirect": ("bash", "ctf", "harbor", "swe-bench"),
     "statement": ("sql",),
     "table": ("sql",),
     "function": ("sql",),

@@ -20,6 +20,7 @@ REPLAY_RULES = Registry(
         "python": "intercode.environments.python.replay:PythonReplayRules",
         "code": "intercode.environments.base.replay.rules:ReplayRules",
         "harbor": "intercode.environments.base.replay.rules:ReplayRules",
+        "swe-bench": "intercode.environments.base.replay.rules:ReplayRules",
         "ctf": "intercode.environments.ctf.replay:CtfReplayRules",
         "sql": "intercode.environments.sql.replay:SqlReplayRules",
     },

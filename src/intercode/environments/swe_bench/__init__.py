@@ -1,0 +1,1 @@
+"""The environment for rows in SWE-bench's layout."""

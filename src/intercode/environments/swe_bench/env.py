@@ -1,0 +1,92 @@
+"""The SWE-bench environment: a shell in a repository, whose difference from its start is tested."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from intercode.core.errors import DataError, UsageError
+from intercode.core.types import Dataset, ExecResult, Layer, State, Task
+from intercode.datasets.swe_bench.rows import TESTBED_PROGRAMS
+from intercode.environments.base.sandboxed_env import TaskImageEnv
+from intercode.environments.swe_bench.grading import grade_patch
+from intercode.environments.swe_bench.patch import read_patch
+from intercode.sandbox import SandboxSpec
+from intercode.sandbox.contract import BaseSandbox, Limits
+from intercode.sessions.base import Session, SessionState
+from intercode.sessions.bash.persistent import BashSession
+
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_LIMITS = Limits(disk=4 << 30, file_size=4 << 30, memory=4 << 30, address_space=64 << 30)
+
+
+class SweBenchEnv(TaskImageEnv):
+    """Solve the problem of an issue in the repository that the image of the task has in /testbed.
+
+    The answer is the difference of the repository from its start, without files that git ignores.
+    ``score`` applies it in a fresh sandbox, adds the tests of the task there, and runs them; see
+    grading.py. ``test_timeout``: seconds for the tests. The setting ``image`` replaces the image of
+    every task. The other settings are those of InterCodeEnv. There is no ``original`` profile.
+    """
+
+    name: ClassVar[str] = "swe-bench"
+    scores_output: ClassVar[bool] = False  # pytest prints how long it took
+
+    def __init__(
+        self,
+        dataset: str | Dataset,
+        *,
+        timeout: float = 120.0,
+        test_timeout: float = 1800.0,
+        **settings: Any,
+    ) -> None:
+        if settings.get("profile", "standard") != "standard":
+            raise UsageError("SWE-bench has the profile 'standard' only: leave out the profile")
+        super().__init__(dataset, timeout=timeout, **settings)
+        self.test_timeout = test_timeout
+        self._settings |= {"test_timeout": test_timeout}
+        self._graded: tuple[str | None, State] | None = None
+        for task in self.dataset.tasks:
+            if "fail_to_pass" not in task.data:
+                raise DataError(
+                    f"{task.id} is not a row of SWE-bench: load its file as swe-bench:FILE"
+                )
+
+    def result_metadata(self) -> dict[str, Any]:
+        options = {"test_timeout": self.test_timeout}
+        return super().result_metadata() | {"env_options": options}
+
+    def _task_image_name(self, task: Task) -> str:
+        return str(task.data["image"])
+
+    def _task_image_key(self, task: Task) -> str:
+        return str(task.data["image"])
+
+    def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
+        path = f"{TESTBED_PROGRAMS}:{self.image.env.get('PATH', _DEFAULT_PATH)}"
+        return SandboxSpec(
+            self.image, layers, network=self.network, limits=_LIMITS, env={"PATH": path}
+        )
+
+    def _open_session(
+        self, sandbox: BaseSandbox, task: Task, state: SessionState | None
+    ) -> Session:
+        return BashSession(sandbox, cwd=task.cwd, state=state)
+
+    # ------------------------------------------------------------- the verdict
+    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
+        """Return the results of the tests. The same patch is tested once in an episode."""
+        with self._episode.open_sandbox() as fresh:
+            with self._current_workspace.sandbox.fork() as copy:
+                patch = read_patch(copy, fresh, self.task)
+            if self._graded is not None and self._graded[0] == patch:
+                return self._graded[1]
+            state = grade_patch(fresh, self.task, patch, self.test_timeout)
+        self._graded = patch, state
+        return state
+
+    def _gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
+        return [State()]
+
+    def _close_episode(self) -> None:
+        self._graded = None
+        super()._close_episode()

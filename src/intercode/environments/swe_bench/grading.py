@@ -1,0 +1,171 @@
+"""Tests a patch in a fresh sandbox, in which nothing else of the agent is.
+
+The patch is applied with the git of the image. Then everything in it that could change how the
+tests run is set back: see ``is_protected``. Then the patch of the tests is applied, pytest runs
+their files, and the results are read from the report that pytest writes. What the code prints does
+not count.
+
+The code under test runs in the process of pytest, as in every use of this benchmark, so code in a
+patch could change pytest itself. ``suspicious_lines`` finds lines that name its parts.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from intercode.core.errors import SandboxKilledError
+from intercode.core.types import FileEntry, State, Task, TestResult
+from intercode.datasets.swe_bench.rows import DIRECTORY, changed_paths
+from intercode.environments.swe_bench.patch import TOO_LARGE, run_git
+from intercode.environments.swe_bench.test_report import read_report, report_key
+from intercode.sandbox.contract import BaseSandbox
+
+_MAX_REPORT = 64 << 20  # bytes
+_MAX_OUTPUT = 4000  # characters of what pytest printed
+_STARTUP_FILES = frozenset({
+    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini",
+    "setup.cfg", "pyproject.toml", "sitecustomize.py", "usercustomize.py", ".coveragerc",
+    ".gitattributes", ".gitmodules",
+})  # fmt: skip
+"""Names of files that Python, pytest or git read by themselves."""
+_STARTUP_SUFFIXES = (".pth", ".pyc", ".pyo", ".egg-link")
+_TEST_DIRECTORIES = frozenset({"test", "tests", "testing"})
+_SUSPICIOUS = re.compile(
+    r"^\+(?!\+\+ ).*(?:\b_?pytest\b|\bpluggy\b|\batexit\b|_exit\b|\bjunit|\bsys\.modules\b).*",
+    re.MULTILINE,
+)
+_RENAME = re.compile(r"^(?:rename|copy) (?:from|to) ", re.MULTILINE)
+_PATCH_FILE = "/intercode-patch/this.diff"
+_MAX_LINES = 20  # suspicious lines in the details
+
+
+class _VoidError(Exception):
+    """A patch cannot be tested. The message is the reason."""
+
+
+def grade_patch(fresh: BaseSandbox, task: Task, patch: str | None, timeout: float) -> State:
+    """Return the result of each test of a task on a patch, FAIL_TO_PASS first.
+
+    ``fresh`` is in the state in which the episode began, and is changed. ``answer`` is the patch,
+    ``files`` are the paths that it changes. ``output`` names the paths that were set back, and
+    ends with what pytest printed. ``failed``: the tests gave no result, and ``output`` begins with
+    the reason: the patch does not apply, or the tests did not end within ``timeout`` seconds, or
+    they ended their sandbox.
+    """
+    reason, printed, paths = "", "", list[str]()
+    results: Mapping[str, bool] = {}
+    exit_code: int | None = None
+    try:
+        if patch is None:
+            raise _VoidError(TOO_LARGE)
+        paths, restored = _apply(fresh, task, patch)
+        printed = f"set back before the tests: {', '.join(restored)}" if restored else ""
+        report = f"/intercode-{secrets.token_hex(8)}/report.xml"
+        fresh.write(report, b"")
+        result = fresh.run(
+            ["/bin/sh", "-c", _test_command(task, report)], cwd=DIRECTORY, timeout=timeout
+        )
+        printed = "\n".join(filter(None, (printed, result.output[-_MAX_OUTPUT:])))
+        exit_code = result.exit_code
+        if result.timed_out:
+            raise _VoidError(f"the tests did not end within {timeout:g} s")
+        results = read_report(fresh.read(report, _MAX_REPORT))
+    except SandboxKilledError as e:
+        reason = f"what the tests ran ended their sandbox: {e}"
+    except (_VoidError, OSError, ValueError) as e:  # also a report that cannot be read
+        reason = str(e) or type(e).__name__
+    tests = (*task.data["fail_to_pass"], *task.data["pass_to_pass"])
+    return State(
+        "\n".join(filter(None, (reason, printed))),
+        {f"{DIRECTORY}/{path}": FileEntry("file") for path in paths},
+        exit_code=exit_code, answer=patch, failed=bool(reason),
+        tests=tuple(
+            TestResult(test, results.get(report_key(test), False), error=_state(results, test))
+            for test in tests
+        ),
+    )  # fmt: skip
+
+
+def is_protected(path: str, test_paths: Iterable[str]) -> bool:
+    """Return whether a path of the repository is set back before the tests run.
+
+    That is a file of the tests; what is beside or below one in a directory of tests; a file that
+    Python, pytest or git read by themselves; and compiled Python.
+    """
+    name = PurePosixPath(path)
+    if name.name in _STARTUP_FILES or name.suffix in _STARTUP_SUFFIXES:
+        return True
+    if "__pycache__" in name.parts:
+        return True
+    for test in map(PurePosixPath, test_paths):
+        folder = test.parent
+        if name == test or name in test.parents:
+            return True
+        if _TEST_DIRECTORIES.intersection(folder.parts) and folder in name.parents:
+            return True
+    return False
+
+
+def suspicious_lines(patch: str) -> tuple[str, ...]:
+    """Return the first lines that a patch adds and that name parts of the test runner."""
+    return tuple(m.group()[1:].strip()[:200] for m in _SUSPICIOUS.finditer(patch))[:_MAX_LINES]
+
+
+def _apply(fresh: BaseSandbox, task: Task, patch: str) -> tuple[list[str], list[str]]:
+    """Apply a patch and the patch of the tests. Returns the paths that the former changes, and
+    those of them that were set back."""
+    tests = {*changed_paths(task.data["test_patch"]), *_test_files(task)}
+    gold = set(changed_paths(task.data["patch"]))
+    changed, restored = list[str](), list[str]()
+    if patch.strip():
+        if _RENAME.search(patch):  # read_patch asks for none: git would not list the old path
+            raise _VoidError("the patch renames files in a way that git was told not to use")
+        changed = _apply_patch(fresh, patch.encode("utf-8", "surrogateescape"), "the patch")
+        restored = [p for p in changed if is_protected(p, tests) and p not in gold - tests]
+        _set_back(fresh, restored)
+    _apply_patch(fresh, task.data["test_patch"].encode(), "the patch of the tests")
+    return changed, restored
+
+
+def _apply_patch(fresh: BaseSandbox, patch: bytes, what: str) -> list[str]:
+    """Apply a patch to the repository and return the paths that it changes, sorted."""
+    fresh.write(_PATCH_FILE, patch if patch.endswith(b"\n") else patch + b"\n")
+    listed, is_patch = run_git(fresh, f"apply --numstat -z {_PATCH_FILE}")
+    printed, applied = run_git(fresh, f"apply --whitespace=nowarn {_PATCH_FILE}")
+    if not is_patch or not applied:
+        raise _VoidError(f"{what} does not apply: {printed[-1000:].strip()}")
+    return sorted(entry.split("\t", 2)[-1] for entry in listed.split("\0") if entry)
+
+
+def _set_back(fresh: BaseSandbox, paths: Sequence[str]) -> None:
+    """Give each path the content that it has in the last commit, or remove it."""
+    if not paths:
+        return
+    fresh.run(["/bin/rm", "-rf", "--", *(f"{DIRECTORY}/{path}" for path in paths)])
+    printed, _ = run_git(fresh, "ls-tree -z --name-only HEAD --", *paths)
+    if known := [path for path in printed.split("\0") if path]:
+        printed, done = run_git(fresh, "checkout -q HEAD --", *known)
+        if not done:
+            raise _VoidError(f"what the patch changed cannot be set back: {printed[-300:]}")
+
+
+def _test_files(task: Task) -> list[str]:
+    ids = (*task.data["fail_to_pass"], *task.data["pass_to_pass"])
+    return list(dict.fromkeys(test.partition("::")[0] for test in ids))
+
+
+def _test_command(task: Task, report: str) -> str:
+    files = shlex.join(_test_files(task))
+    return (
+        f"exec {task.data['test_command']} --rootdir={DIRECTORY} --junitxml={report} "
+        f"-o junit_family=xunit1 {files} < /dev/null"
+    )
+
+
+def _state(results: Mapping[str, bool], test: str) -> str:
+    passed = results.get(report_key(test))
+    return "" if passed else "it did not run" if passed is None else "it failed"
