@@ -30,7 +30,7 @@ def opened(name: str, base_url: str | None = None) -> OpenAIModel:
 def test_a_provider_gives_address_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     model = opened("openai/gpt-x")
-    assert (model.name, model.endpoint) == ("gpt-x", "https://api.openai.com/v1/chat/completions")
+    assert (model.name, model.endpoint) == ("gpt-x", "https://api.openai.com/v1/responses")
     # the key of another provider is never used
     with pytest.raises(ConfigError, match="OPENROUTER_API_KEY"):
         open_model("openrouter/some/model")

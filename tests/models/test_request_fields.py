@@ -135,7 +135,7 @@ def test_a_template_of_ones_own() -> None:
     with pytest.raises(ConfigError, match="content"):
         OpenAIModel("m", "http://localhost/v1", api="completions", template="{role}")
     with pytest.raises(ConfigError, match="chat, completions"):
-        OpenAIModel("m", "http://localhost/v1", api="responses")  # type: ignore[arg-type]
+        OpenAIModel("m", "http://localhost/v1", api="answers")  # type: ignore[arg-type]
 
 
 def test_ids_and_log_probabilities_are_recorded() -> None:
@@ -212,11 +212,11 @@ def test_a_value_of_the_wrong_form_is_refused(option: dict[str, Any], words: str
 def test_an_unknown_option_names_the_near_one() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'max_tokens'"):
         OpenAIModel("m", "http://localhost/v1", max_token=3)
-    model = OpenAIModel("m", "http://localhost/v1", temperature="none")
-    assert "temperature" not in model.request(ASK, ())
+    model = OpenAIModel("m", "http://localhost/v1", temperature=1.0, top_p="none")
+    assert "top_p" not in model.request(ASK, ())
 
 
 def test_none_for_a_request_option_leaves_the_default() -> None:
     options: dict[str, Any] = dict.fromkeys(("concurrency", "timeout", "patience"), "none")
     with OpenAIModel("m", "http://localhost/v1", **options) as model:
-        assert (model.request_options.concurrency, model.request_options.timeout) == (256, 120.0)
+        assert (model.request_options.concurrency, model.request_options.timeout) == (256, 600.0)

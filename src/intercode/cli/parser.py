@@ -148,7 +148,8 @@ ENVIRONMENT_OPTION = """\
 AGENT_OPTIONS = f"""\
 --agent NAME|PKG:CLASS  strategy: try-again, single-turn, gold, noop, ... (see `intercode list
                         agents`)
---model PROVIDER/NAME   the language model of the agent; its API key comes from the environment
+--model PROVIDER/NAME   the language model of the agent, or FILE.py:FUNCTION; its API key comes from
+                        the environment
 --base-url URL          address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)
 --agent-option K=V ...  a setting of the agent; may be given several times
 --model-option K=V ...  a setting of the model, such as temperature=0.7; may be given several times

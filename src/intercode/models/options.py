@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -28,7 +29,7 @@ class GenerationOptions:
     a field. ``headers`` are added to the request.
     """
 
-    temperature: float | None = 0.0
+    temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
     stop: str | Sequence[str] | None = None
@@ -65,7 +66,7 @@ class RequestOptions:
     dollars per million tokens.
     """
 
-    timeout: float = 120.0
+    timeout: float = 600.0
     max_attempts: int = 6
     patience: float = 900.0
     concurrency: int = 256
@@ -132,6 +133,15 @@ def split_options(
                 f"the header {name!r} of the option headers must be printable ASCII text"
             )
     return generation, conduct, parts[2]
+
+
+def describe_refused_options(message: str, generation: GenerationOptions) -> str:
+    """Return how to leave out the options that a refusal names, as the end of its text; empty if it
+    names none of those that were given."""
+    given = [name for name in _OPTION_TYPES if getattr(generation, name, None) is not None]
+    named = [n for n in (*given, "stop", "reasoning_effort") if re.search(rf"\b{n}\b", message)]
+    named = [n for n in named if getattr(generation, n) not in (None, {})]
+    return f"; leave out the model option {' and '.join(named)}" if named else ""
 
 
 _NUMBER, _INTEGER = (int, float), (int,)

@@ -9,9 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from intercode.core.errors import ConfigError
-from intercode.core.registry import Registry
+from intercode.core.registry import Registry, is_file_reference, load_object
 from intercode.models.base import Model
 from intercode.models.options import split_options
+from intercode.models.providers.function import as_model
 from intercode.models.providers.openai import OPENAI_OPTIONS, OpenAIModel
 from intercode.models.providers.scripted import read_script
 
@@ -60,7 +61,8 @@ KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY", "
 def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
     """Return the model of that name.
 
-    ``scripted:FILE`` answers from a JSON list. ``anthropic/NAME``, ``google/NAME`` and
+    ``scripted:FILE`` answers from a JSON list, ``FILE.py:NAME`` is a function of messages or a
+    Model in that file (see FunctionModel). ``anthropic/NAME``, ``google/NAME`` and
     ``litellm/PROVIDER/NAME`` use the client libraries of the extras of these names, with
     ``base_url`` if one is given. Any other name is requested from ``base_url``, or from
     OPENAI_BASE_URL; without these, ``PROVIDER/NAME`` takes the address from PROVIDERS. The key
@@ -75,7 +77,12 @@ def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
         return read_script(Path(rest))
     if not name:
         raise ConfigError("the model's name is empty; give one with --model PROVIDER/NAME")
-    options = {k: v for k, v in options.items() if v is not None or k == "temperature"}
+    if is_file_reference(name):
+        if base_url or options:
+            unused = ", ".join(["base_url"] * bool(base_url) + sorted(options))
+            raise ConfigError(f"the model {name} is a function, which has no {unused}: leave it out")
+        return as_model(load_object(name))
+    options = {k: v for k, v in options.items() if v is not None}
     provider, _, short = name.partition("/")
     given = options.pop("api_key", None) or os.environ.get("INTERCODE_API_KEY")
     if provider in NATIVE_PROVIDERS and short:

@@ -26,7 +26,6 @@ class AnthropicModel(LibraryModel):
     ``thinking`` is a number of tokens for reasoning, or the field itself, such as ``{"type":
     "adaptive"}``. The model's reasoning, with its signatures, is sent back unchanged in later
     turns. ``prompt_cache`` asks the endpoint to cache the conversation for the next turn.
-    ``temperature`` and ``top_p`` are sent only if they are given: newer models refuse them.
     ``reasoning_effort`` becomes ``output_config.effort``.
     """
 
@@ -43,7 +42,7 @@ class AnthropicModel(LibraryModel):
         **options: Any,
     ) -> None:
         super().__init__(
-            name, base_url, api_key, {"temperature": None, **options},
+            name, base_url, api_key, options,
             provider=PROVIDER, default_address="https://api.anthropic.com",
         )  # fmt: skip
         if isinstance(thinking, int):

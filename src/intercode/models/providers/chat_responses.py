@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from intercode.core.types import Usage
@@ -29,13 +29,14 @@ def parse_tokens(data: Mapping[str, Any], choice: Mapping[str, Any]) -> dict[str
     if isinstance(logprobs, Mapping):
         content = logprobs.get("content")
         if isinstance(content, list):
-            tokens |= _from_chat(content)
+            tokens |= parse_chat_logprobs(content)
         elif isinstance(logprobs.get("token_logprobs"), list):
             tokens |= _from_completions(logprobs)
     return tokens
 
 
-def _from_chat(content: list[Any]) -> dict[str, Any]:
+def parse_chat_logprobs(content: list[Any]) -> dict[str, Any]:
+    """Return ``logprobs``, ``texts`` and ``top`` of a list with one entry per token."""
     entries = [e for e in content if isinstance(e, Mapping)]
     if len(entries) != len(content) or not entries:
         return {}
@@ -90,12 +91,11 @@ def parse_error(body: bytes) -> tuple[str, str]:
     return str(message)[:500], str(error.get("code") or error.get("type") or "")
 
 
-def parse_response(body: bytes, requests: int) -> Completion:
-    """Return the completion in the body of a successful response, from a chat or text endpoint.
-
-    ``requests`` is how many were sent to get it. A null content becomes an empty text. Raises
-    InvalidResponseError.
-    """
+def parse_response(
+    body: bytes, requests: int, parse: Callable[[Mapping[str, Any], int], Completion]
+) -> Completion:
+    """Return the completion in the body of a successful response, which ``parse`` reads once it is
+    decoded. ``requests`` is how many were sent to get it. Raises InvalidResponseError."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as e:
@@ -105,11 +105,14 @@ def parse_response(body: bytes, requests: int) -> Completion:
     if data.get("error"):  # some gateways report failures with status 200
         message, code = parse_error(body)
         raise InvalidResponseError(message, int(code) if code.isdecimal() else None)
-    return parse_response_data(data, requests)
+    return parse(data, requests)
 
 
 def parse_response_data(data: Mapping[str, Any], requests: int) -> Completion:
-    """Parse a response that is already decoded; see ``parse_response``."""
+    """Return the completion in a decoded response of a chat or text endpoint.
+
+    A null content becomes an empty text. Raises InvalidResponseError.
+    """
     try:
         choice = data["choices"][0]
         message = {"content": choice["text"]} if "text" in choice else dict(choice["message"])
@@ -159,22 +162,23 @@ def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 def _parse_usage(usage: Any, requests: int) -> Usage:
     usage = usage if isinstance(usage, dict) else {}
     prompt, answer = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    cached = _count_or_none(prompt.get("cached_tokens")) if isinstance(prompt, dict) else None
+    cached = count_or_none(prompt.get("cached_tokens")) if isinstance(prompt, dict) else None
     if cached is None:
-        cached = _count_or_none(usage.get("prompt_cache_hit_tokens"))  # DeepSeek
+        cached = count_or_none(usage.get("prompt_cache_hit_tokens"))  # DeepSeek
     cost = usage.get("cost")  # OpenRouter
     return Usage(
-        _count_or_none(usage.get("prompt_tokens")),
-        _count_or_none(usage.get("completion_tokens")),
+        count_or_none(usage.get("prompt_tokens")),
+        count_or_none(usage.get("completion_tokens")),
         requests,
         cached_tokens=cached,
-        reasoning_tokens=_count_or_none(answer.get("reasoning_tokens"))
+        reasoning_tokens=count_or_none(answer.get("reasoning_tokens"))
         if isinstance(answer, dict)
         else None,
         cost=float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None,
     )
 
 
-def _count_or_none(value: Any) -> int | None:
+def count_or_none(value: Any) -> int | None:
+    """Return a count that a response holds; None for anything else."""
     sound = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return value if sound else None

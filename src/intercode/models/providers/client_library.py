@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn
 from intercode.core.errors import ConfigError
 from intercode.models.base import Completion, Message, ToolCall
 from intercode.models.endpoint import Endpoint
-from intercode.models.options import split_options
+from intercode.models.options import describe_refused_options, split_options
 from intercode.models.transport.http import parse_base_url, validate_key
 from intercode.models.transport.retry import (
     OVERLOAD_STATUSES,
@@ -129,8 +129,8 @@ def raise_for_error(model: Endpoint, error: Exception) -> NoReturn:
     if isinstance(status, int) and status >= 300:
         message = f"HTTP {status}: {text}"
         if not is_transient(status):
-            hint = "; the option temperature=none leaves it out" * ("temperature" in message)
-            raise model.refusal(message + hint, status) from None
+            remedy = describe_refused_options(message, model.generation)
+            raise model.refusal(message + remedy, status) from None
         headers = getattr(getattr(error, "response", None), "headers", None) or {}
         wait = parse_retry_after(headers.get("retry-after"))
         raise AttemptError(message, wait, overloaded=status in OVERLOAD_STATUSES) from None

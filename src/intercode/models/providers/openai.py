@@ -1,4 +1,4 @@
-"""Any endpoint with OpenAI's protocol, for chat or text completions."""
+"""Any endpoint with one of OpenAI's protocols: Responses, Chat Completions, or text completions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, Literal
 from intercode.core.errors import ConfigError
 from intercode.models.base import Completion, Message, Tool
 from intercode.models.endpoint import Endpoint
-from intercode.models.options import split_options
+from intercode.models.options import describe_refused_options, split_options
+from intercode.models.providers import response_items
 from intercode.models.providers.chat_requests import (
     chat_messages,
     render_prompt,
@@ -25,6 +26,7 @@ from intercode.models.providers.chat_responses import (
     InvalidResponseError,
     parse_error,
     parse_response,
+    parse_response_data,
 )
 from intercode.models.transport.http import (
     ConnectionPool,
@@ -39,26 +41,36 @@ from intercode.models.transport.retry import (
     parse_retry_after,
 )
 
-PATHS = {"chat": "/chat/completions", "completions": "/completions"}
+Api = Literal["responses", "chat", "completions"]
+PATHS: dict[Api, str] = {
+    "responses": "/responses",
+    "chat": "/chat/completions",
+    "completions": "/completions",
+}
 OPENAI_OPTIONS = ("api", "template", "thoughts")
 """Options of this kind of model, in addition to those of options.py."""
 
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
+RESPONSES_LIMIT_FIELD = "max_output_tokens"
 LARGE_RESPONSE_BYTES = 1 << 20  # larger responses are parsed in a thread of their own
 _LIMIT_TOO_HIGH = re.compile(
-    r"max_(completion_)?tokens|context (length|window)|maximum context", re.I
+    r"max_(completion_|output_)?tokens|context (length|window)|maximum context", re.I
 )
+_NO_ENCRYPTED_REASONING = re.compile(r"encrypted.content", re.I)
 _MIN_LIMIT = 256
 
 
 class OpenAIModel(Endpoint):
     """A model behind an OpenAI-compatible endpoint. One instance serves many threads.
 
-    ``base_url`` ends before ``/chat/completions``. ``api`` is ``chat``, or ``completions`` for the
-    legacy endpoint, which is sent the conversation as one text rendered by ``template`` (see
-    chat_requests.py) and has no tools. ``thoughts`` is the field in which reasoning is sent back in
-    later turns, if the endpoint expects that (DeepSeek: ``reasoning_content``). For ``options`` see
-    options.py. The key never appears in messages or reprs.
+    ``base_url`` ends before ``/chat/completions``. ``api`` is ``responses`` (the default for the
+    provider ``openai``), ``chat`` (the default for all others), or ``completions`` for the legacy
+    endpoint, which is sent the conversation as one text rendered by ``template`` (see
+    chat_requests.py) and has no tools. ``responses`` sends the model's own reasoning back in later
+    turns, encrypted, and has the endpoint store nothing. ``thoughts`` is the field in which
+    reasoning is sent back in later turns, if the endpoint expects that (DeepSeek:
+    ``reasoning_content``). For ``options`` see options.py. The key never appears in messages or
+    reprs.
     """
 
     def __init__(
@@ -68,14 +80,17 @@ class OpenAIModel(Endpoint):
         api_key: str | None = None,
         *,
         provider: str = "",
-        api: Literal["chat", "completions"] = "chat",
+        api: Api | None = None,
         template: str | None = None,
         thoughts: str | None = None,
         **options: Any,
     ) -> None:
+        api = api or ("responses" if provider == "openai" else "chat")
         if api not in PATHS:
             raise ConfigError(f"api = {api!r} is not one of {', '.join(PATHS)}")
         generation, conduct, _ = split_options(options)
+        if api == "responses":
+            response_items.require_known_options(generation)
         self.url, user = parse_base_url(base_url, PATHS[api])
         self._key = validate_key(api_key)
         self._credentials = user
@@ -86,7 +101,9 @@ class OpenAIModel(Endpoint):
         )  # fmt: skip
         self.api, self.thoughts = api, thoughts
         self.template = validate_template(template)
-        self._limit_field = {"limit": LIMIT_FIELDS[generation.max_completion_tokens is not None]}
+        limit = LIMIT_FIELDS[generation.max_completion_tokens is not None]
+        self._limit_field = {"limit": RESPONSES_LIMIT_FIELD if api == "responses" else limit}
+        self._learned = {"keeps reasoning": True}
 
     @property
     def address(self) -> str:
@@ -112,6 +129,11 @@ class OpenAIModel(Endpoint):
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
         """See Endpoint. Raises ConfigError for tools if the endpoint has none."""
+        if self.api == "responses":
+            body = response_items.request_body(
+                self.generation, messages, tools, keep_reasoning=self._learned["keeps reasoning"]
+            )
+            return {"model": self.name, **body}
         fields = {"model": self.name, **request_fields(self.generation, self.api)}
         if self.api == "completions":
             if tools:
@@ -128,7 +150,8 @@ class OpenAIModel(Endpoint):
         """See Endpoint.
 
         If the endpoint does not know the name of the field with the token limit, the request is
-        sent again with the other name. A limit that a budget set and that is too high for the
+        sent again with the other name; if the model has no encrypted reasoning, without asking for
+        it. A limit that a budget set and that is too high for the
         endpoint is halved.
         """
         clock = asyncio.get_running_loop().time
@@ -154,6 +177,8 @@ class OpenAIModel(Endpoint):
             if not renamed and self._is_wrong_limit_field(request, name, message):
                 self._limit_field["limit"] = _other_limit_field(name)
                 renamed = True
+            elif (simpler := self._without_reasoning(request, message)) is not None:
+                request = simpler
             elif (shorter := self._with_half_limit(request, message)) is not None:
                 request = shorter
             else:
@@ -165,6 +190,16 @@ class OpenAIModel(Endpoint):
         if fixed or "max_tokens" not in request:
             return False
         return all(re.search(rf"\b{n}\b", message) for n in (name, _other_limit_field(name)))
+
+    def _without_reasoning(self, request: dict[str, Any], message: str) -> dict[str, Any] | None:
+        """Return the request without the wish for encrypted reasoning, if a refusal concerns that;
+        else None."""
+        include = request.get("include", [])
+        kind = response_items.ENCRYPTED_REASONING
+        if kind not in include or not _NO_ENCRYPTED_REASONING.search(message):
+            return None
+        self._learned["keeps reasoning"] = False
+        return {**request, "include": [name for name in include if name != kind]}
 
     def _with_half_limit(self, request: dict[str, Any], message: str) -> dict[str, Any] | None:
         """Return the request with half the token limit, if a budget set the limit and it is too
@@ -182,10 +217,11 @@ class OpenAIModel(Endpoint):
         if answer.status >= 300:
             raise self._status_error(answer, sent)
         body = answer.body
+        parse = response_items.parse_answer if self.api == "responses" else parse_response_data
         try:
             if len(body) > LARGE_RESPONSE_BYTES:
-                return await asyncio.to_thread(parse_response, body, sent)
-            return parse_response(body, sent)
+                return await asyncio.to_thread(parse_response, body, sent, parse)
+            return parse_response(body, sent, parse)
         except InvalidResponseError as e:
             unusable = e
         # outside the except block: the exception chain must not hold the server's unredacted text
@@ -205,8 +241,8 @@ class OpenAIModel(Endpoint):
         else:
             transient = is_transient(answer.status) and code != "insufficient_quota"
         if not transient:
-            hint = "; the option temperature=none leaves it out" * ("temperature" in message)
-            return self.refusal(message + hint, answer.status)
+            remedy = describe_refused_options(message, self.generation)
+            return self.refusal(message + remedy, answer.status)
         wait = parse_retry_after(answer.headers.get("Retry-After"))
         overloaded = answer.status in OVERLOAD_STATUSES
         return AttemptError(
