@@ -35,8 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Start slow tests first, so that none of them is left for the end. Deselect tests of the
-    namespace back end if another back end is tested."""
+    """Start slow tests first, so that none of them is left for the end. If another back end than
+    the default one is tested, deselect what it cannot have or what would repeat the same."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if back_end.is_container():
         markers = ("namespace_only", "not_in_chroot")[: 1 + back_end.is_chroot()]

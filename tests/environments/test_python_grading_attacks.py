@@ -216,6 +216,7 @@ print(_AssertionCheck(split_assertion(sys.argv[1], "f"), [])(Agent(), Collector(
 """
 
 
+@pytest.mark.namespace_only("needs no sandbox")
 @pytest.mark.parametrize(
     ("test", "values"),
     [

@@ -50,15 +50,14 @@ class DescendantsWait:
 
 def _family_files() -> list[Path]:
     """Return the scheduler's figures of all threads of this process and of its descendants."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has ended
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(stat.parent.name))
-    family = [os.getpid()]
+    family, files = [os.getpid()], []
     for pid in family:
-        family += children.get(pid, [])
-    return [file for pid in family for file in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+        with suppress(OSError):  # it has ended
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                files.append(task / "schedstat")
+                with suppress(OSError):
+                    family += map(int, (task / "children").read_text().split())
+    return files
 
 
 def _waited(file: Path) -> float:

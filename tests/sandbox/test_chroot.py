@@ -20,6 +20,7 @@ from support.sandboxes import a_duration, eventually, running
 
 pytestmark = [
     pytest.mark.sandbox,
+    pytest.mark.namespace_only("opens sandboxes of the tier chroot, whatever the back end"),
     pytest.mark.skipif(os.geteuid() != 0, reason="the tier chroot needs root"),
 ]
 OWNER = """

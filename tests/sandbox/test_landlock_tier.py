@@ -31,6 +31,7 @@ from support.sandboxes import a_duration, eventually, running
 
 pytestmark = [
     pytest.mark.sandbox,
+    pytest.mark.namespace_only("opens sandboxes of the tier landlock, whatever the back end"),
     pytest.mark.skipif(not tiers.check()[0], reason=f"no tier landlock: {tiers.check()[1]}"),
 ]
 OWNER = """

@@ -244,6 +244,7 @@ def test_a_task_cancelled_while_it_ends_frees_its_slot(way: str) -> None:
     run(work())
 
 
+@pytest.mark.namespace_only("SQL needs no sandbox")
 @pytest.mark.parametrize("way", ["timeout", "cancel", "close"])
 def test_an_sql_statement_is_ended_at_once(way: str) -> None:
     async def work() -> None:
