@@ -15,7 +15,6 @@ import pytest
 
 pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
 
-from openenv.core.generic_client import GenericEnvClient
 
 import intercode
 from intercode import datasets
@@ -23,7 +22,11 @@ from intercode.agents import open_agent
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
 from intercode.evaluation.rollout import rollout
 from intercode.integrations.openenv.client import RemoteEnv
+from intercode.integrations.openenv.imports import without_gradio
 from support.serving import serving
+
+with without_gradio():
+    from openenv.core.generic_client import GenericEnvClient
 
 pytestmark = pytest.mark.sandbox
 ENVIRONMENTS = ("bash", "sql", "python", "ctf")

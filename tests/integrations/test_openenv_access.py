@@ -13,7 +13,6 @@ import pytest
 
 pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
 
-from openenv.core.generic_client import GenericEnvClient
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 from websockets.exceptions import InvalidStatus
@@ -22,9 +21,13 @@ from websockets.sync.client import connect
 import intercode
 from intercode.core.errors import ConfigError, UsageError
 from intercode.integrations.openenv.client import RemoteEnv
+from intercode.integrations.openenv.imports import without_gradio
 from intercode.integrations.openenv.server import build_app
 from intercode.sandbox.remote.access import Access
 from support.serving import serving
+
+with without_gradio():
+    from openenv.core.generic_client import GenericEnvClient
 
 TOKEN = "a-secret-of-this-test"
 OWN = {"host": "127.0.0.1:8000"}

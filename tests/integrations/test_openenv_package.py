@@ -14,17 +14,20 @@ import pytest
 
 pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
 
-from openenv.cli.__main__ import app as openenv
-from openenv.core.generic_client import GenericEnvClient
-from openenv.validation.runner import run_validation
-from openenv.validation.types import CheckStatus, ProviderCapability
 from typer.testing import CliRunner
 
 import intercode
 from intercode.cli import main
 from intercode.core.errors import UsageError
+from intercode.integrations.openenv.imports import without_gradio
 from intercode.integrations.openenv.package import write_package
 from support.serving import serving
+
+with without_gradio():
+    from openenv.cli.__main__ import app as openenv
+    from openenv.core.generic_client import GenericEnvClient
+    from openenv.validation.runner import run_validation
+    from openenv.validation.types import CheckStatus, ProviderCapability
 
 pytestmark = pytest.mark.sandbox
 ENVIRONMENTS = ("bash", "sql", "python", "ctf")
