@@ -160,7 +160,7 @@ def test_a_function_in_a_file_is_a_model(tmp_path: Path) -> None:
     )
     model = open_model(f"{file}:answer")
     assert (model.name, model.complete(ASK).text) == ("answer", "2 messages")
-    with pytest.raises(ConfigError, match=r"answer is a function, which has no base_url, seed"):
+    with pytest.raises(ConfigError, match=r"answer is a function, without base_url, seed"):
         open_model(f"{file}:answer", "http://localhost/v1", seed=1)
     for name, error in (("number", "no function of messages"), ("nothing", "nothing")):
         with pytest.raises(UsageError, match=error):

@@ -80,7 +80,7 @@ def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
     if is_file_reference(name):
         if base_url or options:
             unused = ", ".join(["base_url"] * bool(base_url) + sorted(options))
-            raise ConfigError(f"the model {name} is a function, which has no {unused}: leave it out")
+            raise ConfigError(f"the model {name} is a function, without {unused}: leave it out")
         return as_model(load_object(name))
     options = {k: v for k, v in options.items() if v is not None}
     provider, _, short = name.partition("/")
