@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,13 @@ def is_dataset_file(spec: str) -> bool:
     return spec.partition("?")[0].lower().endswith(files.SUFFIXES)
 
 
+_SCHEMES: dict[str, Callable[[str], Dataset]] = {
+    hub.SCHEME: hub.load,
+    task_directory.SCHEME: task_directory.load,
+    rows.SCHEME: rows.load,
+}
+
+
 def load(spec: str, environment: str = "bash") -> Dataset:
     """Return the dataset that ``spec`` names. A specification is one of:
 
@@ -66,9 +74,9 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     rows with tests are for ``python`` or ``code``. Raises UnknownNameError for an unknown name or
     subset, UsageError for missing data or another revision, DataError for a broken file.
     """
-    for module in (hub, task_directory, rows):
-        if spec.startswith(module.SCHEME):
-            return module.load(spec)
+    for scheme, load_tasks in _SCHEMES.items():
+        if spec.startswith(scheme):
+            return load_tasks(spec)
     if is_dataset_file(spec):
         path, columns, options = parse_options(spec, ("preprocess",))
         hook = preprocess.load_hook(options["preprocess"]) if "preprocess" in options else None
