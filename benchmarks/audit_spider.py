@@ -2,10 +2,12 @@
 
     INTERCODE_DATA=... python benchmarks/audit_spider.py [--write]
 
-Runs `check` on the engines ``embedded`` and ``mysql``. Then it runs every gold once more on both
-and compares the results as the standard reward does: rows by value, and their order if the gold
-asks for one. Without ``--write`` it prints the page, and exits with status 1 if the page or the
-list would change.
+What somebody judged by reading stands in the list: corrected and further golds, and reasons to leave
+a task out that have a colon. This program keeps them and finds the rest. It runs `check` on the
+engines ``embedded`` and ``mysql``, with the corrected golds. Then it runs every gold once more on
+both and compares the results as the standard reward does, and runs it without each of its
+conditions. Without ``--write`` it prints the page, and exits with status 1 if the page or the list
+would change.
 """
 
 from __future__ import annotations
@@ -14,8 +16,12 @@ import argparse
 import json
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+from idle_conditions import idle_conditions
 
 from intercode import datasets
 from intercode.core.types import SUCCESS_THRESHOLD, Dataset, ExecResult, State, Task
@@ -37,10 +43,11 @@ FAULTS = [k for k in FAULT_KINDS if k != "duplicate-query"]
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a gold on one engine."""
+    """The result of a gold on one engine, and whether one of its conditions has no effect."""
 
     result: ExecResult
     ranks: tuple[int, ...] | None
+    idle: bool
 
 
 def answers(dataset: Dataset, kind: str) -> tuple[str, list[Answer]]:
@@ -52,7 +59,8 @@ def answers(dataset: Dataset, kind: str) -> tuple[str, list[Answer]]:
         session = engine.open(task.database, SqlLimits())
         result = session.run(task.gold, SECONDS)
         ask = lambda s, run=session.run: run(s, SECONDS).rows  # noqa: E731
-        out.append(Answer(result, rank_rows(task.gold, result.rows or (), ask)))
+        idle = kind == ENGINES[0] and any(idle_conditions(task, g, session) for g in task.golds)
+        out.append(Answer(result, rank_rows(task.gold, result.rows or (), ask), idle))
         session.close()
     version = engine.version
     engine.close()
@@ -79,7 +87,19 @@ def short(tasks: list[str]) -> str:
     return " ".join(t.removeprefix("spider/") for t in tasks)
 
 
-def verdicts(reports: dict[str, CheckReport], differing: dict[str, str]) -> dict[str, str]:
+def judged_dataset(listing: Mapping[str, Any]) -> Dataset:
+    """Return all tasks, with the golds of the list where it has some."""
+    tasks = []
+    for task in datasets.load("spider").tasks:
+        entry = listing["include"].get(task.id, {})
+        golds = {"gold": entry.get("gold", task.gold), "also": tuple(entry.get("also", ()))}
+        tasks.append(replace(task, **golds))
+    return Dataset("spider", "sql", tuple(tasks))
+
+
+def verdicts(
+    reports: dict[str, CheckReport], differing: dict[str, str], idle: list[str]
+) -> dict[str, str]:
     """Return the reason why each unsound task is left out."""
     out: dict[str, list[str]] = {}
     for report in reports.values():
@@ -88,20 +108,33 @@ def verdicts(reports: dict[str, CheckReport], differing: dict[str, str]) -> dict
                 out[fault.task].append(fault.kind)
     for task in differing:
         out.setdefault(task, []).append("engines-differ")
+    for task in idle:
+        if not out.get(task):
+            out[task] = ["idle-condition"]
     return {task: ", ".join(sorted(kinds)) for task, kinds in out.items() if kinds}
+
+
+def kinds_of(reason: str) -> list[str]:
+    """Return the kinds of fault that a reason names: one before a colon, or several."""
+    kind, colon, _ = reason.partition(": ")
+    return [kind] if colon else reason.split(", ")
 
 
 MEANINGS = {
     **FAULT_KINDS, **NOTE_KINDS, "fails": "the gold ends with an error",
     "engines-differ": "the two engines give different results",
+    "idle-condition": "the gold returns the same without one of its conditions: answers that ignore it are right by luck",
+    "wrong-gold": "judged: the gold answers another question; what is right is open, or cannot be told apart",
+    "text-order": "judged: the gold sorts numbers or dates that are stored as texts",
+    "ambiguous": "judged: the query can be read in several ways that exclude each other",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Audit:
     """The findings: the engines' reports and versions, the cause of each difference between their
-    results, the number of results with identical text, the reason for each excluded task, and the
-    sound tasks."""
+    results, the number of results with identical text, the reason for each excluded task, the sound
+    tasks, and the list."""
 
     dataset: Dataset
     reports: dict[str, CheckReport]
@@ -110,11 +143,12 @@ class Audit:
     printed: int
     excluded: dict[str, str]
     sound: Dataset
+    listing: Mapping[str, Any]
 
 
 def page(audit: Audit) -> str:
     """Return the whole page."""
-    lines = [*summary(audit), ABOUT, *faults(audit), *remarks(audit), *differences(audit)]
+    lines = [*summary(audit), ABOUT, *judged(audit), *faults(audit), *remarks(audit), *differences(audit)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -142,12 +176,42 @@ def summary(audit: Audit) -> list[str]:
     ]
 
 
+def judged(audit: Audit) -> list[str]:
+    """Return the decisions that were made by reading, each with its reason and its tasks."""
+    entries = audit.listing["include"].items()
+    tables: dict[str, dict[str, list[str]]] = {"corrected": {}, "further gold": {}, "left out": {}}
+    for task, entry in entries:
+        for kind, key in (("corrected", "repair"), ("further gold", "also_reason")):
+            if key in entry:
+                tables[kind].setdefault(entry[key], []).append(task)
+    for task, reason in audit.excluded.items():
+        if ": " in reason:
+            tables["left out"].setdefault(reason.partition(": ")[2], []).append(task)
+    counts = {kind: sum(map(len, found.values())) for kind, found in tables.items()}
+    rows = [
+        f"| {kind} | {reason} | {short(tasks)} |"
+        for kind, found in tables.items()
+        for reason, tasks in found.items()
+    ]
+    return [
+        "## What reading found",
+        "",
+        f"Corrected golds: {counts['corrected']}; tasks with further golds: {counts['further gold']};",
+        f"left out: {counts['left out']}.",
+        "",
+        "| decision | reason | tasks |",
+        "|---|---|---|",
+        *rows,
+        "",
+    ]
+
+
 def faults(audit: Audit) -> list[str]:
     """Return the table of excluded tasks, by kind of fault."""
     why = audit.excluded.items()
-    kinds = {kind: [t for t, found in why if kind in found.split(", ")] for kind in MEANINGS}
+    kinds = {kind: [t for t, found in why if kind in kinds_of(found)] for kind in MEANINGS}
     return [
-        "## Faults",
+        "## Tasks that are left out",
         "",
         "| kind | tasks | meaning | which |",
         "|---|---:|---|---|",
@@ -202,19 +266,36 @@ intercode check spider                                   # the faults and notes 
 python benchmarks/audit_spider.py                        # creates this page from new runs
 ```
 
-`check` runs each gold as an agent would, twice, in fresh sessions. The gold must run without an
-error, score 1 and give the same result again, and doing nothing must score less. Then `check`
-examines the result: whether it is empty, whether a table that the gold reads is empty, and whether
-LIMIT cuts rows that tie in the gold's order. For the last, it runs the gold without LIMIT and with
-the columns that it orders by.
+## What was audited, and how
+
+- **Execution**: every gold, corrected and further ones too, runs as an agent would run it, twice, in
+  fresh sessions, on both engines. It must run without an error, score 1 and give the same result
+  again, and doing nothing must score less. `check` then examines the result: whether it is empty,
+  whether a table that the gold reads is empty, and whether LIMIT cuts rows that tie in the gold's
+  order. For the last, it runs the gold without LIMIT and with the columns that it orders by.
+- **Conditions**: every gold runs again without each of its conditions (one side of AND, OR, INTERSECT,
+  UNION or EXCEPT, a WHERE, a HAVING). If the result is the same, the data cannot show whether an
+  answer knew the condition, and the task is left out (`idle-condition`). Tables that are joined, and
+  columns that are grouped or ordered by, are not varied.
+- **Reading**: one reader compared the query, the gold and the first rows of its result of all 865
+  tasks that the automatic checks of the first version had left. 470 of the 1034 golds are those of an
+  earlier task, and were read with it. Nobody has read them a second time, and the tasks that execution
+  leaves out were not read.
+- **Variants of the data** (other rows in the same tables) were used by whoever made the labels of
+  [validity.md](validity.md), whose list of wrong golds is in this audit. `--variants` shows for an
+  agent's answers what they do there.
+
+A gold is **corrected** if the query has one answer and the gold another. A task has **further golds**
+if the query leaves open what a fair reader would take either way. It is **left out** if the readings
+exclude each other, or if the right answer depends on how the data is stored. Each decision stands with
+its reason in the list. That an answer is right by luck on this data remains possible: an
+answer can look the one row up and then name its key in place of the condition.
 
 The dump is truncated: all four tables of `wta_1` are empty, `cars_data` has 27 rows and `flights`
 50. Many golds therefore return nothing, and so do many wrong statements. Golds fail by MySQL 8's
 rules, which both engines follow; the `original` profile counts them as empty results, as the
 authors' code does. Where a gold has no ORDER BY, the standard reward ignores the order of rows; the
-authors' reward does not.
-
-These are automatic checks. Nobody has judged whether a gold answers its question.
+authors' reward does not. Ties at a LIMIT are the kind `tie-at-limit` below.
 """
 
 
@@ -222,20 +303,36 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--write", action="store_true", help="write the page and the list")
     args = parser.parse_args()
-    dataset = datasets.load("spider")
+    known = json.loads(LIST.read_text("utf-8"))
+    dataset = judged_dataset(known)
     reports = {e: check(dataset, env_options={"engine": e}, cache_golds=False) for e in ENGINES}
     found = {e: answers(dataset, e) for e in ENGINES}
     first, second = (found[e][1] for e in ENGINES)
     pairs = list(zip(dataset.tasks, first, second, strict=True))
     differing = {t.id: cause for t, a, b in pairs if (cause := compared(t, a, b))}
     printed = sum(a.result.output == b.result.output for _, a, b in pairs)
-    why = verdicts(reports, differing)
+    why = verdicts(reports, differing, [t.id for t, a, _ in pairs if a.idle])
+    why |= {task: reason for task, reason in known["exclude"].items() if ": " in reason}
     excluded = {t.id: why[t.id] for t in dataset.tasks if t.id in why}
-    sound = Dataset("", "sql", tuple(t for t in dataset.tasks if t.id not in why))
-    listing = {"hash": sound.hash, "include": {t.id: {} for t in sound.tasks}, "exclude": excluded}
+    left = {t.id: known["include"].get(t.id, {}) for t in dataset.tasks if t.id not in why}
+    sound = Dataset(
+        "",
+        "sql",
+        tuple(
+            replace(t, data={**t.data, "repair": ""}) if "repair" in left[t.id] else t
+            for t in dataset.tasks
+            if t.id in left
+        ),
+    )
+    listing = {
+        "version": known["version"], "hash": sound.hash, "include": left, "exclude": excluded,
+    }  # fmt: skip
     versions = {e: found[e][0] for e in ENGINES}
-    audit = Audit(dataset, reports, versions, differing, printed, excluded, sound)
-    texts = {PAGE: page(audit), LIST: json.dumps(listing, indent=1) + "\n"}
+    audit = Audit(dataset, reports, versions, differing, printed, excluded, sound, listing)
+    texts = {
+        PAGE: page(audit),
+        LIST: json.dumps(listing, indent=1, ensure_ascii=False) + "\n",
+    }
     print(texts[PAGE])
     changed = [p for p, text in texts.items() if not p.is_file() or p.read_text("utf-8") != text]
     for path in changed:

@@ -14,7 +14,7 @@ from intercode.datasets import files
 _FOLDERS = {"nl2bash": "bash", "spider": "sql"}
 _REPLACED = ("gold", "setup", "cwd")
 """Fields of a task that a repair replaces."""
-_NOTES = ("repair", "compare")
+_NOTES = ("repair", "also_reason", "compare")
 """Keys that go to the task's ``data``."""
 
 
@@ -37,9 +37,10 @@ def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) ->
     """Return the tasks that the list of ``name`` (or the file ``listing``) includes, with the
     list's further golds and repairs. ``tasks`` must be the whole dataset; its order is preserved.
 
-    An entry may have ``also`` (further golds), ``compare`` (see environments/bash/reward.py), and
-    for a repaired task ``repair`` (the reason) with what replaces the task's own: ``gold``,
-    ``setup``, ``cwd``. Repairs are part of the dataset's hash.
+    An entry may have ``also`` (further golds) with ``also_reason`` (why they are right, too),
+    ``compare`` (see environments/bash/reward.py), and for a repaired task ``repair`` (the reason)
+    with what replaces the task's own: ``gold``, ``setup``, ``cwd``. Repairs are part of the
+    dataset's hash.
 
     Raises UsageError if there is no list, DataError when the list omits a task, names an unknown
     one or names one twice, or when its ``hash`` is not that of the selected tasks.

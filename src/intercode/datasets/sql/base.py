@@ -136,6 +136,11 @@ def with_schema(task: Task) -> Task:
     return with_note(task, schema_text(task.data["schema"]))
 
 
+def _with_golds(task: Task, judged: Task) -> Task:
+    """Return the task with the golds of the verified list, and their reasons."""
+    return replace(task, gold=judged.gold, also=judged.also, data={**judged.data, **task.data})
+
+
 def select_tasks(
     name: str, tasks: list[Task], subset: str | None, **words: SubsetFilter
 ) -> Dataset:
@@ -157,7 +162,7 @@ def select_tasks(
             chosen = [task for task in chosen if task.group == word]
         elif word == "verified" and verified.has_verified_list(name):
             sound = {t.id: t for t in verified.verified_tasks(name, tasks)}
-            chosen = [replace(t, also=sound[t.id].also) for t in chosen if t.id in sound]
+            chosen = [_with_golds(t, sound[t.id]) for t in chosen if t.id in sound]
         else:
             lists = ["verified"] if verified.has_verified_list(name) else []
             raise unknown_name_error(f"subset of {name}", word, [*grades, *lists, *known, *groups])
