@@ -2,10 +2,10 @@
 
     INTERCODE_DATA=... python benchmarks/audit_spider.py [--write]
 
-What somebody judged by reading stands in the list: corrected and further golds, and reasons to leave
-a task out that have a colon. This program keeps them and finds the rest. It runs `check` on the
-engines ``embedded`` and ``mysql``, with the corrected golds. Then it runs every gold once more on
-both and compares the results as the standard reward does, and runs it without each of its
+What somebody judged by reading stands in the list: corrected and further golds, and reasons to
+leave a task out that have a colon. This program keeps them and finds the rest. It runs `check` on
+the engines ``embedded`` and ``mysql``, with the corrected golds. Then it runs every gold once more
+on both and compares the results as the standard reward does, and runs it without each of its
 conditions. Without ``--write`` it prints the page, and exits with status 1 if the page or the list
 would change.
 """
@@ -123,8 +123,8 @@ def kinds_of(reason: str) -> list[str]:
 MEANINGS = {
     **FAULT_KINDS, **NOTE_KINDS, "fails": "the gold ends with an error",
     "engines-differ": "the two engines give different results",
-    "idle-condition": "the gold returns the same without one of its conditions: answers that ignore it are right by luck",
-    "wrong-gold": "judged: the gold answers another question; what is right is open, or cannot be told apart",
+    "idle-condition": "a condition of the gold has no effect: who ignores it is right by luck",
+    "wrong-gold": "judged: the gold is wrong, and what is right is open or cannot be told apart",
     "text-order": "judged: the gold sorts numbers or dates that are stored as texts",
     "ambiguous": "judged: the query can be read in several ways that exclude each other",
 }  # fmt: skip
@@ -148,7 +148,14 @@ class Audit:
 
 def page(audit: Audit) -> str:
     """Return the whole page."""
-    lines = [*summary(audit), ABOUT, *judged(audit), *faults(audit), *remarks(audit), *differences(audit)]
+    lines = [
+        *summary(audit),
+        ABOUT,
+        *judged(audit),
+        *faults(audit),
+        *remarks(audit),
+        *differences(audit),
+    ]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -196,8 +203,8 @@ def judged(audit: Audit) -> list[str]:
     return [
         "## What reading found",
         "",
-        f"Corrected golds: {counts['corrected']}; tasks with further golds: {counts['further gold']};",
-        f"left out: {counts['left out']}.",
+        f"Corrected golds: {counts['corrected']}, tasks with further golds:",
+        f"{counts['further gold']}, left out: {counts['left out']}.",
         "",
         "| decision | reason | tasks |",
         "|---|---|---|",
@@ -268,28 +275,28 @@ python benchmarks/audit_spider.py                        # creates this page fro
 
 ## What was audited, and how
 
-- **Execution**: every gold, corrected and further ones too, runs as an agent would run it, twice, in
-  fresh sessions, on both engines. It must run without an error, score 1 and give the same result
+- **Execution**: every gold, corrected and further ones too, runs as an agent would run it, twice,
+  in fresh sessions, on both engines. It must run without an error, score 1 and give the same result
   again, and doing nothing must score less. `check` then examines the result: whether it is empty,
   whether a table that the gold reads is empty, and whether LIMIT cuts rows that tie in the gold's
   order. For the last, it runs the gold without LIMIT and with the columns that it orders by.
-- **Conditions**: every gold runs again without each of its conditions (one side of AND, OR, INTERSECT,
-  UNION or EXCEPT, a WHERE, a HAVING). If the result is the same, the data cannot show whether an
-  answer knew the condition, and the task is left out (`idle-condition`). Tables that are joined, and
-  columns that are grouped or ordered by, are not varied.
-- **Reading**: one reader compared the query, the gold and the first rows of its result of all 865
-  tasks that the automatic checks of the first version had left. 470 of the 1034 golds are those of an
-  earlier task, and were read with it. Nobody has read them a second time, and the tasks that execution
-  leaves out were not read.
+- **Conditions**: every gold runs again without each of its conditions (one side of AND, OR,
+  INTERSECT, UNION or EXCEPT, a WHERE, a HAVING). If the result is the same, the data cannot show
+  whether an answer knew the condition, and the task is left out (`idle-condition`). Tables that are
+  joined, and columns that are grouped or ordered by, are not varied.
+- **Reading**: one reader compared the query, the gold and the first rows of its result, of all
+  865 tasks that the automatic checks of the first version had left. 470 of the 1034 golds are those
+  of an earlier task, and were read with it. Nobody has read them a second time, and the tasks that
+  execution leaves out were not read.
 - **Variants of the data** (other rows in the same tables) were used by whoever made the labels of
   [validity.md](validity.md), whose list of wrong golds is in this audit. `--variants` shows for an
   agent's answers what they do there.
 
-A gold is **corrected** if the query has one answer and the gold another. A task has **further golds**
-if the query leaves open what a fair reader would take either way. It is **left out** if the readings
-exclude each other, or if the right answer depends on how the data is stored. Each decision stands with
-its reason in the list. That an answer is right by luck on this data remains possible: an
-answer can look the one row up and then name its key in place of the condition.
+A gold is **corrected** if the query has one answer and the gold another. A task has **further
+golds** if the query leaves open what a fair reader would take either way. It is **left out** if the
+readings exclude each other, or if the right answer depends on how the data is stored. Each decision
+stands with its reason in the list. That an answer is right by luck on this data remains possible:
+an answer can look the one row up and then name its key in place of the condition.
 
 The dump is truncated: all four tables of `wta_1` are empty, `cars_data` has 27 rows and `flights`
 50. Many golds therefore return nothing, and so do many wrong statements. Golds fail by MySQL 8's
