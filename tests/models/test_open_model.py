@@ -119,3 +119,8 @@ def test_a_known_endpoint_has_its_price_also_by_address(
     assert by_name.price is not None
     assert by_name.price == by_address.price
     assert opened("gpt-4o-mini", "http://localhost:8000/v1").price is None
+
+
+def test_a_list_of_prices_is_an_error_with_the_value() -> None:
+    with pytest.raises(ConfigError, match=r"prices = \[1.0\] must be of type str or Path"):
+        open_model("m", "http://localhost/v1", prices=[1.0])

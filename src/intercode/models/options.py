@@ -150,4 +150,5 @@ _OPTION_TYPES: dict[str, tuple[type, ...]] = {
     "max_completion_tokens": _INTEGER, "frequency_penalty": _NUMBER, "presence_penalty": _NUMBER,
     "top_logprobs": _INTEGER, "extra": (Mapping,), "headers": (Mapping,), "timeout": _NUMBER,
     "max_attempts": _INTEGER, "patience": _NUMBER, "concurrency": _INTEGER, "price": (Mapping,),
+    "prices": (str, Path),
 }  # fmt: skip

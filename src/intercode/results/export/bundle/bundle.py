@@ -159,7 +159,7 @@ def results_statement(metadata: Mapping[str, Any], episodes: list[Trajectory]) -
     reproduction = (
         "re-executing them gives every observation, reward and hash again"
         if metadata.get("determinism")
-        else "re-executing them gives the same rewards, as far as they depend on the box alone"
+        else "re-executing them gives the same rewards, as far as they depend on the sandbox alone"
     )
     return (
         f"{agent or 'An agent'} solves {results['solved']} of {results['episodes']} episodes of "
