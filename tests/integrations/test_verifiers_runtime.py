@@ -1,0 +1,135 @@
+"""verifiers runs a taskset with a harness in our sandboxes, through its own command line.
+
+It needs the virtual environment of ``test_verifiers.py``. One process checks everything, because
+importing verifiers takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.answering_endpoint import AnsweringEndpoint
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+ROOT = Path(__file__).parents[2]
+SUPPORT = ROOT / "tests/support/verifiers_runtime"
+CONFIG = """
+model = "scripted"
+push = false
+output_dir = "{folder}"
+[client]
+base_url = "{endpoint}"
+api_key_var = "NO_KEY_IS_NEEDED"
+[env.taskset]
+id = "counting_v1"
+counts = [3, 4, 5]
+[env.agent.runtime]
+type = "intercode"
+allow = []
+[env.agent.timeout]
+rollout = 2
+"""
+COMMANDS = {
+    "3": "ls files | wc -l > answer.txt",
+    "4": "echo 3 > answer.txt",
+    "5": "sleep 3600",
+}
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[int, Any]]:
+    """Return what the operations of the runtime have returned, and the traces of the tasks by
+    their numbers of files."""
+    programs = os.environ.get("INTERCODE_VERIFIERS")
+    if not programs:
+        pytest.skip("set INTERCODE_VERIFIERS to the bin directory of .ci/verifiers.txt installed")
+    folder = tmp_path_factory.mktemp("verifiers")
+    (folder / "tools").mkdir()
+    (folder / "tools/greet").write_text("#!/bin/sh\necho hello\n")
+    (folder / "tools/greet").chmod(0o755)
+
+    def answer(messages: list[dict[str, Any]]) -> str:
+        return COMMANDS[messages[-1]["content"].split()[2]]
+
+    with AnsweringEndpoint(answer) as endpoint:
+        config = folder / "eval.toml"
+        config.write_text(CONFIG.format(folder=folder, endpoint=endpoint.url))
+        path = os.pathsep.join([str(ROOT / "src"), str(SUPPORT)])
+        argv: list[str | Path] = [
+            Path(programs).absolute() / "python", SUPPORT / "operations.py", folder / "tools",
+            "eval", "@", config,
+        ]  # fmt: skip
+        done = subprocess.run(
+            argv, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+            timeout=500,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    [traces] = folder.glob("*/traces.jsonl")
+    rows = [json.loads(line)["traces"][0] for line in traces.read_text().splitlines()]
+    found = json.loads(done.stdout.splitlines()[0])
+    return found, {row["task"]["data"]["count"]: row for row in rows}
+
+
+def test_commands_run_in_the_working_directory_with_all_variables(checked) -> None:
+    found, _ = checked
+    assert found["run"] == [3, "/app\na b\n", "e\n"]
+    assert found["signal"] == 128 + 15
+    assert found["no program"] == 126
+
+
+def test_files_cross_as_bytes_within_a_bound(checked) -> None:
+    found, _ = checked
+    assert found["bytes"] and found["exact"]
+    assert "over the 255 byte limit" in found["too long"]
+    assert "No such file" in found["no file"]
+    assert found["layer"] == "hello\n"
+
+
+def test_a_live_process_reads_and_writes_while_it_runs(checked) -> None:
+    found, _ = checked
+    assert found["live"] == ["line\n", None] and found["live error"] == "e\n"
+    assert found["terminated"] == -15 and found["rest"] == []
+
+
+def test_a_background_server_is_reached_from_the_machine(checked) -> None:
+    found, _ = checked
+    assert "bytes" in found["exposed"]
+
+
+def test_only_the_framework_is_reached_from_the_sandbox(checked) -> None:
+    found, _ = checked
+    assert found["set-up"] == found["framework"] == [0, "200", "greeting of the machine"]
+    assert found["machine"][:2] == [7, "000"]
+    assert found["outside"][:2] == [0, "403"]
+    assert found["devices"] == ["lo"]
+
+
+def test_a_cancelled_command_is_killed_with_what_it_started(checked) -> None:
+    found, _ = checked
+    assert "http.server" in found["after the limit"] and "3600" not in found["after the limit"]
+
+
+def test_a_stopped_runtime_says_so(checked) -> None:
+    found, _ = checked
+    assert found["stopped"] and found["tier"]
+
+
+def test_a_harness_plays_a_taskset_that_is_scored_in_the_sandbox(checked) -> None:
+    _, traces = checked
+    scores = {count: trace["rewards"]["counted"]["score"] for count, trace in traces.items()}
+    assert scores == {3: 1.0, 4: 0.0, 5: 0.0}
+    runtime = traces[3]["agent"]["runtime"]
+    assert (runtime["type"], runtime["image"], bool(runtime["tier"])) == ("intercode", "host", True)
+
+
+def test_an_agent_that_does_not_end_is_killed_and_scored(checked) -> None:
+    _, traces = checked
+    assert "timeout" in traces[5]["stop_condition"], traces[5]["stop_condition"]
+    assert "No such file" in traces[5]["info"]["error"]
+    assert "3600" not in traces[5]["info"]["running"]

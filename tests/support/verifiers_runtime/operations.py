@@ -1,0 +1,123 @@
+"""Uses every operation of a runtime of verifiers, prints what they return as JSON, and then runs
+verifiers' own ``eval`` with the arguments."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from intercode.integrations.verifiers.__main__ import main  # isort: split
+
+import verifiers.v1 as vf
+from verifiers.v1.runtimes import Runtime, provision_runtime
+
+SERVER = "import http.server as s; s.HTTPServer(('127.0.0.1', 8123), s.SimpleHTTPRequestHandler)"
+BYTES = bytes(range(256))
+
+
+class Greeting(BaseHTTPRequestHandler):
+    """Greets the sandbox from this machine."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"greeting of the machine")
+
+    def log_message(self, *args: Any) -> None:
+        """Print nothing."""
+
+
+def fetch(url: str) -> str:
+    with urllib.request.urlopen(url) as response:
+        return str(response.read().decode())
+
+
+async def error_of(work: Any) -> str:
+    try:
+        await work
+    except vf.SandboxError as e:
+        return str(e)
+    return ""
+
+
+async def get(runtime: Runtime, url: str) -> list[Any]:
+    """Return the exit status of curl in the sandbox, the HTTP status, and the body."""
+    argv = ["curl", "-s", "-m", "10", "-o", "/tmp/body", "-w", "%{http_code}", url]
+    result = await runtime.run(argv, {})
+    body = await runtime.run(["cat", "/tmp/body"], {})
+    return [result.exit_code, result.stdout, body.stdout]
+
+
+async def use(runtime: Runtime, host_port: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    result = await runtime.run(["sh", "-c", "pwd; echo $A $B; echo e >&2; exit 3"], {"B": "b"})
+    found["run"] = [result.exit_code, result.stdout, result.stderr]
+    found["signal"] = (await runtime.run(["sh", "-c", "kill -TERM $$"], {})).exit_code
+    found["no program"] = (await runtime.run(["nonesuch"], {})).exit_code
+
+    await runtime.write("made/bytes", BYTES)
+    found["bytes"] = await runtime.read("made/bytes") == BYTES
+    found["exact"] = await runtime.read("/app/made/bytes", max_bytes=256) == BYTES
+    found["too long"] = await error_of(runtime.read("made/bytes", max_bytes=255))
+    found["no file"] = await error_of(runtime.read("none"))
+    found["layer"] = (await runtime.run(["/opt/tools/greet"], {})).stdout
+
+    process = await runtime.open_process(["sh", "-c", "echo e >&2; exec cat"], {})
+    await process.write(b"line\n")
+    found["live"] = [(await anext(process.stdout)).decode(), await process.poll()]
+    found["live error"] = (await anext(process.stderr)).decode()
+    await process.terminate()
+    found["terminated"] = await process.wait()
+    found["rest"] = [piece async for piece in process.stdout]
+
+    await runtime.run_background(["python3", "-c", f"{SERVER}.serve_forever()"], {}, "server.log")
+    url = await runtime.expose(8123)
+    for _ in range(200):
+        try:
+            found["exposed"] = await asyncio.to_thread(fetch, f"{url}/made/")
+            break
+        except OSError:
+            await asyncio.sleep(0.05)
+
+    direct = f"http://127.0.0.1:{host_port}/"
+    inside = runtime.host_url(direct)
+    found["set-up"] = await get(runtime, inside)
+    await runtime.prepare_execution([inside])
+    found["framework"] = await get(runtime, inside)
+    found["machine"] = await get(runtime, direct)
+    found["outside"] = await get(runtime, "http://example.com/")
+    found["devices"] = (await runtime.run(["ls", "/sys/class/net"], {})).stdout.split()
+
+    try:
+        async with asyncio.timeout(0.5):
+            await runtime.run(["sh", "-c", "sleep 3600 & wait"], {})
+    except TimeoutError:
+        listed = await runtime.run(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"], {})
+        found["after the limit"] = listed.stdout
+    found["tier"] = runtime.info.tier
+    return found
+
+
+async def check(layer: str) -> dict[str, Any]:
+    config = vf.AgentConfig.model_validate(
+        {"runtime": {"type": "intercode", "allow": [], "layers": {"/opt/tools": layer},
+                     "env": {"A": "a"}}}
+    ).runtime  # fmt: skip
+    host = ThreadingHTTPServer(("127.0.0.1", 0), Greeting)
+    threading.Thread(target=host.serve_forever, daemon=True).start()
+    async with provision_runtime(config) as runtime:
+        found = await use(runtime, host.server_port)
+    found["stopped"] = await error_of(runtime.run(["true"], {}))
+    host.shutdown()
+    return found
+
+
+if __name__ == "__main__":
+    layer = sys.argv.pop(1)
+    print(json.dumps(asyncio.run(check(layer))), flush=True)
+    main()
