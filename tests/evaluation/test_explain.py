@@ -22,6 +22,7 @@ from intercode.core.types import AgentOutput, Trajectory
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay.explain import explain
 from intercode.results.explanation import Comparison, Explanation
+from support.shop import shop_in
 
 pytestmark = pytest.mark.sandbox
 
@@ -84,6 +85,17 @@ def test_contents_that_cannot_be_compared_are_described(play: Play, tmp_path: Pa
     assert shown["content of /tmp/now"] == ("(no text: 2 bytes)", "(another content each time)")
     assert shown["content of /tmp/large"][0] == "a" and "content of /etc/passwd" not in shown
     assert shown["content of /tmp/large"][1].startswith("(not shown: ")
+
+
+def test_columns_in_another_order_are_shown_in_the_golds(play: Play, tmp_path: Path) -> None:
+    shop = shop_in(tmp_path)
+    made = {"kind": shop.kind, "path": shop.path.name, "name": shop.name}
+    row = {"query": "q", "gold": "SELECT 'x', 1", "database": made}
+    (tmp_path / "own.jsonl").write_text(json.dumps(row) + "\n")
+    _, found = play(str(tmp_path / "own.jsonl"), "SELECT 1, 'x'", "submit")
+    (rows,) = found.comparisons
+    assert found.reward == 1 and rows == Comparison("rows", "('x', 1)", "('x', 1)")
+    assert found.notes == ("the answer's columns are compared in the order 2, 1",)
 
 
 def test_the_rows_of_a_database(play: Play) -> None:

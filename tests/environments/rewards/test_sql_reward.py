@@ -118,6 +118,17 @@ def test_not_equal(a: Any, b: Any) -> None:
     assert standard(TASK, _state(a), _state(b)).value == 0.0
 
 
+def test_an_average_may_be_rounded_as_mysql_rounds_it() -> None:
+    """AVG of whole numbers has four digits, AVG of texts has all."""
+    decimal, double = Decimal("147.3462"), 147.34615384615384
+    for a, b in ((decimal, double), (double, decimal)):
+        assert standard(TASK, _state(a), _state(b)).value == 1.0
+    assert standard(TASK, _state(("x", decimal)), _state((double, "x"))).value == 1.0
+    assert standard(TASK, _state(Decimal("147.35")), _state(double)).value == 0.0
+    assert standard(TASK, _state(147.3462), _state(double)).value == 0.0
+    assert standard(TASK, _state(Decimal("147.3463")), _state(double)).value == 0.0
+
+
 def test_order_counts_where_the_gold_asks_for_it() -> None:
     turned = _state(3, 2, 1)
     assert standard(TASK, turned, _state(1, 2, 3)).value == 1.0

@@ -22,6 +22,8 @@ from intercode.environments.sql.columns import find_columns, fixes_column_order
 
 _SIGNIFICANT_DIGITS = 10
 """Significant digits in which numbers that are not whole have to agree."""
+_QUOTIENT_DIGITS = 4
+"""Digits after the point that MySQL gives a quotient or an average of whole numbers."""
 
 
 def original(_task: Task, agent: State, gold: State) -> Score:
@@ -60,7 +62,8 @@ def standard(task: Task, agent: State, gold: State) -> Score:
     """Return the paper's formula on typed values.
 
     Numbers are equal when they are the same number, whatever their type (to ten significant digits
-    if they are not whole). Texts, dates and NULL equal their own kind only. Order counts only if
+    if they are not whole; to four digits after the point if MySQL has rounded one result so and the
+    other not). Texts, dates and NULL equal their own kind only. Order counts only if
     the gold asks for one (``State.ranks``), and then only between rows of different rank: τ =
     (pairs in order - pairs out of order) / (pairs), 1 if there is no such pair.
 
@@ -84,7 +87,19 @@ def _score_rows(task: Task, agent: State, gold: State, *, extra: bool) -> Score:
         return Score(0.0, {"iou": 0.0}, {"fault": "no result to compare"})
     if agent.rows is gold.rows and _is_sorted(gold.ranks or ()):
         return _full_score(len(gold.rows))
-    a, g = normalize_rows(agent.rows), normalize_rows(gold.rows)
+    best = _best_score(task, agent.rows, gold, extra=extra)
+    if not best.success and (
+        _is_rounded(agent.rows, gold.rows) or _is_rounded(gold.rows, agent.rows)
+    ):
+        rounded = replace(gold, rows=_round_fractions(gold.rows))
+        score = _best_score(task, _round_fractions(agent.rows), rounded, extra=extra)
+        best = max(best, score, key=lambda found: found.value)
+    return best
+
+
+def _best_score(task: Task, rows: Rows, gold: State, *, extra: bool) -> Score:
+    """Return the score of rows with the columns in their order, or in a better one."""
+    a, g = normalize_rows(rows), normalize_rows(gold.rows or ())
     best = _compare_rows(a, g, gold.ranks)
     if best.success or fixes_column_order(task.query):
         return best
@@ -96,6 +111,25 @@ def _score_rows(task: Task, agent: State, gold: State, *, extra: bool) -> Score:
         if best.success:
             break
     return best
+
+
+def _is_rounded(rows: Rows, others: Rows) -> bool:
+    """Return whether ``rows`` have numbers that MySQL may have rounded, and ``others`` numbers that
+    it has not: a quotient of whole numbers has four digits, one of texts has all."""
+    decimals = (v for row in rows for v in row if isinstance(v, Decimal) and v.is_finite())
+    floats = (v for row in others for v in row if isinstance(v, float))
+    return any(v.as_tuple().exponent == -_QUOTIENT_DIGITS for v in decimals) and any(
+        not v.is_integer() for v in floats
+    )
+
+
+def _round_fractions(rows: Rows) -> Rows:
+    return tuple(
+        tuple(
+            round(float(v), _QUOTIENT_DIGITS) if isinstance(v, float | Decimal) else v for v in row
+        )
+        for row in rows
+    )
 
 
 def _compare_rows(
