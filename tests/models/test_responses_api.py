@@ -63,7 +63,7 @@ def require_published_format(request: dict[str, Any]) -> None:
 
 
 def model_at(server: FaultyEndpoint, **options: Any) -> OpenAIModel:
-    return OpenAIModel("m", server.base_url, provider="openai", **options)
+    return OpenAIModel("m", server.base_url, provider="openai", stream=False, **options)
 
 
 def test_reasoning_and_calls_are_sent_back_as_they_came() -> None:

@@ -103,9 +103,7 @@ class _Call:
         self.attempts += 1
         now = self.clock()
         seconds = max(
-            self._seconds_left(
-                now, min(self.model.request_options.timeout, self.patience_deadline - now)
-            ),
+            self._seconds_left(now, min(self.model.attempt_timeout, self.patience_deadline - now)),
             0.001,
         )
         answered = overloaded = False
@@ -238,6 +236,11 @@ class Endpoint(Model):
     @property
     def max_answer_tokens(self) -> int | None:
         return self.generation.max_answer_tokens
+
+    @property
+    def attempt_timeout(self) -> float:
+        """The maximum seconds of an attempt."""
+        return self.request_options.timeout
 
     @property
     def token_ratio(self) -> float:

@@ -92,18 +92,22 @@ def parse_error(body: bytes) -> tuple[str, str]:
 
 
 def parse_response(
-    body: bytes, requests: int, parse: Callable[[Mapping[str, Any], int], Completion]
+    body: bytes,
+    requests: int,
+    parse: Callable[[Mapping[str, Any], int], Completion],
+    decode: Callable[[bytes], Any] = json.loads,
 ) -> Completion:
-    """Return the completion in the body of a successful response, which ``parse`` reads once it is
-    decoded. ``requests`` is how many were sent to get it. Raises InvalidResponseError."""
+    """Return the completion in the body of a successful response, which ``parse`` reads once
+    ``decode`` has made data of it. ``requests`` is how many were sent to get it. Raises
+    InvalidResponseError."""
     try:
-        data = json.loads(body)
+        data = decode(body)
     except (ValueError, RecursionError) as e:
         raise InvalidResponseError(f"the response is not complete JSON ({len(body)} bytes)") from e
     if not isinstance(data, dict):
         raise InvalidResponseError("the response is JSON, but not an object")
     if data.get("error"):  # some gateways report failures with status 200
-        message, code = parse_error(body)
+        message, code = parse_error(json.dumps(data).encode())
         raise InvalidResponseError(message, int(code) if code.isdecimal() else None)
     return parse(data, requests)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -28,7 +29,9 @@ from intercode.models.providers.chat_responses import (
     parse_response,
     parse_response_data,
 )
+from intercode.models.providers.event_stream import join_events
 from intercode.models.transport.http import (
+    EVENT_STREAM,
     ConnectionPool,
     HttpResponse,
     parse_base_url,
@@ -47,7 +50,7 @@ PATHS: dict[Api, str] = {
     "chat": "/chat/completions",
     "completions": "/completions",
 }
-OPENAI_OPTIONS = ("api", "template", "thoughts")
+OPENAI_OPTIONS = ("api", "template", "thoughts", "stream")
 """Options of this kind of model, in addition to those of options.py."""
 
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
@@ -69,7 +72,9 @@ class OpenAIModel(Endpoint):
     chat_requests.py) and has no tools. ``responses`` sends the model's own reasoning back in later
     turns, encrypted, and has the endpoint store nothing. ``thoughts`` is the field in which
     reasoning is sent back in later turns, if the endpoint expects that (DeepSeek:
-    ``reasoning_content``). For ``options`` see options.py. The key never appears in messages or
+    ``reasoning_content``). ``stream`` has answers sent in parts, so that ``timeout`` bounds the
+    silence between these and not the whole answer (the default for providers with a key). For
+    ``options`` see options.py. The key never appears in messages or
     reprs.
     """
 
@@ -83,6 +88,7 @@ class OpenAIModel(Endpoint):
         api: Api | None = None,
         template: str | None = None,
         thoughts: str | None = None,
+        stream: bool | None = None,
         **options: Any,
     ) -> None:
         api = api or ("responses" if provider == "openai" else "chat")
@@ -104,10 +110,18 @@ class OpenAIModel(Endpoint):
         limit = LIMIT_FIELDS[generation.max_completion_tokens is not None]
         self._limit_field = {"limit": RESPONSES_LIMIT_FIELD if api == "responses" else limit}
         self._learned = {"keeps reasoning": True}
+        if stream is not None and not isinstance(stream, bool):
+            raise ConfigError(f"stream = {stream!r} is neither true nor false")
+        self.stream = bool(provider) if stream is None else stream
 
     @property
     def address(self) -> str:
         return str(self.url)
+
+    @property
+    def attempt_timeout(self) -> float:
+        """See Endpoint: a stream may go on as long as the patience of the call."""
+        return math.inf if self.stream else super().attempt_timeout
 
     def metadata(self) -> dict[str, Any]:
         """See Endpoint; with the template if one is used."""
@@ -151,19 +165,19 @@ class OpenAIModel(Endpoint):
 
         If the endpoint does not know the name of the field with the token limit, the request is
         sent again with the other name; if the model has no encrypted reasoning, without asking for
-        it. A limit that a budget set and that is too high for the
-        endpoint is halved.
+        it. A limit that a budget set and that is too high for the endpoint is halved.
         """
         clock = asyncio.get_running_loop().time
         until = clock() + seconds
         requests, renamed = 0, False
+        silence = self.request_options.timeout if self.stream else None
         while True:
             requests += 1
             name = self._limit_field["limit"]
-            body = json.dumps(_with_limit_field(request, name))
+            body = json.dumps(_with_limit_field(request, name) | self._stream_fields())
             data = body.encode("ascii")  # JSON escapes lone surrogates, which UTF-8 cannot encode
             try:
-                answer = await client.post(data, max(until - clock(), 0.001))
+                answer = await client.post(data, max(until - clock(), 0.001), silence)
             except AttemptError as e:
                 raise AttemptError(
                     self.redact(str(e)),
@@ -183,6 +197,13 @@ class OpenAIModel(Endpoint):
                 request = shorter
             else:
                 return await self._parse_response(answer, requests)
+
+    def _stream_fields(self) -> dict[str, Any]:
+        """Return the fields that have an answer sent in parts."""
+        if not self.stream:
+            return {}
+        usage = {} if self.api == "responses" else {"stream_options": {"include_usage": True}}
+        return {"stream": True, **usage}
 
     def _is_wrong_limit_field(self, request: dict[str, Any], name: str, message: str) -> bool:
         """Return whether a refusal says that the token limit has another field name."""
@@ -217,11 +238,12 @@ class OpenAIModel(Endpoint):
         if answer.status >= 300:
             raise self._status_error(answer, sent)
         body = answer.body
+        decode = join_events if answer.content_type == EVENT_STREAM else json.loads
         parse = response_items.parse_answer if self.api == "responses" else parse_response_data
         try:
             if len(body) > LARGE_RESPONSE_BYTES:
-                return await asyncio.to_thread(parse_response, body, sent, parse)
-            return parse_response(body, sent, parse)
+                return await asyncio.to_thread(parse_response, body, sent, parse, decode)
+            return parse_response(body, sent, parse, decode)
         except InvalidResponseError as e:
             unusable = e
         # outside the except block: the exception chain must not hold the server's unredacted text

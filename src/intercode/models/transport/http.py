@@ -17,6 +17,7 @@ from intercode.models.transport.retry import AttemptError
 MAX_RESPONSE_BYTES = 64 << 20
 """The size of the largest response that is read."""
 MAX_REDIRECTS = 3
+EVENT_STREAM = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class HttpResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    content_type: str = ""
 
 
 class ConnectionPool:
@@ -44,8 +46,11 @@ class ConnectionPool:
         """Close all connections."""
         await self._session.close()
 
-    async def post(self, data: bytes, seconds: float) -> HttpResponse:
+    async def post(self, data: bytes, seconds: float, silence: float | None = None) -> HttpResponse:
         """Send ``data`` in a POST request and read the whole response within ``seconds``.
+
+        ``silence`` bounds the seconds until a stream of events begins and between its parts; any
+        other response has to be complete by then.
 
         A redirect that keeps the method (307, 308) is followed on the same host only, so that no
         key is sent elsewhere. Raises AttemptError if no readable response arrived; its
@@ -61,35 +66,48 @@ class ConnectionPool:
             yield data
 
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds), asyncio.timeout(silence) as waiting:
                 url = self._url
                 for _ in range(MAX_REDIRECTS):
-                    answer = await self._send(url, body(), len(data))
+                    answer = await self._send(url, body(), len(data), waiting, silence)
                     target = _redirect_target(url, answer)
                     if target is None:
                         break
                     url = target
                 return answer
         except TimeoutError as e:
-            what = f"no complete answer within {seconds:.1f} s"
+            limit = seconds if silence is None else min(seconds, silence)
+            what = f"no complete answer within {limit:.1f} s"
             raise AttemptError(what, overloaded=True, response_lost=sent) from e
         except (aiohttp.ClientError, OSError) as e:
             raise AttemptError(str(describe_error(e)), response_lost=sent) from None
 
-    async def _send(self, url: URL, body: AsyncIterator[bytes], length: int) -> HttpResponse:
+    async def _send(
+        self,
+        url: URL,
+        body: AsyncIterator[bytes],
+        length: int,
+        waiting: asyncio.Timeout,
+        silence: float | None,
+    ) -> HttpResponse:
+        clock = asyncio.get_running_loop().time
         async with self._session.post(
             url, data=body, headers={"Content-Length": str(length)}, ssl=self._verify,
             proxy=self._proxy, allow_redirects=False,
         ) as response:  # fmt: skip
             parts, size = [], 0
+            is_stream = response.content_type == EVENT_STREAM
             async for part in response.content.iter_any():
+                if is_stream and silence is not None:
+                    waiting.reschedule(clock() + silence)
                 parts.append(part)
                 size += len(part)
                 if size > MAX_RESPONSE_BYTES:
                     raise AttemptError(
                         f"the response exceeds {MAX_RESPONSE_BYTES >> 20} MiB", response_lost=True
                     )
-            return HttpResponse(response.status, response.headers, b"".join(parts))
+            whole = b"".join(parts)
+            return HttpResponse(response.status, response.headers, whole, response.content_type)
 
 
 def _redirect_target(url: URL, answer: HttpResponse) -> URL | None:

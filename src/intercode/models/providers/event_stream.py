@@ -1,0 +1,99 @@
+"""Joins the events of a streamed answer to the response that an endpoint would send whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from intercode.models.providers.chat_responses import InvalidResponseError
+
+_FINAL = ("response.completed", "response.incomplete", "response.failed")
+_TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "arguments", "text")
+"""The fields whose pieces are joined; others hold lists, or a value that is sent once."""
+
+
+def join_events(body: bytes) -> dict[str, Any]:
+    """Return the response whose events ``body`` holds, as if it had been sent whole.
+
+    Understands Chat Completions, text completions and Responses. Raises InvalidResponseError if the
+    stream broke off, or is none.
+    """
+    response: dict[str, Any] = {}
+    choice: dict[str, Any] = {}
+    ended = False
+    for event in _events(body):
+        if event is None:
+            ended = True
+            break
+        if event.get("error") or event.get("type") == "error":
+            return {"error": event.get("error") or event}
+        if event.get("type") in _FINAL and isinstance(event.get("response"), dict):
+            whole: dict[str, Any] = event["response"]
+            return whole
+        response |= {k: v for k, v in event.items() if k != "choices" and v is not None}
+        for piece in event.get("choices") or ():
+            _add(choice, piece)
+            ended = ended or bool(choice.get("finish_reason"))
+    if not ended or not choice:
+        raise InvalidResponseError(f"the stream broke off after {len(body)} bytes")
+    delta = choice.pop("delta", None)
+    if delta is not None:
+        choice["message"] = delta
+    return response | {"choices": [choice]}
+
+
+def _events(body: bytes) -> Iterator[dict[str, Any] | None]:
+    """Yield the data of each event, and None for the mark of the end. An event ends with an empty
+    line; an incomplete last one is left out."""
+    lines: list[str] = []
+    for line in body.decode("utf-8", "replace").splitlines():
+        if line.startswith("data:"):
+            lines.append(line[5:].strip())
+        elif not line and lines:
+            text, lines = "\n".join(lines), []
+            if text == "[DONE]":
+                yield None
+                continue
+            try:
+                event = json.loads(text)
+            except (ValueError, RecursionError) as e:
+                raise InvalidResponseError("the stream has an event that is not JSON") from e
+            if not isinstance(event, dict):
+                raise InvalidResponseError("the stream has an event that is not an object")
+            yield event
+
+
+def _add(whole: dict[str, Any], piece: Any) -> None:
+    """Add what a piece of a message says to what is known of it."""
+    if not isinstance(piece, dict):
+        raise InvalidResponseError("the stream has a piece that is not an object")
+    for name, value in piece.items():
+        old = whole.get(name)
+        if name == "tool_calls" and isinstance(value, list):
+            _add_calls(whole.setdefault(name, []), value)
+        elif isinstance(value, dict):
+            whole[name] = dict(old) if isinstance(old, dict) else {}
+            _add(whole[name], value)
+        elif _is_joined(name, old, value):
+            whole[name] = old + value
+        elif value is not None:
+            whole[name] = value
+
+
+def _is_joined(name: str, old: Any, value: Any) -> bool:
+    """Return whether a value continues the old one."""
+    if isinstance(old, list) and isinstance(value, list):
+        return True
+    return name in _TEXTS and isinstance(old, str) and isinstance(value, str)
+
+
+def _add_calls(calls: list[dict[str, Any]], pieces: list[Any]) -> None:
+    """Add the pieces of tool calls, each of which says the number of its call."""
+    for piece in pieces:
+        number = piece.get("index", len(calls)) if isinstance(piece, dict) else None
+        if not isinstance(number, int) or not 0 <= number <= len(calls):
+            raise InvalidResponseError("the stream has a piece of an unknown tool call")
+        if number == len(calls):
+            calls.append({})
+        _add(calls[number], piece)

@@ -1,0 +1,124 @@
+"""Answers that an endpoint streams, in the formats of Chat Completions and Responses."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from intercode.core.errors import ModelUnavailableError
+from intercode.models import Completion, Message, OpenAIModel
+from support.faulty_endpoint import Fault, FaultyEndpoint, Handler, completion, hang, status
+
+ASK: list[Message] = [{"role": "user", "content": "hello"}]
+
+
+def streamed(*events: Any, pause: float = 0.0, end: str = "data: [DONE]\n\n") -> Fault:
+    """Return a stream of events with a pause before each."""
+
+    def play(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        handler.end_headers()
+        for event in events:
+            time.sleep(pause)
+            handler.wfile.write(f": ping\n\ndata: {json.dumps(event)}\n\n".encode())
+        handler.wfile.write(end.encode())
+        handler.close_connection = True
+
+    return play
+
+
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"model": "m-2024", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def call_piece(arguments: str, **more: Any) -> dict[str, Any]:
+    name = {"name": more.pop("name")} if "name" in more else {}
+    return {"function": {**name, "arguments": arguments}, **more}
+
+
+CHUNKS = (
+    chunk(role="assistant", content=""),
+    chunk(reasoning_content="I will "), chunk(reasoning_content="list."),
+    chunk(content="Liste"), chunk(content=" ü"),
+    chunk(tool_calls=[call_piece("", index=0, id="c1", type="function", name="run")]),
+    chunk(tool_calls=[call_piece('{"code": ', index=0)]),
+    chunk(tool_calls=[
+        call_piece('"ls"}', index=0), call_piece("{}", index=1, id="c2", name="run"),
+    ]),
+    chunk(finish="tool_calls"),
+    {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}},
+)  # fmt: skip
+
+
+def answer_of(fault: Fault, **options: Any) -> tuple[Completion, dict[str, Any]]:
+    """Return the answer of a streaming model, and the request it sent."""
+    with (
+        FaultyEndpoint(fault) as server,
+        OpenAIModel("m", server.base_url, stream=True, **options) as model,
+    ):
+        return model.complete(ASK), server.requests[0]
+
+
+def test_the_parts_of_a_chat_answer_are_joined() -> None:
+    got, request = answer_of(streamed(*CHUNKS))
+    assert request == {
+        "model": "m", "messages": ASK, "stream": True, "stream_options": {"include_usage": True},
+    }  # fmt: skip
+    assert (got.text, got.reasoning, got.model) == ("Liste ü", "I will list.", "m-2024")
+    calls = [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in got.calls]
+    assert calls == [("c1", "run", '{"code": "ls"}'), ("c2", "run", "{}")]
+    assert (got.usage.prompt_tokens, got.usage.completion_tokens) == (7, 2)
+    assert got.finish_reason == "tool_calls"
+
+
+def test_the_last_event_of_the_responses_api_holds_the_answer() -> None:
+    part = {"type": "output_text", "text": "done", "annotations": []}
+    item = {"type": "message", "role": "assistant", "content": [part]}
+    response = {"status": "completed", "model": "o", "output": [item], "error": None}
+    got, request = answer_of(
+        streamed(
+            {"type": "response.created", "response": {"status": "in_progress", "output": []}},
+            {"type": "response.output_text.delta", "delta": "do"},
+            {"type": "response.completed", "response": response},
+        ),
+        api="responses",
+    )
+    assert (got.text, got.finish_reason) == ("done", "stop")
+    assert request["stream"] is True and "stream_options" not in request
+
+
+def test_an_endpoint_that_does_not_stream_is_read_as_well() -> None:
+    assert answer_of(status(200, completion("fine")))[0].text == "fine"
+
+
+def test_the_time_limit_is_on_silence() -> None:
+    got, _ = answer_of(streamed(*CHUNKS, pause=0.25), timeout=2.0)
+    assert got.usage.seconds > 2.0
+    assert got.text == "Liste ü"
+    with pytest.raises(ModelUnavailableError, match=r"no complete answer within 0\.4 s"):
+        answer_of(hang, timeout=0.4, max_attempts=1)
+
+
+def test_providers_with_a_key_stream() -> None:
+    url = "http://localhost/v1"
+    assert OpenAIModel("m", url, provider="groq").stream
+    assert not OpenAIModel("m", url).stream
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (streamed(*CHUNKS[:4], end=""), "the stream broke off after"),
+        (streamed(end="data: {\n\n"), "an event that is not JSON"),
+        (streamed(3), "an event that is not an object"),
+        (streamed(chunk(tool_calls=[{"index": 5}])), "an unknown tool call"),
+        (streamed({"error": {"message": "the model is busy"}}), "the model is busy"),
+    ],
+)
+def test_a_broken_stream_is_an_error_of_the_endpoint(fault: Fault, words: str) -> None:
+    with pytest.raises(ModelUnavailableError, match=words):
+        answer_of(fault, max_attempts=1)
