@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.core.config import parse_key_values
 from intercode.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from intercode.evaluation.variants.tasks import TaskVariants
 
 UNSOUND = 1
 """Exit status if there is a fault or a leak."""
@@ -24,6 +27,9 @@ examples:
   intercode check my_tasks.jsonl --json > today.json
   intercode check my_tasks.jsonl --baseline today.json
       also compares every gold with its earlier run
+  intercode check nl2bash:verified --variants 3
+      also finds 3 sound variants of each task, in which a gold scores 1 and doing nothing does not
+      (docs/variants.md); names the seeds that the next ones replace
   intercode check --prompts
       no prompt of this package contains a query or a gold of any installed dataset
 
@@ -39,6 +45,7 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --network NETWORK       none (the default) or host
 --timeout S             seconds that a gold may take (default 10)
 {ENVIRONMENT_OPTION}
+--variants N            find N sound variants of each task as well
 --parallel N            tasks at the same time (default 2)
 --no-gold-cache         do not store the results of stable golds in the gold cache
 --baseline FILE         the output of an earlier --json: a gold that now does something else is
@@ -49,6 +56,8 @@ DEFAULTS = {
     "profile": "standard", "sandbox": "auto", "network": "none", "timeout": 10.0, "parallel": 2,
     "format": "text",
 }  # fmt: skip
+
+SETTINGS = {"variants": {"type": int}}
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -68,7 +77,9 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
+    from intercode.core.types import to_jsonable
     from intercode.evaluation.check import dataset, findings
+    from intercode.evaluation.variants.tables import variant_tables
     from intercode.results.rendering import render
 
     report = dataset.check(
@@ -78,9 +89,27 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
     )  # fmt: skip
     if args.baseline is not None:
         report = dataset.compare_with_baseline(report, _read_baseline(args), str(args.baseline))
+    document, tables = findings.report_as_json(report), findings.report_tables(report)
+    if args.variants is not None:
+        found = _check_variants(args, name)
+        document["variants"] = to_jsonable(found)
+        tables += variant_tables(found, args.variants)
     if not args.json:
-        print(render(findings.report_tables(report), args.format))
-    return findings.report_as_json(report), report.sound
+        print(render(tables, args.format))
+    return document, report.sound
+
+
+def _check_variants(args: argparse.Namespace, name: str) -> list[TaskVariants]:
+    from intercode.datasets.load_cache import environment_for_options, load_cached
+    from intercode.evaluation.variants.tasks import check_variants
+
+    options = parse_key_values(args.env_option)
+    settings = {
+        "image": args.image, "network": args.network, "timeout": args.timeout,
+        "sandbox": args.sandbox, **options,
+    }  # fmt: skip
+    loaded = load_cached(name, environment_for_options(options))
+    return check_variants(loaded, settings, args.variants, args.parallel)
 
 
 def _read_baseline(args: argparse.Namespace) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""``intercode regrade``: scores recorded episodes with another profile or reward function."""
+"""``intercode regrade``: scores recorded episodes by another profile or reward, or in variants."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS, given_opti
 from intercode.core.config import parse_key_values
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from intercode.evaluation.replay.recorded_environments import ReplayOptions
     from intercode.evaluation.replay.regrade import RegradeResult
     from intercode.results.tables import Table
 
@@ -23,6 +26,9 @@ examples:
   intercode regrade runs/nl2bash-try-again --profile original --out runs/nl2bash-original
   intercode regrade LOG.json --profile standard --out regraded       a log of the authors
   intercode regrade RUN --reward mypackage.rewards:strict --out strict
+  intercode regrade RUN --variants 3
+      plays the solved episodes in 3 variants of each task and writes variants.json into the run:
+      the share that holds there (docs/variants.md); success stays as it is
 
 Every recorded action is executed again and scored; no model is called. The run.json of the new run
 describes the source as regraded_from, and differences.jsonl lists every step that differs. The new
@@ -31,13 +37,15 @@ could not be graded."""
 
 ARGUMENTS = f"""\
 run RUN               a run or log
---out DIR             directory of the new run
+--out DIR             directory of the new run; with --variants alone, where variants.json is
+                      written (default: the run)
+--variants N          play the solved episodes in N variants of each task as well
 --dataset DATASET     if it is not recorded: name[:subset] or file
 --parallel PARALLEL   episodes at the same time (default 2)
 {ENVIRONMENT_OPTION}
 {SANDBOX_OPTIONS}"""
 DEFAULTS = {"parallel": 2}
-SETTINGS = {"out": {"required": True}}
+SETTINGS = {"variants": {"type": int}}
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -48,8 +56,11 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.results.rendering import render
 
     given = given_options(args)
-    if "profile" not in given and "reward" not in given:
+    regrades = "profile" in given or "reward" in given
+    if not regrades and args.variants is None:
         raise UsageError("name what to grade by: --profile standard|original, or --reward PKG:FN")
+    if regrades and args.out is None:
+        raise UsageError("name the directory of the new run with --out")
     if "sandbox" in given:
         raise UsageError(
             "--sandbox cannot be used here: episodes run in the kind of sandbox that is recorded"
@@ -59,6 +70,8 @@ def handle(args: argparse.Namespace) -> int:
         dataset=args.dataset, timeout=given.get("timeout"), parallel=args.parallel,
         env_options=parse_key_values(args.env_option),
     )  # fmt: skip
+    if not regrades:
+        return _play_variants(args, options, args.out)
     result = regrade(
         args.run, options, args.out, reward=given.get("reward"), progress=episode_progress()
     )
@@ -67,7 +80,23 @@ def handle(args: argparse.Namespace) -> int:
         f"wrote {result.out}; every differing step is in {result.out / DIFFERENCES_FILE}",
         file=sys.stderr,
     )
+    if args.variants is not None:
+        _play_variants(args, options, args.out)
     return UNGRADED if result.failed else 0
+
+
+def _play_variants(args: argparse.Namespace, options: ReplayOptions, out: Path | None) -> int:
+    """Play the solved episodes of the run in variants, and print which hold."""
+    from intercode.evaluation.variants.holding import measure_holding, write_report
+    from intercode.evaluation.variants.tables import holding_tables
+    from intercode.results.rendering import render
+
+    report = measure_holding(args.run, options, args.variants, episode_progress())
+    print(render(holding_tables(report), "text"))
+    directory = out or (args.run if args.run.is_dir() else None)
+    if directory is not None:
+        print(f"wrote {write_report(report, directory)}", file=sys.stderr)
+    return 0
 
 
 def _tables(result: RegradeResult) -> list[Table]:

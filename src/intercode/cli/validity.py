@@ -21,6 +21,8 @@ examples:
   intercode validity labels.jsonl --reward mypackage.rewards:strict
   intercode validity mine.jsonl --second theirs.jsonl
       how far two people agree who labelled the same trajectories; nothing is executed
+  intercode validity labels.jsonl --variants 3
+      also plays what is correct and graded 1 in 3 variants of each task (docs/variants.md)
 
 A label says whether the actions of a trajectory do what the query asks: correct, incorrect or
 ambiguous. Its actions are executed again in a sandbox and scored; the format of the files is in
@@ -31,6 +33,7 @@ ARGUMENTS = f"""\
 labels FILE ...         labels, one JSON object a line
 --second FILE           labels of the same trajectories by another person
 --dataset DATASET       the dataset of all labels: name[:subset] or file (default: by each task)
+--variants N            play labels that are correct and graded 1 in N variants of their tasks
 --out FILE              write every graded label to this file, one JSON object a line
 --format STYLE          text (the default), markdown or csv
 --parallel PARALLEL     labels at the same time (default 2)
@@ -39,6 +42,7 @@ labels FILE ...         labels, one JSON object a line
 DEFAULTS = {"parallel": 2, "format": "text"}
 UNGRADED = 1
 """Exit status if a label could not be graded."""
+SETTINGS = {"variants": {"type": int}}
 _ENVIRONMENT_SETTINGS = ("profile", "image", "network", "sandbox", "timeout", "reward")
 
 
@@ -50,7 +54,7 @@ def handle(args: argparse.Namespace) -> int:
     labels = read_labels(args.labels)
     given = given_options(args)
     if args.second is not None:
-        unused = [n for n in (*_ENVIRONMENT_SETTINGS, "dataset", "out") if n in given]
+        unused = [n for n in (*_ENVIRONMENT_SETTINGS, "dataset", "variants", "out") if n in given]
         if unused:
             raise UsageError(f"--{unused[0]} has no meaning with --second, which executes nothing")
         return _compare(labels, read_labels([args.second]), args.format)
@@ -71,6 +75,11 @@ def _grade(args: argparse.Namespace, labels: list[Label], settings: dict[str, An
     disagreements = tables.disagreement_table(graded)
     print(render([*shown, disagreements] if disagreements.rows else shown, args.format))
     print(*tables.summary_lines(graded), sep="\n", file=sys.stderr)
+    if args.variants is not None:
+        from intercode.evaluation.variants.labels import label_tables, measure_labels
+
+        held = measure_labels(graded, settings, args.variants, args.parallel, episode_progress())
+        print(render(label_tables(held), args.format))
     if args.out is not None:
         rows = tables.grade_rows(graded)
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -57,14 +57,19 @@ def handle(args: argparse.Namespace) -> int:
     pilot = given.pop("pilot", 0)
     if dry and pilot:
         raise UsageError("--pilot plays episodes and --dry-run none: give one of them")
+    count = given.pop("variants", None)
     values = read_settings(given)
     if values.get("grid"):
+        if count is not None:
+            raise UsageError("--variants is for one run: use `intercode regrade RUN --variants`")
         return _run_grid(values, file, dry, pilot)
     values.pop("grid", None)
-    return _run(values, dry, file, pilot)
+    return _run(values, dry, file, pilot, count)
 
 
-def _run(values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int) -> int:
+def _run(
+    values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int, variants: int | None
+) -> int:
     from intercode.cli.evaluate import dry_run
     from intercode.evaluation.evaluate.plan import make_plan
     from intercode.evaluation.evaluate.run import run_plan
@@ -101,6 +106,8 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int)
         if plan.trajectories_file.exists():
             print(report.render(report.build([plan.out])))
         print(f"Trajectories: {plan.trajectories_file}\nSettings:     {plan.out / 'run.json'}")
+    if variants is not None and not pilot and stopped is None:
+        _play_variants(plan, variants)
     errors = plan.episode_errors()
     if errors:
         log(_error_summary(errors, plan.out))
@@ -108,6 +115,22 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int)
         log(_stop_message(stopped, plan))
         return STOPPED
     return ERRORS_LEFT if errors else 0
+
+
+def _play_variants(plan: Plan, count: int) -> None:
+    """Play the solved episodes of a run in variants of their tasks, and print which hold."""
+    from intercode.core import trajectories
+    from intercode.evaluation.replay.recorded_environments import ReplayOptions
+    from intercode.evaluation.variants.holding import measure_holding, write_report
+    from intercode.evaluation.variants.tables import holding_tables
+    from intercode.results.rendering import render
+
+    if not any(t.success for t in trajectories.read_trajectories(plan.trajectories_file)):
+        log("no episode is solved: there is nothing to play in variants")
+        return
+    report = measure_holding(plan.out, ReplayOptions(), count)
+    print(render(holding_tables(report), "text"))
+    log(f"wrote {write_report(report, plan.out)}")
 
 
 def _play_pilot(plan: Plan, episodes: int, label: str = "pilot: ") -> None:

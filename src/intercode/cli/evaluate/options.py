@@ -46,6 +46,8 @@ tasks, parallelism and output:
 --shuffle               play in an order that the seed determines; results do not depend on it
 --out DIR               directory of the run (default: runs/<dataset>-<agent>-<model>-<date>)
 {RECORD_DIFFS}
+--variants N            play the solved episodes again in N variants of each task, after the run
+                        (docs/variants.md)
 --log wandb|otel ...    report the run to Weights & Biases, or as OpenTelemetry spans, as it goes on
                         (docs/evaluation.md); may be given several times
 --log-content           report texts of tasks, models and actions as well; golds never
@@ -71,7 +73,7 @@ reproducibility:
                         deterministic
 {SANDBOX_OPTIONS}
 {POLICY_OPTIONS}"""
-SETTINGS = {"config": {"type": path}, "seed": {"type": int}}
+SETTINGS = {"config": {"type": path}, "seed": {"type": int}, "variants": {"type": int}}
 
 
 def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:

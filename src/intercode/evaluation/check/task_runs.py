@@ -138,9 +138,9 @@ class TaskRunner:
         if isinstance(self.env, CachesGolds):
             self.env.use_gold_cache = False  # golds must run here: this result fills the cache
 
-    def reset(self, index: int) -> None:
-        """Begin an episode of the task at a position."""
-        self.env.reset(seed=_SEED, options={"task": index})
+    def reset(self, index: int, seed: int = _SEED) -> None:
+        """Begin an episode of the task at a position. ``seed``: that of a task that varies."""
+        self.env.reset(seed=seed, options={"task": index})
 
     def score_after_reset(self, index: int) -> Score:
         """Return the score of a task right after a reset."""
@@ -148,25 +148,33 @@ class TaskRunner:
         return self.env.score()
 
     def run(self, index: int, code: str) -> TaskRun:
-        """Run code as the first action of a task and score it.
+        """Run code as the first action of a task and score it, as ``run_here`` does."""
+        self.reset(index)
+        return self.run_here(code)
+
+    def run_here(self, code: str) -> TaskRun:
+        """Run code as the next action of the episode and score it.
 
         In an environment that scores an answer, the output of the code is submitted as the answer,
         unless the code has submitted one.
         """
-        self.reset(index)
         started = time.time()
         result = self.env.execute(code)
         if result.timed_out:
             return TaskRun(started, result.observation, result.exit_code, True)
         if self.env.expects_answer and not result.terminated:
             self.env.finish(result.observation.strip())
-        self._golds.clear()
-        score = self.env.score()
-        golds = tuple(self._golds)
+        score, state, golds = self.score_here()
         return TaskRun(
-            started, result.observation, result.exit_code, False, self._agent_state, score, golds,
+            started, result.observation, result.exit_code, False, state, score, golds,
             self.env.scores_output,
         )  # fmt: skip
+
+    def score_here(self) -> tuple[Score, State | None, tuple[State, ...]]:
+        """Score the present state. Return the score, the state, and those that the golds left."""
+        self._golds.clear()
+        score = self.env.score()
+        return score, self._agent_state, tuple(self._golds)
 
     def cache_golds(self, index: int, golds: Sequence[State], dated: bool, hour: int) -> bool:
         """Store the results of a task's golds in the gold cache; see ``CachesGolds``.

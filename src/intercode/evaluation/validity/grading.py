@@ -190,10 +190,10 @@ def _grade_or_fault(envs: _Environments, label: Label, location: _Location) -> G
     )
 
 
-def play_label(env: InterCodeEnv, label: Label) -> tuple[Score, str]:
+def play_label(env: InterCodeEnv, label: Label, seed: int = _SEED) -> tuple[Score, str]:
     """Play the actions of a label in a new episode. Return the score of the state that they reach,
-    and what the last action printed."""
-    env.reset(seed=_SEED, options={"task": label.task})
+    and what the last action printed. ``seed``: that of a task that varies."""
+    env.reset(seed=seed, options={"task": label.task})
     score, output = None, ""
     for action in label.actions:
         result = env.execute(action)

@@ -1,0 +1,15 @@
+"""The functions that make variants of tasks, by environment.
+
+An environment that has variants registers a function (environment, seed) -> task. The environment
+has been reset to the task; the result is the task in another initial state. The same task and seed
+give the same variant on every machine: all choices are digests of both.
+"""
+
+from __future__ import annotations
+
+from intercode.core.registry import Registry
+
+VARIANT_MAKERS = Registry(
+    "variants of environment", {"bash": "intercode.environments.bash.variants.task:make_variant"}
+)
+"""The function of each environment that makes variants of a task."""

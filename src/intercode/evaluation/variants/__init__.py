@@ -1,0 +1,1 @@
+"""Plays solutions in variants of their tasks, and says whether they hold there."""
