@@ -42,7 +42,8 @@ $(TOOLS): $(STAMP)
 	@touch $@
 
 $(TRAIN): $(TOOLS) requirements-training.lock
-	$(PIP) --no-compile -c requirements-training.lock -e '.[trl]'
+	grep -v '^torch==' requirements-training.lock | $(UV) --no-deps -r - || true  # faster; pip adds the rest
+	$(PIP) --no-compile -r requirements-training.lock  # pip may be set up to find a torch without GPU support
 	@touch $@
 
 training: $(TRAIN)  ## add TRL and PyTorch (several GB with GPU support), for tests and the example of training
