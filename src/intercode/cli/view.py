@@ -20,6 +20,7 @@ examples:
   intercode view runs                          serve every run below runs/ as a page
   intercode view runs/a runs/b --open          serve two runs and open the browser
   intercode view runs/a --html a.html          write one self-contained file
+  intercode view runs/a --label labels.jsonl   label its episodes by hand, blind to their rewards
   intercode view logs/ic_sql_react.json        serve a log that the InterCode authors published
 
 The address of the page contains a secret token, and the page is served on this machine only. From
@@ -32,6 +33,8 @@ paths PATH ...  run directories, directories that hold some, .jsonl files, or pu
 --html FILE     write one HTML file instead of serving
 --port N        serve on this port (default: any free port)
 --with-gold     offer the gold of each episode, beside what the agent left; its actions run again
+--label FILE    show the episodes one by one to be labelled, without their rewards; labels are added
+                to this file (docs/validity.md)
 --open          open the page in the browser"""
 SETTINGS = {"port": {"type": int}}
 
@@ -46,6 +49,9 @@ def handle(args: argparse.Namespace) -> int:
         raise UsageError(
             "--with-gold cannot be used with --html: a file with golds could be shared"
         )
+    if args.label and (args.html or args.with_gold):
+        other = "--html" if args.html else "--with-gold"
+        raise UsageError(f"--label cannot be used with {other}: it needs a page without golds")
     library = Library(args.paths)
     if args.html:
         return _write(library, args)
@@ -63,14 +69,16 @@ def _write(library: Library, args: argparse.Namespace) -> int:
 
 
 def _serve(library: Library, args: argparse.Namespace) -> int:
-    from intercode.results.view import Server
+    from intercode.results.labels.label_file import LabelFile
+    from intercode.results.view import Labelling, Server
 
     explain: Callable[[Trajectory], Explanation] | None = None
     if args.with_gold:  # the page itself needs no sandbox
         from intercode.evaluation.replay.explain import explain as explain_episode
 
         explain = explain_episode
-    with Server(library, args.port or 0, explain) as server:
+    labelling = Labelling(library, LabelFile(args.label)) if args.label else None
+    with Server(library, args.port or 0, explain, labelling) as server:
         print(f"{server.url}\nCtrl-C ends it.", flush=True)
         if args.open:
             webbrowser.open(server.url)

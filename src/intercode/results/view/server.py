@@ -3,12 +3,14 @@
 Another web page in the same browser can send requests to a local port. It does not know the secret
 in the path, it may not read a response (none has a CORS header), and a host name of its own that
 resolves to this machine is refused by the Host header. Other users of the machine do not know the
-secret either.
+secret either. What writes, a label, must also come from this page: its Origin header says so, and
+its media type is one that another page may not send unasked.
 """
 
 from __future__ import annotations
 
 import gzip
+import json
 import secrets
 import sys
 import threading
@@ -21,6 +23,7 @@ from intercode import __version__
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.types import Trajectory
 from intercode.results.explanation import Explanation
+from intercode.results.view.labelling import Labelling
 from intercode.results.view.library import Library
 from intercode.results.view.page import (
     CONNECT_SELF,
@@ -39,12 +42,14 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _MIN_COMPRESSED_SIZE = 2000  # bytes
+_MAX_BODY_SIZE = 200_000  # bytes of a request that stores a label
 
 
 class Server:
     """Serves a library on the loopback interface. ``port`` 0 selects a free port.
 
-    ``explain`` returns what was expected of an episode; with None, the page shows no gold.
+    ``explain`` returns what was expected of an episode; with None, the page shows no gold. With
+    ``labelling``, the page offers its trajectories to label, and nothing else of the library.
 
     Raises UsageError for a port that is not available. Close the server when done (``with`` does).
     """
@@ -54,8 +59,9 @@ class Server:
         library: Library,
         port: int = 0,
         explain: Callable[[Trajectory], Explanation] | None = None,
+        labelling: Labelling | None = None,
     ) -> None:
-        self.library, self._explain = library, explain
+        self.library, self._explain, self.labelling = library, explain, labelling
         self._explaining = threading.Lock()  # one episode is played again at a time
         self.secret = secrets.token_urlsafe(24)
         try:
@@ -100,13 +106,16 @@ class Server:
         if path == "":
             config = {
                 "mode": "served", "version": __version__, "gold": self._explain is not None,
+                "label": self.labelling is not None,
             }  # fmt: skip
             return "text/html; charset=utf-8", (
                 page_head(config, CONNECT_SELF) + page_tail()
             ).encode()
         words = path.split("/")
         value: Any = None
-        if words == ["index"]:
+        if self.labelling is not None:
+            value = self._labelling_value(self.labelling, words)
+        elif words == ["index"]:
             self.library.refresh()
             value = self.library.index()
         elif words == ["version"]:
@@ -123,6 +132,30 @@ class Server:
         if value is None:
             return None
         return "application/json", browser_json(value).encode()
+
+    def store_label(self, path: str, body: bytes) -> bool:
+        """Store a label at a path below the secret. Returns False if the page labels nothing there.
+        Raises UsageError for a label that is none."""
+        words = path.split("/")
+        if self.labelling is None or len(words) != 2 or words[0] != "labels":
+            return False
+        if not _is_number(words[1]):
+            return False
+        try:
+            given = json.loads(body)
+        except ValueError as e:
+            raise UsageError(f"a label is JSON ({e})") from e
+        self.labelling.store(int(words[1]), given)
+        return True
+
+    def _labelling_value(self, labelling: Labelling, words: list[str]) -> Any:
+        """Return what the page of labels asks for; None for anything else."""
+        if words == ["labels"]:
+            return labelling.overview()
+        if len(words) == 2 and _is_number(words[1]) and words[0] in ("labels", "result"):
+            read = labelling.item if words[0] == "labels" else labelling.result
+            return read(int(words[1]))
+        return None
 
     def _episode_value(self, what: str, run: int, at: int) -> Any:
         """Return an episode, or with ``gold`` what was expected of it; None for anything else."""
@@ -152,23 +185,63 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request that has the secret and was addressed to this machine."""
-        owner, parts = self.server.owner, urlsplit(self.path)
-        hosts = {f"{name}:{owner.port}" for name in (LOOPBACK, "localhost")}
-        secret, _, path = parts.path.removeprefix("/").partition("/")
-        authorised = secrets.compare_digest(secret.encode(), owner.secret.encode())
-        if self.headers.get("Host") not in hosts or not authorised or "/" not in parts.path[1:]:
-            self._send(404, "text/plain; charset=utf-8", b"Nothing here.\n")
+        owner, path = self.server.owner, self._path()
+        if path is None:
+            self._send_text(404, "Nothing here.")
             return
         try:
-            response = owner.respond(path, parts.query)
+            response = owner.respond(path, urlsplit(self.path).query)
         except (InterCodeError, OSError) as e:
-            status = 404 if isinstance(e, UsageError) else 500
-            self._send(status, "text/plain; charset=utf-8", f"{e}\n".encode())
+            self._send_text(404 if isinstance(e, UsageError) else 500, str(e))
             return
         if response is None:
-            self._send(404, "text/plain; charset=utf-8", b"Nothing here.\n")
+            self._send_text(404, "Nothing here.")
         else:
             self._send(200, *response)
+
+    def do_POST(self) -> None:
+        """Store a label that this page sends."""
+        self.close_connection = True  # of a request that is refused, the body is not read
+        owner, path = self.server.owner, self._path()
+        if owner.labelling is None:
+            self.send_error(501)
+            return
+        origins = {f"http://{host}" for host in self._hosts()}
+        size = self.headers.get("Content-Length", "")
+        if path is None or self.headers.get("Origin") not in origins:
+            self._send_text(404, "Nothing here.")
+        elif self.headers.get("Content-Type") != "application/json":
+            self._send_text(415, "A label is application/json.")
+        elif not _is_number(size) or int(size) > _MAX_BODY_SIZE:
+            self._send_text(413, f"A label has at most {_MAX_BODY_SIZE} bytes.")
+        else:
+            self._store_label(path, self.rfile.read(int(size)))
+
+    def _store_label(self, path: str, body: bytes) -> None:
+        try:
+            stored = self.server.owner.store_label(path, body)
+        except (InterCodeError, OSError) as e:
+            self._send_text(400 if isinstance(e, UsageError) else 500, str(e))
+            return
+        if stored:
+            self._send(200, "application/json", b"{}")
+        else:
+            self._send_text(404, "Nothing here.")
+
+    def _hosts(self) -> set[str]:
+        return {f"{name}:{self.server.owner.port}" for name in (LOOPBACK, "localhost")}
+
+    def _path(self) -> str | None:
+        """Return the path below the secret; None without the secret or for another host."""
+        path = urlsplit(self.path).path
+        secret, _, rest = path.removeprefix("/").partition("/")
+        authorised = secrets.compare_digest(secret.encode(), self.server.owner.secret.encode())
+        if self.headers.get("Host") not in self._hosts() or not authorised or "/" not in path[1:]:
+            return None
+        return rest
+
+    def _send_text(self, status: int, text: str) -> None:
+        self._send(status, "text/plain; charset=utf-8", f"{text}\n".encode())
 
     def _send(self, status: int, kind: str, body: bytes) -> None:
         packed = (

@@ -23,6 +23,7 @@ function updateAddress(path, choices) {
 
 async function page(parts, query) {
   const [name, ...numbers] = parts;
+  if (config.label) return labelPage(numbers[0]);
   const all = numbers.map(Number);
   const countIs = (n) => all.length === n && all.every((x) => Number.isInteger(x) && x >= 0);
   if (name === "list") {
@@ -82,7 +83,7 @@ function crumbs() {
 async function reload() {
   setStatus("Reading …");
   try {
-    await load();
+    await (config.label ? loadLabels() : load());
     search.text = null;
     await render();
   } catch (error) {

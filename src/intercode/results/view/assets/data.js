@@ -25,10 +25,10 @@ class ServerSource {
     this.cache = new LruCache(MAX_CACHED);
   }
 
-  async request(path) {
+  async request(path, options = {}) {
     let answer;
     try {
-      answer = await fetch(path);
+      answer = await fetch(path, options);
     } catch {
       throw new Error("The server does not respond: has `intercode view` ended?");
     }
