@@ -64,6 +64,13 @@ def test_the_rules_on_sql_tasks(tmp_path: Path) -> None:
     assert report_as_json(report)["counts"]["zero-answer"] == 1
 
 
+def test_a_further_gold_without_duplicate_rows_settles_the_query(tmp_path: Path) -> None:
+    pair = ("What are the ages of the cats?", "SELECT age FROM cat")
+    assert findings(audit(sql_tasks(tmp_path, pair, also=("SELECT DISTINCT age FROM cat",)))) == [
+        ("t/0", "golds-other-form")
+    ]
+
+
 def test_golds_that_differ(tmp_path: Path) -> None:
     query = "Name the cats."
     equal = ("SELECT name FROM cat ORDER BY name DESC", "SELECT name FROM cat ORDER BY id DESC")

@@ -105,7 +105,7 @@ def _findings_of_run(
         if finding.kind == "zero-answer" or runner.score_after_reset(index).success:
             yield finding
     if state.rows is not None:
-        yield from rules.duplicate_rows(task, state.rows)
+        yield from rules.duplicate_rows(task, [g.rows for g in run.golds if g.rows is not None])
     if env.name in AUDIT_RULES:
         for found in AUDIT_RULES.load(env.name)(runner, index, run):
             if found.kind in _RULE_KINDS:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from intercode.core.python_syntax import parse_python
@@ -92,11 +92,13 @@ def unnamed_values(task: Task) -> Iterator[TaskFinding]:
         yield TaskFinding(task.id, "unnamed-value", ", ".join(map(repr, dict.fromkeys(missing))))
 
 
-def duplicate_rows(task: Task, rows: Rows) -> Iterator[TaskFinding]:
-    """Find a result with equal rows whose query does not say how often a row is wanted."""
-    more = len(rows) - len(set(normalize_rows(rows)))
-    if more and not _SAYS_HOW_OFTEN.search(task.query):
-        yield TaskFinding(task.id, "duplicate-rows", f"{more} of {len(rows)} rows occur before")
+def duplicate_rows(task: Task, results: Sequence[Rows]) -> Iterator[TaskFinding]:
+    """Find golds that all return equal rows, and whose query does not say how often a row is
+    wanted. ``results`` are the rows of each gold."""
+    more = [len(rows) - len(set(normalize_rows(rows))) for rows in results]
+    if more and all(more) and not _SAYS_HOW_OFTEN.search(task.query):
+        detail = f"{more[0]} of {len(results[0])} rows occur before"
+        yield TaskFinding(task.id, "duplicate-rows", detail)
 
 
 def same_query_key(task: Task) -> tuple[object, ...]:
