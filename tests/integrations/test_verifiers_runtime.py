@@ -6,14 +6,18 @@ importing verifiers takes seconds.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from intercode.core.errors import UsageError
 from support.answering_endpoint import AnsweringEndpoint
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -74,6 +78,13 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], d
     rows = [json.loads(line)["traces"][0] for line in traces.read_text().splitlines()]
     found = json.loads(done.stdout.splitlines()[0])
     return found, {row["task"]["data"]["count"]: row for row in rows}
+
+
+def test_an_import_after_verifiers_says_which_comes_first(monkeypatch) -> None:
+    """The list of runtimes is read while verifiers is imported; a module stands for it here."""
+    monkeypatch.setitem(sys.modules, "verifiers.v1", ModuleType("verifiers.v1"))
+    with pytest.raises(UsageError, match=r"import intercode\.integrations\.verifiers before it"):
+        importlib.import_module("intercode.integrations.verifiers")
 
 
 def test_commands_run_in_the_working_directory_with_all_variables(checked) -> None:
