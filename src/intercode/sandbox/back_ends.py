@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from intercode.core.errors import SandboxUnavailableError
 from intercode.core.registry import (
     Registry,
     load_object,
@@ -121,7 +122,14 @@ def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = Non
     the sandbox starts with a copy of these files. Raises UnknownNameError for an unknown kind,
     SandboxError if the sandbox cannot be created.
     """
-    return find_back_end(kind).open(spec, files)
+    sandbox = find_back_end(kind).open(spec, files)
+    if spec.users and "users" not in sandbox.capabilities:
+        sandbox.close()
+        raise SandboxUnavailableError(
+            f"a sandbox of the tier {sandbox.tier} has one user, root: use the back end namespace, "
+            "or leave out `users`"
+        )
+    return sandbox
 
 
 def tier_of(kind: str = "auto") -> str:

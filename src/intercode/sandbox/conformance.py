@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from intercode.core.checks import expect_error, require
 from intercode.core.errors import InfrastructureError, MissingCapabilityError
 from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox, Capability, CopiedFiles
+from intercode.sandbox.users import User, find_user
 
 _TIMEOUT = 60.0  # seconds; the commands take milliseconds on an idle machine
 
@@ -29,7 +30,7 @@ def check_sandbox(open_sandbox: Callable[[], BaseSandbox]) -> None:
         checks: dict[Capability, Callable[[BaseSandbox], None]] = {
             "fork": _check_fork, "restore": _check_restore, "processes": _check_processes,
             "save": _check_save, "terminal": _check_terminal, "connect": _check_connect,
-            "usage": _check_usage,
+            "usage": _check_usage, "users": _check_users,
         }  # fmt: skip
         for capability, check in checks.items():
             if capability in sandbox.capabilities:
@@ -195,6 +196,36 @@ def _check_usage(sandbox: BaseSandbox) -> None:
     require(usage.memory > 0 and usage.processes >= 1, f"a process is not counted: {usage}")
 
 
+def _check_users(sandbox: BaseSandbox) -> None:
+    user = find_user(sandbox, 1000)
+    require(user is not None and user.uid == 1000, f"the user 1000 is {user}")
+    assert user is not None
+    code = "umask 077; id -u; grep -c '^CapEff:.*[1-9a-f]' /proc/self/status; echo secret > mine"
+    sandbox.run("mkdir -m 1777 /tmp/shared; umask 077; echo > /tmp/shared/roots", timeout=_TIMEOUT)
+    output, output_end = os.pipe()
+    try:
+        process = sandbox.spawn_as(
+            user, ["/bin/sh", "-c", f"{code}; cat roots"], cwd="/tmp/shared", fds={1: output_end}
+        )
+        status = process.wait(_TIMEOUT)
+        text = os.read(output, 100)
+    finally:
+        os.close(output)
+        os.close(output_end)
+    require(text == b"1000\n0\n", f"a user has root's number or capabilities: {text!r}")
+    require(status == 1, "a user reads a file that is for root alone")
+    found = sandbox.run("stat -c %u /tmp/shared/mine", timeout=_TIMEOUT).output
+    require(found == "1000\n", f"the owner of a user's file is {found!r}")
+    with sandbox.fork() as copy:
+        found = copy.run("stat -c %u /tmp/shared/mine", timeout=_TIMEOUT).output
+    require(found == "1000\n", f"the owner of a user's file is {found!r} in a fork")
+    mark, before = sandbox.mark(), sandbox.processes()
+    sandbox.spawn_as(user, ["/bin/sh", "-c", "sleep 600 & sleep 600"])
+    sandbox.kill_since(mark)
+    require(sandbox.processes() == before, "kill_since() leaves processes of a user")
+    sandbox.run("rm -r /tmp/shared", timeout=_TIMEOUT)
+
+
 def _check_missing_capabilities(sandbox: BaseSandbox) -> None:
     calls: dict[Capability, Callable[[], object]] = {
         "processes": lambda: sandbox.kill_since(0),
@@ -207,6 +238,7 @@ def _check_missing_capabilities(sandbox: BaseSandbox) -> None:
         "terminal": lambda: sandbox.spawn_on_terminal(["true"]),
         "connect": lambda: sandbox.connect(9),
         "usage": sandbox.usage,
+        "users": lambda: sandbox.spawn_as(User("nobody", 65534, 65534), ["true"]),
     }
     for capability, call in calls.items():
         if capability not in sandbox.capabilities:

@@ -18,6 +18,7 @@ from intercode.core.types import ExecResult, FileEntry, Image, Layer, Network
 from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import Collector, Process, communicate, decode, memory_file
+from intercode.sandbox.users import User
 from intercode.sandbox.validation import check_limits, check_network
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -56,10 +57,11 @@ class Limits:
 class SandboxSpec:
     """The specification of a sandbox: image, layers, limits and environment.
 
-    ``appearance``: ``docker`` imitates the containers of the original InterCode package. ``upper``:
-    keep the writable layer in this directory of the machine, not in memory; image builders use it
-    to make layers. ``determinism``: with None, the sandbox uses the machine's clock and random
-    numbers. Raises UsageError for an unknown network and for a limit out of its range.
+    ``users``: it has other users than root; see ``BaseSandbox.spawn_as``. ``appearance``:
+    ``docker`` imitates the containers of the original InterCode package. ``upper``: keep the
+    writable layer in this directory of the machine, not in memory; image builders use it to make
+    layers. ``determinism``: with None, the sandbox uses the machine's clock and random numbers.
+    Raises UsageError for an unknown network and for a limit out of its range.
     """
 
     image: Image
@@ -68,6 +70,7 @@ class SandboxSpec:
     limits: Limits = Limits()
     hostname: str = "intercode"
     env: Mapping[str, str] = field(default_factory=dict)
+    users: bool = False
     appearance: Literal["plain", "docker"] = "plain"
     upper: Path | None = None
     determinism: Determinism | None = None
@@ -85,7 +88,7 @@ class SandboxSpec:
 
 Capability = Literal[
     "processes", "fork", "restore", "recycle", "seal", "save", "checkpoint", "terminal", "connect",
-    "usage",
+    "usage", "users",
 ]  # fmt: skip
 """A feature that only some back ends have; see ``BaseSandbox.capabilities``."""
 
@@ -174,6 +177,7 @@ class BaseSandbox(ABC):
         ``terminal``            ``spawn_on_terminal``
         ``connect``             ``connect``
         ``usage``               ``usage``
+        ``users``               ``spawn_as``
         ======================  =======================================================
         """
         return frozenset()
@@ -272,6 +276,10 @@ class BaseSandbox(ABC):
         are /dev/null by default. ``env``: None uses the sandbox's own environment. Raises OSError
         if the program or ``cwd`` cannot be used.
         """
+
+    def spawn_as(self, user: User, argv: Sequence[str], **settings: Any) -> Process:
+        """Start a program as a user other than root. ``settings``: those of ``spawn``."""
+        raise self._missing_capability("users", f"run a program as {user.name!r}")
 
     def open_script(self) -> tuple[int, int]:
         """Open a pipe from which one program reads its script. Return its two ends.
@@ -423,9 +431,10 @@ class BaseSandbox(ABC):
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
         size: tuple[int, int] = (24, 80),
+        user: User | None = None,
     ) -> tuple[Process, int]:
-        """Start a program as ``spawn`` does, on a new terminal with this number of rows and
-        columns. Return it, and a descriptor of the terminal's master side."""
+        """Start a program as ``spawn`` or ``spawn_as`` does, on a new terminal with this number of
+        rows and columns. Return it, and a descriptor of the terminal's master side."""
         raise self._missing_capability("terminal", "run a program on a terminal")
 
     def connect(self, address: int | str) -> socket.socket:

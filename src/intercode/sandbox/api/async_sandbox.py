@@ -106,10 +106,12 @@ class AsyncSandbox:
         env: Mapping[str, str] | None = None,
         files: Files | None = None,
         back_end: str = "auto",
+        users: bool = False,
     ) -> None:
         self._make: Callable[[], Sandbox] = lambda: Sandbox(
-            image, network=network, limits=limits, env=env, files=files, back_end=back_end
-        )
+            image, network=network, limits=limits, env=env, files=files, back_end=back_end,
+            users=users,
+        )  # fmt: skip
         self._sandbox: Sandbox | None = None
 
     @classmethod

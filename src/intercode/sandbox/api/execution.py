@@ -21,6 +21,7 @@ from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox.api.results import Result
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.streams import Collector, Process, decode, memory_file
+from intercode.sandbox.users import User, find_user
 
 Stream = Literal["stdout", "stderr"]
 OutputCallback = Callable[[str, Stream], object]
@@ -31,7 +32,6 @@ _LAST_CHUNKS = 32  # of output that is read after the end, if background process
 KILL_SECONDS = 1.0
 """Time to read what a command has written before its time limit."""
 MAX_POLL_MILLISECONDS = 1 << 30  # poll refuses more than fits in a C int
-_ROOT_USERS = ("root", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,13 @@ class Command:
     env: Mapping[str, str]
     stdin: bytes | IO[bytes] = b""
     merge_stderr: bool = False
+    user: User | None = None
+
+    def start(self, base: BaseSandbox, fds: Mapping[int, int]) -> Process:
+        """Start the command with these descriptors. Raises OSError."""
+        if self.user is None:
+            return base.spawn(self.argv, cwd=self.cwd, env=self.env, fds=fds)
+        return base.spawn_as(self.user, self.argv, cwd=self.cwd, env=self.env, fds=fds)
 
 
 def make_command(
@@ -55,13 +62,9 @@ def make_command(
     user: str | int | None = None,
     merge_stderr: bool = False,
 ) -> Command:
-    """Return a command with the defaults of a sandbox. Raises UsageError for a value that no
-    sandbox can use."""
-    if user is not None and str(user) not in _ROOT_USERS:
-        raise UsageError(
-            f"a sandbox has one user, root, who has no rights outside of it: it cannot run a "
-            f"command as {user!r}; leave out `user`"
-        )
+    """Return a command with the defaults of a sandbox. Raises UsageError for a value that the
+    sandbox cannot use, MissingCapabilityError for a user if it has none besides root."""
+    found = find_user(base, user)
     argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     if not argv:
         raise UsageError("an empty list is no command: give a program and its arguments")
@@ -69,7 +72,8 @@ def make_command(
     if not directory.startswith("/"):
         raise UsageError(f"cwd has to be an absolute path in the sandbox, not {cwd!r}")
     data = stdin.encode() if isinstance(stdin, str) else stdin
-    return Command(argv, directory, {**base.env, **(env or {})}, data, merge_stderr)
+    variables = {**base.env, **(found.env if found else {}), **(env or {})}
+    return Command(argv, directory, variables, data, merge_stderr, found)
 
 
 class LiveProcesses:
@@ -152,7 +156,7 @@ class Execution:
 
     def _spawn(self, command: Command, fds: dict[int, int]) -> Process:
         def spawn() -> Process:
-            return self._base.spawn(command.argv, cwd=command.cwd, env=command.env, fds=fds)
+            return command.start(self._base, fds)
 
         if not isinstance(command.stdin, bytes):
             fds[0] = command.stdin.fileno()

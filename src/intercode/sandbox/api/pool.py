@@ -47,14 +47,16 @@ class SandboxPool:
         env: Mapping[str, str] | None = None,
         files: Files | None = None,
         back_end: str = "auto",
+        users: bool = False,
     ) -> None:
         if size < 1:
             raise UsageError(f"a pool holds at least 1 sandbox, not {size}")
         self._size = size
         self._files, self._recycle, self._back_end = files or {}, recycle, back_end
         first = Sandbox(
-            image, network=network, limits=limits, env=env, files=files, back_end=back_end
-        )
+            image, network=network, limits=limits, env=env, files=files, back_end=back_end,
+            users=users,
+        )  # fmt: skip
         self._spec = first.base.spec  # the image is built or fetched now
         self._lock = threading.Lock()
         self._taken: WeakSet[Sandbox] = WeakSet()

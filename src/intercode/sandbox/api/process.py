@@ -64,7 +64,7 @@ class SandboxProcess:
 
     def _spawn_on_terminal(self, command: Command, size: TerminalSize) -> Process:
         process, master = self._base.spawn_on_terminal(
-            command.argv, cwd=command.cwd, env=command.env, size=size
+            command.argv, cwd=command.cwd, env=command.env, size=size, user=command.user
         )
         self._streams, self._input = {"stdout": master}, master
         return process
@@ -77,7 +77,7 @@ class SandboxProcess:
             if not command.merge_stderr:
                 self._streams["stderr"], given[2] = os.pipe()
             fds = {2: given[1], **given}
-            return self._base.spawn(command.argv, cwd=command.cwd, env=command.env, fds=fds)
+            return command.start(self._base, fds)
         except BaseException:
             self._close_streams()
             raise

@@ -64,7 +64,8 @@ class Sandbox:
     ``Limits``. ``env``: environment variables of all commands, besides those of the image.
     ``files``: written before the first command; see ``Files``. ``back_end``: ``auto`` (the
     strongest isolation tier that works), ``namespace``, ``docker``, ``podman``, ``chroot``,
-    ``landlock``, ``remote:URL``, or a reference to one of your own.
+    ``landlock``, ``remote:URL``, or a reference to one of your own. ``users``: the sandbox has
+    other users than root, for the parameter ``user`` of ``run`` and ``spawn``.
 
     Raises UsageError for an image that does not exist, SandboxError if no sandbox can be opened.
     Every method raises SandboxLostError once the sandbox is gone, and its subclass
@@ -80,10 +81,12 @@ class Sandbox:
         env: Mapping[str, str] | None = None,
         files: Files | None = None,
         back_end: str = "auto",
+        users: bool = False,
     ) -> None:
         spec = SandboxSpec(
-            find_image(image, back_end), network=network, limits=limits or Limits(), env=env or {}
-        )
+            find_image(image, back_end), network=network, limits=limits or Limits(), env=env or {},
+            users=users,
+        )  # fmt: skip
         self._attach(open_sandbox(spec, back_end))
         try:
             self.write_files(files or {})
@@ -170,14 +173,16 @@ class Sandbox:
 
         ``command``: a text for ``/bin/sh -c``, or a program and its arguments. ``stdin``: its
         input. ``cwd``: its directory (None: that of the image). ``env``: variables besides those of
-        the sandbox. ``user``: None or root, the only user of a sandbox. ``timeout``: seconds until
-        the command is killed with everything that it has started (None: no limit); the result has
-        the output so far. ``merge_stderr``: stderr is part of stdout, in the order of writing.
+        the sandbox. ``user``: a name or number, if the sandbox has ``users`` (None: root).
+        ``timeout``: seconds until the command is killed with everything that it has started (None:
+        no limit); the result has the output so far. ``merge_stderr``: stderr is part of stdout, in
+        the order of writing.
         ``on_output``: called with each piece of output as it arrives, and the name of its stream;
         if it raises, the command is killed.
 
         Several threads may run commands in one sandbox. A command that fails is a result like any
-        other. Raises OSError if the program or ``cwd`` cannot be used, UsageError for another user.
+        other. Raises OSError if the program or ``cwd`` cannot be used, UsageError for an
+        unknown user, MissingCapabilityError for one without ``users``.
         """
         made = make_command(
             self.base, command, stdin=stdin, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr

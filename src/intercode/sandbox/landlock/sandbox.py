@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 from intercode.core.errors import SandboxError
 from intercode.sandbox.contract import LimitExceeded, SandboxSpec
@@ -41,13 +41,11 @@ class LandlockSandbox(ScannedSandbox):
     def _spawn(
         self,
         argv: Sequence[str],
-        cwd: str,
-        env: Mapping[str, str] | None,
-        fds: Mapping[int, int],
-        checkpoint: int | None,
-        on_terminal: bool = False,
+        cwd: str = "/",
+        *settings: Any,
+        **more: Any,
     ) -> SupervisedProcess:
-        return super()._spawn(argv, self.shown_path(cwd), env, fds, checkpoint, on_terminal)
+        return super()._spawn(argv, self.shown_path(cwd), *settings, **more)
 
     def _poll_limit_exceeded(self) -> LimitExceeded:
         exceeded = super()._poll_limit_exceeded() or self._storage_limit_exceeded()

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_root, sandbox_uid
@@ -28,13 +28,14 @@ _END_SECONDS, _POLL_SECONDS = 1.0, 0.01  # time for the launcher to notice that 
 
 
 class Launcher:
-    """A running launcher. Use ``Launcher.get()``; a forked child gets its own."""
+    """A running launcher. Use ``Launcher.get()``; a forked child gets its own. ``users``: its
+    sandboxes have several users, and it another filter of system calls."""
 
-    _current: Launcher | None = None
+    _current: ClassVar[dict[bool, Launcher]] = {}
     _owner_pid = 0
     _lock = threading.Lock()
 
-    def __init__(self) -> None:
+    def __init__(self, users: bool = False) -> None:
         program = programs.find_program(build.SUPERVISOR)
         _raise_descriptor_limit()
         ours, theirs = socket.socketpair()
@@ -60,6 +61,7 @@ class Launcher:
             with program.open("rb") as f:
                 request = {
                     "uid": sandbox_uid(),
+                    "users": users,
                     "cache": str(cache_root()),
                     "binds": [list(b) for b in required_binds()],
                 }
@@ -76,21 +78,17 @@ class Launcher:
         """Why all sandboxes have the same user id; empty if they do not."""
 
     @classmethod
-    def get(cls) -> Launcher:
+    def get(cls, users: bool = False) -> Launcher:
         """Return the launcher of this process. Starts one if there is none or it has ended."""
         with cls._lock:
-            current = cls._current
-            if (
-                current is None
-                or cls._owner_pid != os.getpid()
-                or current._process.poll() is not None
-            ):
-                if current is not None and cls._owner_pid != os.getpid():
-                    # the parent's launcher: close only this process's descriptor
-                    current._socket.close()
-                cls._current, cls._owner_pid = cls(), os.getpid()
-            assert cls._current is not None
-            return cls._current
+            if cls._owner_pid != os.getpid():
+                for parents in cls._current.values():
+                    parents._socket.close()  # this process's descriptor only
+                cls._current, cls._owner_pid = {}, os.getpid()
+            current = cls._current.get(users)
+            if current is None or current._process.poll() is not None:
+                current = cls._current[users] = cls(users)
+            return current
 
     def create(self, spec: dict[str, Any], given: Sequence[int]) -> socket.socket:
         """Request a sandbox. Its supervisor answers on the returned socket."""
@@ -150,11 +148,11 @@ class Launcher:
     def stop(cls) -> None:
         """End the launcher and all sandboxes of this process."""
         with cls._lock:
-            current, cls._current = cls._current, None
-        if current is not None and cls._owner_pid == os.getpid():
-            current._socket.close()
-            current._process.wait(timeout=_START_SECONDS)
-            cgroups.remove_directories(current.cgroup_directories)
+            current, cls._current = cls._current, {}
+        for launcher in current.values() if cls._owner_pid == os.getpid() else ():
+            launcher._socket.close()
+            launcher._process.wait(timeout=_START_SECONDS)
+            cgroups.remove_directories(launcher.cgroup_directories)
 
 
 def _raise_descriptor_limit() -> None:

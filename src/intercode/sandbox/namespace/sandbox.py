@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from intercode.core.errors import SandboxError
+from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.contract import BaseSandbox, Capability, LimitExceeded, SandboxSpec
 from intercode.sandbox.layers import copy_tree
@@ -148,7 +148,8 @@ class NamespaceSandbox(SupervisedSandbox):
     ``copies``: descriptors of upper layers to start with copies of, the lowest first, and the owner
     of each one's files. ``sealed_layers``: layers between the image's and the sandbox's own, the
     topmost first. ``own_user``: whether a user id that no other sandbox has is wanted. Where that
-    is not possible, and for files on disk and deterministic sandboxes, it is the shared one.
+    is not possible, and for files on disk and deterministic sandboxes, it is the shared one, with
+    which a sandbox cannot have several users.
     """
 
     def __init__(
@@ -165,6 +166,11 @@ class NamespaceSandbox(SupervisedSandbox):
             "owners": [owner for _, owner in copies] + [layer.user_id for layer in sealed_layers],
             "own_user": own_user and not on_disk and spec.determinism is None,
         }
+        if spec.users and not request["own_user"]:
+            raise SandboxUnavailableError(
+                "a sandbox has no users besides root if it keeps files on disk, is deterministic, "
+                "or is opened with saved files: leave out `users`"
+            )
         self.spec = spec
         self.env, self.base_trees = request["env"], request["layers"]
         self.sealed_layers: tuple[NamespaceLayer, ...] = ()
@@ -172,7 +178,7 @@ class NamespaceSandbox(SupervisedSandbox):
         mounted: list[int] = []
         try:
             mounted += [layer.open_mount() for layer in sealed_layers]
-            launcher = Launcher.get()
+            launcher = self._launcher = _launcher_for(spec)
             connection = launcher.create(request, [*(fd for fd, _ in copies), *mounted])
         finally:
             protocol.close_all(mounted)
@@ -191,7 +197,7 @@ class NamespaceSandbox(SupervisedSandbox):
     def _record_bounds(self, groups: Mapping[str, str]) -> None:
         """Set the tier from the control group, or start a watchdog if there is none."""
         self.tier = "namespace/1" if groups else "namespace/2"
-        self._group = ControlGroup(groups, Launcher.get().pid) if groups else None
+        self._group = ControlGroup(groups, self._launcher.pid) if groups else None
         self._start_watchdog(self.spec, None if groups else self.spec.limits.memory)
 
     def _poll_limit_exceeded(self) -> LimitExceeded:
@@ -219,6 +225,8 @@ class NamespaceSandbox(SupervisedSandbox):
     @property
     def capabilities(self) -> frozenset[Capability]:
         more: set[Capability] = {"terminal", "connect"}
+        if self.spec.users:
+            more.add("users")
         if len(self.sealed_layers) < MAX_SEALED_LAYERS:
             more.add("seal")
         if platform.machine() == "x86_64":
@@ -228,7 +236,7 @@ class NamespaceSandbox(SupervisedSandbox):
     def open_for_copy(self) -> int:
         """Return a descriptor of the upper layer, for a copy in another sandbox. It is a mount if
         that may have another user id, which needs one of its own to read the files."""
-        return self.connection.request_fd("seal" if Launcher.get().has_user_ids else "upper")
+        return self.connection.request_fd("seal" if self._launcher.has_user_ids else "upper")
 
     def fork(self) -> Self:
         spec = replace(self.spec, upper=None)
@@ -279,7 +287,7 @@ class NamespaceSandbox(SupervisedSandbox):
         """Replace the files; see ``BaseSandbox``. Waiting processes get a new root directory."""
         if self.sealed_layers or self.spec.upper or self.spec.appearance != "plain":
             raise SandboxError("only the files of a plain sandbox can be replaced")
-        with _open_upper(other, self.user_id) as upper:
+        with _open_upper(other, self.user_id, self._launcher) as upper:
             try:
                 self.connection.request("replace_files", [upper], seconds=READ_SECONDS)
             except OSError as e:
@@ -324,8 +332,20 @@ class NamespaceSandbox(SupervisedSandbox):
             layer.release()
 
 
+def _launcher_for(spec: SandboxSpec) -> Launcher:
+    if not spec.users:
+        return Launcher.get()
+    try:
+        return Launcher.get(users=True)
+    except SandboxError as e:
+        raise SandboxUnavailableError(
+            f"no sandbox with users besides root on this machine: {e}; open it as root of a "
+            "machine with Linux 5.19, or leave out `users`"
+        ) from e
+
+
 @contextmanager
-def _open_upper(other: BaseSandbox | Path, user: int) -> Iterator[int]:
+def _open_upper(other: BaseSandbox | Path, user: int, launcher: Launcher) -> Iterator[int]:
     """Open the upper layer of a sandbox, or the one that a directory holds, for the sandbox with
     this user id."""
     upper = -1
@@ -333,7 +353,7 @@ def _open_upper(other: BaseSandbox | Path, user: int) -> Iterator[int]:
         if isinstance(other, Path) and user == sandbox_uid():
             upper = os.open(other, _DIRECTORY)
         elif isinstance(other, Path):
-            upper = Launcher.get().map_path(other, user)
+            upper = launcher.map_path(other, user)
         elif not isinstance(other, NamespaceSandbox) or other.sealed_layers:
             raise SandboxError(
                 "files can only be copied from a plain namespace sandbox or a directory"
@@ -341,11 +361,11 @@ def _open_upper(other: BaseSandbox | Path, user: int) -> Iterator[int]:
         elif other.user_id == user:
             upper = other.connection.request_fd("upper")
         elif other.spec.upper is not None:
-            upper = Launcher.get().map_path(other.spec.upper / "upper", user)
+            upper = launcher.map_path(other.spec.upper / "upper", user)
         else:
             mount = other.connection.request_fd("seal")
             try:
-                upper = Launcher.get().map_mount(mount, user)
+                upper = launcher.map_mount(mount, user)
             finally:
                 os.close(mount)
         yield upper

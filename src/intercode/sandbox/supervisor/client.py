@@ -44,6 +44,7 @@ from intercode.sandbox.supervisor.process_table import (
 )
 from intercode.sandbox.supervisor.unmapped_memory import SocketMemory
 from intercode.sandbox.supervisor.watchdog import Watch, Watchdog, measure_processes
+from intercode.sandbox.users import User
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MIN_FREE_BYTES = 1 << 16  # free space below which the disk counts as full
@@ -178,7 +179,10 @@ class SupervisedSandbox(BaseSandbox):
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
     ) -> SupervisedProcess:
-        return self._spawn(argv, cwd, env, fds or {}, None)
+        return self._spawn(argv, cwd, env, fds)
+
+    def spawn_as(self, user: User, argv: Sequence[str], **settings: Any) -> SupervisedProcess:
+        return self._spawn(argv, **settings, user=user)
 
     def spawn_checkpoint(
         self,
@@ -193,28 +197,35 @@ class SupervisedSandbox(BaseSandbox):
             raise SandboxError("a checkpoint of another back end cannot be continued here")
         descriptor = checkpoint.duplicate()
         try:
-            return self._spawn(argv, cwd, env, fds or {}, descriptor)
+            return self._spawn(argv, cwd, env, fds, descriptor)
         finally:
             os.close(descriptor)
 
     def _spawn(
         self,
         argv: Sequence[str],
-        cwd: str,
-        env: Mapping[str, str] | None,
-        fds: Mapping[int, int],
-        checkpoint: int | None,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+        checkpoint: int | None = None,
         on_terminal: bool = False,
+        user: User | None = None,
     ) -> SupervisedProcess:
+        fds = fds or {}
+        uid, gid = (user.uid, user.gid) if user else (0, 0)
+        if user is not None and "users" not in self.capabilities:
+            raise self._missing_capability("users", f"run a program as {user.name!r}")
         environment = dict(self.env if env is None else env)
         if os.geteuid() == 0:  # otherwise a command could not open /dev/stdout by name
             for fd in fds.values():
-                os.fchown(fd, self.user_id, self.user_id)
+                os.fchown(fd, self.user_id + uid, self.user_id + gid)
         status_r, status_w = os.pipe()
         arguments: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": environment}
         arguments["targets"] = list(fds)
         if on_terminal:
             arguments["on_terminal"] = True
+        if user is not None:
+            arguments["user"] = {"uid": uid, "gid": gid, "groups": list(user.groups)}
         descriptors, operation = [status_w, *fds.values()], "spawn"
         if checkpoint is not None:
             operation, arguments["given_fds"] = "restore_checkpoint", [0, *fds]
@@ -237,6 +248,7 @@ class SupervisedSandbox(BaseSandbox):
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
         size: tuple[int, int] = (24, 80),
+        user: User | None = None,
     ) -> tuple[SupervisedProcess, int]:
         if "terminal" not in self.capabilities:
             raise self._missing_capability("terminal", "run a program on a terminal")
@@ -245,7 +257,7 @@ class SupervisedSandbox(BaseSandbox):
             slave = open_slave(master, size)
             try:
                 fds = dict.fromkeys(range(3), slave)
-                return self._spawn(argv, cwd, env, fds, None, on_terminal=True), master
+                return self._spawn(argv, cwd, env, fds, None, True, user), master
             finally:
                 os.close(slave)
         except BaseException:

@@ -69,7 +69,7 @@ int main(int count, char **arguments) {
     filter_key = strtoul(json_text(setup.body, "key"), NULL, 10);
     open_group(json_get(setup.body, "group"));
     process_title = arguments[0];
-    bool created = !become_user(json_text(setup.body, "user")) && !confine_by_landlock()
+    bool created = !become_user(setup.body) && !confine_by_landlock()
         && !create_isolation(&sandbox.isolation, setup.body);
     int error = errno;
     leave_group();

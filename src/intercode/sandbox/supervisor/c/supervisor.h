@@ -98,7 +98,7 @@ struct isolation {
 };
 
 void drop_capabilities(unsigned long allowed);  /* a bit for each */
-int become_user(const char *user);
+int become_user(const struct json *setup);
 int create_isolation(struct isolation *isolation, const struct json *setup);
 int record_network(struct isolation *isolation);
 bool was_network_used(const struct isolation *isolation);
@@ -250,6 +250,7 @@ struct supervisor {
     /* it has no mounts of its own: it runs in a container, as PID 1, or below a changed root */
     bool in_container;
     bool in_chroot;  /* of both, the second; see chroot/chroot.h */
+    bool has_users;  /* commands can run as users other than root */
     int proc;  /* /proc, which is not below the changed root; 0: open it by its path */
     uid_t own_user;  /* that of the supervisor below a changed root */
     bool in_domain;  /* in a directory of the machine, like a container; see landlock/landlock.h */

@@ -24,7 +24,7 @@ from . import syscalls as sys_
 from .cgroups import CgroupAllocator, memory_limit
 from .rights import STAGE, Rights, error_text, prepare_as_root
 from .start import copy_to_memory, first_message, start_program
-from .user_ids import INNER_ROOT
+from .user_ids import INNER_ROOT, RANGE_SIZE
 
 TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
@@ -51,9 +51,11 @@ def main(fd: int) -> None:
     try:
         groups, why = _create_allocator(request["uid"])
         rights = prepare_as_root(request)
+        if request["users"] and rights.user_ids is None:
+            raise OSError(rights.user_ids_error)
         groups, why = _enter_first_group(groups, why)
-        _install_seccomp_filter()
-        launcher = _Launcher(owner, groups, rights, fds[0])
+        _install_seccomp_filter(request["users"])
+        launcher = _Launcher(owner, groups, rights, fds[0], request["users"])
     except OSError as e:
         protocol.send(owner, {"ok": False, "error": str(e)})
         return
@@ -91,10 +93,10 @@ def _enter_first_group(
     return groups, why
 
 
-def _install_seccomp_filter() -> None:
+def _install_seccomp_filter(has_users: bool) -> None:
     """Install the filter for this process and its children, for good."""
     sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
-    sys_.install_filter(seccomp.build_filter(sys_.ARCH, sys_.KEY))
+    sys_.install_filter(seccomp.build_filter(sys_.ARCH, sys_.KEY, has_users=has_users))
 
 
 class _PrewarmedSupervisor:
@@ -110,8 +112,9 @@ class _Launcher:
 
     def __init__(
         self, owner: socket.socket, groups: CgroupAllocator | None, rights: Rights,
-        program: int,
+        program: int, has_users: bool,
     ) -> None:  # fmt: skip
+        self._has_users = has_users
         self._owner, self._groups = owner, groups
         self._rights, self._ids = rights, rights.user_ids
         self._program_fd = program  # of the supervisor
@@ -175,7 +178,7 @@ class _Launcher:
             and self._ids is not None
             and self._unmappable.isdisjoint(request["layers"])
             and 1 + len(request["layers"]) + len(request["owners"]) <= _MAX_DESCRIPTORS
-        )
+        ) or self._has_users
         self._kind = (request["network"] != "host", request["appearance"] == "plain", own_user)
         for mount in request["anonymous_mounts"]:  # of the interpreter, which only root may reach
             mount[0] = self._rights.bound.get(mount[0], mount[0])
@@ -196,8 +199,10 @@ class _Launcher:
         try:
             layers = self._clone_layers(request, standby)
         except OSError:
-            self._kind = (*self._kind[:2], False)
             standby.socket.close()
+            if self._has_users:
+                raise
+            self._kind = (*self._kind[:2], False)
             return False
         request["has_layers"] = bool(layers)
         given = [fds[0], *layers, *fds[1:]]
@@ -325,6 +330,8 @@ class _Launcher:
         setup = {"stage": self._stage, "devices": self._rights.nodes.take()}
         if self._ids is not None:
             setup = {**setup, "stage": STAGE, "user": str(user)}
+        if self._has_users:
+            setup["ids"] = str(RANGE_SIZE)
         message = first_message(setup, self._kind, request, fds)
         group = self._groups.supervisor_paths() if self._groups is not None else {}
         protocol.send(ours, {**message, "group": group})

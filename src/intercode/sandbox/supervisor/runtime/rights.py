@@ -77,7 +77,7 @@ def _prepare_user_ids(rights: Rights, request: dict[str, Any]) -> None:
         if not rights.nodes.are_own:
             raise PermissionError(errno.EPERM, "root may not mount or make device nodes here")
         os.mkdir(STAGE, 0o755)
-        ids = UserIds(request["uid"])
+        ids = UserIds(request["uid"], has_users=request["users"])
         ids.check_overlay(request["cache"], STAGE)
         sys_.keep_capabilities(*_KEPT_CAPABILITIES)
     except OSError as e:

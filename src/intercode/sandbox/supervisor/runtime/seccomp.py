@@ -3,8 +3,8 @@
 Only the calls of an explicit list are allowed (syscall_numbers.py). Calls that change namespaces or
 mounts, trace other processes, load code into the kernel, or reach beyond the network namespace are
 forbidden; calls that the list does not know are answered as by a kernel without them. Changing a
-file's owner reports success without effect, because a sandbox has only one user, and `tar` and
-`install` must work.
+file's owner reports success without effect in a sandbox with only one user, because `tar` and
+`install` must work there.
 
 Launcher and supervisors have the same filter. They may change mounts and namespaces, and trace
 processes of a sandbox for checkpoints, because they pass a key of 64 random bits in a register that
@@ -32,7 +32,7 @@ _KEY_LOW, _KEY_HIGH = 56, 60  # offsets of the halves of the sixth argument
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
 
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_FAKED = ("chown", "fchown", "lchown", "fchownat")
+_CHANGE_OWNER = ("chown", "fchown", "lchown", "fchownat")
 _PROCESS_ARGUMENT = {
     "prlimit64": _ARG0, "sched_setaffinity": _ARG0, "sched_setparam": _ARG0,
     "sched_setscheduler": _ARG0, "sched_setattr": _ARG0, "setpriority": _ARG1, "ioprio_set": _ARG1,
@@ -171,8 +171,9 @@ def _require_key(key: int, code: int = errno.EPERM) -> list[bytes]:
     ]  # fmt: skip
 
 
-def _rules(key: int) -> dict[str, list[bytes]]:
+def _rules(key: int, has_users: bool) -> dict[str, list[bytes]]:
     """Return the rules of the calls whose arguments decide."""
+    change_owner = _op(_RET, _ALLOW) if has_users else _refuse(0)
     return {
         "clone": _clone_rules(),
         "clone3": _require_key(key, errno.ENOSYS),  # its flags are not readable
@@ -185,7 +186,7 @@ def _rules(key: int) -> dict[str, list[bytes]]:
             for name, argument in _PROCESS_ARGUMENT.items()
         },
         **{name: _require_key(key) for name in _KEYED_CALLS},
-        **{name: [_refuse(0)] for name in _FAKED},
+        **{name: [change_owner] for name in _CHANGE_OWNER},
     }
 
 
@@ -213,15 +214,20 @@ def _rules_without_namespaces(
 
 
 def build_filter(
-    machine: str, key: int, families: Sequence[int] | None = None, shows_root: bool = True
+    machine: str,
+    key: int,
+    families: Sequence[int] | None = None,
+    shows_root: bool = True,
+    has_users: bool = False,
 ) -> bytes:
     """Build the filter for a machine as ``platform.machine()`` names it. ``key``: 64 bits, for the
     processes that set up sandboxes. ``families``: the sandbox has no namespaces, and may open
-    sockets of these address families; ``shows_root``: its programs see their user as root. Raises
+    sockets of these address families; ``shows_root``: its programs see their user as root.
+    ``has_users``: it has users besides root, so that files can change their owners. Raises
     KeyError for an unknown machine."""
     ops = [_op(_LOAD, _ARCH), _op(_JEQ, _AUDIT[machine], 1, 0), _refuse(errno.ENOSYS)]
     ops.append(_op(_LOAD, _NR))
-    rules = _rules(key)
+    rules = _rules(key, has_users)
     numbers = syscall_numbers.checked_calls(machine)
     if families is not None:
         rules |= _rules_without_namespaces(key, families, shows_root)

@@ -4,6 +4,9 @@ user: inotify instances, the budget for pipes, and the like.
 Layers belong to the user id that all sandboxes share. A sandbox with an id of its own sees them
 through mounts that show this owner as its own, which a user namespace describes. Only root can make
 such mounts, on most file systems, for an overlay since Linux 5.19.
+
+A sandbox with several users has a range of ids: root inside has the first, and the user N the Nth
+after it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ FIRST_ID = 0x70010000
 """The first id of sandboxes, in a range that systemd leaves unused, after the ids of image builds
 (images/build/multi_uid.py)."""
 _BLOCK, _BLOCKS = 1024, 256
+FIRST_RANGE, RANGE_SIZE = 0x71000000, 1 << 16
+"""The first id of sandboxes with several users, and how many each has."""
+_RANGE_BLOCK, _RANGE_BLOCKS = 64, 56
 _LOOKED_AT = 4  # ids of ended sandboxes that are looked at before an unused one is taken
 _LOCKS = "/run/intercode-user-ids"
 """Locked files in it say which blocks of ids the launchers of this machine use."""
@@ -33,10 +39,16 @@ INNER_ROOT = 0
 
 class UserIds:
     """The user ids of one launcher, and the mounts that show files to them. ``shared``: the owner
-    of layers. Raises OSError if root can have none here."""
+    of layers. ``has_users``: each id is the first of a range, for a sandbox with several users.
+    Raises OSError if root can have none here."""
 
-    def __init__(self, shared: int, locks: str = _LOCKS) -> None:
+    def __init__(self, shared: int, locks: str = _LOCKS, has_users: bool = False) -> None:
         self.shared, self._locks = shared, locks
+        self._prefix, self._first, self._step = "", FIRST_ID, 1
+        self._block, self._blocks = _BLOCK, _BLOCKS
+        if has_users:
+            self._prefix, self._first, self._step = "range-", FIRST_RANGE, RANGE_SIZE
+            self._block, self._blocks = _RANGE_BLOCK, _RANGE_BLOCKS
         self._held: list[int] = []  # descriptors of locked files, one for each block
         self._claimed = 0  # blocks that were tried
         self._unused: list[int] = []  # the next one last
@@ -76,7 +88,8 @@ class UserIds:
         """Show the files of a mount, which is not attached yet, to the sandbox with this id.
         ``stored``: their owner as the file system stores it. Raises OSError."""
         if (stored, uid) not in self._owners:
-            self._owners[stored, uid] = _create_user_namespace(stored, uid)
+            count = self._step if stored == INNER_ROOT else 1
+            self._owners[stored, uid] = _create_user_namespace(stored, uid, count)
         sys_.map_owners(mount, self._owners[stored, uid])
 
     def check_overlay(self, directory: str, stage: str) -> None:
@@ -104,18 +117,18 @@ class UserIds:
         info = os.lstat(self._locks)
         if not stat.S_ISDIR(info.st_mode) or info.st_uid or info.st_mode & 0o022:
             raise OSError(errno.EPERM, "not a directory of root alone", self._locks)
-        while self._claimed < _BLOCKS:
+        while self._claimed < self._blocks:
             block, self._claimed = self._claimed, self._claimed + 1
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            lock = os.open(f"{self._locks}/{block}", flags, 0o600)
+            lock = os.open(f"{self._locks}/{self._prefix}{block}", flags, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 os.close(lock)
                 continue
             self._held.append(lock)
-            first = FIRST_ID + block * _BLOCK
-            self._unused += range(first + _BLOCK - 1, first - 1, -1)
+            ids = range(self._block * block, self._block * (block + 1))
+            self._unused += [self._first + self._step * number for number in reversed(ids)]
             return
         raise OSError(errno.EAGAIN, "other launchers use all user ids for sandboxes")
 
@@ -128,8 +141,8 @@ def _has_processes(uid: int) -> bool:
     return True
 
 
-def _create_user_namespace(inside: int, outside: int) -> int:
-    """Return a descriptor of a user namespace that maps one id, as user and as group."""
+def _create_user_namespace(inside: int, outside: int, count: int) -> int:
+    """Return a descriptor of a user namespace that maps ids, as users and as groups."""
     created, ended = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
@@ -142,7 +155,7 @@ def _create_user_namespace(inside: int, outside: int) -> int:
             raise OSError(errno.EPERM, answer.decode() or "no user namespace can be made")
         for name in ("uid_map", "gid_map"):
             with open(f"/proc/{pid}/{name}", "w") as file:
-                file.write(f"{inside} {outside} 1")
+                file.write(f"{inside} {outside} {count}")
         return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     finally:
         os.close(created[0])

@@ -178,6 +178,9 @@ static int copy_entry(const char *name, const struct stat *info, int source, int
     if (result) return -1;
     if (merging.on && fchownat(target, name, merging.owner, merging.owner, AT_SYMLINK_NOFOLLOW))
         return fail("%s", name);
+    if (sandbox.has_users && (info->st_uid || info->st_gid)
+        && fchownat(target, name, info->st_uid, info->st_gid, AT_SYMLINK_NOFOLLOW))
+        return fail("%s", name);
     if (!S_ISLNK(mode) && fchmodat(target, name, mode & 07777, 0)) return fail("%s", name);
     return utimensat(target, name, times, AT_SYMLINK_NOFOLLOW) ? fail("%s", name) : 0;
 }

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define MAX_GROUPS 64  /* of one user */
 #define SAFE_DESCRIPTOR 400  /* above all descriptor numbers of commands */
 /* over the process list, before a sandbox that starts processes faster is given up */
 #define PASSES 100
@@ -85,7 +86,7 @@ static void move_descriptors(const struct json *targets, const int *fds, int *mo
 struct program {
     const char *path;
     char **argv, **env;
-    const struct json *targets;
+    const struct json *targets, *user;
     const int *fds;
     size_t count;
     bool on_terminal;  /* the descriptor 0 becomes its controlling terminal */
@@ -111,6 +112,20 @@ static int take_descriptors(const struct program *p) {
     return 0;
 }
 
+/* In a new process: become a user of the sandbox other than root. It may share memory with its parent,
+   for whose threads the C library would change the user, too. */
+static int become(const struct json *user) {
+    gid_t groups[MAX_GROUPS], gid = (gid_t)json_number(user, "gid");
+    uid_t uid = (uid_t)json_number(user, "uid");
+    const struct json *list = json_get(user, "groups");
+    size_t count = 0;
+    if (!sandbox.has_users) return errno = EPERM, -1;
+    for (const struct json *v = list ? list->first : NULL; v && count < MAX_GROUPS; v = v->next)
+        groups[count++] = (gid_t)v->number;
+    return syscall(SYS_setgroups, count, groups) || syscall(SYS_setresgid, gid, gid, gid)
+        || syscall(SYS_setresuid, uid, uid, uid) ? -1 : 0;
+}
+
 /* In a new process: execute the program. */
 static __attribute__((noinline, noreturn)) void execute(const struct program *p, bool in_group) {
     static const int default_signals[] = {SIGPIPE, SIGINT, SIGXFSZ, SIGCHLD, SIGSEGV, SIGBUS,
@@ -122,7 +137,7 @@ static __attribute__((noinline, noreturn)) void execute(const struct program *p,
         signal(default_signals[i], SIG_DFL);
     if ((in_group || !enter_group()) && !hide_groups() && !take_descriptors(p)
         && (!p->on_terminal || !ioctl(0, TIOCSCTTY, 0))
-        && (!sandbox.in_chroot || !take_command_user())
+        && (!sandbox.in_chroot || !take_command_user()) && (!p->user || !become(p->user))
         && (!sandbox.in_domain || !enter_command_domain())) {
         sigprocmask(SIG_SETMASK, &none, NULL);
         execve(p->path, p->argv, p->env);
@@ -172,7 +187,8 @@ int spawn(const struct json *request, const int *fds, size_t count, pid_t *pid) 
         fail("%s", cwd);
     } else if (!find_program(name, json_text(env, "PATH"), program, sizeof program)
                || start_process(&(struct program){program, arguments, variables,
-                                                  json_get(request, "targets"), moved, count,
+                                                  json_get(request, "targets"),
+                                                  json_get(request, "user"), moved, count,
                                                   json_bool(request, "on_terminal"),
                                                   shared_error()}, pid)) {
         fail("%s", name);

@@ -145,11 +145,11 @@ static void set_title(const char *name) {
     if (used < length) process_title[length] = 1;
 }
 
-/* Lose every capability but one for good, also for programs that would be executed. */
-static void keep_capability(unsigned capability) {
+/* Lose all other capabilities for good, also for programs that would be executed. */
+static void keep_capabilities(uint64_t kept) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {0};
-    data[capability / 32].permitted = data[capability / 32].effective = 1U << capability % 32;
+    for (size_t i = 0; i < 2; i++) data[i].permitted = data[i].effective = (uint32_t)(kept >> 32 * i);
     drop_capabilities(0);
     syscall(SYS_capset, &header, data);
 }
@@ -185,7 +185,8 @@ static void wait_as(const char *name, int control, int counter) {
     dup2(control, CONTROL);
     dup2(counter, COUNTER);
     close_from(COUNTER + 1);
-    keep_capability(CAP_CHECKPOINT_RESTORE);
+    /* to stop the processes of other users, too */
+    keep_capabilities(1ULL << CAP_CHECKPOINT_RESTORE | (uint64_t)sandbox.has_users << CAP_KILL);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     prctl(PR_SET_NAME, slash ? slash + 1 : name, 0, 0, 0);
     set_title(name);

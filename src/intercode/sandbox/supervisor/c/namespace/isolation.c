@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "supervisor.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <net/if.h>
@@ -16,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define NAMESPACES \
@@ -25,29 +27,80 @@
 #define CAPABILITIES \
     (1UL << 0 | 1UL << 1 | 1UL << 3 | 1UL << 4 | 1UL << 5 | 1UL << 6 | 1UL << 7 | 1UL << 10 \
      | 1UL << 13 | 1UL << 18 | 1UL << 29 | 1UL << 31)
+/* Where there are other users, only the supervisor changes to them: each is a user of the machine, for
+   which the kernel counts processes and memory once more. */
+#define CHANGE_USER (1UL << 6 | 1UL << 7)
+
+/* A process that remains root, to map more than one id: only root may. */
+static struct { pid_t pid; int start; } mapper = {.start = -1};
+
+static int write_maps(pid_t pid, const char *map) {
+    static const char *const kinds[] = {"uid", "gid"};
+    char path[64];
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "/proc/%d/%s_map", pid, kinds[i]);
+        if (write_text(path, map)) return -1;
+    }
+    return 0;
+}
+
+/* Start the mapper, which waits until this process has its user namespace. */
+static int start_mapper(const char *map) {
+    char letter;
+    int pair[2];
+    pid_t supervisor = getpid();
+    if (pipe2(pair, O_CLOEXEC)) return fail("pipe");
+    if ((mapper.pid = fork()) < 0) return fail("fork");
+    if (mapper.pid == 0) {
+        close(pair[1]);
+        _exit(read(pair[0], &letter, 1) != 1 || write_maps(supervisor, map));
+    }
+    close(pair[0]);
+    mapper.start = pair[1];
+    return 0;
+}
+
+static int finish_mapper(void) {
+    int status = -1;
+    bool started = write(mapper.start, "", 1) == 1;
+    close(mapper.start);
+    if (waitpid(mapper.pid, &status, 0) < 0 || !started || status)
+        return errno = EPERM, fail("the id maps");
+    return 0;
+}
 
 /* Become the user whose id a launcher that runs as root gives. From then on nothing distinguishes this
-   process from that user's others. */
-int become_user(const char *user) {
-    uid_t id = (uid_t)strtoul(user, NULL, 10);
+   process from that user's others. With `ids`, the id is the first of as many, which are users of the
+   sandbox. */
+int become_user(const struct json *setup) {
+    char map[64];
+    uid_t id = (uid_t)strtoul(json_text(setup, "user"), NULL, 10);
+    const char *ids = json_text(setup, "ids");
+    snprintf(map, sizeof map, "0 %u %s", id, ids);
+    sandbox.has_users = *ids != 0;
+    if (sandbox.has_users && start_mapper(map)) return -1;
     if (id && (setgroups(0, NULL) || setresgid(id, id, id) || setresuid(id, id, id)))
         return fail("changing to user %u", id);
     sandbox.user = geteuid();
     return 0;
 }
 
-static int enter_namespaces(struct isolation *isolation) {
+static int map_own_id(uid_t uid, gid_t gid) {
     char map[64];
+    if (write_text("/proc/self/setgroups", "deny")) return -1;
+    snprintf(map, sizeof map, "0 %u 1", uid);
+    if (write_text("/proc/self/uid_map", map)) return -1;
+    snprintf(map, sizeof map, "0 %u 1", gid);
+    return write_text("/proc/self/gid_map", map);
+}
+
+static int enter_namespaces(struct isolation *isolation) {
     uid_t uid = geteuid();
     gid_t gid = getegid();
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  /* required to write the id maps */
     int later = is_group_namespace_shared() ? CLONE_NEWCGROUP : 0;
     if (sys_unshare((NAMESPACES & ~later) | (isolation->own_network ? CLONE_NEWNET : 0))) return -1;
-    if (write_text("/proc/self/setgroups", "deny")) return -1;
-    snprintf(map, sizeof map, "0 %u 1", uid);
-    if (write_text("/proc/self/uid_map", map)) return -1;
-    snprintf(map, sizeof map, "0 %u 1", gid);
-    if (write_text("/proc/self/gid_map", map)) return -1;
+    if (sandbox.has_users ? finish_mapper() : map_own_id(uid, gid)) return -1;
     isolation->oom_score_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return isolation->oom_score_fd < 0 ? fail("/proc/self/oom_score_adj") : 0;
@@ -110,7 +163,7 @@ int create_isolation(struct isolation *isolation, const struct json *setup) {
     if (record_network(isolation)) return -1;
     /* before capabilities are dropped: it needs them to reset the pid counter */
     if (start_init(isolation, json_bool(setup, "plain"))) return -1;
-    drop_capabilities(CAPABILITIES);
+    drop_capabilities(sandbox.has_users ? CAPABILITIES & ~CHANGE_USER : CAPABILITIES);
     if (prepare_stage(stage, isolation->own_network, json_text(setup, "devices"))) return -1;
     return mount_proc(isolation, stage);
 }

@@ -1,0 +1,151 @@
+"""Users of a sandbox besides root: what they may do, their files, and that they cannot get out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from intercode import Sandbox
+from intercode.core.errors import SandboxUnavailableError, UsageError
+from intercode.sandbox import SandboxPool, SandboxSpec, check_sandbox, images, open_sandbox
+from intercode.sandbox.namespace.launcher import Launcher
+from intercode.sandbox.namespace.sandbox import NamespaceSandbox
+from intercode.sandbox.supervisor.runtime.user_ids import FIRST_RANGE, RANGE_SIZE
+from support.sandboxes import eventually
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("other back ends have one user")]
+
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _need_users() -> None:
+    if why := Launcher.get().user_ids_error:
+        pytest.skip(f"sandboxes have one user: {why}")
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox("host", users=True) as opened:
+        yield opened
+
+
+def open_with_users() -> NamespaceSandbox:
+    return NamespaceSandbox(SandboxSpec(images.resolve("host"), users=True))
+
+
+def test_it_satisfies_the_contract() -> None:
+    check_sandbox(open_with_users)
+
+
+def test_a_user_is_named_by_the_files_of_the_sandbox(sandbox: Sandbox) -> None:
+    sandbox.run("echo 'bob:x:1234:1235::/home/bob:/bin/sh' >> /etc/passwd")
+    sandbox.run("printf 'bob:x:1235:\\nweb:x:44:alice,bob\\n' >> /etc/group")
+    code = "id -u; id -G; echo $HOME $USER"
+    expected = "1234\n1235 44\n/home/bob bob\n"
+    assert sandbox.run(code, user="bob").output == expected
+    assert sandbox.run(code, user=1234).output == expected
+    assert sandbox.run(code, user=777).output == "777\n777\n/ 777\n"
+    assert sandbox.run("echo $HOME", user="bob", env={"HOME": "/x"}).output == "/x\n"
+    for unknown in ("carol", 65536, "-1"):
+        with pytest.raises(UsageError, match=f"no user '{unknown}'"):
+            sandbox.run("true", user=unknown)
+    with sandbox.spawn("tty -s && id -u", user="bob", terminal=True) as process:
+        assert [text for text, _ in process.output(60)] == ["1234\r\n"]
+
+
+def test_modes_and_owners_bind_a_user(sandbox: Sandbox) -> None:
+    """And what it reads is its own: `chown` has an effect in a sandbox with users."""
+    sandbox.write("/work/secret", "root's", mode=0o600)
+    sandbox.write("/work/given", "nobody's", mode=0o600)
+    sandbox.run("chown nobody /work/given; sleep 600 > /dev/null 2>&1 & echo $! > /work/pid")
+    code = "cat given secret; touch new; kill $(cat pid); kill -STOP 1; echo > /dev/stdout"
+    result = sandbox.run(code, cwd="/work", user="nobody")
+    assert result.stdout == "nobody's\n"
+    assert result.stderr.count("Permission denied") == 2
+    assert result.stderr.count("Operation not permitted") == 2
+    assert len(sandbox.base.processes()) == 1
+
+
+def test_nobody_becomes_another_user(sandbox: Sandbox) -> None:
+    """Neither root, which would get what the kernel counts for each user once more, nor others."""
+    code = "import os\nfor n in (1, 1000, 65534, 65536):\n try: os.setuid(n)\n"
+    code += " except OSError as e: print(type(e).__name__)\n else: print(os.getuid())"
+    refused = "PermissionError\n" * 3 + "OSError\n"
+    assert sandbox.run(["python3", "-c", code]).output == refused
+    result = sandbox.run(["python3", "-c", code.replace("65534", "0")], user="nobody")
+    assert result.output == refused
+    program = "install -m 6755 $(command -v python3) /tmp/set-id && chown 1000 /tmp/set-id"
+    assert sandbox.run(f"{program} && chmod 6755 /tmp/set-id").ok
+    for user in (None, "nobody"):
+        result = sandbox.run(["/tmp/set-id", "-c", "import os; print(os.geteuid())"], user=user)
+        assert result.stdout == f"{NOBODY if user else 0}\n"
+        status = sandbox.run("grep -E 'NoNewPrivs|Seccomp:' /proc/self/status", user=user).stdout
+        assert status.split() == ["NoNewPrivs:", "1", "Seccomp:", "2"]
+
+
+def test_sandboxes_have_different_ids() -> None:
+    with open_with_users() as one, open_with_users() as other:
+        firsts = {one.user_id, other.user_id}
+        assert len(firsts) == 2
+        assert all(first >= FIRST_RANGE and first % RANGE_SIZE == 0 for first in firsts)
+        for sandbox in (one, other):
+            rows = sandbox.run(["cat", "/proc/self/uid_map", "/proc/self/gid_map"]).output
+            assert rows.split() == ["0", str(sandbox.user_id), str(RANGE_SIZE)] * 2
+
+
+def test_files_keep_their_owners_and_can_be_reverted(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.run("mkdir -m 700 dir && touch dir/file && ln -s x dir/link", user="nobody", cwd="/tmp")
+    owners = "find /tmp -mindepth 1 -printf '%U %m %f\\n' | sort"
+    expected = f"{NOBODY} 644 file\n{NOBODY} 700 dir\n{NOBODY} 777 link\n"
+    assert sandbox.run(owners).output == expected
+    with sandbox.snapshot() as snapshot:
+        sandbox.run("rm -r dir; touch later", user="nobody", cwd="/tmp")
+        sandbox.restore(snapshot)
+        assert sandbox.run(owners).output == expected
+        with Sandbox.from_snapshot(snapshot) as opened:
+            assert opened.run(owners).output == expected
+            assert opened.run("ls /tmp/dir", user="nobody").output == "file\nlink\n"
+    assert sandbox.read("/tmp/dir/file") == b"" and "/tmp/dir/file" in sandbox.changes()
+    sandbox.save(tmp_path / "saved")
+    sealed = sandbox.release().seal()
+    with Sandbox.from_base(sealed.open()) as reopened:
+        assert reopened.run(owners).output == expected
+        assert reopened.run("echo > /tmp/dir/file && cat /tmp/dir/file", user="nobody").ok
+    sealed.close()
+
+
+def test_a_recycled_sandbox_has_nothing_of_its_users() -> None:
+    with SandboxPool("host", size=1, recycle=True, users=True) as pool:
+        with pool.sandbox() as sandbox:
+            pid = sandbox.base.supervisor_pid  # type: ignore[attr-defined]
+            sandbox.spawn("touch /tmp/x /dev/shm/y; sleep 600", user="nobody")
+            eventually(lambda: sandbox.run("test -e /dev/shm/y").ok, "the user has begun")
+        with pool.sandbox() as again:
+            assert again.base.supervisor_pid == pid  # type: ignore[attr-defined]
+            assert again.run("ls /tmp /dev/shm").output == "/dev/shm:\n\n/tmp:\n"
+            assert again.base.processes() == () and not again.changes()
+
+
+def test_a_user_that_forks_without_end_is_killed(sandbox: Sandbox) -> None:
+    result = sandbox.run("f() { f | f & }; f; sleep 600", user="nobody", timeout=0.5)
+    assert result.timed_out and sandbox.base.processes() == ()
+    assert sandbox.run("id -u", user="nobody").output == f"{NOBODY}\n"
+
+
+def test_what_has_one_user_says_so(tmp_path: Path) -> None:
+    module = tmp_path / "own.py"
+    module.write_text(
+        "from dataclasses import replace\n"
+        "from intercode.sandbox.namespace.sandbox import NamespaceSandbox\n"
+        "def open(spec): return NamespaceSandbox(replace(spec, users=False))\n"
+    )
+    spec = SandboxSpec(images.resolve("host"), users=True)
+    with pytest.raises(SandboxUnavailableError, match="has one user, root: use the back end"):
+        open_sandbox(spec, f"{module}:open")
+    with pytest.raises(SandboxUnavailableError, match="no users besides root if it keeps files"):
+        NamespaceSandbox(spec, own_user=False)
+    assert os.geteuid() == 0
