@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,9 +20,11 @@ from inspect_ai.util import (
 )
 from pydantic import BaseModel, ConfigDict
 
-from intercode.core.errors import UsageError
+from intercode.core.errors import SandboxUnavailableError, UsageError
 from intercode.core.types import Image
 from intercode.sandbox import Limits, SandboxSpec, open_sandbox, resolve_image
+from intercode.sandbox.back_ends import tier_of
+from intercode.sandbox.users import User, find_user
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
 
@@ -54,13 +57,15 @@ class SandboxConfig(BaseModel):
     ``environment`` and ``dataset`` name one of our environments and its tasks; the sample's
     metadata names its ``task``, and ``settings`` are the environment's own. Without ``environment``
     a sample has a plain sandbox of ``image`` (``--sandbox intercode:recipe:nl2bash`` on the command
-    line). ``back_end`` and ``network`` are as in `intercode eval`.
+    line). ``back_end`` and ``network`` are as in `intercode eval`. ``user`` runs the commands that
+    name no user (None: root).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     image: str | None = None
     back_end: str = "auto"
     network: Literal["none", "host"] = "none"
+    user: str | None = None
     environment: str | None = None
     dataset: str = "starter"
     settings: dict[str, Any] = {}
@@ -136,29 +141,47 @@ def make_spec(config: SandboxConfig | ComposeConfig) -> tuple[SandboxSpec, str]:
     return spec, "auto"
 
 
-def open_plain_sandbox(config: SandboxConfig | ComposeConfig) -> tuple[BaseSandbox, str]:
-    """Open a sandbox that belongs to no environment. Return it, and the directory of relative paths
-    and commands. Raises UsageError for what a sandbox cannot do."""
+def open_plain_sandbox(
+    config: SandboxConfig | ComposeConfig,
+) -> tuple[BaseSandbox, str, User | None]:
+    """Open a sandbox that belongs to no environment. Return it, the directory of relative paths and
+    commands, and the user of commands. Raises UsageError for what a sandbox cannot do."""
     spec, back_end = make_spec(config)
-    directory = spec.image.cwd if spec.image.cwd != "/" else "/root"
+    directory = spec.image.cwd if spec.image.cwd != "/" else ""
     if isinstance(config, ComposeConfig):
         [service] = config.services.values()
-        directory = service.working_dir or directory
-    sandbox = open_sandbox(spec, back_end)
+        directory, name = service.working_dir or directory, service.user
+    else:
+        name = config.user
+    sandbox = _open_with_users(spec, back_end)
     try:
-        _add_missing_files(sandbox, directory)
+        user = find_user(sandbox, name)
+        directory = directory or (f"/home/{user.name}" if user else "/root")
+        _add_missing_files(sandbox, directory, user)
     except BaseException:
         sandbox.close()
         raise
-    return sandbox, directory
+    return sandbox, directory, user
 
 
-def _add_missing_files(sandbox: BaseSandbox, directory: str) -> None:
+def _open_with_users(spec: SandboxSpec, back_end: str) -> BaseSandbox:
+    """Open a sandbox, with users besides root where that is possible."""
+    if tier_of(back_end).startswith("namespace"):
+        with suppress(SandboxUnavailableError):
+            return open_sandbox(replace(spec, users=True), back_end)
+    return open_sandbox(spec, back_end)
+
+
+def _add_missing_files(sandbox: BaseSandbox, directory: str, user: User | None) -> None:
     """Make the working directory, and tell programs the system of the image ``host``: Inspect's
     tools look for it, and that image has no such file."""
     if sandbox.spec.image.name != "host" or directory != "/root":
         with suppress(OSError):
-            sandbox.run(["mkdir", "-p", directory])
+            if user is None:
+                sandbox.run(["mkdir", "-p", directory])
+            elif not sandbox.run(["test", "-d", directory]).ok:
+                owner = ["-o", str(user.uid), "-g", str(user.gid)]
+                sandbox.run(["install", "-d", *owner, directory])
     if sandbox.spec.image.name == "host":
         try:
             sandbox.read(_OS_RELEASE)
@@ -180,8 +203,6 @@ def _check_service(name: str, service: ComposeService) -> None:
         raise UsageError(
             f"service {name}: network_mode is none or host, not {service.network_mode!r}"
         )
-    if service.user not in (None, "root", "0"):
-        raise UsageError(f"service {name}: commands run as root, not as {service.user!r}")
     for key in ("entrypoint", "command"):
         words = getattr(service, key) or []
         text = words if isinstance(words, str) else " ".join(words)

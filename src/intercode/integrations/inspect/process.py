@@ -6,10 +6,12 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.streams import Collector, Process, communicate, memory_file
+from intercode.sandbox.users import User
 
 _LOGIN_SHELL = "command -v bash >/dev/null && exec bash -l; exec sh -l"
 _PROFILE = 'if [ -n "$BASH" ] && [ -f ~/.bashrc ]; then . ~/.bashrc; fi\n'
@@ -36,11 +38,12 @@ def run_process(
     stdin: bytes,
     timeout: float | None,
     output_limit: int,
+    user: User | None = None,
 ) -> ProcessResult:
     """Run a program to its end. At the time-out (seconds; None: never) it is killed with all its
     descendants; other processes in the sandbox continue.
 
-    ``output_limit`` is the number of bytes kept of each stream. Raises OSError if the program
+    ``output_limit`` is the number of bytes kept of each stream; ``user``: None for root. Raises OSError if the program
     cannot be started.
     """
     out, out_w = os.pipe()
@@ -49,7 +52,9 @@ def run_process(
     try:
         with memory_file(stdin) as source:
             fds = {0: source.fileno(), 1: out_w, 2: err_w}
-            process = sandbox.spawn(argv, cwd=cwd, env={**sandbox.env, **env}, fds=fds)
+            variables = {**sandbox.env, **(user.env if user else {}), **env}
+            start = partial(sandbox.spawn_as, user) if user else sandbox.spawn
+            process = start(argv, cwd=cwd, env=variables, fds=fds)
         os.close(out_w)
         os.close(err_w)
         out_w = err_w = -1
@@ -78,7 +83,9 @@ def kill_process_tree(sandbox: BaseSandbox, pid: int) -> None:
     sandbox.signal(pid, signal.SIGKILL)
 
 
-def open_login_shell(sandbox: BaseSandbox, cwd: str, size: tuple[int, int]) -> tuple[Process, int]:
+def open_login_shell(
+    sandbox: BaseSandbox, cwd: str, size: tuple[int, int], user: User | None = None
+) -> tuple[Process, int]:
     """Start a login shell on a new terminal. Return it, and a descriptor of the terminal.
 
     Inspect's human agent configures the shell in .bashrc, which a login shell reads only if the
@@ -88,9 +95,9 @@ def open_login_shell(sandbox: BaseSandbox, cwd: str, size: tuple[int, int]) -> t
         sandbox.read("/root/.profile")
     except FileNotFoundError:
         sandbox.write("/root/.profile", _PROFILE.encode())
-    env = {**sandbox.env, "TERM": os.environ.get("TERM", "xterm")}
+    env = {**sandbox.env, **(user.env if user else {}), "TERM": os.environ.get("TERM", "xterm")}
     argv = ["/bin/sh", "-c", _LOGIN_SHELL]
-    return sandbox.spawn_on_terminal(argv, cwd=cwd, env=env, size=size)
+    return sandbox.spawn_on_terminal(argv, cwd=cwd, env=env, size=size, user=user)
 
 
 class error_filename:  # noqa: N801 - used like a function

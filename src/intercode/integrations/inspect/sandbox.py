@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Literal, overload
 
@@ -25,19 +26,29 @@ from inspect_ai.util import (
 from inspect_ai.util import SandboxUnavailableError as Unavailable
 
 import intercode
-from intercode.core.errors import InfrastructureError, SandboxKilledError
+from intercode.core.errors import (
+    InfrastructureError,
+    MissingCapabilityError,
+    SandboxKilledError,
+    UsageError,
+)
 from intercode.core.types import ExecResult as Shown
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.integrations.inspect import configuration
 from intercode.integrations.inspect.configuration import SandboxConfig, read_config
-from intercode.integrations.inspect.process import error_filename, open_login_shell, run_process
+from intercode.integrations.inspect.process import (
+    ProcessResult,
+    error_filename,
+    open_login_shell,
+    run_process,
+)
 from intercode.integrations.inspect.terminal import TerminalServer
 from intercode.sandbox import Process
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.streams import decode
+from intercode.sandbox.users import User, find_user
 
-_ROOT_USERS = ("root", "0")
 _NO_SANDBOX = "the environment {!r} has no sandbox that runs programs: use its own agents"
 
 
@@ -46,9 +57,14 @@ class InterCodeSandbox(SandboxEnvironment):
     """The sandbox of one sample. ``env`` is the environment that it belongs to, if any."""
 
     def __init__(
-        self, sandbox: BaseSandbox | None, working_directory: str, env: InterCodeEnv | None = None
+        self,
+        sandbox: BaseSandbox | None,
+        working_directory: str,
+        user: User | None = None,
+        env: InterCodeEnv | None = None,
     ) -> None:
         super().__init__()
+        self._user = user
         self._sandbox, self.working_directory, self.env = sandbox, working_directory, env
         self._terminals: TerminalServer | None = None
 
@@ -87,7 +103,7 @@ class InterCodeSandbox(SandboxEnvironment):
         except BaseException:
             env.close()
             raise
-        return cls(None, env.working_directory, env)
+        return cls(None, env.working_directory, env=env)
 
     @classmethod
     async def sample_cleanup(
@@ -135,7 +151,6 @@ class InterCodeSandbox(SandboxEnvironment):
         timeout_retry: bool = True,  # noqa: ARG002 - a program may have changed the sandbox
         concurrency: bool = True,  # noqa: ARG002 - sandboxes need no limit of Inspect's
     ) -> ExecResult[str]:
-        _check_user(user)
         limit = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE
         stdin = input.encode() if isinstance(input, str) else input or b""
         directory = self._path(cwd) if cwd else self.working_directory
@@ -144,10 +159,12 @@ class InterCodeSandbox(SandboxEnvironment):
             try:
                 result = run_process(
                     self.sandbox, cmd, cwd=directory, env=env or {}, stdin=stdin, timeout=timeout,
-                    output_limit=limit,
+                    output_limit=limit, user=self._find_user(user),
                 )  # fmt: skip
             except PermissionError:
                 raise
+            except UsageError as e:  # as Docker says it
+                return ExecResult(False, 126, "", f"{e}\n")
             except OSError as e:
                 return ExecResult(False, 127, "", f"{e.strerror}\n")
             except SandboxKilledError as e:  # the scorer gives 0
@@ -176,7 +193,7 @@ class InterCodeSandbox(SandboxEnvironment):
             if self._test("-e", path) and not self._test("-w", path):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
             with error_filename(file):
-                self.sandbox.write(path, data)
+                self._write(path, data)
 
         await anyio.to_thread.run_sync(work)
 
@@ -207,21 +224,21 @@ class InterCodeSandbox(SandboxEnvironment):
         return data.decode() if text else data
 
     async def connection(self, *, user: str | None = None) -> SandboxConnection:
-        _check_user(user)
         try:  # Inspect asks for each sample, and goes on after these two errors only
             sandbox = self.sandbox
             if "terminal" not in sandbox.capabilities:
                 raise NotImplementedError(f"no terminals in sandboxes of the tier {sandbox.tier}")
+            chosen = self._find_user(user)
             if self._terminals is None:
-                self._terminals = TerminalServer(self._open_terminal)
+                self._terminals = TerminalServer(partial(self._open_terminal, chosen))
         except Unavailable as e:
             raise NotImplementedError(str(e)) from e
         except (InfrastructureError, OSError) as e:
             raise ConnectionError(str(e)) from e
         return SandboxConnection(type="intercode", command=self._terminals.command)
 
-    def _open_terminal(self, size: tuple[int, int]) -> tuple[Process, int]:
-        return open_login_shell(self.sandbox, self.working_directory, size)
+    def _open_terminal(self, user: User | None, size: tuple[int, int]) -> tuple[Process, int]:
+        return open_login_shell(self.sandbox, self.working_directory, size, user)
 
     def default_polling_interval(self) -> float:
         return 0.2  # as with Docker: a call into the sandbox takes milliseconds
@@ -230,12 +247,29 @@ class InterCodeSandbox(SandboxEnvironment):
     def _path(self, file: str) -> str:
         return str(PurePosixPath(self.working_directory, file))
 
+    def _find_user(self, name: str | None) -> User | None:
+        """Return the user of a command; None for root. Raises SandboxUserUnsupportedError if the
+        sandbox has one user, UsageError for an unknown name."""
+        try:
+            return self._user if name is None else find_user(self.sandbox, name)
+        except MissingCapabilityError as e:
+            raise SandboxUserUnsupportedError(str(e)) from e
+
     def _test(self, what: str, path: str) -> bool:
-        return self.sandbox.run(["test", what, path]).exit_code == 0
+        return self._run_as_user(["test", what, path], b"").code == 0
 
+    def _write(self, path: str, data: bytes) -> None:
+        """Write a file as the user of commands, to whom it then belongs."""
+        if self._user is None:
+            self.sandbox.write(path, data)
+            return
+        script = 'mkdir -p "$(dirname "$0")" && cat > "$0"'
+        done = self._run_as_user(["/bin/sh", "-c", script, path], data)
+        if done.code != 0:
+            raise PermissionError(errno.EACCES, decode(done.stderr))
 
-def _check_user(user: str | None) -> None:
-    if user is not None and user not in _ROOT_USERS:
-        raise SandboxUserUnsupportedError(
-            f"a sandbox has one user, root: it cannot run a program as {user!r}"
-        )
+    def _run_as_user(self, argv: list[str], stdin: bytes) -> ProcessResult:
+        return run_process(
+            self.sandbox, argv, cwd="/", env={}, stdin=stdin, timeout=None, output_limit=1 << 12,
+            user=self._user,
+        )  # fmt: skip
