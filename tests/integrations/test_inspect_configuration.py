@@ -19,8 +19,14 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import ComposeConfig, sandbox
 
 from intercode.core.errors import UsageError
-from intercode.integrations.inspect.configuration import SandboxConfig, read_config
+from intercode.integrations.inspect.configuration import (
+    SandboxConfig,
+    open_plain_sandbox,
+    read_config,
+)
 from intercode.integrations.inspect.sandbox import InterCodeSandbox
+from intercode.sandbox.namespace.launcher import Launcher
+from intercode.sandbox.users import User
 from support import requirements
 
 
@@ -82,7 +88,6 @@ def test_a_text_that_names_nothing_is_an_error(given: str) -> None:
         ("privileged: true", "cannot honour privileged"),
         ("network_mode: bridge", "network_mode is none or host, not 'bridge'"),
         ("command: python server.py", "does not start command"),
-        ("user: alice", "not as 'alice'"),
         ("mem_limit: lots", "'lots' is no size"),
         ("unknown: 1", "Unknown field: 'unknown'"),
     ],
@@ -104,6 +109,18 @@ def test_several_services_are_an_error(tmp_path: Path) -> None:
     both = ComposeConfig.model_validate({"services": {"a": {}, "b": {}}})
     with pytest.raises(UsageError, match="one service, not a, b"):
         asyncio.run(InterCodeSandbox.task_init("t", both))
+
+
+@pytest.mark.sandbox
+@pytest.mark.namespace_only("other back ends have one user")
+def test_commands_run_as_the_user_of_a_compose_file() -> None:
+    if why := Launcher.get().user_ids_error:
+        pytest.skip(f"sandboxes have one user: {why}")
+    given = {"services": {"default": {"image": "host", "user": "1000:1000"}}}
+    sandbox, directory, user = open_plain_sandbox(ComposeConfig.model_validate(given))
+    with sandbox:
+        assert user == User("1000", 1000, 1000, (1000,)) and directory == "/home/1000"
+        assert sandbox.run(["stat", "-c", "%u %g", directory]).output == "1000 1000\n"
 
 
 @pytest.mark.sandbox

@@ -49,8 +49,10 @@ def test_a_user_is_named_by_the_files_of_the_sandbox(sandbox: Sandbox) -> None:
     assert sandbox.run(code, user="bob").output == expected
     assert sandbox.run(code, user=1234).output == expected
     assert sandbox.run(code, user=777).output == "777\n777\n/ 777\n"
+    assert sandbox.run("id -u; id -G", user="bob:web").output == "1234\n44\n"
+    assert sandbox.run("id -u; id -G", user="1000:2000").output == "1000\n2000\n"
     assert sandbox.run("echo $HOME", user="bob", env={"HOME": "/x"}).output == "/x\n"
-    for unknown in ("carol", 65536, "-1"):
+    for unknown in ("carol", 65536, "-1", "bob:none"):
         with pytest.raises(UsageError, match=f"no user '{unknown}'"):
             sandbox.run("true", user=unknown)
     with sandbox.spawn("tty -s && id -u", user="bob", terminal=True) as process:

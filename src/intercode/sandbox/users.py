@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from intercode.core.errors import MissingCapabilityError, UsageError
-
-if TYPE_CHECKING:
-    from intercode.sandbox.contract import BaseSandbox
 
 MAX_ID = 65535
 _ROOT_NAMES = ("root", "0")
@@ -30,14 +28,23 @@ class User:
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
 
 
-def find_user(sandbox: BaseSandbox, user: str | int | None) -> User | None:
+class SandboxFiles(Protocol):
+    """What a user is found by: the capabilities of a sandbox, and its files."""
+
+    @property
+    def capabilities(self) -> frozenset[Any]: ...
+
+    def read(self, path: str, limit: int = ...) -> bytes: ...
+
+
+def find_user(sandbox: SandboxFiles, user: str | int | None) -> User | None:
     """Return a user by the name or number that /etc/passwd of a sandbox gives it; None for root.
 
-    A number that the file does not have is a user without groups and a home directory. Raises
-    MissingCapabilityError if the sandbox has no users besides root, UsageError for an unknown name
-    and a number above 65535.
+    ``USER:GROUP`` gives it that group alone. A number that the file does not have is a user without
+    groups and a home directory. Raises MissingCapabilityError if the sandbox has no users besides
+    root, UsageError for an unknown name and a number above 65535.
     """
-    name = "root" if user is None else str(user)
+    name, colon, group = ("root" if user is None else str(user)).partition(":")
     if name in _ROOT_NAMES:
         return None
     if "users" not in sandbox.capabilities:
@@ -45,24 +52,30 @@ def find_user(sandbox: BaseSandbox, user: str | int | None) -> User | None:
             f"this sandbox has one user, root: it cannot run a command as {name!r}; leave out "
             "`user`, or open the sandbox with users=True (back end namespace, as root)"
         )
-    for fields in _read_rows(sandbox, "/etc/passwd", 6):
-        if name in (fields[0], fields[2]) and _is_id(fields[2]) and _is_id(fields[3]):
-            uid, gid = int(fields[2]), int(fields[3])
-            groups = [
-                int(row[2])
-                for row in _read_rows(sandbox, "/etc/group", 4)
-                if fields[0] in row[3].split(",") and _is_id(row[2])
-            ]
-            return User(fields[0], uid, gid, (gid, *groups), fields[5]) if uid else None
-    if not _is_id(name):
+    rows = _read_rows(sandbox, "/etc/passwd", 6)
+    entry = next((row for row in rows if name in (row[0], row[2]) and _are_ids(row[2:4])), None)
+    if entry is not None and int(entry[2]) == 0:
+        return None
+    groups = _read_rows(sandbox, "/etc/group", 4)
+    if colon:
+        numbers = [row[2] for row in groups if group in (row[0], row[2])] or [group]
+    elif entry is not None:
+        numbers = [entry[3], *(row[2] for row in groups if entry[0] in row[3].split(","))]
+    else:
+        numbers = [name]
+    uid = name if entry is None else entry[2]
+    if not _are_ids([uid, *numbers]):
         raise UsageError(
-            f"no user {name!r} in /etc/passwd of the sandbox: create it first, or give a number up "
-            f"to {MAX_ID}"
+            f"no user {str(user)!r} in /etc/passwd and /etc/group of the sandbox: create it first, "
+            f"or give a number up to {MAX_ID}"
         )
-    return User(name, int(name), int(name))
+    gids = tuple(int(number) for number in numbers)
+    if entry is None:
+        return User(name, int(uid), gids[0], gids)
+    return User(entry[0], int(uid), gids[0], gids, entry[5])
 
 
-def _read_rows(sandbox: BaseSandbox, path: str, columns: int) -> list[list[str]]:
+def _read_rows(sandbox: SandboxFiles, path: str, columns: int) -> list[list[str]]:
     try:
         text = sandbox.read(path, 1 << 20).decode(errors="replace")
     except OSError:
@@ -71,5 +84,5 @@ def _read_rows(sandbox: BaseSandbox, path: str, columns: int) -> list[list[str]]
     return [row for row in rows if len(row) >= columns]
 
 
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and int(text[:6]) <= MAX_ID
+def _are_ids(texts: Sequence[str]) -> bool:
+    return all(text.isascii() and text.isdigit() and int(text[:6]) <= MAX_ID for text in texts)

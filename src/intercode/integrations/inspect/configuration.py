@@ -24,9 +24,9 @@ from intercode.core.errors import SandboxUnavailableError, UsageError
 from intercode.core.types import Image
 from intercode.sandbox import Limits, SandboxSpec, open_sandbox, resolve_image
 from intercode.sandbox.back_ends import tier_of
-from intercode.sandbox.users import User, find_user
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
+from intercode.sandbox.users import User, find_user
 
 DEFAULT_FILES = [
     "compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml", "Dockerfile",

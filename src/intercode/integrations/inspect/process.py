@@ -43,8 +43,8 @@ def run_process(
     """Run a program to its end. At the time-out (seconds; None: never) it is killed with all its
     descendants; other processes in the sandbox continue.
 
-    ``output_limit`` is the number of bytes kept of each stream; ``user``: None for root. Raises OSError if the program
-    cannot be started.
+    ``output_limit`` is the number of bytes kept of each stream; ``user``: None for root.
+    Raises OSError if the program cannot be started.
     """
     out, out_w = os.pipe()
     err, err_w = os.pipe()
