@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.core.errors import UsageError
+from intercode.core.errors import SandboxUnavailableError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets import load
 from intercode.environments.base.variants.choices import Choices
@@ -153,6 +153,21 @@ def test_what_is_right_by_luck_does_not_hold(
     assert report["holds_elsewhere"]["share"] == 0.0
     assert report["solved"] == 2
     assert (lucky / "trajectories.jsonl").read_text().count('"reward"') == text.count('"reward"')
+
+
+def test_a_machine_without_sandboxes_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no property of a task: a figure of nothing would be written otherwise."""
+    variants = VariantTasks(load(str(_dataset(tmp_path)), "bash"))
+    runner = TaskRunner(variants.dataset, {"image": "host"})
+
+    def fail(*_: object) -> None:
+        raise SandboxUnavailableError("no sandbox works on this machine")
+
+    monkeypatch.setattr(runner, "reset", fail)
+    with pytest.raises(SandboxUnavailableError):
+        find_variants(variants, runner, 0, 1)
 
 
 def test_variants_need_an_environment_that_has_them_and_a_number(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from intercode.core.errors import InfrastructureError
+from intercode.core.errors import InfrastructureError, SandboxUnavailableError
 from intercode.core.types import Dataset
 from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import InterCodeEnv
@@ -98,6 +98,8 @@ def _position(dataset: Dataset, task: str) -> int:
 def _held(env: InterCodeEnv, graded: GradedLabel, found: TaskVariants) -> tuple[int, ...]:
     try:
         return tuple(seed for seed in found.seeds if play_label(env, graded.label, seed)[0].success)
+    except SandboxUnavailableError:
+        raise
     except InfrastructureError:
         return ()
 

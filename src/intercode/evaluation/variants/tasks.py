@@ -9,7 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from intercode.core.errors import GoldError, InfrastructureError, UsageError
+from intercode.core.errors import (
+    GoldError,
+    InfrastructureError,
+    SandboxUnavailableError,
+    UsageError,
+)
 from intercode.core.types import SUCCESS_THRESHOLD, Dataset, Score, State, Task
 from intercode.environments.base.variants.makers import VARIANT_MAKERS
 from intercode.evaluation.check.findings import findings_in_output
@@ -111,11 +116,13 @@ def find_variants(
     In a sound variant the gold scores 1 without a new error message, doing nothing does not unless
     it does in the original state, golds that agree in the original state agree there too, and the
     gold does something else than in the original state. If there are not enough of these, variants
-    in which the gold does the same fill up.
+    in which the gold does the same fill up. Raises SandboxUnavailableError if no sandbox works.
     """
     task = variants.dataset.tasks[index]
     try:
         original = _run_golds(runner, index, ORIGINAL)
+    except SandboxUnavailableError:  # nothing can be played at all
+        raise
     except (GoldError, InfrastructureError) as e:
         return TaskVariants(task.id, index, reason=f"the original state cannot be scored: {e}")
     if original.fault:
@@ -146,6 +153,8 @@ def _fault_of_variant(runner: TaskRunner, index: int, seed: int, original: _Gold
     """Return why a variant is not sound, or an empty string."""
     try:
         here = _run_golds(runner, index, seed)
+    except SandboxUnavailableError:  # nothing can be played at all
+        raise
     except (GoldError, InfrastructureError) as e:
         return f"{type(e).__name__}: {e}"
     if here.fault:
