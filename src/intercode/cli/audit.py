@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
-from intercode.cli.output import progress_of
+from intercode.cli.output import print_documents, progress_of
 from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.core.config import parse_key_values
 
@@ -55,8 +54,7 @@ def handle(args: argparse.Namespace) -> int:
         documents.append(document)
         complete = complete and whole
     if args.json:
-        shown = documents[0] if len(documents) == 1 else documents
-        print(json.dumps(shown, indent=1, ensure_ascii=False))
+        print_documents(documents)
     return 0 if complete else INCOMPLETE
 
 

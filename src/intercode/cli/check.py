@@ -7,6 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from intercode.cli.output import print_documents
 from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.core.config import parse_key_values
 from intercode.core.errors import DataError, UsageError
@@ -67,12 +68,7 @@ def handle(args: argparse.Namespace) -> int:
     results = [_check_prompts(args)] if args.prompts else []
     results += [_check_dataset(args, name) for name in args.datasets]
     if args.json:
-        documents = [document for document, _ in results]
-        print(
-            json.dumps(
-                documents[0] if len(documents) == 1 else documents, indent=1, ensure_ascii=False
-            )
-        )
+        print_documents([document for document, _ in results])
     return 0 if all(sound for _, sound in results) else UNSOUND
 
 

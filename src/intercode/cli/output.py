@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 LOG_DELAY = 2.0
 """Seconds after which a log says what is waited for."""
@@ -57,6 +59,12 @@ def temporary_line(text: str) -> Iterator[None]:
         yield
     finally:
         print("\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def print_documents(documents: Sequence[Mapping[str, Any]]) -> None:
+    """Print documents as JSON: a single one as it is, several as a list."""
+    shown = documents[0] if len(documents) == 1 else documents
+    print(json.dumps(shown, indent=1, ensure_ascii=False))
 
 
 def escape_control(text: str) -> str:

@@ -138,9 +138,9 @@ def split_options(
 def describe_refused_options(message: str, generation: GenerationOptions) -> str:
     """Return how to leave out the options that a refusal names, as the end of its text; empty if it
     names none of those that were given."""
-    given = [name for name in _OPTION_TYPES if getattr(generation, name, None) is not None]
-    named = [n for n in (*given, "stop", "reasoning_effort") if re.search(rf"\b{n}\b", message)]
-    named = [n for n in named if getattr(generation, n) not in (None, {})]
+    unset = GenerationOptions()
+    names = [f.name for f in fields(unset) if re.search(rf"\b{f.name}\b", message)]
+    named = [n for n in names if getattr(generation, n) != getattr(unset, n)]
     return f"; leave out the model option {' and '.join(named)}" if named else ""
 
 

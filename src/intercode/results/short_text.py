@@ -32,6 +32,11 @@ def shorten_distinct(texts: Sequence[str], length: int) -> list[str]:
     ]
 
 
+def shorten(text: str, length: int) -> str:
+    """Return a text cut to ``length`` characters, of which the last marks the cut."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 def _cut(text: str, start: int, length: int) -> str:
     text = f"{_GAP}{text[start:]}" if start else text
     return text if len(text) <= length else f"{text[: length - len(_GAP)]}{_GAP}"

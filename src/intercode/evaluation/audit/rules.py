@@ -15,6 +15,7 @@ from intercode.core.types import SUCCESS_THRESHOLD, Rows, State, Task
 from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.rewards import RewardFunction
 from intercode.environments.sql.reward import normalize_rows
+from intercode.results.short_text import shorten
 
 _ZERO_LINE = re.compile(r"0+(\.0+)?[KMGT]?(\s.*)?")
 _SQL_TEXT = re.compile(r"'((?:[^']|'')*)'|\"([^\"]*)\"")
@@ -71,7 +72,7 @@ def weak_answer(task: Task, state: State) -> Iterator[TaskFinding]:
         if not given:
             yield TaskFinding(task.id, "empty-answer", "no output, and no changed file")
         elif all(map(_ZERO_LINE.fullmatch, given)):
-            yield TaskFinding(task.id, "zero-answer", _shorten(" | ".join(given)))
+            yield TaskFinding(task.id, "zero-answer", shorten(" | ".join(given), _MAX_TEXT))
 
 
 def equal_expectations(task: Task) -> Iterator[TaskFinding]:
@@ -146,10 +147,7 @@ def _literal(node: ast.expr) -> str | None:
 def _result_text(state: State) -> str:
     """Describe a result in a few words: its rows, else its output, else its changed paths."""
     if state.rows is not None:
-        return f"{len(state.rows)} rows, {_shorten(repr(list(state.rows[:2])))}"
+        return f"{len(state.rows)} rows, {shorten(repr(list(state.rows[:2])), _MAX_TEXT)}"
     changed = f", {len(state.files)} changed paths" if state.files else ""
-    return f"{_shorten(' | '.join((state.output or '').split(chr(10))).strip(' |'))!r}{changed}"
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
+    line = " | ".join((state.output or "").split("\n")).strip(" |")
+    return f"{shorten(line, _MAX_TEXT)!r}{changed}"

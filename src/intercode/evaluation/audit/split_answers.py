@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intercode.core.logs import find_logs, load_log
-from intercode.core.types import Dataset, Step, Trajectory
+from intercode.core.types import Dataset, Trajectory
 from intercode.environments.base.audit import TaskFinding
+from intercode.results.short_text import shorten
+from intercode.results.statistics.metrics import is_submission
 
 _CODE_IS_THE_ANSWER = frozenset({"python", "code"})
 """Environments in which the answer is the code that was written, not what it printed."""
@@ -58,7 +60,7 @@ def _final_answer(environment: str, episode: Trajectory) -> ScoredAnswer | None:
 
     None if it has none, if it shows nothing, or if its answer is a submitted flag.
     """
-    done = [s for s in episode.steps if s.executed and s.valid and not _is_submission(s)]
+    done = [s for s in episode.steps if s.executed and s.valid and not is_submission(s)]
     scored = [s.reward for s in episode.steps if s.reward is not None]
     if not done or not scored or episode.error is not None or environment == "ctf":
         return None
@@ -72,10 +74,6 @@ def _final_answer(environment: str, episode: Trajectory) -> ScoredAnswer | None:
     return ScoredAnswer(episode.task, key, text, last.action, scored[-1])
 
 
-def _is_submission(step: Step) -> bool:
-    return step.action.strip().split(maxsplit=1)[:1] == ["submit"]
-
-
 def _describe(scored: Sequence[tuple[float, ScoredAnswer]]) -> TaskFinding:
     answer = scored[0][1]
     parts = [f"{score:g} after {_quote(a.action)}" for score, a in (scored[0], scored[-1])]
@@ -86,4 +84,4 @@ def _describe(scored: Sequence[tuple[float, ScoredAnswer]]) -> TaskFinding:
 
 def _quote(text: str) -> str:
     text = " | ".join(text.split("\n"))
-    return repr(text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…")
+    return repr(shorten(text, _MAX_TEXT))

@@ -15,6 +15,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.check.task_runs import TaskRunner
 from intercode.evaluation.validity.grading import GradedLabel, play_label
 from intercode.evaluation.validity.tables import FILE_BOUND
+from intercode.evaluation.variants.tables import show_action
 from intercode.evaluation.variants.tasks import (
     TaskVariants,
     VariantTasks,
@@ -29,9 +30,6 @@ from intercode.results.statistics.intervals import (
     value_and_bounds,
 )
 from intercode.results.tables import Cell, Table
-
-MAX_TEXT = 100
-"""Characters of an action that a table shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def label_tables(held: Sequence[HeldLabel]) -> list[Table]:
     tables = [Table("holding", "Labels in variants", columns, rows, notes, (), intervals)]
     failing = tuple(
         (h.graded.label.task, "yes" if h.file_bound else "no",
-         f"{len(h.held)} of {len(h.variants.seeds)}", _shorten(h.graded.label.actions[-1]))
+         f"{len(h.held)} of {len(h.variants.seeds)}", show_action(h.graded.label.actions[-1]))
         for h in played
         if not h.holds
     )  # fmt: skip
@@ -138,8 +136,3 @@ def _share(held: Sequence[HeldLabel]) -> tuple[Cell, ...]:
     estimate = estimate_proportion(clusters_by_task(pairs))
     bounds = value_and_bounds(estimate.scaled(100.0) if estimate else None)
     return sum(hit for _, hit in pairs), len(pairs), *bounds
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_TEXT else f"{line[: MAX_TEXT - 1]}…"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from intercode.evaluation.variants.holding import HoldingReport, task_rows
 from intercode.evaluation.variants.tasks import TaskVariants
+from intercode.results.short_text import shorten
 from intercode.results.statistics.intervals import value_and_bounds
 from intercode.results.tables import Cell, Table
 
-MAX_TEXT = 100
-"""Characters of an action that a table shows."""
+_MAX_TEXT = 100  # characters of an action
 
 
 def holding_tables(report: HoldingReport) -> list[Table]:
@@ -40,7 +40,7 @@ def holding_tables(report: HoldingReport) -> list[Table]:
         heads = ("task", "solved", "hold")
         tables.append(Table("tasks", "Tasks whose solutions do not all hold", heads, rows))
     failing = tuple(
-        (e.task, e.epoch, f"{len(e.held)} of {len(e.seeds)}", _shorten(e.actions[-1]))
+        (e.task, e.epoch, f"{len(e.held)} of {len(e.seeds)}", show_action(e.actions[-1]))
         for e in played
         if not e.holds and e.actions
     )
@@ -67,11 +67,11 @@ def variant_tables(tasks: Sequence[TaskVariants], count: int) -> list[Table]:
     return [*tables, *_missing_table(tasks)]
 
 
+def show_action(action: str) -> str:
+    """Return an action as one short line of a table."""
+    return shorten(" ".join(action.split()), _MAX_TEXT)
+
+
 def _missing_table(tasks: Sequence[TaskVariants]) -> list[Table]:
     rows = tuple((t.task, t.reason) for t in tasks if not t.seeds)
     return [Table("none", "Tasks without variants", ("task", "why"), rows)] if rows else []
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_TEXT else f"{line[: MAX_TEXT - 1]}…"

@@ -104,9 +104,14 @@ def is_invalid(step: Step) -> bool:
     return step.valid is False or lacks_code(step)
 
 
+def is_submission(step: Step) -> bool:
+    """Return whether a step submits the episode to be scored, with or without an answer."""
+    return step.action.split(None, 1)[:1] == ["submit"]
+
+
 def is_refused_answer(step: Step) -> bool:
     """Return whether the environment refused what the agent submitted, such as a wrong flag."""
-    return step.refused and step.action.split(None, 1)[:1] == ["submit"]
+    return step.refused and is_submission(step)
 
 
 def is_refused_action(step: Step) -> bool:

@@ -11,7 +11,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Step, Trajectory, to_jsonable
 from intercode.results.labels.label_file import LabelFile
 from intercode.results.labels.records import VALUES, Label
-from intercode.results.statistics.metrics import is_failed
+from intercode.results.statistics.metrics import is_failed, is_submission
 from intercode.results.view.library import Library
 
 MAX_REASON = 20_000
@@ -88,7 +88,7 @@ class Labelling:
         self._labels.store(
             Label(
                 episode.task, episode.query, _actions(episode), given["label"], reason.strip(),
-                None if _is_submission(last) else last.observation,
+                None if is_submission(last) else last.observation,
                 dataset=str(run.get("dataset") or ""), extra=extra,
             )
         )  # fmt: skip
@@ -113,9 +113,9 @@ def _final_answer(episode: Trajectory) -> str:
     """Return the answer that was submitted, else what the last action printed."""
     executed = [step for step in episode.steps if step.executed]
     submitted = executed[-1].action.strip().partition(" ")[2] if executed else ""
-    if executed and _is_submission(executed[-1]) and submitted:
+    if executed and is_submission(executed[-1]) and submitted:
         return submitted
-    return next((s.observation for s in reversed(executed) if not _is_submission(s)), "")
+    return next((s.observation for s in reversed(executed) if not is_submission(s)), "")
 
 
 def _without_result(step: Step) -> Step:
@@ -124,10 +124,6 @@ def _without_result(step: Step) -> Step:
         step.action, step.observation, step.executed, step.valid, step.exit_code, step.timed_out,
         changes=step.changes, diffs=step.diffs, actor=step.actor, refused=step.refused,
     )  # fmt: skip
-    if _is_submission(step):  # its observation may be the verdict
+    if is_submission(step):  # its observation may be the verdict
         return replace(blind, observation="", valid=True, refused=False, exit_code=0)
     return blind
-
-
-def _is_submission(step: Step) -> bool:
-    return step.action.strip().split(maxsplit=1)[:1] == ["submit"]
