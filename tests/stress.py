@@ -20,6 +20,7 @@ from pathlib import Path
 _BUSY = ("tests/sandbox", "tests/sessions", "tests/environments", "tests/hostile")
 _FULL = ("tests/sessions", "tests/environments")
 _LOOPS = 2  # per processor
+_WORKERS = 2  # of pytest, per processor: with the loops, each test has a quarter of a processor
 _SIZE, _LEFT = 256, 128  # MiB of the file system, and those that are left
 """Unpacking an image leaves 64 MiB of every disk free, so half of the rest is out of reach."""
 _MOUNT = 'mount -t tmpfs -o size="$1"m,mode=1777 tmpfs "$2" && shift 2 && exec "$@"'
@@ -27,7 +28,8 @@ _MOUNT = 'mount -t tmpfs -o size="$1"m,mode=1777 tmpfs "$2" && shift 2 && exec "
 
 def _pytest(tests: tuple[str, ...], arguments: list[str]) -> list[str]:
     chosen = () if any(Path(a.partition("::")[0]).exists() for a in arguments) else tests
-    return [sys.executable, "-m", "pytest", "-q", *chosen, *arguments]
+    workers = ["-n", str(_WORKERS * (os.cpu_count() or 1)), "--dist", "worksteal"]
+    return [sys.executable, "-m", "pytest", "-q", *workers, *chosen, *arguments]
 
 
 def _on_full_disk(command: list[str]) -> int:

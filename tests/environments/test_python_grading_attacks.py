@@ -128,7 +128,7 @@ ATTACKS = {
 
 @pytest.fixture(scope="module")
 def env() -> Iterator[PythonEnv]:
-    with PythonEnv(MINE, timeout=2.0, test_timeout=0.4) as made:
+    with PythonEnv(MINE, timeout=2.0, test_timeout=1.0) as made:
         yield made
 
 

@@ -167,6 +167,19 @@ def space_of(sandbox: SupervisedSandbox) -> Space:
     return Space(link, "", "")
 
 
+def init_of(supervisor: int) -> list[int]:
+    """Return the PID 1 of a namespace that a live supervisor has made, if it has made one."""
+    init = []
+    with suppress(OSError):  # it has ended
+        children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+        for child in children:
+            status = Path(f"/proc/{child}/status").read_text()
+            numbers = next(line for line in status.splitlines() if line.startswith("NSpid:"))
+            if numbers.split()[-1] == "1":
+                init.append(int(child))
+    return init
+
+
 def members(space: Space) -> list[tuple[int, str]]:
     """Return the live processes of a namespace, or of a user: their numbers inside and outside."""
     if space.user:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hostile.cases import LONG, Case, Probe
-from hostile.planted import Planted, Space, members, space_of
+from hostile.planted import Planted, Space, init_of, members, space_of
 from hostile.pulse import ProcessorWait
 from intercode.core.errors import SandboxLostError
 from intercode.core.types import ExecResult
@@ -85,9 +85,10 @@ class Trial:
 
     def timed(self, work: Callable[[], T], limit: float, what: str) -> T:
         """Return the result of ``work``, which must end within ``limit`` seconds and the margin. It
-        may take longer by the time for which this thread and the supervisor wait for a
-        processor."""
-        start, wait = time.monotonic(), ProcessorWait(self.supervisor)
+        may take longer by the time for which this thread, the supervisor and the sandbox's PID 1
+        wait for a processor."""
+        wait = ProcessorWait(self.supervisor, *init_of(self.supervisor))
+        start = time.monotonic()
         try:
             return work()
         finally:
