@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 import resource
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 import hypothesis
@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase
 from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 
-from hostile.pulse import ProcessorWait
+from hostile.pulse import DescendantsWait
 
 ROUND = 100  # cases of a round
 _SHRINK_SECONDS = 60.0
@@ -60,8 +60,8 @@ class Finding:
 def search(target: Target, seed: int, seconds: float) -> tuple[int, list[Finding]]:
     """Attack a target for so many seconds, round by round with the seeds ``seed``, ``seed`` + 1 and
     so on, the last to its end. Return the number of cases, and one finding for each fault."""
-    end, count, found = time.monotonic() + seconds, 0, dict[str, Finding]()
-    while time.monotonic() < end:
+    end, count, found = monotonic() + seconds, 0, dict[str, Finding]()
+    while monotonic() < end:
         tried, fault = _round(target, seed)
         count += tried
         if fault is not None:
@@ -89,14 +89,14 @@ def _round(target: Target, seed: int) -> tuple[int, tuple[Exception, Any] | None
     @hypothesis.given(target.cases())
     def attack(case: Any) -> None:
         nonlocal count, fault, end
-        if time.monotonic() > end:
+        if monotonic() > end:
             return
         count += 1
         try:
             attempt(target, case)
         except Exception as e:
             if fault is None:
-                end = time.monotonic() + _SHRINK_SECONDS
+                end = monotonic() + _SHRINK_SECONDS
             fault = e, case
             raise
 
@@ -116,9 +116,9 @@ def attempt(target: Target, case: Any) -> None:
     """Give a case to a target. Raise its exception, or AssertionError if it takes too long or too
     much memory."""
     before = _reset_peak()
-    start, wait = time.monotonic(), ProcessorWait()
+    start, wait = monotonic(), DescendantsWait()
     target.attack(case)
-    took, grown = time.monotonic() - start, _peak() - before
+    took, grown = monotonic() - start, _peak() - before
     most = target.limit + wait.seconds()
     assert took <= most, f"it took {took:.1f} s, over {most:.1f} s"
     assert grown <= target.memory, f"it took {grown >> 20} MiB, over {target.memory >> 20} MiB"
@@ -151,11 +151,11 @@ def _text(error: Exception) -> str:
 
 def shrink(parts: Sequence[T], fails: Callable[[Sequence[T]], bool], seconds: float) -> list[T]:
     """Return a shorter list that still fails, found by leaving out halves, quarters and so on."""
-    end, left, size = time.monotonic() + seconds, list(parts), max(1, len(parts) // 2)
-    while time.monotonic() < end:
+    end, left, size = monotonic() + seconds, list(parts), max(1, len(parts) // 2)
+    while monotonic() < end:
         for start in range(0, len(left), size):
             fewer = left[:start] + left[start + size :]
-            if fewer and time.monotonic() < end and fails(fewer):
+            if fewer and monotonic() < end and fails(fewer):
                 left = fewer
                 break
         else:

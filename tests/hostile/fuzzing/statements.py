@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from hostile.pulse import ProcessorWait
+from hostile.pulse import DescendantsWait
 from hostile.sql.cases import all_cases
 from intercode import datasets
 from intercode.core.types import DatabaseSpec
@@ -126,7 +126,7 @@ class Statements:
         assert self._listing() == self.before, "a file was made or removed"
 
     def _run(self, session: SqlSession, code: str) -> None:
-        start, wait = time.monotonic(), ProcessorWait()
+        start, wait = time.monotonic(), DescendantsWait()
         result = session.run(code, LIMIT)
         took = time.monotonic() - start
         assert took <= LIMIT + MARGIN + wait.seconds(), f"the statement took {took:.1f} s"
