@@ -1,17 +1,58 @@
-"""Tests that benchmarks name methods that exist."""
+"""Tests of benchmarks: the methods that they time exist, and the labelled set can be joined."""
 
 from __future__ import annotations
 
-import importlib.util
+import argparse
+import importlib
+import json
 from pathlib import Path
 
-_WHERE = Path(__file__).parent.parent / "benchmarks" / "where.py"
+import pytest
+
+from intercode import datasets
+from intercode.core.types import Dataset, Task
+from intercode.results.labels.records import read_labels
+
+_BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def _benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(_BENCHMARKS))
 
 
 def test_the_timed_methods_exist() -> None:
-    spec = importlib.util.spec_from_file_location("where", _WHERE)
-    assert spec is not None and spec.loader is not None
-    where = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(where)
+    where = importlib.import_module("where")
     missing = [name for name, owner, method in where.PARTS if not hasattr(owner, method)]
     assert len(where.PARTS) > 5 and not missing
+
+
+def test_labels_of_two_people_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where two people differ, the joined label is ambiguous; other actions are refused."""
+    label_set = importlib.import_module("label_set")
+    tasks = [Task(id="t/0", query="count", gold="wc"), Task(id="t/1", query="list", gold="ls")]
+    monkeypatch.setattr(datasets, "load", lambda _: Dataset("t", "bash", tuple(tasks)))
+    monkeypatch.setattr(label_set, "SET", tmp_path / "set.jsonl")
+    rows = [
+        {"id": f"t00{n}", "task": task.id, "actions": ["pwd"],
+         "digest": label_set.digest(task.id, task.query, ["pwd"])}
+        for n, task in enumerate(tasks)
+    ]  # fmt: skip
+    _write(label_set.SET, rows)
+    people = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for path, second in zip(people, ("correct", "incorrect"), strict=True):
+        _write(path, [{"id": "t000", "label": "correct"}, {"id": "t001", "label": second}])
+
+    label_set.store(argparse.Namespace(first=people[0], second=people[1]))
+    label_set.join(argparse.Namespace(logs=[], out=tmp_path / "out"))
+
+    agreed = read_labels([tmp_path / "out" / "agreed.jsonl"])
+    assert [label.value for label in agreed] == ["correct", "ambiguous"]
+    assert [label.query for label in agreed] == ["count", "list"]
+    _write(label_set.SET, [rows[0] | {"actions": ["ls"]}])
+    with pytest.raises(SystemExit, match="t000"):
+        label_set.join(argparse.Namespace(logs=[], out=tmp_path / "out"))
+
+
+def _write(path: Path, rows: list[dict[str, object]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
