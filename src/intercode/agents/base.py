@@ -46,6 +46,8 @@ class Agent(ABC):
     """The characters of an observation that a model is sent, if the agent sets a limit."""
     requests_per_turn: int = 1
     """How many requests a turn takes at most, for estimates of a run."""
+    calls_tools: bool = False
+    """Whether the agent can call the tools of its brief, which are those of MCP servers."""
     extra_requests: int = 0
     """How many requests an episode takes beside those of its turns, for estimates of a run."""
 

@@ -10,30 +10,38 @@ from typing import Any, cast
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import ParsedAnswer, empty_answer, split_thought
-from intercode.core.types import Brief
+from intercode.core.types import TOOL_CALL, Brief
 from intercode.models.base import Completion, Tool, ToolCall
 
 NO_CALL_REASON = "the answer calls no tool"
 ONE_CALL_PER_TURN = (
     "Not run: one call counts a turn, and the first one was taken. Call again if need be."
 )
+FURTHER_TOOLS_NOTE = "There are further tools, which work in the same place and cost a turn as well"
 INTERVENTION_RESULT = "This was not run: somebody else took a turn in your place."
 
 
 class ToolCallingAgent(ModelAgent):
     """Native function calls: one tool, which depends on the environment, runs code, and ``submit``
-    ends the episode and is scored. Only the first call of an answer is run; the results of the
-    others say so. Code in the text of an answer does not count."""
+    ends the episode and is scored. The tools of MCP servers come besides. Only the first call of an
+    answer is run; the results of the others say so. Code in the text of an answer does not count.
+    """
 
     prompt_file = "tool_calling.txt"
+    calls_tools = True
     required_sections = (*ModelAgent.required_sections, "run", "submit")
 
     def tools_for(self, brief: Brief) -> Sequence[Tool]:
         """Return the environment's tools, described by the prompt's sections ``run`` and
-        ``submit``."""
+        ``submit``, and those of MCP servers."""
         self._tool_set = tool_set_of(brief.environment)
         self._calls: list[ToolCall] = []
-        return self._tool_set.tools(self.fill_prompt("run"), self.fill_prompt("submit"))
+        if brief.tools:
+            names = ", ".join(tool.name for tool in brief.tools)
+            notes = f"{brief.notes}\n\n{FURTHER_TOOLS_NOTE}: {names}."
+            self._values["notes"] = notes.lstrip("\n")
+        own = self._tool_set.tools(self.fill_prompt("run"), self.fill_prompt("submit"))
+        return *own, *brief.tools
 
     def add_feedback(self, feedback: Feedback) -> None:
         """Add the results of the last calls to the conversation."""
@@ -58,13 +66,23 @@ class ToolCallingAgent(ModelAgent):
             return (
                 ParsedAnswer(None, thought, text, NO_CALL_REASON) if text else empty_answer(thought)
             )
-        code, reason = self._tool_set.parse_call(completion.calls[0])
+        code, reason = self._parse_call(completion.calls[0])
         replaced = sum(
             a["function"] != b["function"]
             for a, b in zip(self._calls, completion.calls, strict=True)
         )
         context = {"arguments_replaced": replaced} if replaced else {}
         return ParsedAnswer(code, thought, text, reason, context)
+
+    def _parse_call(self, call: ToolCall) -> tuple[str | None, str]:
+        """Return (the action, why there is none) of a call as the model wrote it."""
+        name, further = call["function"].get("name", ""), [t.name for t in self.brief.tools]
+        if name not in further:
+            return self._tool_set.parse_call(call, further)
+        arguments, reason = _parse_arguments(call)
+        if arguments is None:
+            return None, f"the arguments of {name} are {reason}"
+        return f"{TOOL_CALL} {name} {json.dumps(arguments, ensure_ascii=False)}", ""
 
     def add_answer(self, completion: Completion, text: str) -> None:
         """Add the answer to the conversation with its calls in a form that endpoints accept
@@ -106,11 +124,13 @@ class ToolSet:
             ),
         )
 
-    def parse_call(self, call: ToolCall) -> tuple[str | None, str]:
-        """Return (the action, why there is none) of a call as the model wrote it."""
+    def parse_call(self, call: ToolCall, further: Sequence[str] = ()) -> tuple[str | None, str]:
+        """Return (the action, why there is none) of a call as the model wrote it. ``further`` are
+        the names of other tools that there are."""
         name = call["function"].get("name", "")
         if name not in (self.run_tool, "submit"):
-            return None, f"there is no tool {name!r}, only {self.run_tool} and submit"
+            known = ", ".join([*further, self.run_tool])
+            return None, f"there is no tool {name!r}, only {known} and submit"
         argument = self.code_argument if name == self.run_tool else self.answer_argument
         arguments, reason = _parse_arguments(call)
         if arguments is None:

@@ -34,7 +34,8 @@ class EvalConfig:
     and the environment. ``deterministic``: true, or settings of sandbox/determinism.py, of which
     ``clock`` is one. ``hashes``: record hashes of each step even if it is not deterministic.
     ``record_diffs``: record how each step changed files. No result depends on it. ``policy``:
-    rules over actions, or a file of them (see docs/policies.md). ``env_options``: settings of
+    rules over actions, or a file of them (see docs/policies.md). ``mcp``: commands of MCP servers
+    by name, whose tools the agent may call (see docs/mcp.md). ``env_options``: settings of
     this kind of environment only, such as ``session`` of BashEnv.
 
     ``log``: what tracks the run, such as ``wandb`` and ``otel`` (see evaluation/tracking); texts of
@@ -68,6 +69,7 @@ class EvalConfig:
     hashes: bool = False
     record_diffs: bool = False
     policy: str | Mapping[str, Any] | None = None
+    mcp: Mapping[str, str] = field(default_factory=dict)
     env_options: Mapping[str, Any] = field(default_factory=dict)
     agent_options: Mapping[str, Any] = field(default_factory=dict)
     model_options: Mapping[str, Any] = field(default_factory=dict)
@@ -97,7 +99,7 @@ _VALUE_TYPES: dict[str, tuple[type, ...]] = {
     "tasks": (list, tuple, str), "out": (str, Path), "timeout": (int, float),
     "env_options": (dict,), "agent_options": (dict,), "model_options": (dict,),
     "deterministic": (bool, dict), "hashes": (bool,), "record_diffs": (bool,),
-    "policy": (str, dict),
+    "policy": (str, dict), "mcp": (dict,),
     "epochs": (int,), "shuffle": (bool,), "log": (list, tuple, str), "log_content": (bool,),
     "max_tokens_per_episode": (int,), "max_cost_per_episode": (int, float),
     "max_seconds_per_episode": (int, float), "max_tokens": (int,), "max_cost": (int, float),

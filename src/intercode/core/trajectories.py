@@ -42,6 +42,7 @@ IDENTITY_KEYS = (
     "determinism",
     "env_options",
     "policy",
+    "mcp",
     "generation",
     "prompts",
     "sources",

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
+from intercode.core.types import Tool as Tool
 from intercode.core.types import Usage
 from intercode.models.prices import Price
 from intercode.models.transport.concurrency import Traffic
@@ -44,15 +45,6 @@ class Message(TypedDict):
     reasoning: NotRequired[str]
     provider: NotRequired[Any]
     tokens: NotRequired[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A function that a model may call. ``parameters`` is a JSON schema of its arguments."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

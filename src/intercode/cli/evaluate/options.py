@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,9 @@ dataset [DATASET]       name[:subset], such as starter or nl2bash:fs_1, or a .js
 --resume DIR            play what is missing in that run, with the settings that it was started with
 agent and model:
 {AGENT_OPTIONS}
+--mcp NAME=COMMAND ...  start an MCP server in the sandbox of each episode, and offer its tools to
+                        the agent tool-calling; NAME=outside:COMMAND starts it on this machine, as
+                        you (docs/mcp.md); may be given several times
 tasks, parallelism and output:
 --max-turns N           actions an episode may take (default: the agent's own, mostly 10)
 --parallel N            episodes at the same time (default 4); results do not depend on it
@@ -87,6 +90,8 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError("give --config or --resume, not both: a run has its own settings")
     values = read_toml(file) if file else _recorded_settings(run) if run else {}
     pop_key_value_options(given, values)
+    if "mcp" in given:
+        given["mcp"] = {**values.get("mcp", {}), **_server_commands(given["mcp"])}
     if "tasks" in given:
         given["tasks"] = _task_names(given["tasks"])
     pop_policy_options(given, values.get("policy"))
@@ -97,6 +102,17 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
             k: _narrow_axis(v, given[k]) if k in given else v for k, v in grid.items()
         }
     return {**values, **given}
+
+
+def _server_commands(texts: Sequence[str]) -> dict[str, str]:
+    """Return the commands of MCP servers by name."""
+    commands = {}
+    for text in texts:
+        name, equals, command = text.partition("=")
+        if not equals:
+            raise UsageError(f"--mcp {text!r} is not of the form NAME=COMMAND")
+        commands[name] = command
+    return commands
 
 
 def _recorded_settings(run: Path) -> dict[str, Any]:

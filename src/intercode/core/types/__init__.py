@@ -20,6 +20,7 @@ from intercode.core.types.execution import (
 )
 from intercode.core.types.records import AgentOutput, EndReason, Step, Trajectory, Usage
 from intercode.core.types.tasks import (
+    TOOL_CALL,
     Brief,
     DatabaseSpec,
     Dataset,
@@ -29,11 +30,13 @@ from intercode.core.types.tasks import (
     Network,
     Profile,
     Task,
+    Tool,
 )
 
 __all__ = [
     "EMPTY_MAPPING",
     "SUCCESS_THRESHOLD",
+    "TOOL_CALL",
     "TRUNCATED_CHANGES",
     "AgentOutput",
     "Brief",
@@ -54,6 +57,7 @@ __all__ = [
     "StepResult",
     "Task",
     "TestResult",
+    "Tool",
     "Trajectory",
     "Usage",
     "to_jsonable",

@@ -143,11 +143,26 @@ def _hidden_test_values(task: Task) -> list[Any]:
     return tests + probe + repair + compare
 
 
+TOOL_CALL = "call"
+"""The first word of an action that calls a tool of a Brief; the tool's name and a JSON object of
+arguments follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that a model may call. ``parameters`` is a JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Brief:
     """The description of a task that an agent gets before its first action.
 
-    ``expects_answer``: the answer that the agent submits is scored, not the state.
+    ``expects_answer``: the answer that the agent submits is scored, not the state. ``tools``: those
+    of MCP servers, which an action calls (see environments/base/tools).
     """
 
     task: str
@@ -156,6 +171,7 @@ class Brief:
     max_turns: int | None = None
     notes: str = ""
     expects_answer: bool = False
+    tools: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

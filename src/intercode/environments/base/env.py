@@ -17,6 +17,7 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import (
+    TOOL_CALL,
     Brief,
     Dataset,
     ExecResult,
@@ -46,8 +47,10 @@ from intercode.environments.base.snapshots.snapshot import (
     restore_into_new,
 )
 from intercode.environments.base.spaces import FreeText
+from intercode.environments.base.tools.servers import EpisodeTools, parse_servers
 
 if TYPE_CHECKING:
+    from intercode.sandbox.contract import BaseSandbox
     from intercode.sandbox.determinism import Determinism
 
 MAX_ACTION_LENGTH = 1 << 17
@@ -68,7 +71,8 @@ class InterCodeEnv(gym.Env[str, str]):
     actions then always give the same observations. ``hashes``: ``info`` has hashes of the
     observation and the state (None: if deterministic). ``policy``: rules over actions (see
     docs/policies.md), as a TOML file or its content. A policy guides agents and is no security
-    boundary.
+    boundary. ``mcp``: the commands of MCP servers by name, whose tools actions may call (see
+    docs/mcp.md).
 
     A subclass opens workspaces and reads the states that are compared: five methods.
     """
@@ -85,6 +89,7 @@ class InterCodeEnv(gym.Env[str, str]):
     _workspace: Workspace | None = None
     task_seed: int | None = None
     """The seed from which the current task was instantiated. None: the task never varies."""
+    _tools: EpisodeTools | None = None
     _loss = ""
     """How the agent's sandbox was ended by what ran in it, empty while it runs."""
 
@@ -104,6 +109,7 @@ class InterCodeEnv(gym.Env[str, str]):
         deterministic: bool | Mapping[str, Any] | Determinism = False,
         hashes: bool | None = None,
         policy: PolicySource | None = None,
+        mcp: Mapping[str, str] | None = None,
     ) -> None:
         arguments = locals()
         self._settings = {k: v for k, v in arguments.items() if k not in ("self", "dataset")}
@@ -111,6 +117,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self.determinism = self._resolve_determinism(deterministic)
         self.hashes = self.determinism is not None if hashes is None else hashes
         self.policy = PolicyGuard(policy, self.name)
+        self._tool_servers = parse_servers(mcp)
         self.dataset = pick_dataset(dataset, self.name)
         self.profile, self.sandbox_kind, self.network = profile, sandbox, network
         self.image_name = image or self.dataset.image
@@ -145,6 +152,7 @@ class InterCodeEnv(gym.Env[str, str]):
             self._workspace = self._open_workspace(self._task)
         except SandboxKilledError as e:  # nothing of the agent has run yet
             raise SandboxLostError(str(e)) from e
+        self._start_tools()
         self._running, self._reward_shaper.previous_score = True, 0.0
         self._transcript = [self._task.query]
         info = {"task": self._task.id, "index": self.index}
@@ -177,9 +185,11 @@ class InterCodeEnv(gym.Env[str, str]):
 
     def abort(self) -> None:
         """Interrupt the call that another thread makes, which then raises InfrastructureError."""
-        workspace = self._workspace
+        workspace, tools = self._workspace, self._tools
         if workspace is not None:
             workspace.abort()
+        if tools is not None:
+            tools.abort()
 
     # -------------------------------------------------- beyond Gymnasium's API
     def execute(self, action: str) -> StepResult:
@@ -195,9 +205,13 @@ class InterCodeEnv(gym.Env[str, str]):
         words = action.split(None, 1)
         if words and words[0] == SUBMIT:
             return self.finish(words[1].strip() if len(words) > 1 else None)
-        refusal = self.policy.refusal(action)
+        calls_tool = self._tools is not None and words[:1] == [TOOL_CALL]
+        refusal = None if calls_tool else self.policy.refusal(action)
         try:
-            result = ExecResult(refusal, None) if refusal else self._execute(action)
+            if self._tools is not None and calls_tool:
+                result = self._tools.call(words[-1], self.timeout)
+            else:
+                result = ExecResult(refusal, None) if refusal else self._execute(action)
             changes = self._changes()
             if not refusal:
                 self._last_result = result
@@ -275,7 +289,10 @@ class InterCodeEnv(gym.Env[str, str]):
     def brief(self) -> Brief:
         """The part of the current task that an agent may see."""
         notes, task = str(self.task.data.get("notes", "")), self.task
-        return Brief(task.id, task.query, self.name, self.max_turns, notes, self.expects_answer)
+        tools = self._tools.tools if self._tools is not None else ()
+        return Brief(
+            task.id, task.query, self.name, self.max_turns, notes, self.expects_answer, tools
+        )
 
     def score(self) -> Score:
         """Return the score of the present state, and leave state and episode as they are.
@@ -361,6 +378,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self._reward_shaper.previous_score = snapshot.previous_score
         self.np_random.bit_generator.state = snapshot.random_state
         self._workspace = self._restore_workspace(snapshot.captured, consume)
+        self._start_tools()
         self._running = True
 
     def fork(self, n: int = 1) -> list[Self]:
@@ -378,11 +396,13 @@ class InterCodeEnv(gym.Env[str, str]):
 
     def result_metadata(self) -> dict[str, Any]:
         """Return the metadata that every result of this environment records."""
+        servers = {s.name: s.setting for s in self._tool_servers}
         return {
             "environment": self.name, "profile": self.profile, "reward": self.reward_name,
             "scoring": f"{self.name}-{self.scoring_version}", "dataset": self.dataset.name,
             "dataset_hash": self.dataset.hash, "comparable": self.dataset.comparable,
             "timeout": self.timeout, "network": self.network, "policy": self.policy.metadata(),
+            **({"mcp": servers} if servers else {}),
         }  # fmt: skip
 
     @property
@@ -440,8 +460,23 @@ class InterCodeEnv(gym.Env[str, str]):
         """Return how the last turn changed each path. Empty unless that is recorded."""
         return {}
 
+    @property
+    def _tool_sandbox(self) -> BaseSandbox | None:
+        """The sandbox in which MCP servers run, if the environment has one."""
+        return None
+
+    def _start_tools(self) -> None:
+        """Start the MCP servers of the episode, if there are any."""
+        if self._tool_servers:
+            self._tools = EpisodeTools(
+                self._tool_servers, lambda: (self._tool_sandbox, self.working_directory)
+            )
+
     def _close_episode(self) -> None:
-        """Close the workspace, if there is one."""
+        """Close the MCP servers and the workspace, if there are any."""
+        tools, self._tools = self._tools, None
+        if tools is not None:
+            tools.close()
         workspace, self._workspace = self._workspace, None
         if workspace is not None:
             workspace.close()

@@ -173,6 +173,10 @@ class SandboxedEnv(InterCodeEnv):
         self._last_result = result
 
     @property
+    def _tool_sandbox(self) -> BaseSandbox:
+        return self._current_workspace.sandbox
+
+    @property
     def sandbox(self) -> BaseSandbox:
         """The sandbox of the running episode. Raises EnvironmentStateError if none is running."""
         self._require_running("sandbox")

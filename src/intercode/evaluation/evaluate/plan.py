@@ -146,6 +146,10 @@ def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
     agent = plan.make_agent()
     if plan.uses_model and model is not None:
         check_limits(config, model)
+    if config.mcp and plan.uses_model and not agent.calls_tools:
+        raise ConfigError(
+            f"the agent {config.agent!r} calls no tools: MCP servers need the agent tool-calling"
+        )
     with open_env(config, dataset) as env:
         used_model = model if needs_model else None
         metadata = run_metadata(config, env, agent, used_model)
@@ -170,6 +174,7 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
         "network": config.network, "timeout": config.timeout, "max_turns": config.max_turns,
         "reward": config.reward, "deterministic": config.determinism,
         "hashes": config.hashes or None, "policy": config.policy,
+        "mcp": config.mcp or None,
     }  # fmt: skip
     kind = ENVIRONMENTS.load(dataset.environment)
     own = {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}

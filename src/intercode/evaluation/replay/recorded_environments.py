@@ -14,6 +14,7 @@ from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.rules import recorded_environment, replay_rules_for
+from intercode.environments.base.tools.servers import parse_servers
 
 _OTHER_SOURCES = ("authors", "reference")
 
@@ -83,7 +84,23 @@ def environment_settings(
         "hashes": any(step.hashes for step in trajectory.steps),
         "policy": run.get("policy") if native else None,
     }
+    settings["mcp"] = repeatable_servers(run.get("mcp")) if native else None
     return recorded_environment(trajectory), name, {**common, **settings, **options.env_options}
+
+
+def repeatable_servers(recorded: object) -> dict[str, str] | None:
+    """Return the MCP servers of a recorded run, for a replay.
+
+    Raises UsageError if one ran outside of the sandbox: what it answered depends on more than the
+    episode, and a record must not start programs there.
+    """
+    servers = parse_servers(recorded)
+    if outside := [server.name for server in servers if server.outside]:
+        raise UsageError(
+            f"the run called MCP servers outside of the sandbox ({', '.join(outside)}), so its "
+            "episodes cannot be executed again"
+        )
+    return {server.name: server.setting for server in servers} or None
 
 
 def reset_to_task(env: InterCodeEnv, episode: Trajectory) -> None:

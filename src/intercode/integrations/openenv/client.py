@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
-from intercode.core.types import Brief, Score, StepResult, Task
+from intercode.core.types import Brief, Score, StepResult, Task, Tool
 from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH, SUBMIT
 from intercode.environments.base.spaces import FreeText
 from intercode.integrations.openenv.imports import without_gradio
@@ -58,7 +58,8 @@ class RemoteEnv(gym.Env[str, str]):
         metadata = self._request("state")["task_metadata"]
         if not metadata:
             raise SandboxLostError("the connection was lost, and with it the new episode")
-        self._brief = Brief(**metadata["brief"])
+        tools = tuple(Tool(**tool) for tool in metadata["brief"].pop("tools", ()))
+        self._brief = Brief(**metadata["brief"], tools=tools)
         self.index, self.task_seed = metadata["index"], metadata["task_seed"]
         self._task = Task(
             self._brief.task, query, group=metadata["group"], hardness=metadata["hardness"],

@@ -116,7 +116,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             live=True,
             task_metadata=to_jsonable(metadata),
         )
-        known = {k: v for k, v in brief.items() if k not in ("task", "query")}
+        known = {k: v for k, v in brief.items() if k not in ("task", "query", "tools")}
         return CodeObservation(text=query, info=known)
 
     def step(self, action: CodeAction, timeout_s: float | None = None, **_: Any) -> CodeObservation:

@@ -1,0 +1,1 @@
+"""MCP servers whose tools an episode offers, in its sandbox or outside of it."""
