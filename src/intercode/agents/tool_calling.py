@@ -17,7 +17,9 @@ NO_CALL_REASON = "the answer calls no tool"
 ONE_CALL_PER_TURN = (
     "Not run: one call counts a turn, and the first one was taken. Call again if need be."
 )
-FURTHER_TOOLS_NOTE = "There are further tools, which work in the same place and cost a turn as well"
+FURTHER_TOOLS_NOTE = (
+    "There are further tools, which act in the same environment and cost a turn as well"
+)
 INTERVENTION_RESULT = "This was not run: somebody else took a turn in your place."
 
 

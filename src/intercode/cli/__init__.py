@@ -36,6 +36,7 @@ COMMANDS = {
     "harbor": "write the tasks of a dataset as task directories for Harbor",
     "bundle": "write a run as one file that others can verify",
     "serve": "serve environments to trainers over the network (OpenEnv)",
+    "mcp": "serve environments as tools of the Model Context Protocol",
     "verify": "check a bundle and execute its episodes again",
     "leaderboard": "write a page of results from bundles",
     "check": "test that the tasks of a dataset are sound",

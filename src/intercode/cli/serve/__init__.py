@@ -4,16 +4,22 @@ sandboxes to machines that cannot have their own."""
 from __future__ import annotations
 
 import argparse
-import os
 from contextlib import suppress
 from typing import Any
 
-from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS, given_options
-from intercode.cli.serve.address import TOKEN_VARIABLE, check_exposure, host_and_port, listen
-from intercode.core.config import parse_key_values
+from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS
+from intercode.cli.serve.address import check_exposure, given_token, host_and_port, listen
+from intercode.cli.serve.options import (
+    EPISODE_OPTIONS,
+    IDLE_SECONDS,
+    SERVER_DEFAULTS,
+    SERVER_OPTIONS,
+    SERVER_SETTINGS,
+    check_environment,
+    environment_settings,
+)
 from intercode.core.errors import ConfigError, UsageError
 
-_IDLE_SECONDS = 600.0
 EXAMPLE = """\
 examples:
   intercode serve bash
@@ -31,18 +37,10 @@ sandboxes. It is sent as it is, so use a network that you trust, or a proxy with
 ARGUMENTS = f"""\
 environment [NAME]    bash, sql, python, ctf, ... (see `intercode list`)
 --dataset DATASET     dataset of the tasks (default starter)
---host HOST           address to listen on
---token TOKEN         what clients must send as Authorization: Bearer TOKEN (default
-                      INTERCODE_SERVE_TOKEN, which the list of processes does not show)
---allow-origin ORIGIN ...  let web pages of this origin, such as http://localhost:3000, use the
-                      server
---port PORT           port (default 8000; 0: any free)
---sessions N          sessions at once (default 64)
+{SERVER_OPTIONS}
 --idle-timeout S      end a session after so many seconds without a request (default 600), or a
                       sandbox (default 1800)
---max-turns N         actions an episode may take
---score-requests      clients may ask for the score during an episode; without this, asking ends it
---allow-exploitable   allow --profile original, whose faults training would exploit
+{EPISODE_OPTIONS}
 --package DIR         write an OpenEnv package and serve nothing
 sandboxes for other machines:
 --sandboxes           serve sandboxes in place of environments (docs/remote-sandboxes.md)
@@ -56,10 +54,8 @@ sandboxes for other machines:
 --allow-network       let clients open sandboxes with this machine's network
 {ENVIRONMENT_OPTION}
 {SANDBOX_OPTIONS}"""
-DEFAULTS = {
-    "dataset": "starter", "host": "127.0.0.1", "port": 8000, "sessions": 64,
-}  # fmt: skip
-SETTINGS = {"port": {"type": int}}
+DEFAULTS = SERVER_DEFAULTS
+SETTINGS = SERVER_SETTINGS
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -70,13 +66,8 @@ def handle(args: argparse.Namespace) -> int:
         return serve_sandboxes(args)
     if args.environment is None:
         raise UsageError("name an environment, such as bash, or --sandboxes")
-    from intercode.environments.base.options import check_training
-
-    args.idle_timeout = args.idle_timeout or _IDLE_SECONDS
-    names = ("profile", "image", "network", "sandbox", "timeout", "reward", "max_turns")
-    given = {k: v for k, v in given_options(args).items() if k in names}
-    given |= parse_key_values(args.env_option)
-    check_training(given, args.allow_exploitable)
+    args.idle_timeout = args.idle_timeout or IDLE_SECONDS
+    given = environment_settings(args)
     return _serve(args, given) if args.package is None else _write(args, given)
 
 
@@ -105,14 +96,13 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
         from intercode.sandbox.remote.access import Access
     except ImportError as e:
         raise ConfigError("serving needs OpenEnv: pip install 'intercode-gym[openenv]'") from e
-    token = args.token if args.token is not None else os.environ.get(TOKEN_VARIABLE) or None
+    token = given_token(args)
     access = Access(token, tuple(args.allow_origin))
     dataset = pick_dataset(args.dataset, args.environment)
     with listen(args.host, args.port) as listener:
         host, port = listener.getsockname()[:2]
         check_exposure(host, token)
-        with intercode.make(args.environment, dataset, **given) as env:
-            env.reset(options={"task": 0})  # fail now rather than at the first client
+        check_environment(args.environment, dataset, given)
         served = build_app(
             lambda: intercode.make(args.environment, dataset, **given), args.environment,
             args.sessions, args.idle_timeout, args.score_requests, access, args.allow_exploitable,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import socket
 import sys
 from ipaddress import ip_address
@@ -27,6 +29,12 @@ def check_exposure(host: str, token: str | None) -> None:
         "and has the token can run code in sandboxes",
         file=sys.stderr,
     )
+
+
+def given_token(args: argparse.Namespace) -> str | None:
+    """Return the token of the option or the variable; None for no token."""
+    token: str | None = args.token
+    return token if token is not None else os.environ.get(TOKEN_VARIABLE) or None
 
 
 def host_and_port(host: str, port: int) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from ipaddress import ip_address
 from pathlib import Path
 
-from intercode.cli.serve.address import TOKEN_VARIABLE, check_exposure, host_and_port, listen
+from intercode.cli.serve.address import check_exposure, given_token, host_and_port, listen
 from intercode.core.errors import ConfigError, DataError, UsageError
 from intercode.sandbox import tier_of
 from intercode.sandbox.remote.access import Access
@@ -59,7 +58,7 @@ def serve_sandboxes(args: argparse.Namespace) -> int:
 def _tokens(args: argparse.Namespace) -> list[str | None]:
     """Return the tokens of the clients, or None alone if the server has none."""
     if args.token_file is None:
-        return [args.token if args.token is not None else os.environ.get(TOKEN_VARIABLE) or None]
+        return [given_token(args)]
     if args.token is not None:
         raise UsageError("give --token or --token-file, not both")
     path: Path = args.token_file

@@ -27,7 +27,7 @@ START_TIMEOUT = 60.0
 _NAME = re.compile(r"[A-Za-z0-9-]{1,24}")
 _MAX_TOOL_NAME = 64  # what the endpoints of models accept
 
-Place = Callable[[], tuple[BaseSandbox | None, str]]
+Locate = Callable[[], tuple[BaseSandbox | None, str]]
 """Returns the sandbox of the episode, None if it has none, and the directory of its task."""
 
 
@@ -68,12 +68,12 @@ def parse_servers(setting: object) -> tuple[ToolServer, ...]:
 class EpisodeTools:
     """The servers of one episode, and the tools that an agent may call.
 
-    ``place`` is asked again whenever a server is started. Use it in one thread, except ``abort``.
+    ``locate`` is asked again whenever a server is started. Use it in one thread, except ``abort``.
     """
 
-    def __init__(self, servers: tuple[ToolServer, ...], place: Place) -> None:
+    def __init__(self, servers: tuple[ToolServer, ...], locate: Locate) -> None:
         """Start the servers. Raises ConfigError if one does not start or lists no usable tools."""
-        self._place = place
+        self._locate = locate
         self._programs: dict[ToolServer, LineProgram] = {}
         self._clients: dict[ToolServer, ToolClient] = {}
         self._calls: dict[str, tuple[ToolServer, str]] = {}
@@ -158,7 +158,7 @@ class EpisodeTools:
     def _start(self, server: ToolServer) -> LineProgram:
         if server.outside:
             return start_outside(server.command)
-        sandbox, directory = self._place()
+        sandbox, directory = self._locate()
         if sandbox is None:
             raise ConfigError(
                 f"the MCP server {server.name} has to run in a sandbox, and this environment has "

@@ -1,0 +1,93 @@
+"""``intercode mcp``: serves environments as tools of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS
+from intercode.cli.serve.address import check_exposure, given_token, host_and_port, listen
+from intercode.cli.serve.options import (
+    EPISODE_OPTIONS,
+    IDLE_SECONDS,
+    SERVER_DEFAULTS,
+    SERVER_OPTIONS,
+    SERVER_SETTINGS,
+    check_environment,
+    environment_settings,
+)
+from intercode.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from intercode.integrations.mcp.server import EnvironmentServer
+
+EXAMPLE = """\
+examples:
+  intercode mcp bash
+      serves one session on standard input and output, as MCP clients start servers
+  intercode mcp sql --dataset spider --http --port 9000
+      serves many sessions over HTTP
+
+The tools are reset, step, score, snapshot and restore (docs/mcp.md). Each session is an environment
+with a sandbox of its own. Over HTTP, at an address of a network, a server requires a token, as
+`intercode serve` does: whoever has it can run code in sandboxes."""
+
+ARGUMENTS = f"""\
+environment NAME      bash, sql, python, ctf, ... (see `intercode list`)
+--dataset DATASET     dataset of the tasks (default starter)
+{EPISODE_OPTIONS}
+{ENVIRONMENT_OPTION}
+over HTTP:
+--http                listen on a port in place of standard input and output
+{SERVER_OPTIONS}
+--idle-timeout S      end a session after so many seconds without a request (default 600)
+{SANDBOX_OPTIONS}"""
+DEFAULTS = SERVER_DEFAULTS | {"idle_timeout": IDLE_SECONDS}
+SETTINGS = SERVER_SETTINGS
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Serve until the client closes the standard input, or until Ctrl-C."""
+    import intercode
+    from intercode.environments.base.options import pick_dataset
+
+    try:
+        import anyio
+
+        from intercode.integrations.mcp.server import EnvironmentServer
+    except ImportError as e:
+        raise ConfigError("this needs MCP's library: pip install 'intercode-gym[mcp]'") from e
+    given = environment_settings(args)
+    dataset = pick_dataset(args.dataset, args.environment)
+    check_environment(args.environment, dataset, given)
+    server = EnvironmentServer(
+        lambda: intercode.make(args.environment, dataset, **given),
+        args.score_requests, args.sessions,
+    )  # fmt: skip
+    with suppress(KeyboardInterrupt):
+        if args.http:
+            _serve_http(args, server)
+        else:
+            print(f"serving {args.environment} on standard input and output", file=sys.stderr)
+            anyio.run(server.serve_stdio)
+    return 0
+
+
+def _serve_http(args: argparse.Namespace, server: EnvironmentServer) -> None:
+    import uvicorn
+
+    from intercode.integrations.mcp.server import PATH, build_app
+    from intercode.sandbox.remote.access import Access
+
+    token = given_token(args)
+    app = build_app(
+        server, Access(token, tuple(args.allow_origin)), args.sessions, args.idle_timeout
+    )
+    with listen(args.host, args.port) as listener:
+        host, port = listener.getsockname()[:2]
+        check_exposure(host, token)
+        url = f"http://{host_and_port(host, port)}{PATH}"
+        print(f"serving {args.environment} at {url}; Ctrl-C ends it", flush=True)
+        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])

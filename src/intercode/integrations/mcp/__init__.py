@@ -1,0 +1,1 @@
+"""Environments as tools of the Model Context Protocol. Needs the extra ``mcp``."""

@@ -1,0 +1,186 @@
+"""Serves environments as tools of the Model Context Protocol, by its reference library."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from intercode.core.errors import GoldError, InterCodeError
+from intercode.core.version import __version__
+from intercode.environments.base.env import InterCodeEnv
+from intercode.integrations.checked_application import (
+    HEALTH_PATH,
+    Application,
+    CheckedApplication,
+    Message,
+    Receive,
+    Send,
+)
+from intercode.integrations.mcp.session import EnvironmentSession, ToolResult
+from intercode.sandbox.remote.access import Access
+
+PATH = "/mcp"
+"""The path of the address at which clients find the tools."""
+_log = logging.getLogger(__name__)
+
+
+class ToolCallError(Exception):
+    """A call that fails; its text is for the client."""
+
+
+class EnvironmentServer:
+    """An MCP server whose sessions are environments that ``make`` makes.
+
+    ``score_requests``: see EnvironmentSession. At most ``sessions`` actions run at once.
+    """
+
+    def __init__(
+        self, make: Callable[[], InterCodeEnv], score_requests: bool = False, sessions: int = 64
+    ) -> None:
+        self._make, self._score_requests = make, score_requests
+        self._threads = anyio.CapacityLimiter(sessions)
+        self.server: Server[_LiveSession, Any] = Server(
+            "intercode", __version__, lifespan=self._session
+        )
+        self.server.list_tools()(self._list_tools)  # type: ignore[no-untyped-call]
+        self.server.call_tool()(self._call_tool)
+
+    @asynccontextmanager
+    async def _session(self, _: object) -> AsyncIterator[_LiveSession]:
+        """Hold the environment of a session until the session ends."""
+        session = EnvironmentSession(self._make, self._score_requests)
+        try:
+            yield _LiveSession(session)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(session.close)
+
+    async def _list_tools(self) -> list[types.Tool]:
+        return _tools(self._score_requests)
+
+    async def _call_tool(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        live: _LiveSession = self.server.request_context.lifespan_context
+        async with live.lock:
+            call = partial(_call, live.session, name, arguments)
+            result = await anyio.to_thread.run_sync(call, limiter=self._threads)
+        content: list[types.ContentBlock] = [types.TextContent(type="text", text=result.text)]
+        return types.CallToolResult(content=content, structuredContent=result.values)
+
+    async def serve_stdio(self) -> None:
+        """Serve one session on standard input and output, until the input ends.
+
+        From then on, what else this process prints goes to standard error.
+        """
+        with (
+            open(os.dup(0), encoding="utf-8", errors="replace") as given,
+            open(os.dup(1), "w", encoding="utf-8") as answers,
+        ):
+            os.dup2(2, 1)
+            streams = stdio_server(anyio.wrap_file(given), anyio.wrap_file(answers))
+            async with streams as (read, write):
+                await self.server.run(read, write, self.server.create_initialization_options())
+
+
+class _LiveSession:
+    """A session, and a lock: a client may send a request before the last one is answered."""
+
+    def __init__(self, session: EnvironmentSession) -> None:
+        self.session, self.lock = session, anyio.Lock()
+
+
+def _call(session: EnvironmentSession, name: str, arguments: dict[str, Any]) -> ToolResult:
+    """Call a tool. Raises ToolCallError with a text that reveals no gold."""
+    if name not in _TOOL_NAMES:
+        raise ToolCallError(f"there is no tool {name!r:.80}; there are: {', '.join(_TOOL_NAMES)}")
+    try:
+        result: ToolResult = getattr(session, name)(**arguments)
+    except GoldError as e:
+        _log.error("a gold failed", exc_info=e)
+        raise ToolCallError("the task cannot be scored: its gold fails (see the log)") from None
+    except InterCodeError as e:
+        raise ToolCallError(str(e)) from None
+    except Exception as e:
+        _log.error("a call of %s failed", name, exc_info=e)
+        raise ToolCallError(f"the server failed: {type(e).__name__} (see its log)") from None
+    return result
+
+
+_TOOL_NAMES = ("reset", "step", "score", "snapshot", "restore")
+
+
+def _tools(score_requests: bool) -> list[types.Tool]:
+    """Return the tools with their descriptions, for a model."""
+    text, whole = {"type": "string"}, {"type": "integer"}
+    end = "" if score_requests else " Asking ends the episode."
+    stay = "" if score_requests else " Snapshots end with their episode."
+    return [
+        _tool("reset", "Begin an episode: get a task to solve. Ends the one before.",
+              {"task": {"type": ["integer", "string"]}, "seed": whole}),
+        _tool("step", "Run code in the environment of the episode and get what it prints. The code "
+              "`submit`, or `submit ANSWER`, hands in and ends the episode.", {"action": text},
+              ["action"]),
+        _tool("score", f"Get the reward that the present state would earn. Pays nothing.{end}", {}),
+        _tool("snapshot", f"Save the state of the episode.{stay}", {}),
+        _tool("restore", "Continue from a saved state.", {"snapshot": text}, ["snapshot"]),
+    ]  # fmt: skip
+
+
+def _tool(
+    name: str, description: str, properties: dict[str, Any], required: list[str] | None = None
+) -> types.Tool:
+    schema = {"type": "object", "properties": properties, "required": required or []}
+    schema["additionalProperties"] = False
+    return types.Tool(name=name, description=description, inputSchema=schema)
+
+
+def build_app(
+    server: EnvironmentServer,
+    access: Access,
+    sessions: int = 64,
+    idle_timeout: float | None = 600.0,
+) -> Application:
+    """Return the ASGI application that serves the tools over HTTP.
+
+    ``access``: who may use it. At most ``sessions`` sessions are open at once; one without a
+    request for ``idle_timeout`` seconds is closed (None: never).
+    """
+    manager = StreamableHTTPSessionManager(
+        server.server, session_idle_timeout=idle_timeout, max_sessions=sessions
+    )
+
+    @asynccontextmanager
+    async def run(_: Starlette) -> AsyncIterator[None]:
+        async with manager.run():
+            yield
+
+    routes = [Route(HEALTH_PATH, _health), Route(PATH, _Endpoint(manager))]
+    return CheckedApplication(Starlette(routes=routes, lifespan=run), access)
+
+
+class _Endpoint:
+    """Passes requests on: Starlette would take a method for a function of one request."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        await self._manager.handle_request(scope, receive, send)
+
+
+async def _health(_: Request) -> JSONResponse:
+    return JSONResponse({"status": "healthy"})

@@ -1,0 +1,151 @@
+"""The environment of one session, as tools: reset, step, score, snapshot, restore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from intercode.core.errors import EnvironmentStateError, UsageError
+from intercode.core.types import StepResult, to_jsonable
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.snapshots.snapshot import Snapshot
+
+MAX_SNAPSHOTS = 16
+"""Snapshots of an episode that a session may keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The result of a tool: what a model should read, and the same for programs."""
+
+    text: str
+    values: dict[str, Any]
+
+
+class EnvironmentSession:
+    """An environment, made at the first ``reset``, that plays one episode at a time.
+
+    ``score_requests``: asking for the score does not end the episode, and its snapshots remain
+    until the next one. Use it in one thread at a time. Its methods raise the errors of
+    environments.
+    """
+
+    def __init__(self, make: Callable[[], InterCodeEnv], score_requests: bool = False) -> None:
+        self._make, self._score_requests = make, score_requests
+        self._env: InterCodeEnv | None = None
+        self._is_live = False
+        self._snapshots: dict[str, Snapshot] = {}
+        self._snapshots_taken = 0
+
+    def reset(self, task: int | str | None = None, seed: int | None = None) -> ToolResult:
+        """Begin an episode, of a random task if none is given."""
+        self._end()
+        self._drop_snapshots()
+        if self._env is None:
+            self._env = self._make()
+        query, _ = self._env.reset(seed=seed, options={"task": task})
+        self._is_live = True
+        brief = self._env.brief
+        info = {
+            "environment": brief.environment, "max_turns": brief.max_turns, "notes": brief.notes,
+            "expects_answer": brief.expects_answer,
+        }  # fmt: skip
+        text = f"{query}\n\n{brief.notes}" if brief.notes else query
+        return ToolResult(text, {"observation": query, "info": info})
+
+    def step(self, action: str) -> ToolResult:
+        """Run an action of the running episode."""
+        env = self._running_env()
+        self._is_live = False  # unless it goes on: a failure of the machine ends it
+        result = env.execute(action)
+        if result.done:
+            self._end()
+        self._is_live = not result.done
+        info = {name: value for name, value in result.info.items() if name != "task"}
+        values = {
+            "observation": result.observation, "reward": result.reward,
+            "terminated": result.terminated, "truncated": result.truncated,
+            "info": to_jsonable(info),
+        }  # fmt: skip
+        return ToolResult(_step_text(result), values)
+
+    def score(self) -> ToolResult:
+        """Return the score of the present state. Ends the episode without ``score_requests``."""
+        if self._env is None:
+            raise EnvironmentStateError("there is nothing to score yet: reset begins an episode")
+        score = self._env.score()
+        if not self._score_requests:
+            self._end()
+        info = {"score": score.value, "parts": dict(score.parts)}
+        values = {
+            "observation": "", "reward": 0.0, "terminated": not self._is_live, "truncated": False,
+            "info": info,
+        }  # fmt: skip
+        end = "" if self._is_live else ", and the episode has ended"
+        return ToolResult(f"The score is {score.value:g}{end}.", values)
+
+    def snapshot(self) -> ToolResult:
+        """Save the state of the running episode."""
+        env = self._running_env()
+        if len(self._snapshots) >= MAX_SNAPSHOTS:
+            raise UsageError(f"an episode has at most {MAX_SNAPSHOTS} snapshots")
+        saved = env.snapshot()
+        self._snapshots_taken += 1
+        name = f"snapshot-{self._snapshots_taken}"
+        self._snapshots[name] = saved
+        left_out = f" It does not hold: {', '.join(saved.omitted)}." if saved.omitted else ""
+        values = {"snapshot": name, "omitted": list(saved.omitted)}
+        return ToolResult(f"Saved as {name}.{left_out}", values)
+
+    def restore(self, snapshot: str) -> ToolResult:
+        """Continue from a saved state."""
+        if self._env is None or snapshot not in self._snapshots:
+            known = ", ".join(self._snapshots) or "none"
+            raise UsageError(
+                f"there is no snapshot {snapshot!r:.80}, only: {known}. Snapshots end with their "
+                "episode"
+            )
+        self._is_live = False
+        self._env.restore(self._snapshots[snapshot])
+        self._is_live = True
+        return ToolResult(f"The episode continues from {snapshot}.", {"snapshot": snapshot})
+
+    def close(self) -> None:
+        """End the episode and close the environment. May be called again."""
+        self._end()
+        self._drop_snapshots()
+        env, self._env = self._env, None
+        if env is not None:
+            env.close()
+
+    def _running_env(self) -> InterCodeEnv:
+        if self._env is None or not self._is_live:
+            raise EnvironmentStateError("no episode is running: reset begins one")
+        return self._env
+
+    def _end(self) -> None:
+        """End the episode, and without ``score_requests`` its snapshots."""
+        self._is_live = False
+        if not self._score_requests:
+            self._drop_snapshots()
+
+    def _drop_snapshots(self) -> None:
+        for snapshot in self._snapshots.values():
+            snapshot.close()
+        self._snapshots.clear()
+
+
+def _step_text(result: StepResult) -> str:
+    """Return what a model reads of a step."""
+    notes = []
+    if result.timed_out:
+        notes.append("[The action was stopped at its time limit.]")
+    if result.terminated:
+        notes.append(f"[The episode has ended with the reward {result.reward:g}.]")
+    elif result.score is not None:
+        notes.append(f"[The reward of this turn is {result.reward:g}.]")
+    if result.truncated:
+        notes.append("[The episode has ended: that was its last turn.]")
+    text = result.observation.rstrip("\n")
+    return "\n".join([*([text] if text else []), *notes]) or "(no output)"

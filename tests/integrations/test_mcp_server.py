@@ -1,0 +1,230 @@
+"""Environments as MCP tools, played by the reference client over stdio and HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+pytest.importorskip("mcp", reason="pip install 'intercode-gym[mcp]'")
+
+from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from starlette.testclient import TestClient
+
+import intercode
+from intercode.cli import main
+from intercode.core.errors import EnvironmentStateError, GoldError, UsageError
+from intercode.integrations.mcp.server import EnvironmentServer, ToolCallError, _call, build_app
+from intercode.integrations.mcp.session import MAX_SNAPSHOTS, EnvironmentSession
+from intercode.sandbox.remote.access import Access
+from support.serving import serving
+
+TOKEN = "a-secret-of-this-test"
+
+
+def _session(score_requests: bool = False) -> EnvironmentSession:
+    return EnvironmentSession(lambda: intercode.make("sql"), score_requests)
+
+
+def _solution(environment: str, task: int) -> tuple[str, str]:
+    """Return the id and the solution of a starter task."""
+    with intercode.make(environment) as env:
+        env.reset(seed=1, options={"task": task})
+        return env.task.id, env.task.solution or ""
+
+
+def _text(result: types.CallToolResult) -> str:
+    (content,) = result.content
+    assert isinstance(content, types.TextContent)
+    return content.text
+
+
+async def _play(client: ClientSession, environment: str, task: int) -> None:
+    """Solve a task with its gold, after a way that was taken back."""
+    task_id, solution = _solution(environment, task)
+    await client.initialize()
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert list(tools) == ["reset", "step", "score", "snapshot", "restore"]
+    assert (await client.call_tool("step", {"action": "x"})).isError
+    results = [await client.call_tool("reset", {"task": task, "seed": 1})]
+    results.append(await client.call_tool("snapshot"))
+    results.append(await client.call_tool("step", {"action": "not what was asked"}))
+    saved = {"snapshot": (results[1].structuredContent or {})["snapshot"]}
+    results.append(await client.call_tool("restore", saved))
+    assert not any(result.isError for result in results)
+    assert not any(golden in str(results) for golden in (task_id, solution))
+    await client.call_tool("step", {"action": solution})
+    last = await client.call_tool("step", {"action": "submit"})
+    assert last.structuredContent is not None
+    assert last.structuredContent["reward"] == 1.0 and last.structuredContent["terminated"]
+    assert "ended with the reward 1" in _text(last)
+    refused = await client.call_tool("restore", saved)
+    assert refused.isError and "Snapshots end with their episode" in _text(refused)
+
+
+@pytest.mark.sandbox
+@pytest.mark.heavy
+def test_the_reference_client_plays_over_stdio() -> None:
+    async def play() -> None:
+        command = ["-m", "intercode", "mcp", "bash"]
+        server = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
+        async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
+            await _play(client, "bash", 1)
+
+    asyncio.run(play())
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    variables = {**os.environ, "INTERCODE_SERVE_TOKEN": TOKEN}
+    with serving("-m", "intercode", "mcp", "sql", "--http", "--sessions", "2", env=variables) as at:
+        yield f"{at}/mcp"
+
+
+@asynccontextmanager
+async def _connected(url: str) -> AsyncIterator[ClientSession]:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with (
+        create_mcp_http_client(headers=headers) as http,
+        streamable_http_client(url, http_client=http) as (read, write, _),
+        ClientSession(read, write) as client,
+    ):
+        yield client
+
+
+@pytest.mark.heavy
+def test_the_reference_client_plays_over_http_in_sessions_of_its_own(url: str) -> None:
+    async def play() -> None:
+        async with _connected(url) as one, _connected(url) as two:
+            await _play(one, "sql", 1)
+            await two.initialize()
+            assert _text(await two.call_tool("score")).startswith("there is nothing to score yet")
+            with pytest.raises(ExceptionGroup) as refused:
+                async with _connected(url) as three:
+                    await three.initialize()
+            assert "503 Service Unavailable" in repr(refused.value.exceptions)
+        async with _connected(url) as later:  # a session that ended has made room
+            await later.initialize()
+
+    asyncio.run(play())
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer other"}, 401),
+        ({"Authorization": f"Bearer {TOKEN}", "Origin": "http://evil.example"}, 403),
+    ],
+)
+def test_requests_are_refused_as_by_serve(url: str, headers: dict[str, str], status: int) -> None:
+    request = urllib.request.Request(url, b"{}", {"Content-Type": "application/json", **headers})
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=60)
+    assert refused.value.code == status
+
+
+def test_a_session_without_requests_ends() -> None:
+    server = EnvironmentServer(lambda: intercode.make("sql"))
+    app = build_app(server, Access(), idle_timeout=0.05)
+    start = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }}  # fmt: skip
+    headers = {"Accept": "application/json, text/event-stream"}
+    with TestClient(app, headers=headers) as client:
+        name = client.post("/mcp", json=start).headers["mcp-session-id"]
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        headers = {"mcp-session-id": name}
+        while client.post("/mcp", json=ping, headers=headers).status_code != 404:
+            asyncio.run(asyncio.sleep(0.2))
+
+
+def test_asking_for_the_score_ends_the_episode_and_pays_nothing() -> None:
+    session = _session()
+    session.reset(0)
+    session.snapshot()
+    asked = session.score()
+    assert asked.values["reward"] == 0.0 and asked.values["terminated"]
+    with pytest.raises(EnvironmentStateError, match="no episode is running"):
+        session.step("SELECT 1")
+    with pytest.raises(UsageError, match="there is no snapshot 'snapshot-1', only: none"):
+        session.restore("snapshot-1")
+    session.reset(0)  # a session goes on with another episode
+    assert session.step("SELECT 1").text == "[(1,)]"
+    session.close()
+
+
+def test_score_requests_let_the_episode_go_on() -> None:
+    session = _session(score_requests=True)
+    session.reset(0)
+    saved = session.snapshot().values["snapshot"]
+    assert not session.score().values["terminated"]
+    assert session.step("submit").values["terminated"]
+    session.restore(saved)
+    assert session.step("SELECT 1").values["info"]["valid"]
+    session.close()
+
+
+def test_snapshots_are_bounded_and_end_with_the_episode() -> None:
+    session = _session()
+    with pytest.raises(EnvironmentStateError, match="reset begins one"):
+        session.snapshot()
+    session.reset(0)
+    for _ in range(MAX_SNAPSHOTS):
+        session.snapshot()
+    with pytest.raises(UsageError, match="at most 16 snapshots"):
+        session.snapshot()
+    session.reset(1)
+    assert session.snapshot().values["snapshot"] == "snapshot-17"
+    session.close()
+
+
+def test_errors_reveal_no_gold(caplog: pytest.LogCaptureFixture) -> None:
+    def failing() -> object:
+        raise GoldError("the gold SELECT secret FROM t failed")
+
+    session = _session()
+    session.reset(0)
+    assert session._env is not None
+    session._env.score = failing  # type: ignore[assignment, method-assign]
+    with pytest.raises(ToolCallError, match="the task cannot be scored") as refused:
+        _call(session, "score", {})
+    assert "secret" not in str(refused.value) and "secret" in caplog.text
+    with pytest.raises(ToolCallError, match="the server failed: TypeError"):
+        _call(session, "step", {"unknown": 1})
+    with pytest.raises(ToolCallError, match="no tool 'close'"):
+        _call(session, "close", {})
+    session.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bash", "--profile", "original"], "training would teach those"),
+        (["sql", "--http", "--port", "0", "--host", "0.0.0.0"], "is not an address of this"),
+        (["nope"], "environment 'nope'"),
+    ],
+)
+def test_the_command_refuses_what_serve_refuses(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["mcp", *arguments]) != 0
+    assert message in capsys.readouterr().err
+
+
+def test_results_are_json() -> None:
+    session = _session()
+    assert json.dumps(session.reset(0).values) and json.dumps(session.step("SELECT 1").values)
+    session.close()
