@@ -60,7 +60,7 @@ def model_at(kind: str, server: FaultyEndpoint, **options: Any) -> Any:
         pytest.skip(f"no {library}: pip install 'intercode-gym[{kind}]'")
     name = {"anthropic": "anthropic/claude-x", "google": "google/gemini-x"}
     url = server.base_url if kind == "litellm" else server.base_url.removesuffix("/v1")
-    options = {"retry": QUICK, "api_key": KEY} | options
+    options = {"retry": QUICK, "api_key": KEY, "stream": False} | options
     return open_model(name.get(kind, "litellm/openai/gpt-x"), url, **options)
 
 

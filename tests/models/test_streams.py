@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import time
 from typing import Any
 
 import pytest
 
 from intercode.core.errors import ModelUnavailableError
 from intercode.models import Completion, Message, OpenAIModel
-from support.faulty_endpoint import Fault, FaultyEndpoint, Handler, completion, hang, status
+from support.faulty_endpoint import Fault, FaultyEndpoint, completion, hang, status, streamed
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
-
-
-def streamed(*events: Any, pause: float = 0.0, end: str = "data: [DONE]\n\n") -> Fault:
-    """Return a stream of events with a pause before each."""
-
-    def play(handler: Handler) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Type", "text/event-stream; charset=utf-8")
-        handler.end_headers()
-        for event in events:
-            time.sleep(pause)
-            handler.wfile.write(f": ping\n\ndata: {json.dumps(event)}\n\n".encode())
-        handler.wfile.write(end.encode())
-        handler.close_connection = True
-
-    return play
 
 
 def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
@@ -112,7 +94,7 @@ def test_providers_with_a_key_stream() -> None:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (streamed(*CHUNKS[:4], end=""), "the stream broke off after"),
+        (streamed(*CHUNKS[:4], end=""), "the stream broke off"),
         (streamed(end="data: {\n\n"), "an event that is not JSON"),
         (streamed(3), "an event that is not an object"),
         (streamed(chunk(tool_calls=[{"index": 5}])), "an unknown tool call"),

@@ -7,6 +7,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -44,6 +45,38 @@ def status(code: int, body: Any = None, **headers: str) -> Fault:
 def ok(content: Any = "fine", **changes: Any) -> Fault:
     """Return a valid answer."""
     return status(200, completion(content, **changes))
+
+
+def streamed(
+    *events: Any, pause: float = 0.0, end: str = "data: [DONE]\n\n", comment: str = ": ping\n\n"
+) -> Fault:
+    """Return a stream of events, each after a pause and a comment. Those with a type are named
+    after it."""
+
+    def play(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        handler.end_headers()
+        for event in events:
+            time.sleep(pause)
+            kind = event.get("type") if isinstance(event, dict) else None
+            name = f"event: {kind}\n" if kind else ""
+            handler.wfile.write(f"{comment}{name}data: {json.dumps(event)}\n\n".encode())
+        handler.wfile.write(end.encode())
+        handler.close_connection = True
+
+    return play
+
+
+def silent_after(*events: Any, **options: Any) -> Fault:
+    """Return a stream that says nothing more after some events, until the server is closed."""
+
+    def play(handler: Handler) -> None:
+        streamed(*events, **options, end="")(handler)
+        handler.wfile.flush()
+        handler.endpoint.closing.wait(20)
+
+    return play
 
 
 def hang(handler: Handler) -> None:

@@ -135,6 +135,13 @@ def split_options(
     return generation, conduct, parts[2]
 
 
+def check_stream(value: Any, default: bool) -> bool:
+    """Return the option ``stream`` of a model. Raises ConfigError unless it is true or false."""
+    if value is not None and not isinstance(value, bool):
+        raise ConfigError(f"stream = {value!r} is neither true nor false")
+    return default if value is None else value
+
+
 def describe_refused_options(message: str, generation: GenerationOptions) -> str:
     """Return how to leave out the options that a refusal names, as the end of its text; empty if it
     names none of those that were given."""

@@ -101,6 +101,7 @@ def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
         raise ConfigError(
             f"no key for {endpoint.base_url}: set {endpoint.key_variable} or INTERCODE_API_KEY"
         )
+    options.setdefault("stream", bool(endpoint.key_variable))
     return OpenAIModel(short, endpoint.base_url, api_key=key, provider=provider, **options)
 
 

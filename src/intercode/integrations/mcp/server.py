@@ -143,7 +143,9 @@ def _tools(score_requests: bool) -> list[types.Tool]:
 def _tool(
     name: str, description: str, properties: dict[str, Any], required: list[str] | None = None
 ) -> types.Tool:
-    schema = {"type": "object", "properties": properties, "required": required or []}
+    schema: dict[str, Any] = {
+        "type": "object", "properties": properties, "required": required or [],
+    }  # fmt: skip
     schema["additionalProperties"] = False
     return types.Tool(name=name, description=description, inputSchema=schema)
 

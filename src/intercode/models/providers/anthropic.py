@@ -85,7 +85,14 @@ class AnthropicModel(LibraryModel):
         return {k: v for k, v in request.items() if v is not None}
 
     async def send(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
-        answer = await client.messages.create(**request, timeout=seconds)
+        if self.stream:
+            silence = min(seconds, self.request_options.timeout)
+            async with client.messages.stream(**request, timeout=silence) as stream:
+                answer = await stream.get_final_message()
+            if answer.stop_reason is None:
+                raise AttemptError("the stream broke off", response_lost=True)
+        else:
+            answer = await client.messages.create(**request, timeout=seconds)
         dump = getattr(answer, "model_dump", None)  # invalid JSON arrives as text
         return self._parse_response(dump(mode="json", exclude_none=True) if dump else answer)
 

@@ -115,7 +115,8 @@ def parse_response(
 def parse_response_data(data: Mapping[str, Any], requests: int) -> Completion:
     """Return the completion in a decoded response of a chat or text endpoint.
 
-    A null content becomes an empty text. Raises InvalidResponseError.
+    A null content becomes an empty text, and a refusal of the model the text. Raises
+    InvalidResponseError.
     """
     try:
         choice = data["choices"][0]
@@ -126,7 +127,7 @@ def parse_response_data(data: Mapping[str, Any], requests: int) -> Completion:
     details = message.get("reasoning_details")
     finish = choice.get("finish_reason")
     return Completion(
-        text=_content_text(message.get("content")),
+        text=_content_text(message.get("content")) or _content_text(message.get("refusal")),
         usage=_parse_usage(data.get("usage"), requests),
         finish_reason=finish if isinstance(finish, str) else None,
         model=str(data.get("model") or ""),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
+import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from intercode.core.errors import ConfigError
 from intercode.models.base import Completion, Message, ToolCall
 from intercode.models.endpoint import Endpoint
-from intercode.models.options import describe_refused_options, split_options
+from intercode.models.options import check_stream, describe_refused_options, split_options
 from intercode.models.transport.http import parse_base_url, validate_key
 from intercode.models.transport.retry import (
     OVERLOAD_STATUSES,
@@ -20,6 +22,7 @@ from intercode.models.transport.retry import (
     parse_retry_after,
 )
 
+T = TypeVar("T")
 NETWORK_PACKAGES = (
     "httpx",
     "httpx2",
@@ -39,8 +42,9 @@ class LibraryModel(Endpoint):
     """A model that is called through a client library of the ``extra`` of the same name.
 
     ``provider`` is whose prices apply, ``default_address`` stands for the endpoint without a base
-    URL. Raises ConfigError without the library, and says how to install it. A subclass implements
-    ``send``.
+    URL. ``stream``: answers are sent in parts, so that ``timeout`` bounds the silence between these
+    and not the whole answer (the default). Raises ConfigError without the library, and says how to
+    install it. A subclass implements ``send``.
     """
 
     library_name: ClassVar[str]
@@ -63,11 +67,17 @@ class LibraryModel(Endpoint):
                 f"models of {self.extra}/ need the client library {self.library_name}: "
                 f"pip install 'intercode-gym[{self.extra}]' ({e})"
             ) from e
-        generation, conduct, _ = split_options(options)
+        generation, conduct, own = split_options(options, ("stream",))
+        self.stream = check_stream(own.get("stream"), default=True)
         self._key, self._base_url = validate_key(api_key), base_url
         url, user = (default_address, None) if base_url is None else parse_base_url(base_url, "")
         secrets = [s for s in (self._key, user[1] if user else None) if s]
         super().__init__(name, str(url), generation, conduct, provider=provider, secrets=secrets)
+
+    @property
+    def attempt_timeout(self) -> float:
+        """See Endpoint: a stream may go on as long as the patience of the call."""
+        return math.inf if self.stream else super().attempt_timeout
 
     @abstractmethod
     async def send(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
@@ -75,11 +85,26 @@ class LibraryModel(Endpoint):
 
     async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
         try:
-            return await self.send(client, request, seconds)
+            async with asyncio.timeout(seconds):
+                return await self.send(client, request, seconds)
         except AttemptError:
             raise
         except Exception as e:  # raise_for_error classifies the library's errors
             raise_for_error(self, e)
+
+    async def without_silence(self, event: Awaitable[T]) -> T:
+        """Return what comes next of a streamed answer. Raises TimeoutError at the time limit."""
+        async with asyncio.timeout(self.request_options.timeout):
+            return await event
+
+    async def collect(self, stream: AsyncIterable[T]) -> list[T]:
+        """Return all parts of a streamed answer. Raises TimeoutError if one does not come."""
+        iterator, parts = aiter(stream), list[T]()
+        while True:
+            try:
+                parts.append(await self.without_silence(anext(iterator)))
+            except StopAsyncIteration:
+                return parts
 
 
 def alternating_turns(
@@ -134,6 +159,8 @@ def raise_for_error(model: Endpoint, error: Exception) -> NoReturn:
         headers = getattr(getattr(error, "response", None), "headers", None) or {}
         wait = parse_retry_after(headers.get("retry-after"))
         raise AttemptError(message, wait, overloaded=status in OVERLOAD_STATUSES) from None
+    if isinstance(status, int) and status == 200:  # the answer began, and reports an error
+        raise AttemptError(text, overloaded="overloaded" in text, response_lost=True) from None
     if any(_is_network_error(kind) for kind in type(error).__mro__) or isinstance(error, OSError):
         timed_out = "Timeout" in type(error).__name__ or isinstance(error, TimeoutError)
         refused = "connect" in type(error).__name__.lower() and not timed_out

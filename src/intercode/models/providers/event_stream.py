@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from intercode.models.providers.chat_responses import InvalidResponseError
@@ -19,10 +19,16 @@ def join_events(body: bytes) -> dict[str, Any]:
     Understands Chat Completions, text completions and Responses. Raises InvalidResponseError if the
     stream broke off, or is none.
     """
+    return join_chunks(_events(body))
+
+
+def join_chunks(events: Iterable[dict[str, Any] | None]) -> dict[str, Any]:
+    """Return the response whose events these are; None is the mark of the end. Raises
+    InvalidResponseError if the stream broke off."""
     response: dict[str, Any] = {}
     choice: dict[str, Any] = {}
     ended = False
-    for event in _events(body):
+    for event in events:
         if event is None:
             ended = True
             break
@@ -36,7 +42,7 @@ def join_events(body: bytes) -> dict[str, Any]:
             _add(choice, piece)
             ended = ended or bool(choice.get("finish_reason"))
     if not ended or not choice:
-        raise InvalidResponseError(f"the stream broke off after {len(body)} bytes")
+        raise InvalidResponseError("the stream broke off")
     delta = choice.pop("delta", None)
     if delta is not None:
         choice["message"] = delta

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from intercode.core.types import Usage
@@ -87,10 +87,11 @@ class GoogleModel(LibraryModel):
         }
         # from JSON, in which signatures, which are bytes, are base64 text
         contents = [types.Content.model_validate_json(json.dumps(c)) for c in request["contents"]]
-        answer = await client.models.generate_content(
-            model=request["model"], contents=contents, config=config
-        )
-        return self._parse_response(answer.model_dump(mode="json", exclude_none=True))
+        given = {"model": request["model"], "contents": contents, "config": config}
+        if self.stream:
+            stream = await self.without_silence(client.models.generate_content_stream(**given))
+            return self._parse_response(_join(map(_dump, await self.collect(stream))))
+        return self._parse_response(_dump(await client.models.generate_content(**given)))
 
     def _parse_response(self, data: dict[str, Any]) -> Completion:
         candidates = data.get("candidates") or []
@@ -114,6 +115,29 @@ class GoogleModel(LibraryModel):
             provider={PROVIDER: parts} if special else None,
             tokens=_parse_tokens(candidates[0].get("logprobs_result")),
         )
+
+
+def _dump(answer: Any) -> dict[str, Any]:
+    values: dict[str, Any] = answer.model_dump(mode="json", exclude_none=True)
+    return values
+
+
+def _join(chunks: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return the answer that was sent in chunks: the parts of all, and for the rest what the last
+    one says. Raises AttemptError if the stream broke off."""
+    whole: dict[str, Any] = {}
+    candidate: dict[str, Any] = {}
+    parts: list[dict[str, Any]] = []
+    for chunk in chunks:
+        for piece in chunk.pop("candidates", None) or ():
+            parts += (piece.pop("content", None) or {}).get("parts") or ()
+            candidate |= piece
+        whole |= chunk
+    if not candidate.get("finish_reason") and not whole.get("prompt_feedback"):
+        raise AttemptError("the stream broke off", response_lost=True)
+    if candidate:
+        whole["candidates"] = [{**candidate, "content": {"parts": parts}}]
+    return whole
 
 
 def _parse_usage(metadata: Mapping[str, Any]) -> Usage:

@@ -12,6 +12,7 @@ from intercode.models.prices import find_price
 from intercode.models.providers.chat_requests import chat_messages, request_fields, tool_specs
 from intercode.models.providers.chat_responses import InvalidResponseError, parse_response_data
 from intercode.models.providers.client_library import LibraryModel
+from intercode.models.providers.event_stream import join_chunks
 from intercode.models.transport.retry import AttemptError
 
 PROVIDER = "litellm"
@@ -53,11 +54,19 @@ class LiteLLMModel(LibraryModel):
         return {**request, "tools": tool_specs(tools)} if tools else request
 
     async def send(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
-        answer = await client.acompletion(
+        if self.stream:
+            request = {**request, "stream": True, "stream_options": {"include_usage": True}}
+        answer = client.acompletion(
             **request, api_key=self._key, api_base=self._base_url, timeout=seconds,
             num_retries=0, max_retries=0, extra_headers=dict(self.generation.headers) or None,
         )  # fmt: skip
         try:
-            return parse_response_data(answer.model_dump(), 1)
+            if self.stream:
+                stream = await self.without_silence(answer)
+                chunks = await self.collect(stream)
+                if stream.received_finish_reason is None:  # the library would invent one
+                    raise AttemptError("the stream broke off", response_lost=True)
+                return parse_response_data(join_chunks(c.model_dump() for c in chunks), 1)
+            return parse_response_data((await answer).model_dump(), 1)
         except InvalidResponseError as e:
             raise AttemptError(self.redact(str(e)), response_lost=True) from None

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from intercode.core.errors import ConfigError
 from intercode.models.base import Completion, Message, Tool
 from intercode.models.endpoint import Endpoint
-from intercode.models.options import describe_refused_options, split_options
+from intercode.models.options import check_stream, describe_refused_options, split_options
 from intercode.models.providers import response_items
 from intercode.models.providers.chat_requests import (
     chat_messages,
@@ -50,6 +50,9 @@ PATHS: dict[Api, str] = {
     "chat": "/chat/completions",
     "completions": "/completions",
 }
+RESPONSES_PROVIDERS = ("openai", "xai")
+"""Providers whose own documentation prefers the Responses API to Chat Completions, and which return
+encrypted reasoning."""
 OPENAI_OPTIONS = ("api", "template", "thoughts", "stream")
 """Options of this kind of model, in addition to those of options.py."""
 
@@ -66,8 +69,8 @@ _MIN_LIMIT = 256
 class OpenAIModel(Endpoint):
     """A model behind an OpenAI-compatible endpoint. One instance serves many threads.
 
-    ``base_url`` ends before ``/chat/completions``. ``api`` is ``responses`` (the default for the
-    provider ``openai``), ``chat`` (the default for all others), or ``completions`` for the legacy
+    ``base_url`` ends before ``/chat/completions``. ``api`` is ``responses`` (the default for
+    RESPONSES_PROVIDERS), ``chat`` (the default for all others), or ``completions`` for the legacy
     endpoint, which is sent the conversation as one text rendered by ``template`` (see
     chat_requests.py) and has no tools. ``responses`` sends the model's own reasoning back in later
     turns, encrypted, and has the endpoint store nothing. ``thoughts`` is the field in which
@@ -91,7 +94,7 @@ class OpenAIModel(Endpoint):
         stream: bool | None = None,
         **options: Any,
     ) -> None:
-        api = api or ("responses" if provider == "openai" else "chat")
+        api = api or ("responses" if provider in RESPONSES_PROVIDERS else "chat")
         if api not in PATHS:
             raise ConfigError(f"api = {api!r} is not one of {', '.join(PATHS)}")
         generation, conduct, _ = split_options(options)
@@ -110,9 +113,7 @@ class OpenAIModel(Endpoint):
         limit = LIMIT_FIELDS[generation.max_completion_tokens is not None]
         self._limit_field = {"limit": RESPONSES_LIMIT_FIELD if api == "responses" else limit}
         self._learned = {"keeps reasoning": True}
-        if stream is not None and not isinstance(stream, bool):
-            raise ConfigError(f"stream = {stream!r} is neither true nor false")
-        self.stream = bool(provider) if stream is None else stream
+        self.stream = check_stream(stream, default=bool(provider))
 
     @property
     def address(self) -> str:
