@@ -212,7 +212,9 @@ def test_text(name: str) -> None:
     got, requests = _answer(name)
     assert (got.text, got.model) == ("Let us see.", "m-1")
     assert "hello" in json.dumps(requests[0]) and "Be brief." in json.dumps(requests[0])
-    assert not {"temperature", "top_p", "seed"} & set(re.findall(r"\w+", json.dumps(requests)))
+    assert not {"temperature", "top_p", "topP", "seed"} & set(
+        re.findall(r"\w+", json.dumps(requests))
+    )
 
 
 @pytest.mark.parametrize("name", ALL)

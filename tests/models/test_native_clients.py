@@ -14,7 +14,7 @@ import pytest
 from intercode.core.errors import ConfigError, ModelRefusedError, ModelUnavailableError
 from intercode.models import Message, Tool, open_model
 from intercode.models.transport.retry import RetryPolicy
-from support.faulty_endpoint import FaultyEndpoint, hang, ok, reset, short_body, status
+from support.faulty_endpoint import FaultyEndpoint, hang, ok, reset, short_body, status, streamed
 
 pytestmark = pytest.mark.heavy
 KEY = "sk-very-secret-0123456789"
@@ -179,6 +179,56 @@ def test_patience_ends_and_shows_no_key(kind: str, body: Any) -> None:
         model.complete(ASK)
     assert len(server.requests) == 3
     assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(("kind", "body"), NATIVE)
+def test_a_refused_parameter_is_named_with_the_remedy(kind: str, body: Any) -> None:
+    refusal = status(400, {"error": {"message": "`temperature` is not supported", "type": "x"}})
+    remedy = "leave out the model option temperature$"
+    with FaultyEndpoint(refusal) as server, model_at(kind, server, temperature=0.5) as model:
+        with pytest.raises(ModelRefusedError, match=remedy):
+            model.complete(ASK)
+        assert len(server.requests) == 1
+
+
+BUSY = "the model is busy"
+
+
+@pytest.mark.parametrize(
+    ("kind", "event"),
+    [
+        ("anthropic", {"type": "error", "error": {"type": "overloaded_error", "message": BUSY}}),
+        ("google", {"error": {"code": 503, "message": BUSY, "status": "UNAVAILABLE"}}),
+        pytest.param("litellm", {"error": {"message": BUSY, "code": 503}}, marks=pytest.mark.slow),
+    ],
+)
+def test_an_error_in_a_stream_is_tried_again(kind: str, event: Any) -> None:
+    with (
+        FaultyEndpoint(streamed(event, comment="", end="")) as server,
+        model_at(kind, server, stream=True) as model,
+        pytest.raises(ModelUnavailableError, match="3 attempts"),
+    ):
+        model.complete(ASK)
+    assert len(server.requests) == 3
+
+
+def test_a_conversation_that_a_provider_declines() -> None:
+    declined = CLAUDE | {"content": [], "stop_reason": "refusal"}
+    with FaultyEndpoint(status(200, declined)) as server, model_at("anthropic", server) as model:
+        got = model.complete(ASK)
+    assert (got.text, got.calls, got.finish_reason) == ("", (), "refusal")
+    blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {}}
+    for answer, stream in (
+        (status(200, blocked), False),
+        (streamed(blocked, comment="", end=""), True),
+    ):
+        with (
+            FaultyEndpoint(answer) as server,
+            model_at("google", server, stream=stream) as model,
+            pytest.raises(ModelRefusedError, match=r"the prompt was blocked: .*SAFETY") as refused,
+        ):
+            model.complete(ASK)
+        assert not refused.value.affects_all_requests
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "google", "litellm"])
