@@ -70,7 +70,7 @@ def episodes(figures: Figures, _: argparse.Namespace) -> None:
                 target = figures if i > 1 else Unrecorded()  # the first two load code
                 target.time(f"{kind} reset", lambda i=i: env.reset(options={"task": i}))
                 for _ in range(3):
-                    target.time(f"{kind} step", lambda: env.step(action))
+                    target.time(f"{kind} step", lambda action=action: env.step(action))
                 target.time(f"{kind} score", env.score)
 
 
@@ -226,10 +226,9 @@ def compare(args: argparse.Namespace) -> None:
 
 def measure(source: Path, *more: str) -> dict[str, list[float]]:
     """Return the figures of the package in ``source``, measured in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, __file__, *sys.argv[1:], "--measure", *more],
-        env={**os.environ, "PYTHONPATH": str(source)}, stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
+    command = [sys.executable, __file__, *sys.argv[1:], "--measure", *more]
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     values: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
     return values
 
