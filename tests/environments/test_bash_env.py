@@ -26,6 +26,8 @@ from intercode.core.errors import (
 )
 from intercode.core.types import Dataset, Score, State, Task
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.workspaces import EpisodeContext
+from intercode.environments.bash.profiles import StandardBashProfile
 from intercode.evaluation.conformance import check_env, check_sandbox, check_session
 from intercode.sessions.bash.original import OriginalBashSession
 from intercode.sessions.bash.persistent import BashSession
@@ -60,6 +62,29 @@ def test_the_contract() -> None:
 @needs_git
 def test_the_contract_in_the_original_profile() -> None:
     check_env(intercode.make("bash", dataset=MINE, profile="original"))
+
+
+def test_a_further_gold_runs_only_while_the_score_is_below_one(
+    env: InterCodeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+    run_gold = StandardBashProfile._run_gold
+
+    def record(self: StandardBashProfile, episode: EpisodeContext, gold: str) -> State:
+        ran.append(gold)
+        return run_gold(self, episode, gold)
+
+    monkeypatch.setattr(StandardBashProfile, "_run_gold", record)
+    env.reset(options={"task": "mine/print"})
+    env.step("echo five")
+    assert env.score().value == 1
+    assert ran == ["echo five"]
+    env.step("echo FIVE")
+    assert env.score().value == 1
+    assert ran == ["echo five", "echo FIVE"]
+    env.reset(options={"task": "mine/print"})
+    env.check_gold()
+    assert ran[2:] == ["echo five", "echo FIVE"]
 
 
 def test_the_contract_of_sandboxes() -> None:

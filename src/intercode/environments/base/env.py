@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -86,6 +86,8 @@ class InterCodeEnv(gym.Env[str, str]):
     scores_output: ClassVar[bool] = True
     """Whether what an action prints, or the scoring prints, may be a part of the result. If not,
     two runs of a gold are the same if they have the same state and reward."""
+    scores_every_gold = False
+    """Whether ``score`` runs further golds even if one gives 1, as ``check`` needs them."""
     _workspace: Workspace | None = None
     task_seed: int | None = None
     """The seed from which the current task was instantiated. None: the task never varies."""
@@ -297,9 +299,9 @@ class InterCodeEnv(gym.Env[str, str]):
     def score(self) -> Score:
         """Return the score of the present state, and leave state and episode as they are.
 
-        With several golds, returns the best score. Works after the turn limit, too. If what ran in
-        the agent's sandbox has ended it, the score is 0. Raises EnvironmentStateError before
-        ``reset`` and after ``close``.
+        With several golds, returns the best score; those after one that gives 1 do not run. Works
+        after the turn limit, too. If what ran in the agent's sandbox has ended it, the score is 0.
+        Raises EnvironmentStateError before ``reset`` and after ``close``.
         """
         return self.score_with_states()[0]
 
@@ -317,10 +319,13 @@ class InterCodeEnv(gym.Env[str, str]):
             self._loss, agent = str(e), None
         if agent is None:
             return Score(0.0, details={"sandbox_lost": self._loss}), None, None
-        golds = self._reached_golds()
-        scores = [(self.reward_function(self.task, agent, gold), gold) for gold in golds]
-        best, gold = max(scores, key=lambda pair: pair[0].value)
-        return best, agent, gold
+        scores = []
+        for gold in self._reached_golds():
+            scores.append((self.reward_function(self.task, agent, gold), gold))
+            if scores[-1][0].value >= 1 and not self.scores_every_gold:
+                break
+        best, best_gold = max(scores, key=lambda pair: pair[0].value)
+        return best, agent, best_gold
 
     def check_gold(self) -> None:
         """Raise GoldError if the current task cannot be scored because its gold fails.
@@ -331,11 +336,12 @@ class InterCodeEnv(gym.Env[str, str]):
         """
         self._require_gold(self.task)
         if self.profile == "standard":
-            self._reached_golds()
+            for _ in self._reached_golds():
+                pass
 
-    def _reached_golds(self) -> list[State]:
+    def _reached_golds(self) -> Iterator[State]:
         try:
-            return self._gold_states(self.task)
+            yield from self._gold_states(self.task)
         except SandboxKilledError as e:  # it is not the agent's sandbox
             raise SandboxLostError(str(e)) from e
 
@@ -432,8 +438,9 @@ class InterCodeEnv(gym.Env[str, str]):
         gold. Environments override this."""
 
     @abstractmethod
-    def _gold_states(self, task: Task) -> list[State]:
-        """Return the state that each gold reaches, from runs that the agent cannot observe."""
+    def _gold_states(self, task: Task) -> Iterable[State]:
+        """Return the state that each gold reaches, from runs that the agent cannot observe. An
+        iterator runs a gold when its state is asked for."""
 
     @abstractmethod
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from intercode.core.errors import EnvironmentStateError, TaskImageError, UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
@@ -99,6 +99,12 @@ class SandboxedEnv(InterCodeEnv):
             "image_digest": self.image.digest,
             "comparable": self.dataset.comparable and is_pinned(self.image),
         }
+
+    def new_like(self) -> Self:
+        new = super().new_like()
+        if "image" in vars(self):  # resolving its name again takes a part of each fork
+            new.image = self.image
+        return new
 
     @property
     def _recycles(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -90,7 +90,7 @@ class BashEnv(SandboxedEnv):
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
 
-    def _gold_states(self, task: Task) -> list[State]:
+    def _gold_states(self, task: Task) -> Iterable[State]:
         self._require_gold(task)
         return self._profile_impl.gold_states(self._episode)
 

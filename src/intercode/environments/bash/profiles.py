@@ -3,7 +3,7 @@ authors' code does it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from intercode.core.errors import GoldError, TooManyChangesError
@@ -27,7 +27,7 @@ SHELL_KINDS = ("persistent", "fresh", "fresh-carried")
 
 class StandardBashProfile:
     """One shell per episode, or as ``shell`` says (see BashEnv). Changes are read from the
-    overlay. Each gold runs once, in a fresh sandbox."""
+    overlay. A gold runs at most once, in a fresh sandbox."""
 
     def __init__(
         self,
@@ -76,13 +76,15 @@ class StandardBashProfile:
         probe_output = run_probe(episode, here.sandbox, gold=False)
         return State(output, changes, cwd=here.cwd, probe_output=probe_output)
 
-    def gold_states(self, episode: EpisodeContext) -> list[State]:
-        """Return the state that each gold leaves."""
+    def gold_states(self, episode: EpisodeContext) -> Iterator[State]:
+        """Yield the state that each gold leaves. A gold runs once in an episode, when its state is
+        asked for."""
         if self._golds is None:
-            self._golds = self.cached_golds(episode)
-        if self._golds is None:
-            self._golds = [self._run_gold(episode, gold) for gold in episode.task.golds]
-        return self._golds
+            self._golds = self.cached_golds(episode) or []
+        for number, gold in enumerate(episode.task.golds):
+            if number == len(self._golds):
+                self._golds.append(self._run_gold(episode, gold))
+            yield self._golds[number]
 
     def _run_gold(self, episode: EpisodeContext, gold: str) -> State:
         task, workspace = episode.task, episode.open_workspace()

@@ -135,6 +135,7 @@ class TaskRunner:
         self.env: InterCodeEnv = make(
             dataset.environment, dataset, **{**settings, "reward": recording_reward}
         )
+        self.env.scores_every_gold = True
         if isinstance(self.env, CachesGolds):
             self.env.use_gold_cache = False  # golds must run here: this result fills the cache
 

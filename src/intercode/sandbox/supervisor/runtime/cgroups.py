@@ -139,11 +139,20 @@ class CgroupAllocator:
     def release(self, name: str) -> bool:
         """Keep the group of an ended sandbox for another one, or remove it. Return False while it
         still has processes."""
-        complete = name not in self._partly_removed
-        if complete and len(self._free) < self._max_free and self._is_reusable(name):
-            self._free.append(name)
-            return True
+        if name not in self._partly_removed:
+            if self._has_processes(name):  # removed in part, it could not be reused
+                return False
+            if len(self._free) < self._max_free and self._is_reusable(name):
+                self._free.append(name)
+                return True
         return self.remove(name)
+
+    def _has_processes(self, name: str) -> bool:
+        paths = self.paths(name)
+        try:
+            return read_control_file(f"{paths.get('pids') or paths['']}/pids.current") != "0\n"
+        except OSError:
+            return False
 
     def killed_for_memory(self, name: str) -> bool:
         """Return whether the kernel killed a process of the group because of its memory limit."""
@@ -158,20 +167,18 @@ class CgroupAllocator:
         )
 
     def _is_reusable(self, name: str) -> bool:
+        """Return whether no process of a group has exceeded a limit."""
         paths = self.paths(name)
         v1 = "pids" in paths
         pids, memory = (paths["pids"], paths["memory"]) if v1 else (paths[""], paths[""])
         counts = f"{memory}/memory.{'oom_control' if v1 else 'events'}"
         try:
-            if int(read_control_file(f"{pids}/pids.current")):
-                return False
             lines = [
                 *read_control_file(f"{pids}/pids.events").splitlines(),
                 *read_control_file(counts).splitlines(),
             ]
         except OSError:
             return False
-        # a group whose sandbox exceeded a limit is not reusable
         return lines[0] == "max 0" and "oom_kill 0" in lines[1:]
 
     def remove(self, name: str) -> bool:

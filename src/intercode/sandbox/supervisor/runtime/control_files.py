@@ -6,9 +6,15 @@ import os
 
 
 def read_control_file(path: str) -> str:
-    """Read a control file."""
-    with open(path) as f:
-        return f.read()
+    """Read a control file. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    parts = []
+    try:
+        while part := os.read(fd, 1 << 16):
+            parts.append(part)
+    finally:
+        os.close(fd)
+    return b"".join(parts).decode()
 
 
 def write_control_file(path: str, text: str) -> None:
