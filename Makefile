@@ -5,7 +5,7 @@ DIST   ?= dist
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock
 UV      = $(BIN)/uv pip install --quiet --python $(BIN)/python
-EXTRAS := test,dev,play,prices,mysql,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect,mini-swe-agent,openenv,ray,skyrl,parquet,hub,zstd,wandb,otel
+EXTRAS := test,dev,docs,release,play,prices,mysql,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect,mini-swe-agent,openenv,ray,skyrl,parquet,hub,zstd,wandb,otel
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 TRAIN  := $(VENV)/.training
@@ -23,7 +23,7 @@ PORTABLE := not docker and not mysql and not browser and not rootfs and not netw
 FAST := $(PORTABLE) and not slow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak lint format wheel bench clean lock
+.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak docs lint format wheel bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -87,6 +87,10 @@ format: $(TOOLS)  ## apply the linter's fixes and format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(TOOLS)  ## build the documentation site in build/site and check it (links, two clicks, a telephone)
+	$(BIN)/python tools/docs_build.py
+	$(BIN)/python tools/docs_check.py
+
 wheel: $(STAMP)  ## build the wheel into dist/ (DIST=DIRECTORY)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) .
 
@@ -98,4 +102,4 @@ lock:  ## pin the installed versions
 	  | grep -v "^torch==" > requirements.lock
 
 clean:  ## remove the files that these commands create
-	rm -rf $(VENV) $(NATIVE)/bin runs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(NATIVE)/bin build runs .pytest_cache .mypy_cache .ruff_cache
