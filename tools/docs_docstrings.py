@@ -12,7 +12,7 @@ import griffe
 
 _EXAMPLE = re.compile(r"(^|\S?):: *\n\n((?:(?: {4}.*)?\n)*(?: {4}.*)(?:\n|$))", re.MULTILINE)
 _PAGE = re.compile(r"(?<![\w/(])docs/([\w/-]+)\.md")
-_PARAMETER = re.compile(r"(?<=[.;)\n]) ?\n?(?=``\w+``(?:, ``\w+``)*: )")
+_PARAMETER = re.compile(r"(?<=[.;)])\s+(?=``\w+``(?:, ``\w+``)*:\s)")
 
 
 class DocstringMarkdown(griffe.Extension):
@@ -39,7 +39,7 @@ def _fence(found: re.Match[str]) -> str:
 
 def _list_parameters(paragraph: str) -> str:
     """Return a paragraph that begins with "``name``: " as one item for each such name."""
-    if not re.match(r"``\w+``(?:, ``\w+``)*: ", paragraph):
+    if not re.match(r"``\w+``(?:, ``\w+``)*:\s", paragraph):
         return paragraph
     items = _PARAMETER.split(paragraph)
     return "\n".join("- " + item.replace("\n", "\n  ") for item in items)
