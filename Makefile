@@ -23,7 +23,7 @@ PORTABLE := not docker and not mysql and not browser and not rootfs and not netw
 FAST := $(PORTABLE) and not slow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak docs lint format wheel bench clean lock
+.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak docs release-check lint format wheel bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -93,6 +93,9 @@ docs: $(TOOLS)  ## build the documentation site in build/site and check it (link
 
 wheel: $(STAMP)  ## build the wheel into dist/ (DIST=DIRECTORY)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) .
+
+release-check: $(TOOLS)  ## build and check the wheels and the sdist, and install them in fresh environments
+	$(BIN)/python tools/release_check.py $(RELEASE)
 
 bench: $(TOOLS)  ## print the benchmark tables
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done

@@ -51,7 +51,7 @@ def test_the_snippets_of_a_page_run(
                 raise AssertionError(f"{page.name}:{snippet.line}: {e}") from e
 
 
-def test_every_snippet_that_is_not_run_says_why(record_property: pytest.FixtureRequest) -> None:
+def test_every_snippet_that_is_not_run_says_why() -> None:
     counts: Counter[str] = Counter()
     for page in PAGES:
         for snippet in snippets(page):
@@ -64,7 +64,8 @@ def test_every_snippet_that_is_not_run_says_why(record_property: pytest.FixtureR
 def test_snippets_are_found_with_their_comments_and_output() -> None:
     found = list(
         read_snippets(
-            "<!-- not run: needs a model -->\n```sh\nx\n```\n\n```python\nprint(1)\n```\n\n```\n1\n```\n"
+            "<!-- not run: needs a model -->\n```sh\nx\n```\n\n"
+            "```python\nprint(1)\n```\n\n```\n1\n```\n"
             "<!-- setup: a = 1\nb = 2 -->\n```python\na\n```\n```toml\n# run.toml\nx = 1\n```\n"
         )
     )

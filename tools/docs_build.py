@@ -29,7 +29,11 @@ PACKAGES = (
     "core", "sandbox", "sql", "sessions", "datasets", "models", "agents", "environments",
     "results", "evaluation",
 )  # fmt: skip
-PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+}
 """Files outside docs/ that are pages of the site."""
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 _LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "bash", ".jsonl": "json"}

@@ -3,7 +3,8 @@
     python tools/docs_check.py [--no-browser]
 
 It fails for a link or anchor of a page that does not exist; for a script, style, font or picture
-that another server would have to send; and for a page that is more than two clicks from the start page.
+that another server would have to send; and for a page that is more than two clicks away from the
+start page.
 In headless Chromium it fails for a page that is wider than 390 pixels, raises an error or asks for
 anything outside; for a start page that is not dark for a reader who prefers that; and for a search
 that finds nothing.
