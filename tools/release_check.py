@@ -3,7 +3,7 @@
     python tools/release_check.py [--quick]
 
 It writes the source distribution and the wheels for x86-64 and aarch64 to dist/; the wheels are
-made from the source distribution. Then it checks that one version is everywhere; what PyPI checks (twine);
+made from the source distribution. Then it checks that one version is everywhere; what PyPI checks;
 contents, licence, size and tags; that the supervisor in each wheel is a static program for its
 machine; and that the wheel of this machine, installed with the newest and with the lowest
 versions of its dependencies in an environment of every Python that is here, plays the demo from
@@ -34,9 +34,7 @@ MACHINES = {"x86_64": 62, "aarch64": 183}
 """The number of each machine in the header of a program."""
 MOST_BYTES = {".whl": 3 << 20, ".gz": 6 << 20}
 SUPERVISOR = "intercode/sandbox/supervisor/bin/supervisor"
-UNWANTED = re.compile(
-    r"__pycache__|\.pyc$|(^|/)(runs|build|\.venv|\.git)/|supervisor/bin/digest|/work/"
-)
+UNWANTED = re.compile(r"__pycache__|\.pyc$|^(runs|build|\.venv|\.git)/|supervisor/bin/digest")
 _INTERPRETER_SEGMENT = 3  # PT_INTERP, which only programs that are not static have
 
 
