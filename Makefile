@@ -23,7 +23,7 @@ PORTABLE := not docker and not mysql and not browser and not rootfs and not netw
 FAST := $(PORTABLE) and not slow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak docs release-check lint format wheel bench clean lock
+.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak docs release-check results lint format wheel bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -54,9 +54,10 @@ demo: $(STAMP)  ## play the starter tasks with the gold and noop agents (and a m
 test: $(TOOLS)  ## linter, type checker and the tests of every part; under 5 minutes
 	@$(MAKE) --no-print-directory --output-sync=target -j 2 check fast
 
-check: $(TOOLS)  ## linter and type checker
+check: $(TOOLS)  ## linter, spelling and type checker
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 
 fast: $(TOOLS)
@@ -96,6 +97,9 @@ wheel: $(STAMP)  ## build the wheel into dist/ (DIST=DIRECTORY)
 
 release-check: $(TOOLS)  ## build and check the wheels and the sdist, and install them in fresh environments
 	$(BIN)/python tools/release_check.py $(RELEASE)
+
+results: $(TOOLS)  ## play the starter suites with agents that need no model, and write docs/results.md
+	$(BIN)/python benchmarks/results.py
 
 bench: $(TOOLS)  ## print the benchmark tables
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done

@@ -161,13 +161,25 @@ def interpreters() -> Iterator[Path]:
                 break
 
 
+def requirements(wheel: Path) -> list[str]:
+    """Return what a wheel requires without extras."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(archive.read(name).decode())
+    return [text for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text]
+
+
 def install_and_play(wheel: Path, python: Path, resolution: str, work: Path, number: str) -> None:
     """Install a wheel in a fresh environment, and play the demo from a directory of its own."""
     place = work / f"{python.name}-{resolution}"
     uv = Path(sys.executable).with_name("uv")
     run(uv, "venv", "-q", "--python", python, place / "env")
     new = place / "env/bin/python"
-    run(uv, "pip", "install", "-q", "--python", new, "--resolution", resolution, wheel)
+    # uv takes the lowest versions of what it is given by name, not of what a wheel requires
+    run(
+        uv, "pip", "install", "-q", "--python", new, "--resolution", resolution, wheel,
+        *requirements(wheel),
+    )  # fmt: skip
     shutil.copy(ROOT / "examples/demo.py", place)
     command = place / "env/bin/intercode"
     said = run(command, "--version", cwd=place).strip()
