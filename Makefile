@@ -5,7 +5,7 @@ DIST   ?= dist
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock
 UV      = $(BIN)/uv pip install --quiet --python $(BIN)/python
-EXTRAS := test,dev,play,prices,mysql,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect,mini-swe-agent,openenv,mcp,ray,skyrl,parquet,hub,zstd,wandb,otel
+EXTRAS := test,dev,docs,release,play,prices,mysql,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect,mini-swe-agent,openenv,mcp,ray,skyrl,parquet,hub,zstd,wandb,otel
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 TRAIN  := $(VENV)/.training
@@ -23,7 +23,7 @@ PORTABLE := not docker and not mysql and not browser and not rootfs and not netw
 FAST := $(PORTABLE) and not slow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak lint format wheel bench clean lock
+.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak docs release-check results lint format wheel bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -54,9 +54,10 @@ demo: $(STAMP)  ## play the starter tasks with the gold and noop agents (and a m
 test: $(TOOLS)  ## linter, type checker and the tests of every part; under 5 minutes
 	@$(MAKE) --no-print-directory --output-sync=target -j 2 check fast
 
-check: $(TOOLS)  ## linter and type checker
+check: $(TOOLS)  ## linter, spelling and type checker
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 
 fast: $(TOOLS)
@@ -87,8 +88,18 @@ format: $(TOOLS)  ## apply the linter's fixes and format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(TOOLS)  ## build the documentation site in build/site and check it (links, two clicks, a telephone)
+	$(BIN)/python tools/docs_build.py
+	$(BIN)/python tools/docs_check.py
+
 wheel: $(STAMP)  ## build the wheel into dist/ (DIST=DIRECTORY)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) .
+
+release-check: $(TOOLS)  ## build and check the wheels and the sdist, and install them in fresh environments
+	$(BIN)/python tools/release_check.py $(RELEASE)
+
+results: $(TOOLS)  ## play the starter suites with agents that need no model, and write docs/results.md
+	$(BIN)/python benchmarks/results.py
 
 bench: $(TOOLS)  ## print the benchmark tables
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
@@ -98,4 +109,4 @@ lock:  ## pin the installed versions
 	  | grep -v "^torch==" > requirements.lock
 
 clean:  ## remove the files that these commands create
-	rm -rf $(VENV) $(NATIVE)/bin runs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(NATIVE)/bin build runs .pytest_cache .mypy_cache .ruff_cache

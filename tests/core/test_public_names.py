@@ -94,3 +94,11 @@ print([name for name in heavy if name in sys.modules])
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert run.stdout == "[]\n"
+
+
+def test_a_public_module_is_imported_on_first_use() -> None:
+    code = "from intercode.results import figures; print(figures.__name__)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert run.stdout == "intercode.results.statistics.figures\n"

@@ -14,5 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["Run", "Table", "figures", "load_run"]
 
 __getattr__ = lazy_imports(
-    __name__, {"Run": ".run", "Table": ".tables", "figures": ".statistics", "load_run": ".run"}
+    __name__,
+    {"Run": ".run", "Table": ".tables", "figures": ".statistics.figures", "load_run": ".run"},
 )

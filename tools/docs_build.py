@@ -1,0 +1,143 @@
+"""Builds the documentation site in build/site, from docs/ and from the package itself.
+
+    python tools/docs_build.py
+
+It copies docs/ to build/docs, adds the pages that are made from the package (the public names of
+each package, the command line) and from files outside docs/, and calls Zensical, which fails for a
+dead link or anchor. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import intercode
+from intercode import cli
+
+ROOT = Path(__file__).parents[1]
+STAGE, SITE = ROOT / "build/docs", ROOT / "build/site"
+CONFIG = ROOT / "build/mkdocs.yml"
+PACKAGES = (
+    "core", "sandbox", "sql", "sessions", "datasets", "models", "agents", "environments",
+    "results", "evaluation",
+)  # fmt: skip
+PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+}
+"""Files outside docs/ that are pages of the site."""
+_LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
+_LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "bash", ".jsonl": "json"}
+
+
+def stage() -> None:
+    """Write the sources of the site: the copied pages, and the generated ones."""
+    for folder in (STAGE, SITE):
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", STAGE)
+    for name, page in PAGES.items():
+        shutil.copyfile(ROOT / name, STAGE / page)
+    for path in sorted(STAGE.rglob("*.md")):
+        path.write_text(redirect_links(path), "utf-8")
+    folder = STAGE / "reference/api"
+    folder.mkdir(parents=True)
+    for package in ("", *PACKAGES):
+        (folder / f"{package or 'intercode'}.md").write_text(api_page(package), "utf-8")
+    (STAGE / "reference/cli.md").write_text("\n".join(cli_page()), "utf-8")
+    pages = "".join(
+        f"\n          - intercode{'.' * bool(p)}{p}: reference/api/{p or 'intercode'}.md"
+        for p in ("", *PACKAGES)
+    )
+    config = (ROOT / "mkdocs.yml").read_text("utf-8").replace(" REFERENCE", pages)
+    config = config.replace(": build/", ": ").replace("[src]", "[../src]")
+    CONFIG.write_text(config.replace("[tools/", "[../tools/"), "utf-8")
+
+
+def redirect_links(page: Path) -> str:
+    """Return the text of a page, in which links to files outside docs/ lead to pages of the site:
+    those of PAGES, or a new page that shows the file."""
+    origin = next((name for name, copy in PAGES.items() if STAGE / copy == page), None)
+    source = ROOT / origin if origin else ROOT / "docs" / page.relative_to(STAGE)
+
+    def redirect(link: re.Match[str]) -> str:
+        if "://" in link[2]:
+            return link[0]
+        target = (source.parent / link[2]).resolve()
+        if target.is_relative_to(ROOT / "docs"):
+            copy = STAGE / target.relative_to(ROOT / "docs")
+        elif target.is_relative_to(ROOT) and target.exists():
+            name = target.relative_to(ROOT)
+            copy = STAGE / PAGES.get(str(name), f"source/{name}.md")
+            if not copy.exists():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_text(source_page(target), "utf-8")
+        else:
+            sys.exit(f"{source.relative_to(ROOT)}: {link[2]} does not exist")
+        return link[1] + os.path.relpath(copy, page.parent) + link[3]
+
+    return _LINK.sub(redirect, page.read_text("utf-8"))
+
+
+def source_page(target: Path) -> str:
+    """Return a page with a file, or with all files of a directory, of the repository."""
+    files = sorted(p for p in target.rglob("*") if p.is_file()) if target.is_dir() else [target]
+    parts = [f"# {target.relative_to(ROOT)}"]
+    for path in files:
+        if path.suffix == ".pyc":
+            continue
+        if path != target:
+            parts.append(f"## {path.relative_to(target)}")
+        language = _LANGUAGES.get(path.suffix, "text")
+        parts.append(f"````{language}\n{path.read_text('utf-8').rstrip()}\n````")
+    return "\n\n".join(parts) + "\n"
+
+
+def api_page(package: str) -> str:
+    """Return the page with every public name of a package."""
+    full = f"intercode.{package}" if package else "intercode"
+    module = importlib.import_module(full)
+    names = [name for name in module.__all__ if name != "__version__"]
+    parts = [f"# {full}", *(f"::: {full}.{name}" for name in names)]
+    return "\n\n".join(parts) + "\n"
+
+
+def cli_page() -> Iterator[str]:
+    """Yield the lines of the page of the command line: the help of every command."""
+    yield "# The command line\n"
+    yield f"The help of every command of version {intercode.__version__}, from its parser.\n"
+    yield from ("| command | |", "|---|---|")
+    for name, text in cli.COMMANDS.items():
+        yield f"| [`{name}`](#{name}) | {text} |"
+    for name in cli.COMMANDS:
+        _, parser, _ = cli._make_parser(name)
+        yield f"\n## {name}\n\n```text\n{parser.format_help().strip()}\n```"
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for inner, sub in action.choices.items():
+                    yield f"\n### {name} {inner}\n\n```text\n{sub.format_help().strip()}\n```"
+
+
+def main() -> None:
+    """Build the site."""
+    stage()
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "-f", str(CONFIG)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stdout + done.stderr)
+    pages = sum(1 for _ in SITE.rglob("*.html"))
+    print(
+        f"{SITE.relative_to(ROOT)}: {pages} pages; python -m http.server -d build/site shows them"
+    )
+
+
+if __name__ == "__main__":
+    main()

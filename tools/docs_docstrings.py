@@ -1,0 +1,45 @@
+"""Turns what docstrings mark in the way of Python's own documentation into Markdown for the site.
+
+An extension of Griffe, which mkdocstrings reads the sources with (see mkdocs.yml).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+
+_EXAMPLE = re.compile(r"(^|\S?):: *\n\n((?:(?: {4}.*)?\n)*(?: {4}.*)(?:\n|$))", re.MULTILINE)
+_PAGE = re.compile(r"(?<![\w/(])docs/([\w/-]+)\.md")
+_PARAMETER = re.compile(r"(?<=[.;)])\s+(?=``\w+``(?:, ``\w+``)*:\s)")
+
+
+class DocstringMarkdown(griffe.Extension):
+    """Makes Python blocks of indented examples, links of names of pages, and a list item of each
+    parameter that a paragraph describes."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        if obj.docstring is not None:
+            obj.docstring.value = to_markdown(obj.docstring.value)
+
+
+def to_markdown(text: str) -> str:
+    """Return a docstring as Markdown."""
+    text = _EXAMPLE.sub(_fence, text)
+    text = _PAGE.sub(lambda page: f"[{page[1]}](../../{page[1]}.md)", text)
+    return "\n\n".join(_list_parameters(part) for part in text.split("\n\n"))
+
+
+def _fence(found: re.Match[str]) -> str:
+    code = "\n".join(line.removeprefix("    ") for line in found[2].rstrip().splitlines())
+    lead = f"{found[1]}:\n\n" if found[1] else ""
+    return f"{lead}```python\n{code}\n```\n"
+
+
+def _list_parameters(paragraph: str) -> str:
+    """Return a paragraph that begins with "``name``: " as one item for each such name."""
+    if not re.match(r"``\w+``(?:, ``\w+``)*:\s", paragraph):
+        return paragraph
+    items = _PARAMETER.split(paragraph)
+    return "\n".join("- " + item.replace("\n", "\n  ") for item in items)

@@ -1,0 +1,218 @@
+"""Builds what a release consists of, checks it, and installs it in fresh environments.
+
+    python tools/release_check.py [--quick]
+
+It writes the source distribution and the wheels for x86-64 and aarch64 to dist/; the wheels are
+made from the source distribution. Then it checks that one version is everywhere; what PyPI checks;
+contents, licence, size and tags; that the supervisor in each wheel is a static program for its
+machine; and that the wheel of this machine, installed with the newest and with the lowest
+versions of its dependencies in an environment of every Python that is here, plays the demo from
+outside of the checkout. --quick installs with the newest versions and this Python only.
+Publishing is one command, which it prints at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from email.parser import Parser
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DIST = ROOT / "dist"
+MACHINES = {"x86_64": 62, "aarch64": 183}
+"""The number of each machine in the header of a program."""
+MOST_BYTES = {".whl": 3 << 20, ".gz": 6 << 20}
+SUPERVISOR = "intercode/sandbox/supervisor/bin/supervisor"
+UNWANTED = re.compile(r"__pycache__|\.pyc$|^(runs|build|\.venv|\.git)/|supervisor/bin/digest")
+_INTERPRETER_SEGMENT = 3  # PT_INTERP, which only programs that are not static have
+
+
+def run(*command: str | Path, cwd: Path | None = None, **variables: str) -> str:
+    """Run a command and return what it prints. Exits with its output if it fails."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    done = subprocess.run(
+        [str(word) for word in command], cwd=cwd, env={**environment, **variables},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}")
+    return done.stdout
+
+
+def version() -> str:
+    """Return the version. Exits if the citation or the changelog has another one."""
+    text = (ROOT / "src/intercode/core/version.py").read_text("utf-8")
+    found = re.search(r'__version__ = "(.+)"', text)
+    assert found is not None
+    number = found[1]
+    if f"\nversion: {number}\n" not in (ROOT / "CITATION.cff").read_text("utf-8"):
+        sys.exit(f"CITATION.cff has another version than {number}")
+    if f"\n## [{number}]" not in (ROOT / "CHANGELOG.md").read_text("utf-8"):
+        sys.exit(f"CHANGELOG.md has no section for {number}")
+    if (
+        "version"
+        not in tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dynamic"]
+    ):
+        sys.exit("pyproject.toml has a version of its own")
+    return number
+
+
+def build() -> list[Path]:
+    """Build the source distribution, and from it a wheel for each machine."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    options = ("--installer", "uv", "--outdir", str(DIST))
+    python = Path(sys.executable)
+    path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
+    run(python, "-m", "build", "--sdist", *options, ROOT, PATH=path)
+    (source,) = DIST.glob("*.tar.gz")
+    with tempfile.TemporaryDirectory() as work:
+        with tarfile.open(source) as tar:
+            tar.extractall(work, filter="data")
+        (folder,) = Path(work).iterdir()
+        for machine in MACHINES:
+            run(
+                python, "-m", "build", "--wheel", *options, folder, PATH=path,
+                INTERCODE_BUILD_MACHINE=machine,
+            )  # fmt: skip
+    return [source, *sorted(DIST.glob("*.whl"))]
+
+
+def check_wheel(wheel: Path, number: str) -> Iterator[str]:
+    """Yield what is wrong with a wheel."""
+    (machine,) = (name for name in MACHINES if name in wheel.name)
+    wanted = f"manylinux_2_17_{machine}.manylinux2014_{machine}.musllinux_1_1_{machine}"
+    if wheel.name != f"intercode_gym-{number}-py3-none-{wanted}.whl":
+        yield f"{wheel.name}: its tags are not {wanted}"
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        info = f"intercode_gym-{number}.dist-info"
+        metadata = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
+        program = archive.read(SUPERVISOR)
+        mode = archive.getinfo(SUPERVISOR).external_attr >> 16
+    yield from (f"{wheel.name}: has {name}" for name in names if UNWANTED.search(name))
+    yield from (f"{wheel.name}: has {n}" for n in names if n.endswith((".c", ".h")))
+    yield from (f"{wheel.name}: has {n}" for n in names if not n.startswith(("intercode/", info)))
+    if f"{info}/licenses/LICENSE" not in names or metadata["License-Expression"] != "MIT":
+        yield f"{wheel.name}: its licence is missing"
+    if metadata["Version"] != number:
+        yield f"{wheel.name}: its version is {metadata['Version']}"
+    if not mode & 0o111:
+        yield f"{wheel.name}: its supervisor is not executable"
+    if struct.unpack_from("<H", program, 18)[0] != MACHINES[machine]:
+        yield f"{wheel.name}: its supervisor is for another machine"
+    if _INTERPRETER_SEGMENT in segments(program):
+        yield f"{wheel.name}: its supervisor is not static"
+
+
+def segments(program: bytes) -> list[int]:
+    """Return the kinds of segments of an ELF program of 64 bits."""
+    (offset,) = struct.unpack_from("<Q", program, 32)
+    size, count = struct.unpack_from("<HH", program, 54)
+    return [struct.unpack_from("<I", program, offset + size * i)[0] for i in range(count)]
+
+
+def check_source(source: Path) -> Iterator[str]:
+    """Yield what is wrong with the source distribution."""
+    with tarfile.open(source) as tar:
+        names = [name.partition("/")[2] for name in tar.getnames()]
+    yield from (f"{source.name}: has {name}" for name in names if UNWANTED.search(name))
+    for name in ("LICENSE", "CHANGELOG.md", "CITATION.cff", "README.md", "hatch_build.py"):
+        if name not in names:
+            yield f"{source.name}: lacks {name}"
+    if not any(name.endswith("supervisor/c/main.c") for name in names):
+        yield f"{source.name}: lacks the sources of the supervisor"
+
+
+def check_files(files: list[Path], number: str) -> None:
+    """Check the files. Exits with what is wrong with them."""
+    faults = [*check_source(files[0])]
+    for wheel in files[1:]:
+        faults += check_wheel(wheel, number)
+    for path in files:
+        if path.stat().st_size > MOST_BYTES[path.suffix]:
+            faults.append(f"{path.name}: has {path.stat().st_size} bytes")
+    if faults:
+        sys.exit("\n".join(faults))
+    print(run(sys.executable, "-m", "twine", "check", "--strict", *files).strip())
+    for path in files:
+        print(f"{path.name}: {path.stat().st_size / 1024:.0f} KiB")
+
+
+def interpreters() -> Iterator[Path]:
+    """Yield an interpreter of each version from 3.11 on that is on this machine."""
+    for minor in range(11, 15):
+        own = Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python3")
+        places = [shutil.which(f"python3.{minor}"), *sorted(map(str, own))]
+        for place in filter(None, places):
+            done = subprocess.run([place, "-c", "pass"], capture_output=True, check=False)
+            if done.returncode == 0:
+                yield Path(place)
+                break
+
+
+def requirements(wheel: Path) -> list[str]:
+    """Return what a wheel requires without extras."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(archive.read(name).decode())
+    return [text for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text]
+
+
+def install_and_play(wheel: Path, python: Path, resolution: str, work: Path, number: str) -> None:
+    """Install a wheel in a fresh environment, and play the demo from a directory of its own."""
+    place = work / f"{python.name}-{resolution}"
+    uv = Path(sys.executable).with_name("uv")
+    run(uv, "venv", "-q", "--python", python, place / "env")
+    new = place / "env/bin/python"
+    # uv takes the lowest versions of what it is given by name, not of what a wheel requires
+    run(
+        uv, "pip", "install", "-q", "--python", new, "--resolution", resolution, wheel,
+        *requirements(wheel),
+    )  # fmt: skip
+    shutil.copy(ROOT / "examples/demo.py", place)
+    command = place / "env/bin/intercode"
+    said = run(command, "--version", cwd=place).strip()
+    if said != f"intercode {number}":
+        sys.exit(f"{command} --version prints {said!r}")
+    printed = run(new, "demo.py", cwd=place)
+    if "golds score 1 and doing nothing never does" not in printed:
+        sys.exit(printed)
+    installed = run(uv, "pip", "list", "--python", new, "--format", "freeze")
+    packages = [line for line in installed.split() if line.startswith(("numpy", "gymnasium"))]
+    print(
+        f"{run(new, '--version').strip()}, {resolution}: the demo is sound ({', '.join(packages)})"
+    )
+
+
+def main() -> None:
+    """Build, check, install, play."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    number = version()
+    files = build()
+    check_files(files, number)
+    (wheel,) = (path for path in files if f"_{os.uname().machine}.whl" in path.name)
+    pythons = [Path(sys.executable)] if options.quick else list(interpreters())
+    with tempfile.TemporaryDirectory(prefix="intercode-release-") as work:
+        Path(work).chmod(0o755)
+        for python in pythons:
+            for resolution in ("highest",) if options.quick else ("highest", "lowest-direct"):
+                folder = Path(work) / f"{pythons.index(python)}"
+                install_and_play(wheel, python, resolution, folder, number)
+    print(f"{number} is ready; to publish it: twine upload {DIST.relative_to(ROOT)}/*")
+
+
+if __name__ == "__main__":
+    main()
