@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode import datasets
-from intercode.agents import accepts_parameter, open_agent
+from intercode.agents import accepts_parameter, open_agent, program_of
 from intercode.agents.base import Agent
 from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
@@ -30,6 +30,7 @@ from intercode.evaluation.evaluate.run_directory import (
 from intercode.evaluation.evaluate.run_metadata import episode_metadata, run_metadata
 from intercode.evaluation.evaluate.run_state import EpisodeKey, RunState, Sample, read_run_state
 from intercode.evaluation.evaluate.task_selection import select_tasks
+from intercode.evaluation.programs.installation import Installation
 from intercode.models import Model, open_model
 
 
@@ -175,6 +176,9 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
     own = {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}
     if "record_diffs" in own:  # the environment has files
         general["record_diffs"] = config.record_diffs
+    if "extra_layers" in own:  # the environment has sandboxes
+        program = program_of(config.agent, config.agent_options)
+        general["extra_layers"] = None if program is None else Installation.of(program)
     for name in config.env_options:
         if name not in own - set(general):
             raise unknown_name_error("environment option", name, sorted(own - set(general)))
