@@ -53,7 +53,8 @@ class Codex(Program):
         text += ["check_for_update_on_startup = false", "", "[model_providers.bridge]"]
         text += [f"{k} = {json.dumps(v)}" for k, v in provider.items()]
         text += ["request_max_retries = 0", "stream_max_retries = 0"]
-        text += ["stream_idle_timeout_ms = 3600000", "", "[analytics]", "enabled = false", ""]
+        text += ["stream_idle_timeout_ms = 3600000", "", "[analytics]", "enabled = false"]
+        text += ["", "[features]", "shell_snapshot = false", ""]
         return {"config.toml": "\n".join(text)}
 
     def read_result(self, text: str) -> ToolResult:

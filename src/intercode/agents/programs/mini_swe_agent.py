@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from intercode.agents.programs.program import INSTALLED, Launch, Packages, Program
 
 TESTED_VERSION = "2.4.6"
+_TESTED_CLIENT = ("litellm==1.83.0", "mcp==1.30.0")
+"""Its client of models. Later releases need a package that they do not depend on."""
 _START = (
     f"import runpy, sys; sys.path.insert(0, '{INSTALLED}/pypi'); sys.argv[0] = 'mini'; "
     "runpy.run_module('minisweagent.run.mini', run_name='__main__')"
@@ -21,7 +23,7 @@ class MiniSweAgent(Program):
     name = "mini-swe-agent"
 
     def __init__(self, version: str = TESTED_VERSION) -> None:
-        self.packages = (Packages("pypi", (f"mini-swe-agent=={version}",)),)
+        self.packages = (Packages("pypi", (f"mini-swe-agent=={version}", *_TESTED_CLIENT)),)
 
     def command(self, launch: Launch) -> list[str]:
         return [

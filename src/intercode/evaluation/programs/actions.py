@@ -16,6 +16,8 @@ CODE_ARGUMENTS = ("command", "cmd", "script", "code", "statement")
 """The arguments of tools in which code is passed."""
 SUBMIT = "submit"
 _HISTORY_BYTES = 1 << 20
+_COMMAND_CHARACTERS = 2000
+"""What is recorded of a reported command: programs put long set-ups before the model's code."""
 _REPORT_SCRIPT = """[ -z "$BASH_EXECUTION_STRING" ] || printf '%s\\0' "$BASH_EXECUTION_STRING" >> {}
 """
 """What each `bash -c` of a program runs first. It does not change the status of the command."""
@@ -71,7 +73,12 @@ class ShellHistory:
         with suppress(OSError):
             data = self._sandbox.read(self._file, _HISTORY_BYTES)
         new, self._read = data[self._read :], max(self._read, len(data))
-        return [decode(command) for command in new.split(b"\0") if command]
+        return [_clip(decode(command)) for command in new.split(b"\0") if command]
+
+
+def _clip(command: str) -> str:
+    omitted = len(command) - _COMMAND_CHARACTERS
+    return command if omitted <= 0 else f"[... {omitted} characters ...]{command[omitted:]}"
 
 
 def describe_actions(calls: Sequence[ToolCall], commands: Sequence[str]) -> list[dict[str, Any]]:
