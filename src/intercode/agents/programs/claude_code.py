@@ -33,7 +33,7 @@ class ClaudeCode(Program):
 
     def variables(self, launch: Launch) -> Mapping[str, str]:
         return {
-            "CLAUDE_CONFIG_DIR": launch.home, "CLAUDE_CODE_TMPDIR": launch.home,
+            "CLAUDE_CONFIG_DIR": launch.home, "CLAUDE_CODE_TMPDIR": launch.scratch,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
             "ANTHROPIC_SMALL_FAST_MODEL": launch.model, "API_TIMEOUT_MS": "3600000",
             "CLAUDE_CODE_MAX_RETRIES": "0", "IS_SANDBOX": "1",

@@ -27,14 +27,15 @@ class Packages:
 class Launch:
     """What a program is told about its episode.
 
-    ``query``, ``query_file``: the task. ``home``: a directory for the program's own files.
-    ``model``: the name of the model. ``base_url``: the address of the bridge, without ``/v1``, and
-    ``key`` what it asks for.
+    ``query``, ``query_file``: the task. ``home``: a directory in memory for the program's own
+    files, and ``scratch`` one for many or large ones. ``model``: the name of the model.
+    ``base_url``: the address of the bridge, without ``/v1``, and ``key`` what it asks for.
     """
 
     query: str
     query_file: str
     home: str
+    scratch: str
     model: str
     base_url: str
     key: str

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from intercode.agents.parsing import language_of
 from intercode.agents.programs import Launch, ProgramAgent
 from intercode.core.errors import BudgetError, SandboxError, SandboxKilledError, UsageError
-from intercode.core.types import AgentOutput, EndReason, Step
+from intercode.core.types import AgentOutput, Brief, EndReason, Step
 from intercode.environments.base.contract import Environment
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.programs.actions import ShellHistory
@@ -26,6 +27,8 @@ from intercode.sandbox.streams import Collector, Process, decode, drain, drain_o
 DIRECTORY = "/dev/shm/intercode"
 """What belongs to the program and not to the task: no change in it counts."""
 _QUERY, _ANSWER, _HOME = f"{DIRECTORY}/query", f"{DIRECTORY}/answer", f"{DIRECTORY}/home"
+SCRATCH = "/tmp/.intercode"
+"""A directory for files of a program that do not fit there. It is removed at the end."""
 _ANSWER_BYTES = 1 << 20
 _OUTPUT_BYTES = 1 << 16
 _RECORDED_OUTPUT = 4000  # characters of the end
@@ -69,7 +72,7 @@ def play_program(
     limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
     history = ShellHistory(sandbox, DIRECTORY)
     turns = ProgramTurns(
-        env, agent.model, agent.program, history, min(limits, default=None),
+        env, agent.model, agent.program, history, SCRATCH, min(limits, default=None),
         tracker or EpisodeTracker(),
     )  # fmt: skip
     key = f"intercode-{secrets.token_hex(16)}"
@@ -79,7 +82,7 @@ def play_program(
             ending = _run(agent, env, bridge, key, history, output)
         turns.finish()
     except SandboxKilledError as e:
-        turns.finish_at_end()
+        turns.finish_without_sandbox()
         ending = _Ending("sandbox_lost", why=str(e))
     return _submit(env, turns.steps, ending, decode(output.bytes()))
 
@@ -94,9 +97,9 @@ def _run(
 ) -> _Ending:
     """Run the program to its end or to a limit, and kill everything that it has started."""
     sandbox, brief = env.sandbox, env.brief
-    query = "\n\n".join(filter(None, (brief.query, brief.notes)))
+    query = _query(brief)
     address = f"http://127.0.0.1:{bridge.port}"
-    launch = Launch(query, _QUERY, _HOME, agent.model.name, address, key)
+    launch = Launch(query, _QUERY, _HOME, SCRATCH, agent.model.name, address, key)
     sandbox.write(_QUERY, query.encode())
     for name, text in {".keep": "", **agent.program.home_files(launch)}.items():
         sandbox.write(f"{_HOME}/{name}", text.encode(), 0o600)
@@ -119,15 +122,24 @@ def _run(
             return _serve(process, read, output, bridge, _deadline(agent))
         finally:
             _end_processes(sandbox, mark, before)
+            sandbox.run(["rm", "-rf", SCRATCH], timeout=_END_SECONDS)
     finally:
         os.close(read)
+
+
+def _query(brief: Brief) -> str:
+    """Return the task as a program is told it, with what is judged."""
+    answer = f"If the task asks for an answer or for output, write exactly that to {_ANSWER}."
+    judged = language_of(brief.environment).scoring_note
+    return "\n\n".join(filter(None, (brief.query, brief.notes, f"{judged} {answer}")))
 
 
 def _variables(launch: Launch) -> Mapping[str, str]:
     """Return the environment variables that every program gets."""
     return {
         "INTERCODE_QUERY_FILE": launch.query_file, "INTERCODE_ANSWER_FILE": _ANSWER,
-        "INTERCODE_HOME": launch.home, "INTERCODE_MODEL": launch.model,
+        "INTERCODE_HOME": launch.home, "INTERCODE_SCRATCH": launch.scratch,
+        "INTERCODE_MODEL": launch.model,
         "OPENAI_BASE_URL": f"{launch.base_url}/v1", "OPENAI_API_BASE": f"{launch.base_url}/v1",
         "OPENAI_API_KEY": launch.key, "ANTHROPIC_BASE_URL": launch.base_url,
         "ANTHROPIC_API_KEY": launch.key,
@@ -207,8 +219,7 @@ def _submit(
         result = env.finish(answer)
         score, reason = result.score, "submitted" if result.terminated else "agent_stopped"
         if steps and steps[-1].action.startswith("submit") and not steps[-1].observation:
-            submitted = Step.of_result(steps[-1].agent_output(), result, score)
-            steps[-1] = replace(submitted, changes=steps[-1].changes)
+            steps[-1] = Step.of_result(steps[-1].agent_output(), result, score)
     else:
         score = None
     score = score or env.score()

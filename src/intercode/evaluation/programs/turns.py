@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +38,7 @@ class ProgramTurns:
 
     ``answer`` is what the bridge calls; it asks the model, within ``max_turns`` answers. A turn
     ends with the program's next request, which has the results of its actions, or by ``finish``.
+    What changes in the directory ``scratch`` is left out.
     """
 
     def __init__(
@@ -47,12 +47,14 @@ class ProgramTurns:
         model: Model,
         program: Program,
         history: ShellHistory,
+        scratch: str,
         max_turns: int | None,
         tracker: EpisodeTracker,
     ) -> None:
         self.steps: list[Step] = []
         self._env, self._model, self._program = env, model, program
-        self._history, self._max_turns, self._tracker = history, max_turns, tracker
+        self._history, self._scratch = history, scratch
+        self._max_turns, self._tracker = max_turns, tracker
         self._given = GivenAnswers()
         self._conversation: list[Message] = []
         self._turn: _Turn | None = None
@@ -142,10 +144,13 @@ class ProgramTurns:
             step = replace(step, observation=output, exit_code=code, valid=valid)
             self._env.set_last_result(ExecResult(output, code))
         if step.executed:
-            step = replace(step, changes=tuple(self._env.changed_paths()))
+            paths = self._env.changed_paths()
+            mine = (path for path in paths if not f"{path}/".startswith(f"{self._scratch}/"))
+            step = replace(step, changes=tuple(mine))
         self.steps.append(replace(step, context=context))
 
-    def finish_at_end(self) -> None:
-        """End the last turn, also where the sandbox is gone."""
-        with suppress(Exception):
-            self.finish()
+    def finish_without_sandbox(self) -> None:
+        """End the turn in which the sandbox was lost."""
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            self.steps.append(replace(turn.step, valid=False))

@@ -35,10 +35,9 @@ class GivenAnswers:
         return [self._messages.get(_key(m), m) if m["role"] == "assistant" else m for m in messages]
 
     def _with_new_id(self, call: ToolCall) -> ToolCall:
-        name, number = call["id"] or "call", 0
-        while name in self._ids:
-            number += 1
-            name = f"{call['id'] or 'call'}_{number}"
+        name = call["id"]
+        if not name or name in self._ids:  # no id begins with another: Claude Code confuses those
+            name = f"call_{1000 + len(self._ids)}"
         self._ids.add(name)
         return cast(ToolCall, {**call, "id": name})
 
