@@ -100,8 +100,7 @@ def test_a_program_is_recorded_and_stopped_as_the_built_in_agent(
         assert (found.end, found.success) == (expected.end, expected.success), found
         assert list(map(comparable, found.steps)) == list(map(comparable, expected.steps))
         assert found.usage.cost == expected.usage.cost
-    solved = sum(t.success for t in built_in)
-    assert solved == (15 if limits["max_turns"] > 2 else 15)
+    assert 10 < sum(t.success for t in built_in) < TASKS
     if limits["max_turns"] == 5:
         assert {t.end for t in built_in} == {"submitted", "turn_limit"}
     # the first step holds the query, every step its tool calls and how they were seen
@@ -141,7 +140,7 @@ def test_hostile_programs_reach_nothing_and_the_run_goes_on(
         intercode.evaluate(
             str(tasks), "program:python3 /opt/intercode/files/agent.py", model="m",
             base_url=endpoint.url, model_options=PRICE, parallel=2, quiet=True, out=out,
-            agent_options={"files": str(HOSTILE), "seconds": 20},
+            agent_options={"files": str(HOSTILE), "seconds": 10},
         )  # fmt: skip
         asked = len(endpoint.requests)
     assert marked_processes() == []
@@ -156,26 +155,21 @@ def test_hostile_programs_reach_nothing_and_the_run_goes_on(
     searched = last("search").context["program"]
     assert searched["exit_code"] == 0
     assert "authentication_error" in searched["output"]
-    assert "OPENAI_API_KEY" in str(played["search"]) or searched["output"]
+    assert last("search").action == "submit searched"
     network = played[attacks[1]]
     assert network.end == "submitted"
-    assert "reached []" in str(answer_of(network))
+    assert "reached []" in network.steps[-1].action
     assert played["outlive leave"].end == "submitted"
     assert played["outlive stay"].end == "budget"
-    assert "20 s" in last("outlive stay").context["program"]["stopped"]
+    assert "10 s" in last("outlive stay").context["program"]["stopped"]
     assert played["flood"].end == "agent_stopped"
     assert "100 requests" in last("flood").context["program"]["stopped"]
     assert played["flood"].usage.requests == 0
     forged = played["forge"]
-    assert "200 1" in str(answer_of(forged))
+    assert "200 1" in forged.steps[-1].action
     assert (forged.usage.prompt_tokens, forged.usage.completion_tokens) == (70, 7)
     assert forged.usage.cost == pytest.approx(84e-6)
     assert played["honest"].success
-
-
-def answer_of(episode: Trajectory) -> object:
-    """Return what a program printed or left, for messages of failed tests."""
-    return episode.steps[-1].context["program"]
 
 
 def play(env: intercode.Env, command: str, task: int, **options: Any) -> Trajectory:
@@ -186,7 +180,7 @@ def play(env: intercode.Env, command: str, task: int, **options: Any) -> Traject
 
 def test_answers_are_flags_and_code(tmp_path: Path) -> None:
     """What is in the answer file is submitted as the environment takes it."""
-    write = "cat > $INTERCODE_ANSWER_FILE <<'END'\n{}\nEND\ntest -s $INTERCODE_QUERY_FILE # {{query}}"
+    write = ": {{query}}; test -s {{query_file}} && cat > $INTERCODE_ANSWER_FILE <<'END'\n{}\nEND\n"
     with intercode.make("ctf", dataset="starter") as env:
         env.reset(seed=3, options={"task": 0})
         right = play(env, write.format(env.task.flag), 0)
@@ -195,17 +189,17 @@ def test_answers_are_flags_and_code(tmp_path: Path) -> None:
     assert (wrong.end, wrong.reward) == ("agent_stopped", 0.0)
     with intercode.make("python", dataset="starter") as env:
         solved = play(env, write.format(env.dataset.tasks[0].solution), 0)
-        failed = play(env, "exit 3 # {query}", 0)
+        failed = play(env, ": {query}; exit 3", 0)
     assert (solved.end, solved.reward) == ("submitted", 1.0)
     assert (failed.end, failed.reward) == ("agent_stopped", 0.0)
     assert failed.steps[-1].context["program"]["exit_code"] == 3
 
 
 def test_a_program_that_fills_the_memory_loses_its_sandbox_or_is_killed() -> None:
-    hog = "python3 -c 'x = bytearray(3 << 30)' ; python3 -c \"b = [bytearray(1 << 20) for _ in range(4000)]\""
+    hog = "python3 -c 'b = [bytearray(1 << 20) for _ in range(4000)]'"
     with intercode.make("bash", dataset="starter") as env:
-        episode = play(env, f"{hog} # {{query}}", 0)
-        again = play(env, "true # {query}", 1)
+        episode = play(env, f": {{query}}; {hog}", 0)
+        again = play(env, "true", 1)
     assert episode.end in ("agent_stopped", "sandbox_lost")
     assert again.end == "submitted"
 
@@ -218,7 +212,9 @@ def test_a_policy_refuses_before_the_program_sees_the_action(
     def answer(messages: list[Any]) -> dict[str, Any]:
         asked.append(messages)
         turn = sum(m["role"] == "assistant" for m in messages)
-        return call(turn, "run_command", command="rm -r /srv") if turn == 0 else call(turn, "submit")
+        return (
+            call(turn, "run_command", command="rm -r /srv") if turn == 0 else call(turn, "submit")
+        )
 
     run = intercode.evaluate(
         "starter:bash", model=answer, limit=1, quiet=True, out=tmp_path / "run",
@@ -240,7 +236,7 @@ def test_what_cannot_play_is_said_before_anything_is_played(tmp_path: Path) -> N
             agent_options=options,
         )  # fmt: skip
 
-    with pytest.raises(UsageError, match="does not have"):
+    with pytest.raises(UsageError, match="sql has none"):
         evaluate("starter:sql", "program:true")
     with pytest.raises(ConfigError, match="names no program"):
         evaluate("starter:bash", "program: ")

@@ -89,8 +89,10 @@ def served() -> Iterator[Served]:
 def test_chat_completions(served: Served, stream: bool) -> None:
     client = openai.OpenAI(base_url=f"{served.url}/v1", api_key=KEY, max_retries=0)
     tools = [{"type": "function", "function": {"name": "run", "parameters": SCHEMA}}]
-    messages: list[Any] = [{"role": "developer", "content": "Be brief."},
-                           {"role": "user", "content": [{"type": "text", "text": "Look."}]}]  # fmt: skip
+    messages: list[Any] = [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "Look."}]},
+    ]
 
     def ask() -> tuple[Any, Any]:
         if not stream:

@@ -14,7 +14,7 @@ from intercode.agents import accepts_parameter, open_agent, program_of
 from intercode.agents.base import Agent
 from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
-from intercode.core.errors import ConfigError
+from intercode.core.errors import ConfigError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Trajectory
 from intercode.datasets.load_cache import environment_for_options
@@ -176,9 +176,13 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
     own = {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}
     if "record_diffs" in own:  # the environment has files
         general["record_diffs"] = config.record_diffs
+    program = program_of(config.agent, config.agent_options)
     if "extra_layers" in own:  # the environment has sandboxes
-        program = program_of(config.agent, config.agent_options)
         general["extra_layers"] = None if program is None else Installation.of(program)
+    elif program is not None:
+        raise UsageError(
+            f"{program.name} runs in a sandbox, and the environment {dataset.environment} has none"
+        )
     for name in config.env_options:
         if name not in own - set(general):
             raise unknown_name_error("environment option", name, sorted(own - set(general)))

@@ -16,7 +16,7 @@ from intercode.core.errors import BudgetError, SandboxError, SandboxKilledError,
 from intercode.core.types import AgentOutput, Brief, EndReason, Step
 from intercode.environments.base.contract import Environment
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.evaluation.programs.actions import ShellHistory
+from intercode.evaluation.programs.actions import SUBMIT, ShellHistory
 from intercode.evaluation.programs.turns import ProgramTurns, TurnLimitError
 from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.bridge import Bridge, BridgeStoppedError
@@ -210,7 +210,7 @@ def _submit(
     env: SandboxedEnv, steps: list[Step], ending: _Ending, output: str
 ) -> tuple[list[Step], EndReason]:
     """Submit what the program has left, if it has ended by itself, and score it in any case."""
-    reason = ending.reason
+    reason, score = ending.reason, None
     if reason == "submitted":
         answer = _read_answer(env)
         if answer is not None and env.name in _CODE_ENVIRONMENTS:
@@ -218,10 +218,12 @@ def _submit(
             answer = None
         result = env.finish(answer)
         score, reason = result.score, "submitted" if result.terminated else "agent_stopped"
-        if steps and steps[-1].action.startswith("submit") and not steps[-1].observation:
-            steps[-1] = Step.of_result(steps[-1].agent_output(), result, score)
-    else:
-        score = None
+        submission = AgentOutput(f"{SUBMIT} {answer or ''}".rstrip())
+        if steps and steps[-1].action.partition(" ")[0] == SUBMIT:  # by a tool of the program
+            submission = replace(steps.pop().agent_output(), action=submission.action)
+            steps.append(Step.of_result(submission, result, score))
+        elif answer is not None:
+            steps.append(Step.of_result(submission, result, score))
     score = score or env.score()
     last = steps.pop() if steps else Step("", "", executed=False, valid=None, exit_code=None)
     about = {"exit_code": ending.exit_code, "output": output[-_RECORDED_OUTPUT:]}
