@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,13 +10,22 @@ from typing import TYPE_CHECKING, Any
 from intercode.agents.base import Agent, Feedback
 from intercode.core.errors import ConfigError
 from intercode.core.lazy import lazy_imports
-from intercode.core.registry import Registry
+from intercode.core.registry import Registry, load_object
 from intercode.core.types import EMPTY_MAPPING
 
 if TYPE_CHECKING:
     from intercode.agents.model_agent import ModelAgent
+    from intercode.agents.programs.program import Program
 
-__all__ = ["AGENTS", "Agent", "Feedback", "ModelAgent", "accepts_parameter", "open_agent"]
+__all__ = [
+    "AGENTS",
+    "Agent",
+    "Feedback",
+    "ModelAgent",
+    "accepts_parameter",
+    "open_agent",
+    "program_of",
+]
 
 __getattr__ = lazy_imports(__name__, {"ModelAgent": ".model_agent"})
 
@@ -36,6 +46,9 @@ AGENTS = Registry(
 )
 """Agents by name; ``package.module:Class`` names any other."""
 
+PROGRAM = "program:"
+"""What a name begins with that is followed by a program or a command."""
+
 _PARAMETER_HINTS = {
     "model": "name a model with --model (see also --base-url)",
     "golds": "it plays solutions, so the dataset must have them",
@@ -48,7 +61,25 @@ def accepts_parameter(name: str, parameter: str) -> bool:
 
     Raises UnknownNameError for a name that is not registered.
     """
-    return parameter in _parameters(AGENTS.load(name))
+    return parameter in _parameters(_load_factory(name))
+
+
+def program_of(name: str, options: Mapping[str, Any]) -> Program | None:
+    """Return the program that an agent with these options runs; None for any other agent."""
+    if not name.startswith(PROGRAM):
+        return None
+    make = load_object("intercode.agents.programs.agent:make_program")
+    given = {k: v for k, v in options.items() if k in _parameters(make)}
+    program: Program = make(name.removeprefix(PROGRAM), **given)
+    return program
+
+
+def _load_factory(name: str) -> Any:
+    """Return what makes an agent. Raises UnknownNameError."""
+    if not name.startswith(PROGRAM):
+        return AGENTS.load(name)
+    make = load_object("intercode.agents.programs:ProgramAgent")
+    return functools.partial(make, name.removeprefix(PROGRAM))
 
 
 def open_agent(name: str, options: Mapping[str, Any] = EMPTY_MAPPING, **offers: Any) -> Agent:
@@ -59,7 +90,7 @@ def open_agent(name: str, options: Mapping[str, Any] = EMPTY_MAPPING, **offers: 
     and that are not None. Raises UnknownNameError, and ConfigError that says what is missing or
     unknown.
     """
-    factory = AGENTS.load(name)
+    factory = _load_factory(name)
     parameters = _parameters(factory)
     keywords = {k: v for k, v in offers.items() if k in parameters and v is not None}
     for key in options:

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from intercode.agents.base import Agent, Feedback
+from intercode.agents.programs import ProgramAgent
 from intercode.core.errors import BudgetError
 from intercode.core.types import AgentOutput, Brief, EndReason, Score, Step, Trajectory
 from intercode.environments.base.contract import BranchingEnvironment, Environment
+from intercode.evaluation.programs.episode import play_program
 from intercode.evaluation.tracking.base import EpisodeTracker
 
 
@@ -42,6 +44,9 @@ def rollout(
     env.reset(seed=seed, options={"task": task})
     if check_gold:
         env.check_gold()
+    if isinstance(agent, ProgramAgent):
+        steps, end = play_program(agent, env, max_turns=max_turns, tracker=tracker)
+        return make_trajectory(env, steps, end, time.monotonic() - started)
     agent.start(env.brief)
     return play(agent, env, max_turns=max_turns, started=started, tracker=tracker)
 

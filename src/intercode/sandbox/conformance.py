@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,7 +32,7 @@ def check_sandbox(open_sandbox: Callable[[], BaseSandbox]) -> None:
         checks: dict[Capability, Callable[[BaseSandbox], None]] = {
             "fork": _check_fork, "restore": _check_restore, "processes": _check_processes,
             "save": _check_save, "terminal": _check_terminal, "connect": _check_connect,
-            "usage": _check_usage, "users": _check_users,
+            "listen": _check_listen, "usage": _check_usage, "users": _check_users,
         }  # fmt: skip
         for capability, check in checks.items():
             if capability in sandbox.capabilities:
@@ -181,6 +183,18 @@ def _check_connect(sandbox: BaseSandbox) -> None:
     expect_error(OSError, lambda: sandbox.connect(0), "connecting to the port 0")
 
 
+def _check_listen(sandbox: BaseSandbox) -> None:
+    with sandbox.listen() as listener:
+        port = listener.getsockname()[1]
+        expect_error(OSError, lambda: sandbox.listen(port), "listening at a port that is taken")
+        with sandbox.connect(port) as inside, listener.accept()[0] as outside:
+            inside.sendall(b"request")
+            require(outside.recv(100) == b"request", "a port of the sandbox loses what is sent")
+        if sandbox.spec.network == "none":
+            connect = partial(socket.create_connection, ("127.0.0.1", port), _TIMEOUT)
+            expect_error(OSError, connect, "connecting from outside to a port of the sandbox")
+
+
 def _check_usage(sandbox: BaseSandbox) -> None:
     before = sandbox.usage()
     sandbox.write("/tmp/size", b"x" * (1 << 20))
@@ -237,6 +251,7 @@ def _check_missing_capabilities(sandbox: BaseSandbox) -> None:
         "checkpoint": lambda: sandbox.checkpoint(1, ()),
         "terminal": lambda: sandbox.spawn_on_terminal(["true"]),
         "connect": lambda: sandbox.connect(9),
+        "listen": sandbox.listen,
         "usage": sandbox.usage,
         "users": lambda: sandbox.spawn_as(User("nobody", 65534, 65534), ["true"]),
     }

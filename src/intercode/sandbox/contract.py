@@ -88,7 +88,7 @@ class SandboxSpec:
 
 Capability = Literal[
     "processes", "fork", "restore", "recycle", "seal", "save", "checkpoint", "terminal", "connect",
-    "usage", "users",
+    "listen", "usage", "users",
 ]  # fmt: skip
 """A feature that only some back ends have; see ``BaseSandbox.capabilities``."""
 
@@ -164,21 +164,11 @@ class BaseSandbox(ABC):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """The optional features of this sandbox.
+        """The optional features of this sandbox, most of them named after their method.
 
-        ======================  =======================================================
-        ``processes``           ``processes``, ``descendants``, ``signal``, ``kill_since``
-        ``fork``                ``fork``, ``snapshot``
-        ``restore``             ``restore``
-        ``recycle``             ``recycle``
-        ``seal``                ``seal``
-        ``save``                ``save``
-        ``checkpoint``          ``checkpoint``, ``spawn_checkpoint``
-        ``terminal``            ``spawn_on_terminal``
-        ``connect``             ``connect``
-        ``usage``               ``usage``
-        ``users``               ``spawn_as``
-        ======================  =======================================================
+        ``processes`` also stands for ``descendants``, ``signal`` and ``kill_since``, ``fork`` for
+        ``snapshot``, ``checkpoint`` for ``spawn_checkpoint``. ``terminal`` is
+        ``spawn_on_terminal``, and ``users`` is ``spawn_as``.
         """
         return frozenset()
 
@@ -441,6 +431,14 @@ class BaseSandbox(ABC):
         """Return a connection to a server in the sandbox: to a port of its loopback device, or to
         the Unix socket at an absolute path. Raises OSError if no server listens there."""
         raise self._missing_capability("connect", "connect to a server in it")
+
+    def listen(self, port: int = 0) -> socket.socket:
+        """Return a socket that listens at a port of the sandbox's loopback device (0: a free one).
+
+        Programs in the sandbox connect to it, and the caller accepts. It is the only way out of a
+        sandbox without a network. Raises OSError if the port is taken.
+        """
+        raise self._missing_capability("listen", "serve programs in it at a port")
 
     def usage(self) -> ResourceUsage:
         """Return what the sandbox uses now."""

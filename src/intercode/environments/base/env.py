@@ -214,7 +214,7 @@ class InterCodeEnv(gym.Env[str, str]):
                 result = self._tools.call(words[-1], self.timeout)
             else:
                 result = ExecResult(refusal, None) if refusal else self._execute(action)
-            changes = self._changes()
+            changes = self.changed_paths()
             if not refusal:
                 self._last_result = result
             return self._finish_turn(action, result, changes, bool(refusal), self.score)
@@ -345,6 +345,10 @@ class InterCodeEnv(gym.Env[str, str]):
         except SandboxKilledError as e:  # it is not the agent's sandbox
             raise SandboxLostError(str(e)) from e
 
+    def changed_paths(self) -> list[str]:
+        """Return what the episode has changed, sorted."""
+        return self._current_workspace.changed_paths()
+
     @property
     def working_directory(self) -> str:
         """The directory, or the database, in which the next action runs. Empty before ``reset``."""
@@ -458,10 +462,6 @@ class InterCodeEnv(gym.Env[str, str]):
     def _execute(self, action: str) -> ExecResult:
         """Run one action."""
         return self._current_workspace.run(action, self.timeout)
-
-    def _changes(self) -> list[str]:
-        """Return what the episode has changed, sorted."""
-        return self._current_workspace.changed_paths()
 
     def _turn_diffs(self) -> dict[str, str]:
         """Return how the last turn changed each path. Empty unless that is recorded."""

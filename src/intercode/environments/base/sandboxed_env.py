@@ -49,8 +49,9 @@ class SandboxedEnv(InterCodeEnv):
     """An environment that runs code in a workspace: a sandbox with a session.
 
     ``recycle``: sandboxes are reset in place between episodes, not created anew (see
-    workspaces.py). ``record_diffs``: ``file_diffs`` returns how each turn changed its files. The
-    other settings are those of InterCodeEnv.
+    workspaces.py). ``record_diffs``: ``file_diffs`` returns how each turn changed its files.
+    ``extra_layers``: returns layers over an image, below those of the tasks, such as the program of
+    an agent. The other settings are those of InterCodeEnv.
     """
 
     def __init__(
@@ -59,11 +60,14 @@ class SandboxedEnv(InterCodeEnv):
         *,
         recycle: bool = False,
         record_diffs: bool = False,
+        extra_layers: Callable[[Image], tuple[Layer, ...]] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(dataset, **settings)
-        self.recycle, self.record_diffs = recycle, record_diffs
-        self._settings |= {"recycle": recycle, "record_diffs": record_diffs}
+        self.recycle, self.record_diffs, self.extra_layers = recycle, record_diffs, extra_layers
+        self._settings |= {
+            "recycle": recycle, "record_diffs": record_diffs, "extra_layers": extra_layers,
+        }  # fmt: skip
 
     _file_diffs: tuple[SandboxWorkspace, FileDiffs] | None = None
     _workspace: SandboxWorkspace | None = None
@@ -144,7 +148,9 @@ class SandboxedEnv(InterCodeEnv):
         """Return the specification of every sandbox of an episode of this task."""
         determinism = self.determinism
         now = determinism.fixed_time if determinism else None
-        spec = self._make_spec(tuple(task_layer(s, self.image, now) for s in task.files))
+        extra = self.extra_layers(self.image) if self.extra_layers else ()
+        files = (task_layer(s, self.image, now) for s in task.files)
+        spec = self._make_spec((*extra, *files))
         if determinism is not None:
             spec = replace(spec, determinism=determinism, hostname=determinism.hostname)
         return spec

@@ -112,10 +112,10 @@ class CodeEnv(SandboxedEnv):
             raise GoldError(f"the tests of {task.id} call a function, but {why}")
         return ReplSession(sandbox, language, task.cwd, state, _RERUN_TIMEOUT_FACTOR * self.timeout)
 
-    def _changes(self) -> list[str]:
+    def changed_paths(self) -> list[str]:
         """Return the changed paths without the program itself."""
         program = f"{PROGRAM_DIRECTORY}/"
-        return [path for path in super()._changes() if not f"{path}/".startswith(program)]
+        return [path for path in super().changed_paths() if not f"{path}/".startswith(program)]
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         session = self._current_workspace.session

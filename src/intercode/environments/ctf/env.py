@@ -73,10 +73,10 @@ class CTFEnv(SandboxedEnv):
                 workspace.sandbox.write(path, content, mode)
         return workspace
 
-    def _changes(self) -> list[str]:
+    def changed_paths(self) -> list[str]:
         """Return the changed paths. Initial files of the task count only if they were changed."""
         if not self.task.initial_files:
-            return super()._changes()
+            return super().changed_paths()
         current, initial = (
             self._current_workspace.sandbox.changes(),
             initial_file_entries(self.task),

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from intercode import datasets
-from intercode.agents import accepts_parameter, open_agent
+from intercode.agents import accepts_parameter, open_agent, program_of
 from intercode.agents.base import Agent
 from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
-from intercode.core.errors import ConfigError
+from intercode.core.errors import ConfigError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Trajectory
 from intercode.datasets.load_cache import environment_for_options
@@ -30,6 +30,7 @@ from intercode.evaluation.evaluate.run_directory import (
 from intercode.evaluation.evaluate.run_metadata import episode_metadata, run_metadata
 from intercode.evaluation.evaluate.run_state import EpisodeKey, RunState, Sample, read_run_state
 from intercode.evaluation.evaluate.task_selection import select_tasks
+from intercode.evaluation.programs.installation import Installation
 from intercode.models import Model, open_model
 
 
@@ -169,7 +170,7 @@ def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
 
 def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
     """Return the settings of that environment. Raises UnknownNameError for an unknown option."""
-    general = {
+    general: dict[str, Any] = {
         "profile": config.profile, "image": config.image, "sandbox": config.sandbox,
         "network": config.network, "timeout": config.timeout, "max_turns": config.max_turns,
         "reward": config.reward, "deterministic": config.determinism,
@@ -180,6 +181,13 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
     own = {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}
     if "record_diffs" in own:  # the environment has files
         general["record_diffs"] = config.record_diffs
+    program = program_of(config.agent, config.agent_options)
+    if "extra_layers" in own:  # the environment has sandboxes
+        general["extra_layers"] = None if program is None else Installation.of(program)
+    elif program is not None:
+        raise UsageError(
+            f"{program.name} runs in a sandbox, and the environment {dataset.environment} has none"
+        )
     for name in config.env_options:
         if name not in own - set(general):
             raise unknown_name_error("environment option", name, sorted(own - set(general)))

@@ -41,7 +41,7 @@ class ContainerSandbox(ScannedSandbox):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return super().capabilities | {"terminal", "connect"}
+        return super().capabilities | {"terminal", "connect", "listen"}
 
     def _counted_limit_exceeded(self) -> LimitExceeded:
         return self._counters.limit_exceeded()

@@ -224,7 +224,7 @@ class NamespaceSandbox(SupervisedSandbox):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        more: set[Capability] = {"terminal", "connect"}
+        more: set[Capability] = {"terminal", "connect", "listen"}
         if self.spec.users:
             more.add("users")
         if len(self.sealed_layers) < MAX_SEALED_LAYERS:

@@ -276,6 +276,11 @@ class SupervisedSandbox(BaseSandbox):
             raise
         return connection
 
+    def listen(self, port: int = 0) -> socket.socket:
+        if "listen" not in self.capabilities:
+            return super().listen(port)
+        return socket.socket(fileno=self.connection.request_fd("listen", port=port))
+
     def usage(self) -> ResourceUsage:
         disk, files = self.size()
         seconds, memory, processes = measure_processes(self.supervisor_pid)

@@ -1,4 +1,4 @@
-/* Channels into the sandbox for the owner: terminals and connections to servers. */
+/* Channels into the sandbox for the owner: terminals, connections to servers, and ports. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -53,4 +53,19 @@ int connect_to_server(const char *path, long long port) {
     fd = connect_address(AF_INET6, &address6, sizeof address6);
     if (fd < 0) errno = ECONNREFUSED;  /* also where there is no IPv6 */
     return fd;
+}
+
+/* Open a port of the sandbox's loopback device, 0 for a free one. Return the listening socket. */
+int listen_at_port(long long port) {
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (port < 0 || port > 65535) return errno = EINVAL, -1;
+    address.sin_port = htons((uint16_t)port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    if (!bind(fd, (struct sockaddr *)&address, sizeof address) && !listen(fd, SOMAXCONN)) return fd;
+    int code = errno;
+    close(fd);
+    errno = code;
+    return -1;
 }

@@ -1,0 +1,1 @@
+"""Plays episodes with programs that run in the sandbox and talk to the model through a bridge."""

@@ -1,0 +1,241 @@
+"""Plays one episode with a program: starts it, serves it, ends it, and submits what it leaves."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from intercode.agents.parsing import language_of
+from intercode.agents.programs import Launch, ProgramAgent
+from intercode.core.errors import BudgetError, SandboxError, SandboxKilledError, UsageError
+from intercode.core.types import AgentOutput, Brief, EndReason, Step
+from intercode.environments.base.contract import Environment
+from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.evaluation.programs.actions import SUBMIT, ShellHistory
+from intercode.evaluation.programs.turns import ProgramTurns, TurnLimitError
+from intercode.evaluation.tracking.base import EpisodeTracker
+from intercode.models.bridge import Bridge, BridgeStoppedError
+from intercode.models.limited_model import LimitedModel
+from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once
+
+DIRECTORY = "/dev/shm/intercode"
+"""What belongs to the program and not to the task: no change in it counts."""
+_QUERY, _ANSWER, _HOME = f"{DIRECTORY}/query", f"{DIRECTORY}/answer", f"{DIRECTORY}/home"
+SCRATCH = "/tmp/.intercode"
+"""A directory for files of a program that do not fit there. It is removed at the end."""
+_ANSWER_BYTES = 1 << 20
+_OUTPUT_BYTES = 1 << 16
+_RECORDED_OUTPUT = 4000  # characters of the end
+_END_SECONDS = 10.0
+_CODE_ENVIRONMENTS = ("python", "code")
+"""Environments whose answers are code that runs as an action before it is submitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How a program has ended. ``exit_code`` is None if it was stopped."""
+
+    reason: EndReason
+    exit_code: int | None = None
+    why: str = ""
+
+
+def play_program(
+    agent: ProgramAgent,
+    env: Environment,
+    *,
+    max_turns: int | None = None,
+    tracker: EpisodeTracker | None = None,
+) -> tuple[list[Step], EndReason]:
+    """Play a running episode with a program, and return its steps and why it ended.
+
+    Raises UsageError for an environment without a sandbox of this machine that has a port for the
+    bridge, BudgetError at a limit of the run, and the errors of a model and a sandbox that failed.
+    """
+    if not isinstance(env, SandboxedEnv):
+        raise UsageError(
+            f"{agent.program.name} runs in a sandbox of this machine, which the environment here "
+            "does not have: play another environment, with the runner `local`"
+        )
+    sandbox = env.sandbox
+    if "listen" not in sandbox.capabilities:
+        raise UsageError(
+            f"a program as agent needs a sandbox with a loopback device of its own, which the tier "
+            f"{sandbox.tier} does not have: use one of the tiers `namespace` or `container`"
+        )
+    limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
+    history = ShellHistory(sandbox, DIRECTORY)
+    turns = ProgramTurns(
+        env, agent.model, agent.program, history, SCRATCH, min(limits, default=None),
+        tracker or EpisodeTracker(),
+    )  # fmt: skip
+    key = f"intercode-{secrets.token_hex(16)}"
+    output = Collector(_OUTPUT_BYTES)
+    try:
+        with Bridge(sandbox.listen(), key, agent.model.name, turns.answer) as bridge:
+            ending = _run(agent, env, bridge, key, history, output)
+        turns.finish()
+    except SandboxKilledError as e:
+        turns.finish_without_sandbox()
+        ending = _Ending("sandbox_lost", why=str(e))
+    return _submit(env, turns.steps, ending, decode(output.bytes()))
+
+
+def _run(
+    agent: ProgramAgent,
+    env: SandboxedEnv,
+    bridge: Bridge,
+    key: str,
+    history: ShellHistory,
+    output: Collector,
+) -> _Ending:
+    """Run the program to its end or to a limit, and kill everything that it has started."""
+    sandbox, brief = env.sandbox, env.brief
+    query = _query(brief)
+    address = f"http://127.0.0.1:{bridge.port}"
+    launch = Launch(query, _QUERY, _HOME, SCRATCH, agent.model.name, address, key)
+    sandbox.write(_QUERY, query.encode())
+    for name, text in {".keep": "", **agent.program.home_files(launch)}.items():
+        sandbox.write(f"{_HOME}/{name}", text.encode(), 0o600)
+    variables = {
+        **sandbox.env, **_variables(launch), **history.variables, **agent.program.variables(launch)
+    }  # fmt: skip
+    before, mark = set(sandbox.processes()), sandbox.mark()
+    read, write = os.pipe()
+    try:
+        try:
+            process = sandbox.spawn(
+                agent.program.command(launch), cwd=env.working_directory, env=variables,
+                fds={1: write, 2: write},
+            )  # fmt: skip
+        except OSError as e:
+            raise UsageError(f"{agent.program.name} cannot be started: {e}") from e
+        finally:
+            os.close(write)
+        try:
+            return _serve(process, read, output, bridge, _deadline(agent))
+        finally:
+            _end_processes(sandbox, mark, before)
+            sandbox.run(["rm", "-rf", SCRATCH], timeout=_END_SECONDS)
+    finally:
+        os.close(read)
+
+
+def _query(brief: Brief) -> str:
+    """Return the task as a program is told it, with what is judged."""
+    answer = f"If the task asks for an answer or for output, write exactly that to {_ANSWER}."
+    judged = language_of(brief.environment).scoring_note
+    return "\n\n".join(filter(None, (brief.query, brief.notes, f"{judged} {answer}")))
+
+
+def _variables(launch: Launch) -> Mapping[str, str]:
+    """Return the environment variables that every program gets."""
+    return {
+        "INTERCODE_QUERY_FILE": launch.query_file, "INTERCODE_ANSWER_FILE": _ANSWER,
+        "INTERCODE_HOME": launch.home, "INTERCODE_SCRATCH": launch.scratch,
+        "INTERCODE_MODEL": launch.model,
+        "OPENAI_BASE_URL": f"{launch.base_url}/v1", "OPENAI_API_BASE": f"{launch.base_url}/v1",
+        "OPENAI_API_KEY": launch.key, "ANTHROPIC_BASE_URL": launch.base_url,
+        "ANTHROPIC_API_KEY": launch.key,
+    }  # fmt: skip
+
+
+def _deadline(agent: ProgramAgent) -> Callable[[], float]:
+    """Return a function of the seconds that are left. It raises BudgetError at a limit of time."""
+    budgets = agent.model.budgets if isinstance(agent.model, LimitedModel) else ()
+    end = time.monotonic() + agent.seconds
+
+    def seconds_left() -> float:
+        for budget in budgets:
+            budget.check()
+        now = time.monotonic()
+        if now >= end:
+            raise BudgetError(f"the program has not ended within {agent.seconds:g} s")
+        return min([end, *(b.deadline for b in budgets if b.deadline is not None)]) - now
+
+    return seconds_left
+
+
+def _serve(
+    process: Process,
+    read: int,
+    output: Collector,
+    bridge: Bridge,
+    seconds_left: Callable[[], float],
+) -> _Ending:
+    """Read the output of the program and answer its requests until it ends or reaches a limit."""
+    os.set_blocking(read, False)
+    poll = select.poll()
+    for descriptor in (read, process.fileno(), bridge.fileno()):
+        poll.register(descriptor, select.POLLIN)
+    try:
+        while True:
+            ready = {fd for fd, _ in poll.poll(max(seconds_left(), 0.0) * 1000 + 1)}
+            if read in ready and not drain_once(read, output):
+                poll.unregister(read)
+            if process.fileno() in ready:
+                drain(read, output)
+                code = process.wait()
+                return _Ending("agent_stopped" if code else "submitted", code)
+            if bridge.fileno() in ready:
+                bridge.serve()
+    except TurnLimitError:
+        return _Ending("turn_limit", why="stopped at the turn limit")
+    except BridgeStoppedError as e:
+        return _Ending("agent_stopped", why=f"stopped: {e}")
+    except BudgetError as e:
+        if e.run_limit:
+            raise
+        return _Ending("budget", why=f"stopped: {e}")
+
+
+def _end_processes(sandbox: BaseSandbox, mark: int, before: set[str]) -> None:
+    """Kill what was started since ``mark``. Raises SandboxError if something of it lives on."""
+    deadline = time.monotonic() + _END_SECONDS
+    sandbox.kill_since(mark)
+    while left := set(sandbox.processes()) - before:
+        if time.monotonic() >= deadline:
+            raise SandboxError(f"processes of the program do not end: {', '.join(sorted(left))}")
+        time.sleep(0.01)
+        sandbox.kill_since(mark)
+
+
+def _submit(
+    env: SandboxedEnv, steps: list[Step], ending: _Ending, output: str
+) -> tuple[list[Step], EndReason]:
+    """Submit what the program has left, if it has ended by itself, and score it in any case."""
+    reason, score = ending.reason, None
+    if reason == "submitted":
+        answer = _read_answer(env)
+        if answer is not None and env.name in _CODE_ENVIRONMENTS:
+            steps.append(Step.of_result(AgentOutput(answer), env.execute(answer), None))
+            answer = None
+        result = env.finish(answer)
+        score, reason = result.score, "submitted" if result.terminated else "agent_stopped"
+        submission = AgentOutput(f"{SUBMIT} {answer or ''}".rstrip())
+        if steps and steps[-1].action.partition(" ")[0] == SUBMIT:  # by a tool of the program
+            submission = replace(steps.pop().agent_output(), action=submission.action)
+            steps.append(Step.of_result(submission, result, score))
+        elif answer is not None:
+            steps.append(Step.of_result(submission, result, score))
+    score = score or env.score()
+    last = steps.pop() if steps else Step("", "", executed=False, valid=None, exit_code=None)
+    about = {"exit_code": ending.exit_code, "output": output[-_RECORDED_OUTPUT:]}
+    if ending.why:
+        about["stopped"] = ending.why
+    context = {**last.context, "program": about}
+    steps.append(replace(last, reward=score.value, parts=score.parts, context=context))
+    return steps, reason
+
+
+def _read_answer(env: SandboxedEnv) -> str | None:
+    """Return the answer that the program has written, or None."""
+    with suppress(OSError):  # there is none, or it is no regular file of a sensible size
+        return decode(env.sandbox.read(_ANSWER, _ANSWER_BYTES)).strip()
+    return None

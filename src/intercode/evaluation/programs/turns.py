@@ -1,0 +1,156 @@
+"""Makes the steps of an episode from the requests of a program and the answers of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from intercode.agents.conversation import is_context_overflow
+from intercode.agents.programs.program import Program
+from intercode.core.errors import ModelRefusedError
+from intercode.core.types import ExecResult, Step
+from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.evaluation.programs.actions import ShellHistory, action_of, describe_actions
+from intercode.evaluation.tracking.base import EpisodeTracker
+from intercode.models.base import Completion, Message, Model, ToolCall
+from intercode.models.bridge import BridgeRequest, RequestRefusedError
+from intercode.models.bridge.answers import GivenAnswers
+
+MAX_RECORDED_CHARACTERS = 16 << 20
+"""The characters of messages that are recorded of an episode."""
+
+
+class TurnLimitError(Exception):
+    """The program asks for another answer after its last turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A turn whose actions the program is taking."""
+
+    step: Step
+    calls: tuple[ToolCall, ...]
+
+
+class ProgramTurns:
+    """The turns of a program in one episode.
+
+    ``answer`` is what the bridge calls; it asks the model, within ``max_turns`` answers. A turn
+    ends with the program's next request, which has the results of its actions, or by ``finish``.
+    What changes in the directory ``scratch`` is left out.
+    """
+
+    def __init__(
+        self,
+        env: SandboxedEnv,
+        model: Model,
+        program: Program,
+        history: ShellHistory,
+        scratch: str,
+        max_turns: int | None,
+        tracker: EpisodeTracker,
+    ) -> None:
+        self.steps: list[Step] = []
+        self._env, self._model, self._program = env, model, program
+        self._history, self._scratch = history, scratch
+        self._max_turns, self._tracker = max_turns, tracker
+        self._given = GivenAnswers()
+        self._conversation: list[Message] = []
+        self._turn: _Turn | None = None
+        self._recorded_characters = 0
+
+    def answer(self, request: BridgeRequest) -> Completion:
+        """Return the model's answer to a request, the first that no policy refuses.
+
+        Raises TurnLimitError after the last turn, RequestRefusedError for a conversation that is
+        too long for the model, and what ``Model.complete`` raises.
+        """
+        self.finish(request.messages)
+        messages = self._given.restore(request.messages)
+        while True:
+            if self._max_turns is not None and len(self.steps) >= self._max_turns:
+                raise TurnLimitError
+            with self._tracker.turn(len(self.steps) + 1):
+                completion = self._given.add(self._request(messages, request))
+            refusal = self._refusal(completion)
+            step = self._make_step(messages, completion)
+            messages.append(completion.message())
+            self._conversation = list(messages)
+            if refusal is None:
+                self._turn = _Turn(step, completion.calls)
+                return completion
+            refused = replace(step, observation=refusal, refused=True, valid=False)
+            self.steps.append(refused)
+            messages += [
+                Message(role="tool", content=refusal, tool_call_id=call["id"])
+                for call in completion.calls
+            ]
+
+    def _request(self, messages: list[Message], request: BridgeRequest) -> Completion:
+        try:
+            return self._model.complete(messages, tools=request.tools)
+        except ModelRefusedError as e:
+            if not is_context_overflow(e):
+                raise
+            raise RequestRefusedError(
+                "the conversation is too long for the model: prompt is too long",
+                400, "context_length_exceeded",
+            ) from e  # fmt: skip
+
+    def _refusal(self, completion: Completion) -> str | None:
+        refusals = (self._env.policy.refusal(action_of(call)) for call in completion.calls)
+        return next(filter(None, refusals), None)
+
+    def _make_step(self, messages: list[Message], completion: Completion) -> Step:
+        """Return the record of a turn whose actions have not been taken yet."""
+        old = self._conversation
+        shared = 0
+        while shared < min(len(old), len(messages)) and old[shared] == messages[shared]:
+            shared += 1
+        new = (*messages[shared:], completion.message())
+        context: dict[str, Any] = {}
+        if old and shared < len(old):
+            context["conversation"] = {"continued_after": shared, "messages": len(messages)}
+        self._recorded_characters += sum(len(m["content"]) for m in new)
+        if self._recorded_characters > MAX_RECORDED_CHARACTERS:
+            new, context["messages"] = (), "the record of this episode has reached its limit"
+        return Step(
+            "\n".join(map(action_of, completion.calls)), "", executed=bool(completion.calls),
+            valid=None, exit_code=None, message=completion.text, thought=completion.reasoning,
+            usage=completion.usage, messages=new, context=context,
+        )  # fmt: skip
+
+    def finish(self, messages: Sequence[Message] = ()) -> None:
+        """End the turn, if there is one. ``messages`` are those of the program's next request."""
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return
+        step, commands = turn.step, self._history.new_commands()
+        context = dict(step.context)
+        if seen := describe_actions(turn.calls, commands):
+            context["seen"] = seen
+        if commands and not turn.calls:
+            step = replace(step, action="\n".join(commands), executed=True)
+        ids = {call["id"] for call in turn.calls}
+        results = [
+            self._program.read_result(m["content"])
+            for m in messages
+            if m["role"] == "tool" and m["tool_call_id"] in ids
+        ]
+        if results:
+            output, code = "\n".join(r.output for r in results), results[-1].exit_code
+            valid = None if code is None else code == 0
+            step = replace(step, observation=output, exit_code=code, valid=valid)
+            self._env.set_last_result(ExecResult(output, code))
+        if step.executed:
+            paths = self._env.changed_paths()
+            mine = (path for path in paths if not f"{path}/".startswith(f"{self._scratch}/"))
+            step = replace(step, changes=tuple(mine))
+        self.steps.append(replace(step, context=context))
+
+    def finish_without_sandbox(self) -> None:
+        """End the turn in which the sandbox was lost."""
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            self.steps.append(replace(turn.step, valid=False))

@@ -1,0 +1,12 @@
+"""Serves a model to programs: Chat Completions, Responses and Messages over one port."""
+
+from intercode.models.bridge.requests import BridgeRequest, InvalidRequestError
+from intercode.models.bridge.server import Bridge, BridgeStoppedError, RequestRefusedError
+
+__all__ = [
+    "Bridge",
+    "BridgeRequest",
+    "BridgeStoppedError",
+    "InvalidRequestError",
+    "RequestRefusedError",
+]  # fmt: skip

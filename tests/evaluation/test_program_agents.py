@@ -1,0 +1,253 @@
+"""Programs as agents: equal to the built-in agent, stopped at limits, harmless when hostile."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode import datasets
+from intercode.agents.programs import ProgramAgent
+from intercode.core.errors import ConfigError, UsageError
+from intercode.core.types import Step, Trajectory
+from intercode.evaluation.rollout import rollout
+from intercode.models.providers.function import FunctionModel
+from support.answering_endpoint import AnsweringEndpoint
+from support.pages import write_files
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.not_in_chroot("a loopback device of its own"),
+]
+TASKS = 20
+HOSTILE = Path(__file__).parents[1] / "support" / "hostile_program"
+PRICE = {"price": {"input": 1.0, "output": 2.0}}
+SECRET = "sk-secret-of-the-endpoint"
+EpisodesOf = Callable[[Path], list[Trajectory]]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> dict[str, Any]:
+    """The program of the guide, as settings of a run."""
+    write_files("run-any-program.md", tmp_path)
+    files = str(tmp_path / "my_agent")
+    return {
+        "agent": "program:python3 /opt/intercode/files/agent.py",
+        "agent_options": {"files": files},
+    }
+
+
+def call(number: int, name: str, **arguments: str) -> dict[str, Any]:
+    """Return an answer that calls a tool."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    call = {"index": 0, "id": f"call_{number}x", "type": "function", "function": function}
+    return {"content": f"turn {number}", "tool_calls": [call]}
+
+
+def scripted(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Answer for a task of the starter suite: look, run the gold, submit.
+
+    Of each four tasks, one gets a wrong command, and one is never submitted.
+    """
+    said = "\n".join(str(m["content"]) for m in messages if m["role"] == "user")
+    number, task = next(
+        (n, t) for n, t in enumerate(datasets.load("starter:bash").tasks) if t.query in said
+    )
+    turn = sum(m["role"] == "assistant" for m in messages)
+    command = "echo wrong; false" if number % 4 == 1 else str(task.gold)
+    if turn == 0:
+        return call(turn, "run_command", command="ls / | head -n 3")
+    if turn == 1 or number % 4 == 2:
+        return call(turn, "run_command", command=command)
+    return call(turn, "submit")
+
+
+def comparable(step: Step) -> Step:
+    """Return a step without its messages, which hold the prompts, without times, and without how
+    the actions of a program were seen."""
+    usage = replace(step.usage, seconds=0.0)
+    return replace(step, usage=usage, messages=(), context={}, message=step.message.strip())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "limits",
+    [{"max_turns": 5}, {"max_turns": 2}, {"max_turns": 9, "max_tokens_per_episode": 25_000}],
+    ids=["turns", "few-turns", "tokens"],
+)
+def test_a_program_is_recorded_and_stopped_as_the_built_in_agent(
+    tmp_path: Path, program: dict[str, Any], limits: Mapping[str, Any]
+) -> None:
+    """With the same replies: success, cost, ends and steps of 20 starter tasks."""
+    runs = {}
+    with AnsweringEndpoint(scripted, usage=(9_000, 1_000)) as endpoint:
+        for name, agent in (("built-in", {"agent": "tool-calling"}), ("program", program)):
+            runs[name] = intercode.evaluate(
+                "starter:bash", model="m", base_url=endpoint.url, limit=TASKS, quiet=True,
+                model_options=PRICE, parallel=2, out=tmp_path / name, **agent, **limits,
+            )  # fmt: skip
+    built_in, played = runs["built-in"].episodes, runs["program"].episodes
+    by_task = {t.task: t for t in played}
+    assert len(by_task) == len(built_in) == TASKS
+    for expected in built_in:
+        found = by_task[expected.task]
+        assert (found.end, found.success) == (expected.end, expected.success), found
+        assert list(map(comparable, found.steps)) == list(map(comparable, expected.steps))
+        assert found.usage.cost == expected.usage.cost
+    assert 10 < sum(t.success for t in built_in) < TASKS
+    if limits["max_turns"] == 5:
+        assert {t.end for t in built_in} == {"submitted", "turn_limit"}
+    # the first step holds the query, every step its tool calls and how they were seen
+    step = by_task["starter/bash/count-csv"].steps[0]
+    assert step.context["seen"][0] == {
+        "seen": "tool call", "tool": "run_command", "action": "ls / | head -n 3",
+    }  # fmt: skip
+    assert [m["role"] for m in step.messages] == ["user", "assistant"]
+
+
+def marked_processes() -> list[str]:
+    """Return the processes of this machine that a hostile program has left."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes()
+        except OSError:
+            continue
+        if b"outlives-its-episode" in line:
+            found.append(str(entry))
+    return found
+
+
+@pytest.mark.slow
+def test_hostile_programs_reach_nothing_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, episodes_of: EpisodesOf
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    tasks = tmp_path / "attacks.jsonl"
+    with AnsweringEndpoint(lambda _: "Hello.", usage=(70, 7)) as endpoint:
+        port = endpoint.url.split(":")[-1].split("/")[0]
+        attacks = ["search", f"network {port}", "outlive leave", "outlive stay", "flood", "forge",
+                   "honest"]  # fmt: skip
+        rows = [{"query": attack, "gold": "echo done"} for attack in attacks]
+        tasks.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        out = tmp_path / "run"
+        intercode.evaluate(
+            str(tasks), "program:python3 /opt/intercode/files/agent.py", model="m",
+            base_url=endpoint.url, model_options=PRICE, parallel=2, quiet=True, out=out,
+            agent_options={"files": str(HOSTILE), "seconds": 10},
+        )  # fmt: skip
+        asked = len(endpoint.requests)
+    assert marked_processes() == []
+    played = {t.query: t for t in episodes_of(out)}
+    assert {t.end for t in played.values()} <= {"submitted", "agent_stopped", "budget"}, played
+    assert asked == 2  # by `search` and `forge`: whatever else was sent did not leave the bridge
+
+    def last(attack: str) -> Step:
+        return played[attack].steps[-1]
+
+    assert SECRET not in (out / "trajectories.jsonl").read_text()
+    searched = last("search").context["program"]
+    assert searched["exit_code"] == 0
+    assert "authentication_error" in searched["output"]
+    assert last("search").action == "submit searched"
+    network = played[attacks[1]]
+    assert network.end == "submitted"
+    assert "reached []" in network.steps[-1].action
+    assert played["outlive leave"].end == "submitted"
+    assert played["outlive stay"].end == "budget"
+    assert "10 s" in last("outlive stay").context["program"]["stopped"]
+    assert played["flood"].end == "agent_stopped"
+    assert "100 requests" in last("flood").context["program"]["stopped"]
+    assert played["flood"].usage.requests == 0
+    forged = played["forge"]
+    assert "200 1" in forged.steps[-1].action
+    assert (forged.usage.prompt_tokens, forged.usage.completion_tokens) == (70, 7)
+    assert forged.usage.cost == pytest.approx(84e-6)
+    assert played["honest"].success
+
+
+def play(env: intercode.Env, command: str, task: int, **options: Any) -> Trajectory:
+    """Play a task with a command, whose model is never asked."""
+    model = FunctionModel(lambda _: "unused")
+    return rollout(ProgramAgent(command, model=model, **options), env, task, seed=3)
+
+
+def test_answers_are_flags_and_code(tmp_path: Path) -> None:
+    """What is in the answer file is submitted as the environment takes it."""
+    write = ": {{query}}; test -s {{query_file}} && cat > $INTERCODE_ANSWER_FILE <<'END'\n{}\nEND\n"
+    with intercode.make("ctf", dataset="starter") as env:
+        env.reset(seed=3, options={"task": 0})
+        right = play(env, write.format(env.task.flag), 0)
+        wrong = play(env, write.format("flag{no}"), 0)
+    assert (right.end, right.reward) == ("submitted", 1.0)
+    assert (wrong.end, wrong.reward) == ("agent_stopped", 0.0)
+    with intercode.make("python", dataset="starter") as env:
+        solved = play(env, write.format(env.dataset.tasks[0].solution), 0)
+        failed = play(env, ": {query}; exit 3", 0)
+    assert (solved.end, solved.reward) == ("submitted", 1.0)
+    assert (failed.end, failed.reward) == ("agent_stopped", 0.0)
+    assert failed.steps[-1].context["program"]["exit_code"] == 3
+
+
+def test_a_program_that_fills_the_memory_loses_its_sandbox_or_is_killed() -> None:
+    hog = "python3 -c 'b = [bytearray(1 << 20) for _ in range(4000)]'"
+    with intercode.make("bash", dataset="starter") as env:
+        episode = play(env, f": {{query}}; {hog}", 0)
+        again = play(env, "true", 1)
+    assert episode.end in ("agent_stopped", "sandbox_lost")
+    assert again.end == "submitted"
+
+
+def test_a_policy_refuses_before_the_program_sees_the_action(
+    tmp_path: Path, program: dict[str, Any]
+) -> None:
+    asked: list[Any] = []
+
+    def answer(messages: list[Any]) -> dict[str, Any]:
+        asked.append(messages)
+        turn = sum(m["role"] == "assistant" for m in messages)
+        return (
+            call(turn, "run_command", command="rm -r /srv") if turn == 0 else call(turn, "submit")
+        )
+
+    run = intercode.evaluate(
+        "starter:bash", model=answer, limit=1, quiet=True, out=tmp_path / "run",
+        policy={"deny": ["command:rm"]}, **program,
+    )  # fmt: skip
+    [episode] = run.episodes
+    refused, submitted = episode.steps
+    assert refused.refused
+    assert "rm" in refused.observation
+    assert (submitted.action, submitted.refused) == ("submit", False)
+    assert asked[1][-1]["role"] == "tool"
+    assert not any(path.startswith("/srv") for path in submitted.changes)
+
+
+def test_what_cannot_play_is_said_before_anything_is_played(tmp_path: Path) -> None:
+    def evaluate(dataset: str, agent: str, **options: Any) -> None:
+        intercode.evaluate(
+            dataset, agent, model=lambda _: "x", limit=1, quiet=True, out=tmp_path / "run",
+            agent_options=options,
+        )  # fmt: skip
+
+    with pytest.raises(UsageError, match="sql has none"):
+        evaluate("starter:sql", "program:true")
+    with pytest.raises(ConfigError, match="names no program"):
+        evaluate("starter:bash", "program: ")
+    with pytest.raises(ConfigError, match="version is an option"):
+        evaluate("starter:bash", "program:true", version="1")
+    with pytest.raises(ConfigError, match="pypi"):
+        evaluate("starter:bash", "program:codex", pypi=["x"])
+    with pytest.raises(ConfigError, match="no option 'colour'"):
+        evaluate("starter:bash", "program:codex", colour="red")
+    with pytest.raises(ConfigError, match="seconds"):
+        evaluate("starter:bash", "program:true", seconds=0)
+    with pytest.raises(UsageError, match="no directory"):
+        evaluate("starter:bash", "program:true", files=str(tmp_path / "none"))
+    assert not os.path.exists(tmp_path / "run" / "trajectories.jsonl")
