@@ -17,13 +17,15 @@ from intercode.core.errors import (
 )
 from intercode.core.types import SUCCESS_THRESHOLD, Dataset, Score, State, Task
 from intercode.environments.base.variants.makers import VARIANT_MAKERS
-from intercode.evaluation.check.findings import findings_in_output
+from intercode.evaluation.check.dataset import AUDIT_RULES
+from intercode.evaluation.check.findings import FAULT_KINDS, findings_in_output
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
 
 ORIGINAL = 0
 """The seed of the original state of a task."""
 FURTHER_SEEDS = 6
 """How many further seeds are tried in place of those whose variants are not sound."""
+_NOTHING_VARIES = "the task is about no files or rows of its own"
 _SAME_RESULT = "the gold does the same as in the original state"
 
 
@@ -91,12 +93,14 @@ class VariantTasks:
 @dataclass(frozen=True, slots=True)
 class _GoldRun:
     """What the golds of a task do in one state: the score of doing nothing, the run of the main
-    gold, and which golds agree with each other."""
+    gold, which golds agree with each other, and the faults that the audit of the environment finds
+    in the result, by kind."""
 
     start: Score
     run: TaskRun
     agreeing: frozenset[tuple[int, int]]
     result: object
+    faults: Mapping[str, str]
 
     @property
     def fault(self) -> str:
@@ -113,9 +117,9 @@ def find_variants(
 ) -> TaskVariants:
     """Return the first ``count`` seeds from 1 whose variants of a task are sound.
 
-    In a sound variant the gold scores 1 without a new error message, doing nothing does not unless
-    it does in the original state, golds that agree in the original state agree there too, and the
-    gold does something else than in the original state. If there are not enough of these, variants
+    In a sound variant the gold scores 1 without a new error message or fault of its result, doing
+    nothing does not unless it does in the original state, golds that agree in the original state
+    agree there too, and the gold does something else than in the original state. If there are not enough of these, variants
     in which the gold does the same fill up. Raises SandboxUnavailableError if no sandbox works.
     """
     task = variants.dataset.tasks[index]
@@ -132,7 +136,7 @@ def find_variants(
     replaced: list[ReplacedSeed] = []
     for seed in range(1, count + FURTHER_SEEDS + 1):
         if not variants.add(runner, index, seed):
-            return TaskVariants(task.id, index, reason="the task is about no files of its own")
+            return TaskVariants(task.id, index, reason=_NOTHING_VARIES)
         reason = _fault_of_variant(runner, index, seed, original)
         if not reason:
             seeds.append(seed)
@@ -164,6 +168,9 @@ def _fault_of_variant(runner: TaskRunner, index: int, seed: int, original: _Gold
     if lost := original.agreeing - here.agreeing:
         first, second = min(lost)
         return f"golds {first + 1} and {second + 1} disagree"
+    for kind, detail in here.faults.items():
+        if kind not in original.faults:
+            return f"the result of the gold: {kind} ({detail})"
     known = {f.kind for f in findings_in_output("", original.run.output)}
     for finding in findings_in_output("", here.run.output):
         if finding.kind not in known:
@@ -182,7 +189,29 @@ def _run_golds(runner: TaskRunner, index: int, seed: int) -> _GoldRun:
     agreeing = frozenset(
         (a, b) for a, b in pairs if reward(task, run.golds[a], run.golds[b]).success
     )
-    return _GoldRun(start, run, agreeing, _result(run, before))
+    result = _result(run, before)
+    return _GoldRun(start, run, agreeing, result, _audit_faults(runner, index, seed, run))
+
+
+def _audit_faults(runner: TaskRunner, index: int, seed: int, run: TaskRun) -> dict[str, str]:
+    """Return what the audit rule of the environment finds in the result of a gold, by kind."""
+    if run.state is None or runner.env.name not in AUDIT_RULES:
+        return {}
+    rule = AUDIT_RULES.load(runner.env.name)
+    findings = rule(_SeededRunner(runner, seed), index, run)
+    return {f.kind: f.detail for f in findings if f.kind in FAULT_KINDS}
+
+
+class _SeededRunner:
+    """Runs code in episodes of one seed, for an audit rule."""
+
+    def __init__(self, runner: TaskRunner, seed: int) -> None:
+        self._runner, self._seed = runner, seed
+        self.env = runner.env
+
+    def run(self, index: int, code: str) -> TaskRun:
+        self._runner.reset(index, self._seed)
+        return self._runner.run_here(code)
 
 
 def _result(run: TaskRun, before: State | None) -> object:

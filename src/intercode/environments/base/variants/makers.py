@@ -10,6 +10,10 @@ from __future__ import annotations
 from intercode.core.registry import Registry
 
 VARIANT_MAKERS = Registry(
-    "variants of environment", {"bash": "intercode.environments.bash.variants.task:make_variant"}
+    "variants of environment",
+    {
+        "bash": "intercode.environments.bash.variants.task:make_variant",
+        "sql": "intercode.environments.sql.variants.task:make_variant",
+    },
 )
 """The function of each environment that makes variants of a task."""
