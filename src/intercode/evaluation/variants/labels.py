@@ -129,7 +129,9 @@ def label_tables(held: Sequence[HeldLabel]) -> list[Table]:
     )  # fmt: skip
     if errors:
         heads = ("task", "verified", "by luck", "holds in", "last action")
-        tables.append(Table("errors", "Lucky labels that hold, and others that do not", heads, errors))
+        tables.append(
+            Table("errors", "Lucky labels that hold, and others that do not", heads, errors)
+        )
     return tables
 
 

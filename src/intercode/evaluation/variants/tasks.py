@@ -5,7 +5,7 @@ A variant is a task that is instantiated with a seed from 1. The seed 0 stands f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import SUCCESS_THRESHOLD, Dataset, Score, State, Task
-from intercode.environments.base.variants.makers import VARIANT_MAKERS
+from intercode.environments.base.variants.makers import NEAR_SOLUTIONS, VARIANT_MAKERS
 from intercode.evaluation.check.dataset import AUDIT_RULES
 from intercode.evaluation.check.findings import FAULT_KINDS, findings_in_output
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
@@ -26,6 +26,7 @@ ORIGINAL = 0
 FURTHER_SEEDS = 6
 """How many further seeds are tried in place of those whose variants are not sound."""
 _NOTHING_VARIES = "the task is about no files or rows of its own"
+_FINDS_LESS = "others find out more near solutions"
 _SAME_RESULT = "the gold does the same as in the original state"
 
 
@@ -42,7 +43,8 @@ class TaskVariants:
     """The seeds of the sound variants of one task.
 
     ``alike``: the gold does the same in all of them as in the original state. ``replaced``: seeds
-    that were tried and left out. ``reason``: why there are no variants, else empty.
+    that were tried and left out. ``missed``: near solutions that solve all of them. ``reason``: why
+    there are no variants, else empty.
     """
 
     task: str
@@ -50,6 +52,7 @@ class TaskVariants:
     seeds: tuple[int, ...] = ()
     alike: bool = False
     replaced: tuple[ReplacedSeed, ...] = ()
+    missed: tuple[str, ...] = ()
     reason: str = ""
 
 
@@ -115,12 +118,14 @@ class _GoldRun:
 def find_variants(
     variants: VariantTasks, runner: TaskRunner, index: int, count: int
 ) -> TaskVariants:
-    """Return the first ``count`` seeds from 1 whose variants of a task are sound.
+    """Return ``count`` seeds whose variants of a task are sound.
 
     In a sound variant the gold scores 1 without a new error message or fault of its result, doing
     nothing does not unless it does in the original state, golds that agree in the original state
-    agree there too, and the gold does something else than in the original state. If there are not enough of these, variants
-    in which the gold does the same fill up. Raises SandboxUnavailableError if no sandbox works.
+    agree there too, and the gold does something else than in the original state. If there are not
+    enough of these, variants in which the gold does the same fill up. The first seeds from 1 are
+    chosen, but later ones if near solutions solve the first. Raises SandboxUnavailableError if no
+    sandbox works.
     """
     task = variants.dataset.tasks[index]
     try:
@@ -131,26 +136,70 @@ def find_variants(
         return TaskVariants(task.id, index, reason=f"the original state cannot be scored: {e}")
     if original.fault:
         return TaskVariants(task.id, index, reason=f"{original.fault} in the original state")
-    seeds: list[int] = []
-    same: list[int] = []
+    candidates: list[_Candidate] = []
     replaced: list[ReplacedSeed] = []
+    near = _near_solutions(runner, task)
     for seed in range(1, count + FURTHER_SEEDS + 1):
         if not variants.add(runner, index, seed):
             return TaskVariants(task.id, index, reason=_NOTHING_VARIES)
         reason = _fault_of_variant(runner, index, seed, original)
-        if not reason:
-            seeds.append(seed)
-        elif reason == _SAME_RESULT:
-            same.append(seed)
-        else:
+        if reason and reason != _SAME_RESULT:
             replaced.append(ReplacedSeed(seed, reason))
-        if len(seeds) == count or (not seeds and len(same) == count):
+            continue
+        passing = frozenset(code for code in near if _solves(runner, index, seed, code))
+        candidates.append(_Candidate(seed, bool(reason), passing))
+        chosen, missed = _choose(candidates, count, near)
+        alike = all(c.alike for c in chosen)
+        if len(chosen) == count and not missed and (alike or not any(c.alike for c in chosen)):
             break
-    chosen = sorted([*seeds, *same[: count - len(seeds)]])
-    replaced += [ReplacedSeed(seed, _SAME_RESULT) for seed in same if seed not in chosen]
-    replaced.sort(key=lambda r: r.seed)
-    reason = "" if chosen else f"no variant is sound: {replaced[0].reason}"
-    return TaskVariants(task.id, index, tuple(chosen), not seeds, tuple(replaced), reason)
+    if not candidates:
+        return TaskVariants(
+            task.id, index, replaced=tuple(replaced),
+            reason=f"no variant is sound: {replaced[0].reason}",
+        )  # fmt: skip
+    left = [c for c in candidates if c not in chosen]
+    replaced += [ReplacedSeed(c.seed, _SAME_RESULT if c.alike else _FINDS_LESS) for c in left]
+    return TaskVariants(
+        task.id, index, tuple(sorted(c.seed for c in chosen)), alike,
+        tuple(sorted(replaced, key=lambda r: r.seed)), missed,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A sound variant: whether the gold does the same in it as in the original state, and which
+    near solutions solve it."""
+
+    seed: int
+    alike: bool
+    passing: frozenset[str]
+
+
+def _choose(
+    candidates: Sequence[_Candidate], count: int, near: Sequence[str]
+) -> tuple[list[_Candidate], tuple[str, ...]]:
+    """Return the variants that find out the most near solutions, and those that they all miss.
+
+    Variants in which the gold does the same only fill up.
+    """
+    rest, missed, chosen = list(candidates), frozenset(near), list[_Candidate]()
+    while rest and len(chosen) < count:
+        best = min(rest, key=lambda c: (c.alike, len(missed & c.passing), c.seed))
+        rest.remove(best)
+        chosen.append(best)
+        missed &= best.passing
+    return chosen, tuple(code for code in near if code in missed)
+
+
+def _near_solutions(runner: TaskRunner, task: Task) -> tuple[str, ...]:
+    name = runner.env.name
+    return tuple(NEAR_SOLUTIONS.load(name)(task)) if name in NEAR_SOLUTIONS else ()
+
+
+def _solves(runner: TaskRunner, index: int, seed: int, code: str) -> bool:
+    runner.reset(index, seed)
+    score = runner.run_here(code).score
+    return score is not None and score.success
 
 
 def _fault_of_variant(runner: TaskRunner, index: int, seed: int, original: _GoldRun) -> str:

@@ -17,3 +17,10 @@ VARIANT_MAKERS = Registry(
     },
 )
 """The function of each environment that makes variants of a task."""
+
+NEAR_SOLUTIONS = Registry(
+    "near solutions of environment",
+    {"sql": "intercode.environments.sql.variants.mutants:near_solutions"},
+)
+"""The function of each environment that makes wrong solutions of a task, of a task: those that good
+variants find out."""

@@ -39,7 +39,9 @@ def _links(database: Database, named: NamedValues) -> list[tuple[Place, Place]]:
     for name, table in database.tables.items():
         for key in table.foreign_keys:
             parent = database.tables.get(key.parent)
-            there = parent.position(key.parent_columns[0]) if parent and key.parent_columns else None
+            there = (
+                parent.position(key.parent_columns[0]) if parent and key.parent_columns else None
+            )
             if there is not None:
                 found.append(((name, key.columns[0]), (key.parent, there)))
     for pair in named.joins:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from bisect import bisect_right
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 from intercode.environments.base.variants.choices import WORDS, Choices
-from intercode.environments.sql.variants.database import Database, Row, Table
+from intercode.environments.sql.variants.database import Database, Row
 from intercode.environments.sql.variants.golds import NamedValues
 from intercode.environments.sql.variants.shape import Link, Shape, Unit, shape_of
 from intercode.environments.sql.variants.values import (
@@ -30,6 +30,7 @@ _SMALL = 40  # tables with fewer rows get more new ones
 _KEEP = 50  # percent of the values that a row keeps
 _KEEP_NAMED = 20  # percent, in rows that the task names
 _MARKED = 30  # percent of the new links that lead to rows with values that the task names
+_EXAMPLES = 2  # rows that stay for each value that the task names
 _TARGETS = 4  # rows of each table into which the values go that a task names
 T = TypeVar("T")
 
@@ -93,6 +94,7 @@ class TableRows:
             if values and shape.kinds[at] == "number"
         }
         self._marked: list[Row] = []
+        self._open: dict[tuple[int, ...], set[tuple[Any, ...]]] = {}
         self.rows: list[Row] = []
         self._fresh: list[bool] = []
         self._choose_rows()
@@ -107,14 +109,16 @@ class TableRows:
         rows = [list(row) for row in self._old]
         if not rows:
             return
-        named = [row for row in rows if self._is_named(row)][:MAX_ROWS]
-        others = [row for row in rows if row not in named] if named else rows
+        named = self._examples(rows)
+        chosen = {id(row) for row in named}
+        others = [row for row in rows if id(row) not in chosen]
         if len(rows) > MAX_ROWS:
             others = self._choices.some(others, MAX_ROWS - len(named))
         if len(rows) > 3:
             gone = max(1, (len(named) + len(others)) * (8 + self._choices.index(16)) // 100)
             others = self._choices.some(others, max(len(others) - gone, 1))
-        self.rows = sorted([*named, *others], key=rows.index) if len(rows) < 50 else [*named, *others]
+        chosen |= {id(row) for row in others}
+        self.rows = [row for row in rows if id(row) in chosen]
         self._fresh = [False] * len(self.rows)
         for at in self._shape.identity:
             self._used[at] = {_fold(row[at]) for row in self._old}
@@ -129,9 +133,19 @@ class TableRows:
         return not any(link.columns in self._shape.unique for link in self._shape.links)
 
     def _is_named(self, row: Sequence[Any]) -> bool:
+        """Return whether the task names a row by its key or its name."""
         return any(
             _fold(row[at]) in map(_fold, self._values.get(at, ())) for at in self._shape.identity
         )
+
+    def _examples(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows that the task names, and some with each other value that it names."""
+        found = [row for row in rows if self._is_named(row)]
+        for at, texts in self._values.items():
+            for text in texts:
+                matching = [row for row in rows if _matches(row[at], text)]
+                found += self._choices.some(matching, _EXAMPLES)
+        return list({id(row): row for row in found}.values())[: MAX_ROWS // 2]
 
     def _add_row(self) -> Row:
         """Add a copy of a row with another identity."""
@@ -205,23 +219,25 @@ class TableRows:
         keys = [tuple(row[at] for at in link.parent_columns) for row in parent.rows]
         keys = [key for key in dict.fromkeys(keys) if None not in key]
         if not keys:
-            self.rows, self._fresh = [], []
+            self.rows, self._fresh, self._open[link.columns] = [], [], set()
             return
         marked = parent.marked_keys(link.parent_columns)
         idle = 0 if link.coverage == 1 else max(1, round(len(keys) * (1 - link.coverage)))
-        first = [key for key in keys if key in marked and self._choices.chance(75)]
+        size = max(len(keys) - idle, 1)
+        first = self._choices.some([key for key in keys if key in marked], (size + 1) // 2)
         others = [key for key in keys if key not in first]
-        chosen = [*first, *self._choices.some(others, max(len(others) - idle, 1))]
+        chosen = [*first, *self._choices.some(others, size - len(first))]
         marked = [key for key in chosen if key in marked]
+        self._open[link.columns] = set(chosen)
         if link.columns in self._shape.unique:
             self._link_once(link, chosen)
             return
-        draw, open_keys = Skewed(chosen, self._choices), set(chosen)
+        draw = Skewed(chosen, self._choices)
         for n, row in enumerate(self.rows):
             old = tuple(row[at] for at in link.columns)
             if None in old and self._choices.chance(80):
                 continue
-            if old not in open_keys or not self._keeps(n):
+            if old not in self._open[link.columns] or not self._keeps(n):
                 key = self._draw_other(draw, row, link)
                 if marked and self._choices.chance(_MARKED):
                     key = self._choices.one(marked)
@@ -334,32 +350,43 @@ class TableRows:
     # --------------------------------------------------------- what tasks name
     def _place_named(self, unit: Unit) -> None:
         """Put the values that the task names into some rows, and similar ones into others."""
-        if unit.owner is not None or not self.rows:
-            return
-        for at in unit.columns:
+        columns = unit.columns + (unit.owner.columns if unit.owner else ())
+        for at in unit.columns if self.rows else ():
             for text in self._values.get(at, ()):
-                for values in self._named_values(unit, at, text):
+                for values in self._named_values(columns, at, text):
                     n = self._choices.one(self._targets) % len(self.rows)
-                    _put(self.rows[n], unit.columns, values)
+                    _put(self.rows[n], columns, values)
 
-    def _named_values(self, unit: Unit, at: int, text: str) -> Iterator[tuple[Any, ...]]:
+    def _named_values(
+        self, columns: tuple[int, ...], at: int, text: str
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield values of some columns of which one is the text, or near it."""
         known = [
-            tuple(row[c] for c in unit.columns) for row in self._old if _matches(row[at], text)
+            tuple(row[c] for c in columns)
+            for row in self._old
+            if _matches(row[at], text) and self._links_hold(row, columns)
         ]
         if known:
             yield self._choices.one(known)
             yield self._choices.one(known)
-        if len(unit.columns) > 1:
+        if len(columns) > 1:
             return
         if at in self._numbers and re.fullmatch(r"-?\d+(\.\d+)?", text):
             numbers = self._numbers[at]
-            near = [numbers.next_to(text, step) for step in (-1, 0, 1)]
-            yield from ((v,) for v in near if numbers.low <= order_key("number", v) <= numbers.high)
+            yield from ((numbers.next_to(text, step),) for step in (-1, 0, 1))
         elif self._shape.kinds[at] == "text":
             if not known:
                 yield (self._matching(at, text),)
             if len(text) > 3 and is_varied(self._columns[at]):
                 yield (self._matching(at, near_text(text)),)
+
+    def _links_hold(self, row: Sequence[Any], columns: Sequence[int]) -> bool:
+        """Return whether the parents have the rows to which some columns link."""
+        return all(
+            tuple(row[at] for at in link.columns) in self._open[link.columns]
+            for link in self._shape.links
+            if set(link.columns) <= set(columns)
+        )
 
     def _matching(self, at: int, text: str) -> str:
         """Return a text that matches a pattern of LIKE; without a pattern, the text."""

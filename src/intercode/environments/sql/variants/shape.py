@@ -14,7 +14,8 @@ from intercode.environments.sql.variants.values import Kind, is_varied, kind_of,
 
 _MIN_ROWS = 3  # fewer rows show nothing
 _EXCEPTIONS = 0.05  # share of rows that may break a dependence
-_NAMING = 0.8  # least share of different texts of a column that names rows
+_NAMING = 0.8  # least share of different texts of a column that names many rows
+_MANY_ROWS = 50
 _CHANCE = 1e-3  # a dependence that random rows would have more often is none
 
 
@@ -93,9 +94,10 @@ def _is_unique(table: Table, at: int) -> bool:
 
 
 def _names_rows(table: Table, at: int) -> bool:
-    """Return whether all or almost all texts of a column are different."""
+    """Return whether all texts of a column are different, or almost all of many."""
     values = [str(v).lower() for v in _filled(table, at)]
-    return len(values) >= _MIN_ROWS and len(set(values)) >= _NAMING * len(values)
+    least = len(values) if len(values) < _MANY_ROWS else _NAMING * len(values)
+    return len(values) >= _MIN_ROWS and len(set(values)) >= least
 
 
 def _links(
