@@ -1,4 +1,4 @@
-"""Finds conditions of golds that have no effect on the data: answers that ignore them look right."""
+"""Finds conditions of golds that have no effect on the data: who ignores them looks right."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ A variant is a task that is instantiated with a seed from 1. The seed 0 stands f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,10 +32,12 @@ _SAME_RESULT = "the gold does the same as in the original state"
 
 @dataclass(frozen=True, slots=True)
 class ReplacedSeed:
-    """A seed whose variant is not sound, and why."""
+    """A seed whose variant is not used, and why. ``golds``: the numbers, from 1, of two golds that
+    agree in the original state and not in this variant, or none."""
 
     seed: int
     reason: str
+    golds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +144,12 @@ def find_variants(
     for seed in range(1, count + FURTHER_SEEDS + 1):
         if not variants.add(runner, index, seed):
             return TaskVariants(task.id, index, reason=_NOTHING_VARIES)
-        reason = _fault_of_variant(runner, index, seed, original)
-        if reason and reason != _SAME_RESULT:
-            replaced.append(ReplacedSeed(seed, reason))
+        here = _run_variant(runner, index, seed, original)
+        if isinstance(here, ReplacedSeed):
+            replaced.append(here)
             continue
         passing = frozenset(code for code in near if _solves(runner, index, seed, code))
-        candidates.append(_Candidate(seed, bool(reason), passing))
+        candidates.append(_Candidate(seed, here.result == original.result, passing))
         chosen, missed = _choose(candidates, count, near)
         alike = all(c.alike for c in chosen)
         if len(chosen) == count and not missed and (alike or not any(c.alike for c in chosen)):
@@ -202,29 +204,36 @@ def _solves(runner: TaskRunner, index: int, seed: int, code: str) -> bool:
     return score is not None and score.success
 
 
-def _fault_of_variant(runner: TaskRunner, index: int, seed: int, original: _GoldRun) -> str:
-    """Return why a variant is not sound, or an empty string."""
+def _run_variant(
+    runner: TaskRunner, index: int, seed: int, original: _GoldRun
+) -> _GoldRun | ReplacedSeed:
+    """Return what the golds do in a variant, or why it is not sound."""
     try:
         here = _run_golds(runner, index, seed)
     except SandboxUnavailableError:  # nothing can be played at all
         raise
     except (GoldError, InfrastructureError) as e:
-        return f"{type(e).__name__}: {e}"
-    if here.fault:
-        return here.fault
-    if here.start.success and not original.start.success:
-        return "doing nothing scores 1"
+        return ReplacedSeed(seed, f"{type(e).__name__}: {e}")
     if lost := original.agreeing - here.agreeing:
-        first, second = min(lost)
-        return f"golds {first + 1} and {second + 1} disagree"
+        first, second = (n + 1 for n in min(lost))
+        return ReplacedSeed(seed, f"golds {first} and {second} disagree", (first, second))
+    reason = next(_faults(here, original), "")
+    return ReplacedSeed(seed, reason) if reason else here
+
+
+def _faults(here: _GoldRun, original: _GoldRun) -> Iterator[str]:
+    """Yield what is wrong in a variant and not in the original state."""
+    if here.fault:
+        yield here.fault
+    if here.start.success and not original.start.success:
+        yield "doing nothing scores 1"
     for kind, detail in here.faults.items():
         if kind not in original.faults:
-            return f"the result of the gold: {kind} ({detail})"
+            yield f"the result of the gold: {kind} ({detail})"
     known = {f.kind for f in findings_in_output("", original.run.output)}
     for finding in findings_in_output("", here.run.output):
         if finding.kind not in known:
-            return f"the gold prints: {finding.detail}"
-    return _SAME_RESULT if here.result == original.result else ""
+            yield f"the gold prints: {finding.detail}"
 
 
 def _run_golds(runner: TaskRunner, index: int, seed: int) -> _GoldRun:

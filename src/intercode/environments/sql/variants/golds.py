@@ -86,8 +86,9 @@ class _Names:
         SQLite."""
         if isinstance(node, exp.Literal):
             return node.name
-        quoted = isinstance(node, exp.Column) and node.this.args.get("quoted") and not node.table
-        return node.name if quoted and not self.places(node) else None
+        if not isinstance(node, exp.Column) or not node.this.args.get("quoted") or node.table:
+            return None
+        return node.name if not self.places(node) else None
 
 
 def _named_in_query(query: str, database: Database, tables: set[str]) -> dict[Place, list[str]]:

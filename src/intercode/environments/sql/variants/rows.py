@@ -16,6 +16,7 @@ from intercode.environments.sql.variants.golds import NamedValues
 from intercode.environments.sql.variants.shape import Link, Shape, Unit, shape_of
 from intercode.environments.sql.variants.values import (
     NumberValues,
+    holds_any_text,
     is_varied,
     longest_text,
     moved_date,
@@ -94,7 +95,7 @@ class TableRows:
             if values and shape.kinds[at] == "number"
         }
         self._marked: list[Row] = []
-        self._open: dict[tuple[int, ...], set[tuple[Any, ...]]] = {}
+        self._open: dict[tuple[int, ...], list[tuple[Any, ...]]] = {}
         self.rows: list[Row] = []
         self._fresh: list[bool] = []
         self._choose_rows()
@@ -148,19 +149,24 @@ class TableRows:
         return list({id(row): row for row in found}.values())[: MAX_ROWS // 2]
 
     def _add_row(self) -> Row:
-        """Add a copy of a row with another identity."""
+        """Add a copy of a row with another identity, and with links to rows that the parents
+        have."""
         row = list(self._choices.one(self._old))
         for at in self._shape.identity:
             row[at] = self._new_identity(at, row[at])
+        for columns, keys in self._open.items():
+            if tuple(row[at] for at in columns) not in keys:
+                _put(row, columns, self._choices.one(keys))
         self.rows.append(row)
         self._fresh.append(True)
         return row
 
     def _new_identity(self, at: int, value: Any) -> Any:
+        kind = self._shape.kinds[at]
+        if value is None or kind == "other":
+            return value
         used = self._used[at]
-        if value is None:
-            return None
-        if self._shape.kinds[at] == "number":
+        if kind == "number":
             new = next(
                 v for n in range(1, len(used) + 2)
                 if _fold(v := self._numbers[at].beyond(n)) not in used
@@ -219,16 +225,16 @@ class TableRows:
         keys = [tuple(row[at] for at in link.parent_columns) for row in parent.rows]
         keys = [key for key in dict.fromkeys(keys) if None not in key]
         if not keys:
-            self.rows, self._fresh, self._open[link.columns] = [], [], set()
+            self.rows, self._fresh, self._open[link.columns] = [], [], []
             return
-        marked = parent.marked_keys(link.parent_columns)
+        named = parent.marked_keys(link.parent_columns)
         idle = 0 if link.coverage == 1 else max(1, round(len(keys) * (1 - link.coverage)))
         size = max(len(keys) - idle, 1)
-        first = self._choices.some([key for key in keys if key in marked], (size + 1) // 2)
+        first = self._choices.some([key for key in keys if key in named], (size + 1) // 2)
         others = [key for key in keys if key not in first]
         chosen = [*first, *self._choices.some(others, size - len(first))]
-        marked = [key for key in chosen if key in marked]
-        self._open[link.columns] = set(chosen)
+        marked = [key for key in chosen if key in named]
+        self._open[link.columns], allowed = chosen, set(chosen)
         if link.columns in self._shape.unique:
             self._link_once(link, chosen)
             return
@@ -237,7 +243,7 @@ class TableRows:
             old = tuple(row[at] for at in link.columns)
             if None in old and self._choices.chance(80):
                 continue
-            if old not in self._open[link.columns] or not self._keeps(n):
+            if old not in allowed or not self._keeps(n):
                 key = self._draw_other(draw, row, link)
                 if marked and self._choices.chance(_MARKED):
                     key = self._choices.one(marked)
@@ -292,33 +298,36 @@ class TableRows:
             _put(self._add_row(), link.columns, key)
 
     def _vary(self, unit: Unit) -> None:
+        """Give some rows other values in the columns of a unit."""
+        if unit.owner is not None:
+            self._vary_owned(unit.columns, unit.owner)
+            return
         at = unit.columns[0]
-        values = self._columns[at]
+        if len(unit.columns) == 1 and is_varied(self._columns[at]):
+            self._vary_one(at)
+            return
         distinct = dict.fromkeys(tuple(row[c] for c in unit.columns) for row in self._old)
-        single = len(unit.columns) == 1 and unit.owner is None
-        many = single and is_varied(values)
-        common = Skewed(list(distinct), self._choices)
-        used = {_fold(row[at]) for row in self.rows}
-        known: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
-        for row in self._old if unit.owner else ():
-            key = tuple(row[c] for c in unit.owner.columns)
-            known[key].append(tuple(row[c] for c in unit.columns))
+        draw = Skewed(list(distinct), self._choices)
         for n, row in enumerate(self.rows):
-            if unit.owner is not None:
-                self._vary_owned(unit, unit.owner, row, known)
-            elif not self._keeps(n) or (self._fresh[n] and (at,) in self._shape.unique):
-                new = self._choices.one(self._old)[at] if many else None
-                if many and new is not None:
-                    row[at] = self._moved(at, new, used)
+            if not self._keeps(n):
+                _put(row, unit.columns, draw.one())
+
+    def _vary_one(self, at: int) -> None:
+        """Vary a column of many different values: each is near that of some row."""
+        used = {_fold(row[at]) for row in self.rows}
+        unique = (at,) in self._shape.unique
+        for n, row in enumerate(self.rows):
+            if not self._keeps(n) or (self._fresh[n] and unique):
+                value = self._choices.one(self._old)[at]
+                if value is not None:
+                    row[at] = self._moved(at, value, used)
                     used.add(_fold(row[at]))
-                elif not many:
-                    _put(row, unit.columns, common.one())
 
     def _moved(self, at: int, value: Any, used: set[Any]) -> Any:
         """Return a value near another one. Numbers and dates of a column that has few equal ones
         stay different."""
         kind = self._shape.kinds[at]
-        if kind == "text":
+        if kind not in ("number", "date"):
             return value
         new = value
         for _ in range(12):
@@ -330,18 +339,18 @@ class TableRows:
                 break
         return new
 
-    def _vary_owned(
-        self, unit: Unit, owner: Link, row: Row, known: dict[tuple[Any, ...], list[Any]]
-    ) -> None:
-        """Give a row values that go with its link: those of a row with the same link, or new
+    def _vary_owned(self, columns: tuple[int, ...], owner: Link) -> None:
+        """Give every row values that go with its link: those of a row with the same link, or new
         ones."""
-        key = tuple(row[at] for at in owner.columns)
-        values = tuple(row[at] for at in unit.columns)
-        if key in known:
-            if values not in known[key]:
-                _put(row, unit.columns, self._choices.one(known[key]))
-        else:
-            for at in unit.columns:
+        known: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+        for old in self._old:
+            key = tuple(old[at] for at in owner.columns)
+            known[key].append(tuple(old[at] for at in columns))
+        for row in self.rows:
+            values = known.get(tuple(row[at] for at in owner.columns), [])
+            if values and tuple(row[at] for at in columns) not in values:
+                _put(row, columns, self._choices.one(values))
+            for at in columns if not values else ():
                 if isinstance(row[at], str):
                     longest = longest_text(self._shape.table.types[at])
                     used = self._columns[at]
@@ -374,7 +383,7 @@ class TableRows:
         if at in self._numbers and re.fullmatch(r"-?\d+(\.\d+)?", text):
             numbers = self._numbers[at]
             yield from ((numbers.next_to(text, step),) for step in (-1, 0, 1))
-        elif self._shape.kinds[at] == "text":
+        elif self._shape.kinds[at] == "text" and holds_any_text(self._shape.table.types[at]):
             if not known:
                 yield (self._matching(at, text),)
             if len(text) > 3 and is_varied(self._columns[at]):

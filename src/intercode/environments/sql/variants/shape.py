@@ -183,7 +183,8 @@ def _ordered(
     return tuple(
         (one, other)
         for one, other in permutations(free, 2)
-        if kinds[one] == kinds[other] != "text" and _never_greater(table, kinds[one], one, other)
+        if kinds[one] == kinds[other] in ("number", "date")
+        and _never_greater(table, kinds[one], one, other)
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from intercode.environments.base.variants.choices import WORDS, Choices
 
-Kind = Literal["number", "date", "text"]
+Kind = Literal["number", "date", "text", "other"]
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?")
 _NUMERIC_TYPE = re.compile(
@@ -34,7 +34,7 @@ def kind_of(values: Sequence[Any], declared: str) -> Kind:
         return "number"
     if all(_DATE.fullmatch(text) and _is_date(text) for text in texts):
         return "date"
-    return "text"
+    return "text" if all(isinstance(v, str | None) for v in values) else "other"
 
 
 def _is_date(text: str) -> bool:
@@ -106,6 +106,11 @@ def moved_date(values: Sequence[str], value: str, choices: Choices) -> str:
     moved = moment + timedelta(days=choices.index(2 * days + 1) - days)
     moved = min(max(moved, low + (high - moved if moved > high else timedelta())), high)
     return moved.isoformat(" ") if " " in value else moved.date().isoformat()
+
+
+def holds_any_text(declared: str) -> bool:
+    """Return whether a column of a declared type holds texts of any words."""
+    return not declared or re.search(r"char|text|clob", declared, re.I) is not None
 
 
 def longest_text(declared: str) -> int:
