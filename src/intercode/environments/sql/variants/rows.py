@@ -346,15 +346,22 @@ class TableRows:
         for old in self._old:
             key = tuple(old[at] for at in owner.columns)
             known[key].append(tuple(old[at] for at in columns))
+        used = {at: set(self._columns[at]) for at in columns}
         for row in self.rows:
-            values = known.get(tuple(row[at] for at in owner.columns), [])
-            if values and tuple(row[at] for at in columns) not in values:
+            values = known[tuple(row[at] for at in owner.columns)]
+            if not values:
+                values.append(tuple(self._new_value(at, row[at], used[at]) for at in columns))
+            if tuple(row[at] for at in columns) not in values:
                 _put(row, columns, self._choices.one(values))
-            for at in columns if not values else ():
-                if isinstance(row[at], str):
-                    longest = longest_text(self._shape.table.types[at])
-                    used = self._columns[at]
-                    row[at] = new_text(row[at], used.__contains__, self._choices, longest)
+
+    def _new_value(self, at: int, value: Any, used: set[Any]) -> Any:
+        """Return a text like another one that is not in use, and a value of another kind as it
+        is."""
+        if isinstance(value, str):
+            longest = longest_text(self._shape.table.types[at])
+            value = new_text(value, used.__contains__, self._choices, longest)
+            used.add(value)
+        return value
 
     # --------------------------------------------------------- what tasks name
     def _place_named(self, unit: Unit) -> None:
