@@ -103,7 +103,7 @@ def test_sound_variants_are_found(tmp_path: Path) -> None:
         count, total = (find_variants(variants, runner, index, 2) for index in (0, 1))
         assert len(count.seeds) == 2
         assert not count.alike
-        assert (total.seeds, total.reason) == ((), "the task is about no files of its own")
+        assert (total.seeds, total.reason) == ((), "the task is about no files or rows of its own")
         assert runner.run(0, "find /srv/mill -name '*.log' | wc -l").output == "1\n"
         runner.reset(0, count.seeds[0])
         assert int(runner.run_here("find /srv/mill -name '*.log' | wc -l").output) > 1

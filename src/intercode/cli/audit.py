@@ -20,6 +20,8 @@ examples:
   intercode audit spider --env-option engine=mysql --json > audit.json
   intercode audit my_tasks.jsonl --runs runs/a --runs runs/b
       also answers of agents that are equal and have different scores
+  intercode audit nl2bash:verified --variants 3
+      also golds that disagree in 3 variants of each task (docs/variants.md)
 
 A finding is something to read, not a fault: docs/validity.md has the rules. `intercode check` tests
 whether tasks are sound. Exit status: 0, or 1 if a task could not be audited."""
@@ -28,6 +30,7 @@ ARGUMENTS = f"""\
 datasets DATASET ...    name[:subset], or a .json/.jsonl/.csv file
 --runs PATH ...         a run directory, a directory that holds some, or a log whose episodes played
                         these tasks; may be given several times
+--variants N            compare the golds in N variants of each task as well
 --profile PROFILE       standard (the default) or original
 --image IMAGE           root file system: host, dir:PATH, tar:PATH or recipe:NAME (default: the
                         dataset's)
@@ -42,6 +45,7 @@ DEFAULTS = {
     "profile": "standard", "sandbox": "auto", "network": "none", "timeout": 10.0, "parallel": 2,
     "format": "text",
 }  # fmt: skip
+SETTINGS = {"variants": {"type": int}}
 _SETTINGS = ("profile", "image", "network", "sandbox", "timeout")
 
 
@@ -66,6 +70,7 @@ def _audit(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
     report = audit(
         name,
         runs=args.runs,
+        variants=args.variants,
         parallel=args.parallel,
         settings={setting: getattr(args, setting) for setting in _SETTINGS},
         env_options=parse_key_values(args.env_option),

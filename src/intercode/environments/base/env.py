@@ -40,7 +40,7 @@ from intercode.environments.base.options import (
 )
 from intercode.environments.base.policy import PolicyGuard, PolicySource
 from intercode.environments.base.reward_mode import RewardMode, RewardShaper
-from intercode.environments.base.rewards import RewardFunction
+from intercode.environments.base.rewards import EPISODE_REWARDS, EpisodeReward, RewardFunction
 from intercode.environments.base.snapshots.snapshot import (
     Snapshot,
     repeat_factory,
@@ -65,7 +65,8 @@ class InterCodeEnv(gym.Env[str, str]):
     for the behaviour of the original InterCode package with its faults. ``image``, ``sandbox``,
     ``network``: where code runs (``image`` None: the dataset's). ``timeout``: seconds for each
     action. ``max_turns``: an episode is truncated after that many actions (None: never).
-    ``reward``: a name, ``package.module:function`` or a function (task, agent, gold) -> Score.
+    ``reward``: a name, ``package.module:function`` or a function (task, agent, gold) -> Score;
+    ``variants`` pays a solution as far as it holds in variants of its task (docs/variants.md).
     ``reward_mode``: when the reward is paid: ``final``, ``per-turn`` or ``delta`` (see
     reward_mode.py). ``deterministic``: True, or settings of sandbox/determinism.py: the same
     actions then always give the same observations. ``hashes``: ``info`` has hashes of the
@@ -92,6 +93,8 @@ class InterCodeEnv(gym.Env[str, str]):
     task_seed: int | None = None
     """The seed from which the current task was instantiated. None: the task never varies."""
     _tools: EpisodeTools | None = None
+    _actions: tuple[str, ...] | None = ()
+    """The executed actions of the episode. None: it was loaded from a file, which has none."""
     _loss = ""
     """How the agent's sandbox was ended by what ran in it, empty while it runs."""
 
@@ -126,6 +129,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self.timeout, self.max_turns, self.render_mode = timeout, max_turns, render_mode
         chosen = pick_reward(reward, self.dataset, profile, f"{self.name}-{profile}")
         self.reward_name, self.reward_function = chosen
+        self._episode_reward = self._open_episode_reward()
         self.action_space = FreeText(MAX_ACTION_LENGTH)
         self.observation_space = FreeText(MAX_OBSERVATION_LENGTH)
         self._reward_shaper = RewardShaper(reward_mode)
@@ -149,7 +153,7 @@ class InterCodeEnv(gym.Env[str, str]):
         )
         self._running, self._turns, self._answer, self._last_result = False, 0, None, None
         self._close_episode()
-        self._loss = ""
+        self._loss, self._actions = "", ()
         try:
             self._workspace = self._open_workspace(self._task)
         except SandboxKilledError as e:  # nothing of the agent has run yet
@@ -184,6 +188,8 @@ class InterCodeEnv(gym.Env[str, str]):
     def close(self) -> None:
         """End the episode and free every resource. May be called again."""
         self.end_episode()
+        if self._episode_reward is not None:
+            self._episode_reward.close()
 
     def abort(self) -> None:
         """Interrupt the call that another thread makes, which then raises InfrastructureError."""
@@ -192,6 +198,8 @@ class InterCodeEnv(gym.Env[str, str]):
             workspace.abort()
         if tools is not None:
             tools.abort()
+        if self._episode_reward is not None:
+            self._episode_reward.abort()
 
     # -------------------------------------------------- beyond Gymnasium's API
     def execute(self, action: str) -> StepResult:
@@ -217,6 +225,7 @@ class InterCodeEnv(gym.Env[str, str]):
             changes = self.changed_paths()
             if not refusal:
                 self._last_result = result
+                self._actions = None if self._actions is None else (*self._actions, action)
             return self._finish_turn(action, result, changes, bool(refusal), self.score)
         except SandboxKilledError as e:
             return self._fail_episode(action, e)
@@ -325,6 +334,13 @@ class InterCodeEnv(gym.Env[str, str]):
             if scores[-1][0].value >= 1 and not self.scores_every_gold:
                 break
         best, best_gold = max(scores, key=lambda pair: pair[0].value)
+        if self._episode_reward is not None:
+            if self._actions is None:
+                raise UsageError(
+                    f"the reward {self.reward_name!r} needs the actions of the episode, which a "
+                    "stored snapshot does not have: leave it out"
+                )
+            best = self._episode_reward.score(self.index, self._actions, best)
         return best, agent, best_gold
 
     def check_gold(self) -> None:
@@ -369,6 +385,7 @@ class InterCodeEnv(gym.Env[str, str]):
         return Snapshot(
             index=self.index, task=self.task, task_seed=self.task_seed, turns=self._turns,
             last_result=self._last_result, transcript=tuple(self._transcript),
+            actions=self._actions,
             random_state=self.np_random.bit_generator.state,
             previous_score=self._reward_shaper.previous_score, captured=captured,
             omitted=omitted, release=release,
@@ -384,7 +401,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self.index, self._turns = snapshot.index, snapshot.turns
         self._last_result, self._answer = snapshot.last_result, None
         self._task, self.task_seed = snapshot.task, snapshot.task_seed
-        self._transcript = list(snapshot.transcript)
+        self._transcript, self._actions = list(snapshot.transcript), snapshot.actions
         self._reward_shaper.previous_score = snapshot.previous_score
         self.np_random.bit_generator.state = snapshot.random_state
         self._workspace = self._restore_workspace(snapshot.captured, consume)
@@ -421,6 +438,14 @@ class InterCodeEnv(gym.Env[str, str]):
         return self._reward_shaper.previous_score
 
     # ------------------------------------------------------ for the subclass
+    def _open_episode_reward(self) -> EpisodeReward | None:
+        """Return the reward of episodes that the settings name, None for a reward of states."""
+        name = self._settings["reward"]
+        if not isinstance(name, str) or name not in EPISODE_REWARDS:
+            return None
+        reward: EpisodeReward = EPISODE_REWARDS.load(name)(self.dataset, self._settings)
+        return reward
+
     def _resolve_determinism(
         self, setting: bool | Mapping[str, Any] | Determinism
     ) -> Determinism | None:

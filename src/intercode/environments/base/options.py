@@ -14,7 +14,7 @@ from intercode.core import registry
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, FileEntry, Task
-from intercode.environments.base.rewards import REWARDS, RewardFunction
+from intercode.environments.base.rewards import EPISODE_REWARDS, REWARDS, RewardFunction
 from intercode.sandbox.validation import check_network
 
 
@@ -33,11 +33,16 @@ def pick_reward(
 
     ``reward`` is a name, a reference or a function. None selects the dataset's own reward in the
     ``standard`` profile, else ``default``. The recorded name of a dataset's own reward, which ends
-    in a digest of its file, is a valid name as well.
+    in a digest of its file, is a valid name as well. With the name of a reward of episodes, the
+    function is the one that is used without a name.
 
-    Raises UsageError for an unknown name, for a file that cannot be read, and for a recorded name
-    whose file has changed.
+    Raises UsageError for an unknown name, for a file that cannot be read, for a recorded name
+    whose file has changed, and for a reward of episodes in the profile ``original``.
     """
+    if isinstance(reward, str) and reward in EPISODE_REWARDS:
+        if profile != "standard":
+            raise UsageError(f"the reward {reward!r} is for the profile 'standard'")
+        return reward, pick_reward(None, dataset, profile, default)[1]
     own = dataset.reward if profile == "standard" else None
     if isinstance(reward, str) and own is not None and registry.is_file_reference(own):
         current = registry.portable_reference(own)

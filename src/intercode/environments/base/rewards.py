@@ -7,10 +7,11 @@ that a gold reached.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from intercode.core.registry import Registry
-from intercode.core.types import Score, State, Task
+from intercode.core.types import Dataset, Score, State, Task
 
 RewardFunction = Callable[[Task, State, State], Score]
 
@@ -34,6 +35,32 @@ REWARDS = Registry(
     },
     group="intercode.rewards",
 )
+
+
+class EpisodeReward(Protocol):
+    """A reward that depends on the actions of an episode, and not only on the state they reached.
+
+    It is made for one environment, from its dataset and settings, and closed with it.
+    """
+
+    def __init__(self, dataset: Dataset, settings: Mapping[str, Any]) -> None: ...
+
+    def score(self, index: int, actions: Sequence[str], score: Score) -> Score:
+        """Return the score of the actions that were executed on the task at a position.
+        ``score``: that of the state by the environment's own reward."""
+        ...
+
+    def abort(self) -> None:
+        """Interrupt ``score`` from another thread."""
+        ...
+
+    def close(self) -> None: ...
+
+
+EPISODE_REWARDS = Registry(
+    "reward of episodes", {"variants": "intercode.evaluation.variants.reward:VariantReward"}
+)
+"""Rewards that depend on the actions. Their names are those of rewards, too."""
 
 
 def probe_similarity(_task: Task, agent: State, gold: State) -> Score:

@@ -17,6 +17,7 @@ from intercode.evaluation.audit.findings import AuditReport
 from intercode.evaluation.audit.split_answers import read_episodes, split_answers
 from intercode.evaluation.check.dataset import AUDIT_RULES
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
+from intercode.evaluation.variants.tasks import check_variants
 
 _HIDDEN_ANSWERS = frozenset({"python", "code", "ctf", "harbor"})
 """Environments in which tests or a flag are the answer: the gold's own result says nothing."""
@@ -30,6 +31,7 @@ def audit(
     dataset: str | Dataset,
     *,
     runs: Sequence[Path] = (),
+    variants: int | None = None,
     parallel: int = 2,
     settings: Mapping[str, Any] = EMPTY_MAPPING,
     env_options: Mapping[str, Any] = EMPTY_MAPPING,
@@ -37,7 +39,8 @@ def audit(
 ) -> AuditReport:
     """Return what in a dataset a person should read.
 
-    ``runs``: run directories and logs whose answers are compared. ``settings`` are those of every
+    ``runs``: run directories and logs whose answers are compared. ``variants``: compare the golds
+    in so many variants of each task as well (docs/variants.md). ``settings`` are those of every
     environment, such as ``profile`` and ``image``; ``env_options`` those of this one. ``progress``
     is called with the number of tasks that are done and of all whose golds run. Raises
     UnknownNameError and UsageError for a dataset, an image or a path that does not exist. A gold
@@ -62,6 +65,9 @@ def audit(
         by_task = run_all(audit_next, which)
     findings = [f for found in by_task for f in found]
     findings += _static_findings(chosen)
+    if variants is not None:
+        found = check_variants(chosen, {**settings, **env_options}, variants, parallel)
+        findings += [finding for task in found for finding in rules.golds_in_variants(task)]
     findings += split_answers(chosen.environment, episodes)
     order = {task.id: n for n, task in reversed(list(enumerate(chosen.tasks)))}
     findings.sort(key=lambda f: order[f.task])

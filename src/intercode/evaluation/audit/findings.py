@@ -15,6 +15,8 @@ GOLD_KINDS = {
     "golds-other-form": "the results of two golds differ in order or form, or one says more",
     "empty-answer": "the gold returns no row, or prints nothing and changes nothing",
     "zero-answer": "the gold returns nothing but 0 or NULL, as many wrong answers do",
+    "golds-differ-elsewhere": "two golds agree, but not in a variant of the task",
+    "idle-condition": "the gold without a condition solves all variants of the task",
     "one-answer": "all tests of the task expect the same value, which a constant returns too",
 }
 """Kinds of findings about golds, and their meaning."""

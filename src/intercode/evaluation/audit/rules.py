@@ -15,6 +15,7 @@ from intercode.core.types import SUCCESS_THRESHOLD, Rows, State, Task
 from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.rewards import RewardFunction
 from intercode.environments.sql.reward import normalize_rows
+from intercode.evaluation.variants.tasks import TaskVariants
 from intercode.results.short_text import shorten
 
 _ZERO_LINE = re.compile(r"0+(\.0+)?[KMGT]?(\s.*)?")
@@ -46,6 +47,18 @@ def differing_golds(
         if kind in found:
             yield TaskFinding(task.id, kind, found[kind])
             return
+
+
+def golds_in_variants(found: TaskVariants) -> Iterator[TaskFinding]:
+    """Find golds of a task that agree, but not in a variant of it, and golds of which a condition
+    has no effect in any variant."""
+    for seed in found.replaced:
+        if seed.golds:
+            detail = f"in the variant {seed.seed}, {seed.reason}"
+            yield TaskFinding(found.task, "golds-differ-elsewhere", detail)
+            break
+    for code in found.missed:
+        yield TaskFinding(found.task, "idle-condition", code)
 
 
 def _is_other_form(one: State, other: State) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core import logs
-from intercode.core.errors import InfrastructureError, SandboxUnavailableError, UsageError
+from intercode.core.errors import GoldError, InfrastructureError, SandboxUnavailableError, UsageError
 from intercode.core.types import Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
@@ -201,7 +201,7 @@ def _play_in_variants(
         held = tuple(seed for seed in found.seeds if _solves(env, episode, seed))
     except SandboxUnavailableError:
         raise
-    except InfrastructureError as e:
+    except (GoldError, InfrastructureError) as e:
         return replace(result, fault=f"{type(e).__name__}: {e}")
     return replace(result, held=held)
 

@@ -36,7 +36,8 @@ from intercode.results.tables import Cell, Table
 class HeldLabel:
     """A graded label and the variants in which its actions solve the task.
 
-    ``file_bound``: the label says that the actions are right on the given files only.
+    ``lucky``: the label says that the actions are right in the given state only, or that they are
+    incorrect though they are graded 1.
     """
 
     graded: GradedLabel
@@ -44,8 +45,9 @@ class HeldLabel:
     held: tuple[int, ...]
 
     @property
-    def file_bound(self) -> bool:
-        return bool(self.graded.label.extra.get(FILE_BOUND))
+    def lucky(self) -> bool:
+        label = self.graded.label
+        return label.value != CORRECT or bool(label.extra.get(FILE_BOUND))
 
     @property
     def holds(self) -> bool:
@@ -60,14 +62,14 @@ def measure_labels(
     parallel: int,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[HeldLabel]:
-    """Play the labels that are correct and graded 1 in ``count`` variants of their tasks.
+    """Play the labels that are graded 1 in ``count`` variants of their tasks, but ambiguous ones.
 
     Labels whose task has no variants are in the result, with no seeds.
     """
     require_count(count)
     groups: dict[tuple[str, str], list[GradedLabel]] = defaultdict(list)
     for g in graded:
-        if g.label.value == CORRECT and g.paid:
+        if g.counted and g.paid:
             groups[g.dataset, g.label.task].append(g)
     sources = {name: VariantTasks(load_cached(name, "bash")) for name, _ in groups}
 
@@ -103,32 +105,34 @@ def _held(env: InterCodeEnv, graded: GradedLabel, found: TaskVariants) -> tuple[
 
 
 def label_tables(held: Sequence[HeldLabel]) -> list[Table]:
-    """Return the share of file-bound labels that variants find, the share of the others that they
-    blame, and what they blame."""
+    """Return the share of lucky labels that variants find and the share of the others that they
+    blame, for verified tasks and for all, and the labels that fail in a variant."""
     played = [h for h in held if h.variants.seeds]
-    bound, general = _split(played)
-    rows = (
-        ("right only on these files: found", *_share(bound)),
-        ("right in general: false alarms", *_share(general)),
+    verified = [h for h in played if h.graded.verified]
+    groups = [("all", played)]
+    if 0 < len(verified) < len(played):
+        groups.insert(0, ("verified", verified))
+    rows = tuple(
+        (name, text, *_share([h for h in group if h.lucky == lucky]))
+        for name, group in groups
+        for lucky, text in ((True, "right by luck: found"), (False, "right: false alarms"))
     )
-    columns = ("labels that are", "fail in a variant", "of", "percent", "low", "high")
+    columns = ("tasks", "labels that are", "fail in a variant", "of", "percent", "low", "high")
     notes = (f"{len(held) - len(played)} labels have no variants",)
     intervals = (("percent", "low", "high"),)
     tables = [Table("holding", "Labels in variants", columns, rows, notes, (), intervals)]
-    failing = tuple(
-        (h.graded.label.task, "yes" if h.file_bound else "no",
+    errors = tuple(
+        (h.graded.label.task, "yes" if h.graded.verified else "no", "yes" if h.lucky else "no",
          f"{len(h.held)} of {len(h.variants.seeds)}", show_action(h.graded.label.actions[-1]))
         for h in played
-        if not h.holds
+        if h.holds == h.lucky
     )  # fmt: skip
-    if failing:
-        heads = ("task", "only on these files", "holds in", "last action")
-        tables.append(Table("failing", "Labels that fail in a variant", heads, failing))
+    if errors:
+        heads = ("task", "verified", "by luck", "holds in", "last action")
+        tables.append(
+            Table("errors", "Lucky labels that hold, and others that do not", heads, errors)
+        )
     return tables
-
-
-def _split(held: Sequence[HeldLabel]) -> tuple[list[HeldLabel], list[HeldLabel]]:
-    return [h for h in held if h.file_bound], [h for h in held if not h.file_bound]
 
 
 def _share(held: Sequence[HeldLabel]) -> tuple[Cell, ...]:

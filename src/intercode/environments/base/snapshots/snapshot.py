@@ -16,7 +16,8 @@ class Snapshot:
 
     It holds files, working directory, variables, functions and options. ``omitted`` names what it
     cannot hold: background processes, or temporary tables of SQL. ``captured`` belongs to the
-    environment's subclass, and ``release`` frees it.
+    environment's subclass, and ``release`` frees it. ``actions``: those of the episode; None if the
+    snapshot was stored.
     """
 
     index: int
@@ -30,6 +31,7 @@ class Snapshot:
     captured: Any
     omitted: tuple[str, ...]
     release: Callable[[], None]
+    actions: tuple[str, ...] | None = None
 
     def close(self) -> None:
         """Free the snapshot. Restored environments are not affected. May be called again."""

@@ -7,6 +7,11 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+WORDS = (
+    "alder", "brook", "cedar", "delta", "ember", "fjord", "grove", "harbor", "inlet", "jetty",
+    "knoll", "larch", "meadow", "north", "orchard", "pebble",
+)  # fmt: skip
+"""Words of new names and texts."""
 
 
 class Choices:

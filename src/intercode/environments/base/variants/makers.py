@@ -10,6 +10,17 @@ from __future__ import annotations
 from intercode.core.registry import Registry
 
 VARIANT_MAKERS = Registry(
-    "variants of environment", {"bash": "intercode.environments.bash.variants.task:make_variant"}
+    "variants of environment",
+    {
+        "bash": "intercode.environments.bash.variants.task:make_variant",
+        "sql": "intercode.environments.sql.variants.task:make_variant",
+    },
 )
 """The function of each environment that makes variants of a task."""
+
+NEAR_SOLUTIONS = Registry(
+    "near solutions of environment",
+    {"sql": "intercode.environments.sql.variants.mutants:near_solutions"},
+)
+"""The function of each environment that makes wrong solutions of a task, of a task: those that good
+variants find out."""

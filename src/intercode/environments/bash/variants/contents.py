@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from intercode.environments.base.variants.choices import Choices
+from intercode.environments.base.variants.choices import WORDS, Choices
 
-WORDS = (
-    "alder", "brook", "cedar", "delta", "ember", "fjord", "grove", "harbor", "inlet", "jetty",
-    "knoll", "larch", "meadow", "north", "orchard", "pebble",
-)  # fmt: skip
-"""Words of new names and lines."""
 _COMMENT = {
     "c": "//", "h": "//", "java": "//", "js": "//", "php": "//", "sh": "#", "py": "#",
 }  # fmt: skip

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from intercode.core.types import Task
-from intercode.environments.base.variants.choices import Choices
+from intercode.environments.base.variants.choices import WORDS, Choices
 from intercode.environments.bash.variants import contents
-from intercode.environments.bash.variants.contents import WORDS, extension
+from intercode.environments.bash.variants.contents import extension
 from intercode.environments.bash.variants.listing import Entry, task_text
 
 _SIZES = (0, 10, 60, 250, 700, 1500, 3000, 7000, 40000)

@@ -1,0 +1,1 @@
+"""Variants of an SQL task: its database with other rows."""
