@@ -29,6 +29,8 @@ from intercode.core.types.tasks import (
     Network,
     Profile,
     Task,
+    TreeEntry,
+    tree_digest,
 )
 
 __all__ = [
@@ -55,8 +57,10 @@ __all__ = [
     "Task",
     "TestResult",
     "Trajectory",
+    "TreeEntry",
     "Usage",
     "to_jsonable",
+    "tree_digest",
 ]  # fmt: skip
 
 EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})

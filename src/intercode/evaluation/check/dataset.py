@@ -24,6 +24,7 @@ from intercode.core.types import (
     Profile,
     Score,
     Task,
+    tree_digest,
 )
 from intercode.datasets.load_cache import environment_for_options
 from intercode.environments.base.audit import TaskFinding
@@ -257,16 +258,20 @@ def _static_findings(dataset: Dataset) -> Iterator[TaskFinding]:
         keys: list[tuple[object, ...]] = [("duplicate-id", task.id)]
         if task.query.strip():
             normalized = " ".join(task.query.split()).lower()
-            keys.append(("duplicate-query", task.files, task.database, normalized))
+            keys.append(("duplicate-query", *_initial_state(task), normalized))
         else:
             yield TaskFinding(task.id, "empty-query", "the query is empty")
         if task.gold is None:
             yield TaskFinding(task.id, "no-gold", "there is no gold to play")
         else:
             kind = "duplicate-gold" if task.database is None else "same-gold"
-            keys.append((kind, task.files, task.database, task.setup, task.gold.strip()))
+            keys.append((kind, *_initial_state(task), task.setup, task.gold.strip()))
         for key in keys:
             first = seen.setdefault(key, n)
             if first != n:
                 detail = f"as {dataset.tasks[first].id}, task {first}"
                 yield TaskFinding(task.id, str(key[0]), detail)
+
+
+def _initial_state(task: Task) -> tuple[object, ...]:
+    return task.files, task.database, tree_digest(task.initial_files)

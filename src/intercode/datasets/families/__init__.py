@@ -1,0 +1,17 @@
+"""Task families: tasks without end, drawn from seeds (docs/task-families.md)."""
+
+from __future__ import annotations
+
+from intercode.core.types import Dataset
+from intercode.datasets.families.selection import select_families
+
+__all__ = ["load"]
+
+
+def load(spec: str = "families", environment: str = "bash") -> Dataset:
+    """Return the dataset of a specification (see ``selection``). Raises as ``select_families``."""
+    selection = select_families(spec, environment)
+    return Dataset(
+        spec, selection.environment, selection.tasks(), comparable=False,
+        notes="Drawn from seeds, on the machine's own programs: for training and diagnosis.",
+    )  # fmt: skip
