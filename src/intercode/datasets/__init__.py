@@ -51,6 +51,7 @@ def is_dataset_file(spec: str) -> bool:
 
 
 _SCHEMES: dict[str, Callable[[str], Dataset]] = {
+    families.SCHEME: families.load,
     hub.SCHEME: hub.load,
     task_directory.SCHEME: task_directory.load,
     rows.SCHEME: rows.load,
@@ -73,13 +74,10 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     - ``swe-bench:verified`` or ``swe-bench:PATH``: rows of SWE-bench (see ``swe_bench.rows.load``).
     - ``package.module:function``: a loader of your own.
 
-    ``environment`` is the subset of ``starter`` and ``families`` if ``spec`` names none. It also
-    decides whether rows with tests are for ``python`` or ``code``. Raises UnknownNameError for an
-    unknown name or subset, UsageError for missing data or another revision, DataError for a broken
-    file.
+    ``environment`` is the subset of ``starter`` and ``families`` if ``spec`` names none. It decides
+    whether rows with tests are for ``python`` or ``code``. Raises UnknownNameError for an unknown
+    name or subset, UsageError for missing data or another revision, DataError for a broken file.
     """
-    if re.match(r"families(?![\w-])", spec):
-        return families.load(spec, environment)
     for scheme, load_tasks in _SCHEMES.items():
         if spec.startswith(scheme):
             return load_tasks(spec)
@@ -106,7 +104,7 @@ def load(spec: str, environment: str = "bash") -> Dataset:
                 f"{e}; or the path of a {forms} file, or of a directory with a "
                 f"{task_package.TASK_FILE}"
             ) from e
-    if spec == STARTER:
+    if spec in (STARTER, FAMILIES):
         subset = environment
     if isinstance(loader, ModuleType):  # an installed task package
         if subset:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from intercode.core.types import Dataset
-from intercode.datasets.families.selection import select_families
+from intercode.datasets.families.selection import SCHEME, select_families
 
-__all__ = ["load"]
+__all__ = ["SCHEME", "load"]
 
 
-def load(spec: str = "families", environment: str = "bash") -> Dataset:
-    """Return the dataset of a specification (see ``selection``). Raises as ``select_families``."""
-    selection = select_families(spec, environment)
+def load(spec: str = "bash") -> Dataset:
+    """Return the dataset of a specification (see ``selection``), with or without ``families:``.
+
+    Raises as ``select_families``.
+    """
+    selection = select_families(spec)
     return Dataset(
-        spec, selection.environment, selection.tasks(), comparable=False,
+        f"{SCHEME}{spec.removeprefix(SCHEME)}", selection.environment, selection.tasks(), comparable=False,
         notes="Drawn from seeds, on the machine's own programs: for training and diagnosis.",
     )  # fmt: skip

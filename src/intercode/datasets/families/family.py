@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 
-from intercode.core.choices import Choices
 from intercode.core.errors import UsageError
 from intercode.core.registry import Registry, unknown_name_error
 from intercode.core.types import Task
+from intercode.datasets.families.choices import Choices
 
 DIFFICULTIES = (1, 2, 3, 4, 5)
 FIRST_EPISODE_SEED = 1_000_000

@@ -29,7 +29,7 @@ from intercode.datasets.families.family import (
 SCHEME = "families:"
 SPLITS = ("train", "test")
 _SPEC = re.compile(
-    r"families(?::(?P<environment>[\w-]+)(?:/(?P<name>[\w-]+))?)?"
+    r"(?:families:)?(?P<environment>[\w-]+)(?:/(?P<name>[\w-]+))?"
     r"(?:\[(?P<options>[^\]]*)\])?(?:@seed=(?P<seeds>[\d.]+))?"
 )
 _FORM = "families:ENVIRONMENT/NAME[difficulty=1..5,split=train]@seed=0..99"
@@ -56,16 +56,16 @@ class FamilySelection:
         return self.difficulties[seed % len(self.difficulties)]
 
 
-def select_families(spec: str, environment: str = "bash") -> FamilySelection:
+def select_families(spec: str) -> FamilySelection:
     """Return what a specification selects.
 
-    ``environment`` is used if ``spec`` names none. Raises UsageError for another form and for
-    values out of range, UnknownNameError for an unknown environment, family, group or split.
+    Raises UsageError for another form and for values out of range, UnknownNameError for an unknown
+    environment, family, group or split.
     """
     match = _SPEC.fullmatch(spec)
     if match is None:
         raise UsageError(f"{spec!r} does not name task families; write {_FORM}")
-    chosen = match["environment"] or environment
+    chosen = match["environment"]
     families = load_families(chosen)
     if match["name"]:
         families = _of_name(families, match["name"], chosen)

@@ -15,8 +15,8 @@ from intercode.core.errors import EnvironmentStateError, TaskImageError, UsageEr
 from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import FileDiffs
+from intercode.environments.base.diffs.initial_files import changes_of_agent, write_initial_files
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.initial_files import changes_of_agent, write_initial_files
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import instantiate_task, pick_task
 from intercode.environments.base.snapshots import storage

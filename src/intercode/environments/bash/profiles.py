@@ -9,7 +9,7 @@ from typing import Literal
 from intercode.core.errors import GoldError, TooManyChangesError, UsageError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base import gold_cache
-from intercode.environments.base.initial_files import changes_of_agent
+from intercode.environments.base.diffs.initial_files import changes_of_agent
 from intercode.environments.base.layers import git_layer
 from intercode.environments.base.probe import run_probe
 from intercode.environments.base.workspaces import EpisodeContext

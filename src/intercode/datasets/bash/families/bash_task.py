@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from intercode.core.choices import Choices
 from intercode.core.types import LayerSpec, Task
+from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import Draw
 from intercode.datasets.families.file_tree import FileTree
 from intercode.datasets.starter.file_tree import cached_tree, empty_directory

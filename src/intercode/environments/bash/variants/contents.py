@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from intercode.core.choices import Choices
+from intercode.datasets.families.choices import Choices
 
 WORDS = (
     "alder", "brook", "cedar", "delta", "ember", "fjord", "grove", "harbor", "inlet", "jetty",

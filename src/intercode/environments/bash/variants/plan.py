@@ -7,8 +7,8 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from intercode.core.choices import Choices
 from intercode.core.types import Task
+from intercode.datasets.families.choices import Choices
 from intercode.environments.bash.variants import contents
 from intercode.environments.bash.variants.contents import WORDS, extension
 from intercode.environments.bash.variants.listing import Entry, task_text

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.datasets.harbor.task_directory import Files, read_files
-from intercode.environments.base.initial_files import pack_tree
+from intercode.environments.base.diffs.initial_files import pack_tree
 from intercode.results.safe_text import encode_text
 from intercode.sandbox.images.recipes import packaged
 
