@@ -61,22 +61,20 @@ _SCHEMES: dict[str, Callable[[str], Dataset]] = {
 def load(spec: str, environment: str = "bash") -> Dataset:
     """Return the dataset that ``spec`` names. A specification is one of:
 
-    - ``name[:subset][@revision]``: a registered dataset. A revision is the start (seven digits or
-      more) of the pinned commit of the data, or of the dataset's hash.
+    - ``name[:subset][@revision]``: a registered dataset. A revision is the start of the pinned
+      commit of its data or of its hash: seven digits or more.
     - the path of a .json, .jsonl, .csv, .tsv or .parquet file (see ``files.load``).
-      ``?query=question`` fills a field from another column; ``?preprocess=file.py:function`` passes
-      each row through a function.
-    - the directory of a task package (see ``task_package.load``).
-    - ``families:ENVIRONMENT/NAME[difficulty=1..5]@seed=0..99``: drawn tasks (see
-      ``families.selection``).
+      ``?query=question`` renames columns, ``?preprocess=file.py:function`` changes rows.
+    - ``families:ENVIRONMENT``: drawn tasks (see ``families.selection``).
     - ``hub:OWNER/NAME``: a dataset of the Hugging Face hub (see ``hub.load``).
     - ``harbor:/path``: Harbor's task directories (see ``harbor.task_directory.load``).
     - ``swe-bench:verified`` or ``swe-bench:PATH``: rows of SWE-bench (see ``swe_bench.rows.load``).
-    - ``package.module:function``: a loader of your own.
+    - the directory of a task package (see ``task_package.load``), or a loader of your own:
+      ``package.module:function``.
 
-    ``environment`` is the subset of ``starter`` and ``families`` if ``spec`` names none. It decides
-    whether rows with tests are for ``python`` or ``code``. Raises UnknownNameError for an unknown
-    name or subset, UsageError for missing data or another revision, DataError for a broken file.
+    ``environment`` is the subset of ``starter`` and ``families`` if ``spec`` names none, and the
+    environment of rows with tests. Raises UnknownNameError for an unknown name or subset,
+    UsageError for missing data or another revision, DataError for a broken file.
     """
     for scheme, load_tasks in _SCHEMES.items():
         if spec.startswith(scheme):

@@ -15,6 +15,7 @@ def load(spec: str = "bash") -> Dataset:
     """
     selection = select_families(spec)
     return Dataset(
-        f"{SCHEME}{spec.removeprefix(SCHEME)}", selection.environment, selection.tasks(), comparable=False,
+        f"{SCHEME}{spec.removeprefix(SCHEME)}", selection.environment, selection.tasks(),
+        comparable=False,
         notes="Drawn from seeds, on the machine's own programs: for training and diagnosis.",
     )  # fmt: skip
