@@ -49,4 +49,4 @@ class Choices:
 
     def data(self, size: int) -> bytes:
         """Return so many bytes."""
-        return self.index(256**size).to_bytes(size, "big")
+        return bytes(self.index(256) for _ in range(size))

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
+from typing import TypeVar
 
 from intercode.core.errors import UsageError
 from intercode.core.registry import Registry, unknown_name_error
 from intercode.core.types import Task
 from intercode.datasets.families.choices import Choices
 
+T = TypeVar("T")
 DIFFICULTIES = (1, 2, 3, 4, 5)
 FIRST_EPISODE_SEED = 1_000_000
 """Episodes of an endless dataset play tasks from this seed on; smaller ones are for evaluation."""
@@ -45,7 +47,7 @@ class Draw:
     hidden: Choices
     world: Choices
 
-    def by_difficulty(self, *values: int) -> int:
+    def by_difficulty(self, *values: T) -> T:
         """Return the value for this difficulty, of five."""
         return values[self.difficulty - 1]
 

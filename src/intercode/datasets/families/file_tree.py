@@ -18,13 +18,17 @@ def date_of(seconds: int) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
+FOLDER = "/work"
+"""The directory in which tasks begin and below which their files are."""
+
+
 class FileTree:
-    """The initial files of a task, below one directory, which exists already.
+    """The initial files of a task, below ``top``, which exists already.
 
     Paths are relative to it. Parents are made. Nothing depends on the machine or the day.
     """
 
-    def __init__(self, top: str) -> None:
+    def __init__(self, top: str = FOLDER) -> None:
         self._top = top
         self._entries: dict[str, TreeEntry] = {}
 

@@ -8,11 +8,11 @@ from functools import cache
 from intercode.core.types import LayerSpec, Task
 from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import Draw
-from intercode.datasets.families.file_tree import FileTree
+from intercode.datasets.families.file_tree import FOLDER, FileTree
 from intercode.datasets.starter.file_tree import cached_tree, empty_directory
 
-FOLDER = "/work"
-"""The directory in which the tasks begin and below which their files are."""
+FOLDERS = ("inbox", "archive", "store", "press", "ledger", "outbox", "cellar", "desk")
+EXTENSIONS = (".txt", ".md", ".log", ".csv", ".conf", ".dat", ".html", ".sql")
 WORDS = (
     "amber", "anvil", "basin", "birch", "canal", "cedar", "cliff", "cobalt", "copper", "coral",
     "crane", "dune", "ember", "fern", "flint", "garnet", "gravel", "hazel", "heron", "ivory",
@@ -55,28 +55,36 @@ def folder_layer() -> LayerSpec:
     return LayerSpec("dir", cached_tree("families/bash", empty_directory(FOLDER)))
 
 
-def directories(choices: Choices, count: int, depth: int) -> list[str]:
-    """Return ``count`` different directories of random names, at most ``depth`` deep."""
-    found: list[str] = []
-    while len(found) < count:
-        deep = [path for path in found if path.count("/") < depth - 1]
-        parent = f"{choices.one(deep)}/" if deep and choices.chance(70) else ""
-        path = parent + choices.one(WORDS)
+def directories(draw: Draw, top: str) -> list[str]:
+    """Return a directory and others of random names in it, more and deeper ones if difficult."""
+    found = [top]
+    while len(found) <= draw.by_difficulty(2, 4, 7, 12, 18):
+        shallow = [path for path in found if path.count("/") < draw.difficulty]
+        path = f"{draw.world.one(shallow)}/{draw.world.one(WORDS)}"
         if path not in found:
             found.append(path)
     return found
 
 
-def new_path(choices: Choices, tree: FileTree, folders: Sequence[str], extension: str) -> str:
-    """Return the path of a file that the tree does not have, in one of the folders."""
+def file_below(draw: Draw, tree: FileTree, folders: Sequence[str], extension: str = "") -> str:
+    """Return the path of a file that the tree does not have yet, in one of the folders.
+
+    ``extension``: the end of its name (empty: any).
+    """
     while True:
-        name = "-".join(choices.some(WORDS, choices.between(1, 2)))
-        path = f"{choices.one(folders)}/{name}{extension}"
+        name = "-".join(draw.world.some(WORDS, draw.world.between(1, 2)))
+        path = f"{draw.world.one(folders)}/{name}{extension or draw.world.one(EXTENSIONS)}"
         if path not in tree:
             return path
 
 
 def text(choices: Choices, lines: int) -> str:
     """Return lines of some words each."""
-    words = (choices.some(WORDS, choices.between(2, 7)) for _ in range(lines))
-    return "".join(f"{' '.join(line)}\n" for line in words)
+    rows = (choices.some(WORDS, choices.between(2, 5)) for _ in range(lines))
+    return "".join(f"{' '.join(row)}\n" for row in rows)
+
+
+def sized_text(choices: Choices, size: int) -> str:
+    """Return a text of exactly ``size`` characters."""
+    line = text(choices, 3)
+    return (line * (size // len(line) + 1))[: size - 1] + "\n"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from intercode.datasets.families.family import Family, families_in
+from intercode.datasets.ctf.families import ciphers, forensics
+from intercode.datasets.families.family import families_in
 
-FAMILIES: tuple[Family, ...] = families_in()
+FAMILIES = families_in(ciphers, forensics)
 """Every family, in the order of the modules."""
