@@ -82,7 +82,7 @@ def prove(
 ) -> ProofReport:
     """Prove ``count`` tasks of every family that a specification selects.
 
-    Proofs are added to the file ``out``, which is read first: a task that is proven there, and is
+    Proofs are added to the file ``out``, which is read first: a task that is sound there, and is
     drawn as it was, is not proven again. ``progress`` is called after each proof with the numbers
     of proofs that exist and that are wanted. Raises UsageError for a count below 1 and for a
     specification with seeds, DataError for a file of another kind.
@@ -103,6 +103,7 @@ def prove(
                 ):
                     proofs.append(proof)
                     if is_new:
+                        known[proof.digest] = proof
                         lines.write(json.dumps(asdict(proof)) + "\n")
                     progress(proof, len(proofs), wanted)
                 lines.flush()
@@ -112,16 +113,20 @@ def prove(
 
 
 def _read_proofs(path: Path) -> dict[str, Proof]:
-    """Return the proofs in a file by digest. A last line that was cut off is left out."""
+    """Return the sound proofs in a file, by digest. Remove a last line that was cut off."""
     found: dict[str, Proof] = {}
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    for number, line in enumerate(lines, 1):
+    text = path.read_text("utf-8") if path.exists() else ""
+    if not text.endswith("\n") and text:
+        text = text[: text.rfind("\n") + 1]
+        path.write_text(text, "utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
         try:
             row = json.loads(line)
-            found[row["digest"]] = Proof(**{**row, "faults": tuple(row["faults"])})
+            proof = Proof(**{**row, "faults": tuple(row["faults"])})
         except (ValueError, TypeError, KeyError) as e:
-            if number < len(lines):
-                raise DataError(f"{path}:{number} is not a proof: choose another --out") from e
+            raise DataError(f"{path}:{number} is not a proof: choose another --out") from e
+        if not proof.faults:
+            found[proof.digest] = proof
     return found
 
 
@@ -143,7 +148,9 @@ def _prove_batch(
     if not fresh:
         return
     batch = Dataset(family.id, family.environment, tuple(task for _, task in fresh))
-    report = dataset_check.check(batch, parallel=parallel, cache_golds=False, env_options=settings)
+    report = dataset_check.check(
+        batch, parallel=parallel, cache_golds=False, env_options=settings, search_image=not known
+    )
     faults: dict[str, list[str]] = {task.id: [] for task in batch.tasks}
     for finding in (*report.faults, *(n for n in report.notes if n.kind == "flag-in-files")):
         faults[finding.task].append(f"{finding.kind}: {finding.detail}")

@@ -62,20 +62,21 @@ def repeated_key(draw: Draw) -> Task:
     flag, name = new_flag(draw), draw.query.one(("safe", "vault", "locker"))
     key = draw.world.data(draw.difficulty)
     tree = FileTree()
-    tree.file(f"{name}.bin", bytes(a ^ b for a, b in zip(flag.encode(), cycle(key), strict=False)))
+    text = f"{flag} {' '.join(draw.world.some(WORDS, 5 * draw.difficulty))}".encode()
+    tree.file(f"{name}.bin", bytes(a ^ b for a, b in zip(text, cycle(key), strict=False)))
     return ctf_task(
         draw,
         flag,
         (
-            f"{name}.bin is a flag, each byte XORed with a key of {draw.difficulty} bytes that is "
-            "repeated. A flag begins with flag{.",
-            f"A flag was XORed with a repeated key into {name}.bin. The key has "
-            f"{draw.difficulty} bytes, and you know how flags begin: flag{{.",
+            f"{name}.bin begins with a flag. Each byte was XORed with a repeated key of "
+            f"{draw.difficulty} bytes. A flag begins with flag{{.",
+            f"A text that begins with a flag was XORed with a repeated key into {name}.bin. The "
+            f"key has {draw.difficulty} bytes, and you know how flags begin: flag{{.",
         ),
         python(f"""
 data = open("{name}.bin", "rb").read()
 key = [a ^ b for a, b in zip(data, b"flag{{")][:{draw.difficulty}]
-print("".join(chr(b ^ key[i % len(key)]) for i, b in enumerate(data)))
+print("".join(chr(b ^ key[i % len(key)]) for i, b in enumerate(data)).split()[0])
 """),
         tree,
     )
