@@ -53,8 +53,8 @@ def test_an_instance_depends_on_the_seed_alone(name: str, tasks: dict[str, Task]
         name,
         None,
     )
-    assert all(path.startswith("/ctf/task/") for path in first.initial_files)
-    inside = any(first.flag.encode() in data for data, _ in first.initial_files.values())
+    assert all(entry.path.startswith("/ctf/task/") for entry in first.initial_files)
+    inside = any(first.flag.encode() in entry.data for entry in first.initial_files)
     assert inside == (name.rpartition("/")[2] in GIVEN_AWAY)
     assert first.flag not in task.query + str(task.gold)
 

@@ -15,7 +15,7 @@ import intercode
 from intercode import datasets
 from intercode.agents import open_agent
 from intercode.core.errors import DataError, EnvironmentStateError, GoldError
-from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.core.types import Dataset, LayerSpec, Task, TreeEntry
 from intercode.environments.ctf.env import CTFEnv
 from intercode.evaluation.conformance import check_env, check_session
 from intercode.evaluation.rollout import rollout
@@ -33,7 +33,10 @@ needs_git = pytest.mark.skipif(
 
 def _draw(task: Task, seed: int) -> Task:
     flag = f"flag{{{seed}}}"
-    files = {"/ctf/task/f": (flag.encode(), 0o640), "/ctf/task/d/run.sh": (b"echo x\n", 0o755)}
+    files = (
+        TreeEntry("file", "/ctf/task/f", 0o640, None, flag.encode()),
+        TreeEntry("file", "/ctf/task/d/run.sh", 0o755, None, b"echo x\n"),
+    )
     return replace(task, flag=flag, initial_files=files, instantiate=None)
 
 

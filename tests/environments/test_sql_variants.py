@@ -16,7 +16,7 @@ import intercode
 from intercode.core.errors import UsageError
 from intercode.core.types import DatabaseSpec, Dataset, State, Task
 from intercode.datasets import load
-from intercode.environments.base.variants.choices import Choices
+from intercode.datasets.families.choices import Choices
 from intercode.environments.sql.variants.database import (
     Database,
     Table,

@@ -14,7 +14,7 @@ from intercode.cli import main
 from intercode.core.errors import SandboxUnavailableError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets import load
-from intercode.environments.base.variants.choices import Choices
+from intercode.datasets.families.choices import Choices
 from intercode.environments.bash.variants.contents import edited_text
 from intercode.environments.bash.variants.listing import Entry
 from intercode.environments.bash.variants.plan import VariantPlan

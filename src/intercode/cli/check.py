@@ -31,6 +31,8 @@ examples:
   intercode check nl2bash:verified --variants 3
       also finds 3 sound variants of each task, in which a gold scores 1 and doing nothing does not
       (docs/variants.md); names the seeds that the next ones replace
+  intercode check families:bash --draw 1000
+      proves 1000 drawn tasks of each family; the same command continues after an interruption
   intercode check --prompts
       no prompt of this package contains a query or a gold of any installed dataset
 
@@ -47,6 +49,9 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --timeout S             seconds that a gold may take (default 10)
 {ENVIRONMENT_OPTION}
 --variants N            find N sound variants of each task as well
+--draw N                prove N tasks of each task family (docs/task-families.md)
+--out FILE              where --draw writes its proofs and finds earlier ones (default: in the
+                        cache)
 --parallel N            tasks at the same time (default 2)
 --no-gold-cache         do not store the results of stable golds in the gold cache
 --baseline FILE         the output of an earlier --json: a gold that now does something else is
@@ -66,7 +71,8 @@ def handle(args: argparse.Namespace) -> int:
     if not args.datasets and not args.prompts:
         raise UsageError("name a dataset to check, or give --prompts; see `intercode check --help`")
     results = [_check_prompts(args)] if args.prompts else []
-    results += [_check_dataset(args, name) for name in args.datasets]
+    check = _check_dataset if args.draw is None else _prove_families
+    results += [check(args, name) for name in args.datasets]
     if args.json:
         print_documents([document for document, _ in results])
     return 0 if all(sound for _, sound in results) else UNSOUND
@@ -93,6 +99,30 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
     if not args.json:
         print(render(tables, args.format))
     return document, report.sound
+
+
+def _prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any], bool]:
+    from intercode.core.paths import cache_root
+    from intercode.evaluation.check import drawn_tables, drawn_tasks
+    from intercode.results.export.base import safe_file_name
+    from intercode.results.rendering import render
+
+    def show(proof: drawn_tasks.Proof, done: int, wanted: int) -> None:
+        faults = "; ".join(proof.faults) or "sound"
+        print(f"{done}/{wanted} {proof.task} {proof.seconds:.2f} s: {faults}", file=sys.stderr)
+
+    settings = {
+        "image": args.image, "network": args.network, "timeout": args.timeout,
+        "sandbox": args.sandbox, **parse_key_values(args.env_option),
+    }  # fmt: skip
+    out = args.out or cache_root() / "proofs" / f"{safe_file_name(spec)}.jsonl"
+    report = drawn_tasks.prove(
+        spec, args.draw, out, settings=settings, parallel=args.parallel, progress=show
+    )
+    if not args.json:
+        print(render(drawn_tables.proof_tables(report), args.format))
+    document = drawn_tables.report_as_json(report)
+    return document, document["sound"]
 
 
 def _check_variants(args: argparse.Namespace, name: str) -> list[TaskVariants]:

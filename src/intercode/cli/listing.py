@@ -33,6 +33,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "bird": "BIRD asks questions about large SQL databases of many domains.",
         "intercode-alfa": "InterCode-ALFA asks for Bash commands: NL2Bash, corrected and enlarged.",
         "mbpp": "MBPP asks for short Python functions that pass hidden tests.",
+        "families": "Task families draw tasks without end from seeds, in five difficulties.",
         "ic-ctf": "IC-CTF asks for flags that are hidden in files, programs and servers.",
         "nl2bash": "NL2Bash asks in plain English for Bash commands on four file systems.",
         "spider": "Spider asks questions about 20 SQL databases.",
@@ -197,12 +198,13 @@ def _task_counts(name: str) -> tuple[dict[str, int], str]:
     from intercode.environments import ENVIRONMENTS
 
     counts: dict[str, int] = {}
-    for environment in ENVIRONMENTS if name == datasets.STARTER else ("bash",):
+    of_every = name in (datasets.STARTER, datasets.FAMILIES)
+    for environment in ENVIRONMENTS if of_every else ("bash",):
         try:
             dataset = datasets.load(name, environment)
         except UsageError as e:
-            if name == datasets.STARTER:
-                continue  # an environment without starter tasks
+            if of_every:
+                continue  # an environment without such tasks
             return {}, _remedy(str(e))
         counts[dataset.environment] = len(dataset)
     return counts, ""

@@ -14,7 +14,7 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.hidden_files import hide_from_host_image
 from intercode.core.registry import Registry, load_object
 from intercode.core.types import Dataset
-from intercode.datasets import files, hub, preprocess, task_package
+from intercode.datasets import families, files, hub, preprocess, task_package
 from intercode.datasets.columns import parse_options
 from intercode.datasets.harbor import task_directory
 from intercode.datasets.pins import load_pins
@@ -25,6 +25,7 @@ datasets = Registry(
     {
         "apps": "intercode.datasets.python.apps:load",
         "bird": "intercode.datasets.sql.bird:load",
+        "families": "intercode.datasets.families:load",
         "intercode-alfa": "intercode.datasets.bash.intercode_alfa:load",
         "mbpp": "intercode.datasets.python.mbpp:load",
         "ic-ctf": "intercode.datasets.ctf.ic_ctf:load",
@@ -40,7 +41,7 @@ datasets = Registry(
 
 __all__ = ["datasets", "is_dataset_file", "load"]
 
-STARTER = "starter"
+STARTER, FAMILIES = "starter", "families"
 _SPEC = re.compile(r"(?P<name>[^:@]+)(?::(?P<subset>[^@]+))?(?:@(?P<revision>.+))?")
 
 
@@ -50,6 +51,7 @@ def is_dataset_file(spec: str) -> bool:
 
 
 _SCHEMES: dict[str, Callable[[str], Dataset]] = {
+    families.SCHEME: families.load,
     hub.SCHEME: hub.load,
     task_directory.SCHEME: task_directory.load,
     rows.SCHEME: rows.load,
@@ -59,20 +61,20 @@ _SCHEMES: dict[str, Callable[[str], Dataset]] = {
 def load(spec: str, environment: str = "bash") -> Dataset:
     """Return the dataset that ``spec`` names. A specification is one of:
 
-    - ``name[:subset][@revision]``: a registered dataset. A revision is the start (seven digits or
-      more) of the pinned commit of the data, or of the dataset's hash.
+    - ``name[:subset][@revision]``: a registered dataset. A revision is the start of the pinned
+      commit of its data or of its hash: seven digits or more.
     - the path of a .json, .jsonl, .csv, .tsv or .parquet file (see ``files.load``).
-      ``?query=question`` fills a field from another column; ``?preprocess=file.py:function`` passes
-      each row through a function.
-    - the directory of a task package (see ``task_package.load``).
+      ``?query=question`` renames columns, ``?preprocess=file.py:function`` changes rows.
+    - ``families:ENVIRONMENT``: drawn tasks (see ``families.selection``).
     - ``hub:OWNER/NAME``: a dataset of the Hugging Face hub (see ``hub.load``).
     - ``harbor:/path``: Harbor's task directories (see ``harbor.task_directory.load``).
     - ``swe-bench:verified`` or ``swe-bench:PATH``: rows of SWE-bench (see ``swe_bench.rows.load``).
-    - ``package.module:function``: a loader of your own.
+    - the directory of a task package (see ``task_package.load``), or a loader of your own:
+      ``package.module:function``.
 
-    ``environment`` is the subset of ``starter`` if ``spec`` names none. It also decides whether
-    rows with tests are for ``python`` or ``code``. Raises UnknownNameError for an unknown name or
-    subset, UsageError for missing data or another revision, DataError for a broken file.
+    ``environment`` is the subset of ``starter`` and ``families`` if ``spec`` names none, and the
+    environment of rows with tests. Raises UnknownNameError for an unknown name or subset,
+    UsageError for missing data or another revision, DataError for a broken file.
     """
     for scheme, load_tasks in _SCHEMES.items():
         if spec.startswith(scheme):
@@ -100,7 +102,7 @@ def load(spec: str, environment: str = "bash") -> Dataset:
                 f"{e}; or the path of a {forms} file, or of a directory with a "
                 f"{task_package.TASK_FILE}"
             ) from e
-    if spec == STARTER:
+    if spec in (STARTER, FAMILIES):
         subset = environment
     if isinstance(loader, ModuleType):  # an installed task package
         if subset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from intercode import datasets
 from intercode.cli import main
 from intercode.core.errors import UsageError
-from intercode.core.types import Dataset, Task
+from intercode.core.types import Dataset, Task, TreeEntry
 from intercode.datasets.harbor.task_toml import read_config
 from intercode.environments.harbor.env import HarborEnv
 from intercode.results.export.harbor.tasks import write_tasks
@@ -80,9 +81,10 @@ def test_harbors_own_tasks_are_unchanged(tmp_path: Path) -> None:
 
 def test_dockerfiles_name_what_an_image_is_made_of(tmp_path: Path) -> None:
     (tmp_path / "f").mkdir()
+    initial = TreeEntry("file", "/in/x y", 0o600, None, b"z")
     tasks = (
         Task("a", "q", "submit f", flag="f", cwd="/ctf", setup="touch x", tags=("t",)),
-        Task("b", "q", "submit f", flag="f", initial_files={"/in/x y": (b"z", 0o600)}),
+        Task("b", "q", "submit f", flag="f", initial_files=(initial,)),
     )
     write_tasks(Dataset("own", "ctf", tasks, image="recipe:ctf"), tmp_path / "out")
     first, second = ((tmp_path / "out" / n / "environment").resolve() for n in "ab")
@@ -90,8 +92,10 @@ def test_dockerfiles_name_what_an_image_is_made_of(tmp_path: Path) -> None:
     assert text.startswith("FROM debian:bookworm\nRUN apt-get update")
     assert "sleuthkit" in text and text.endswith("WORKDIR /ctf\n")
     assert (first / "setup.sh").read_text() == "touch x\n"
-    assert (second / "contents" / "0").read_bytes() == b"z"
-    assert 'COPY ["contents/0", "/in/x y"]' in (second / "Dockerfile").read_text()
+    with tarfile.open(second / "contents.tar") as archive:
+        (member,) = archive
+        assert (member.name, member.mode, member.size) == ("in/x y", 0o600, 1)
+    assert "ADD contents.tar /" in (second / "Dockerfile").read_text()
     config = read_config(tmp_path / "out" / "a" / "task.toml")
     assert (config.difficulty, config.category, config.tags) == ("medium", "ctf", ("t",))
 

@@ -31,6 +31,8 @@ from intercode.core.types.tasks import (
     Profile,
     Task,
     Tool,
+    TreeEntry,
+    tree_digest,
 )
 
 __all__ = [
@@ -59,8 +61,10 @@ __all__ = [
     "TestResult",
     "Tool",
     "Trajectory",
+    "TreeEntry",
     "Usage",
     "to_jsonable",
+    "tree_digest",
 ]  # fmt: skip
 
 EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})

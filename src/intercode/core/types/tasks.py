@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,6 +51,23 @@ class DatabaseSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """A file, directory or symbolic link. ``mtime`` is in seconds since 1970, UTC (None: the time
+    at which it is written)."""
+
+    kind: Literal["file", "dir", "link"]
+    path: str
+    mode: int
+    mtime: int | None
+    data: bytes = b""
+    target: str = ""
+
+    def with_data(self, text: str) -> TreeEntry:
+        """Return the same entry with ``text`` as its content, encoded as UTF-8."""
+        return replace(self, data=text.encode())
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """A query with its gold.
 
@@ -62,8 +79,10 @@ class Task:
 
     ``flag``: the flag of a capture-the-flag task. ``instantiate``: a function of this task and the
     seed of an episode that returns the task to play, with a flag that nobody can know in advance.
-    ``initial_files``: content and mode of files that are written when the episode begins, by
-    absolute path.
+    ``initial_files``: files, directories and links that are written when the episode begins, after
+    ``setup``. They are a part of the initial state: they count as changes only if they are changed.
+    ``vary``: a function of this task and a number from 1 that returns a variant of it: the same
+    query and golds in another initial state.
 
     ``probe``: a script that prints facts of a state for the reward (see
     environments/base/probe.py). ``probe_paths``: the paths that the probe gets to see (empty: all).
@@ -83,7 +102,8 @@ class Task:
     data: Mapping[str, Any] = field(default_factory=dict)
     flag: str | None = None
     instantiate: Callable[[Task, int], Task] | None = None
-    initial_files: Mapping[str, tuple[bytes, int]] = field(default_factory=dict)
+    initial_files: tuple[TreeEntry, ...] = ()
+    vary: Callable[[Task, int], Task] | None = None
     probe: str | None = None
     probe_paths: tuple[str, ...] = ()
 
@@ -129,7 +149,7 @@ class Dataset:
     @property
     def hash(self) -> str:
         """The first 16 digits of a SHA-256 over id, query and golds of each task, and over its
-        hidden tests, shown tests, probe and repair, in order."""
+        hidden tests, shown tests, probe, repair and initial files, in order."""
         rows = [[t.id, t.query, list(t.golds), *_hidden_test_values(t)] for t in self.tasks]
         return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()[:16]
 
@@ -140,7 +160,17 @@ def _hidden_test_values(task: Task) -> list[Any]:
     repair = [task.setup, task.cwd] if "repair" in task.data else []
     compare = [task.data["compare"]] if "compare" in task.data else []
     tests += [task.data["call_form"]] if "call_form" in task.data else []
-    return tests + probe + repair + compare
+    files = [tree_digest(task.initial_files)] if task.initial_files else []
+    return tests + probe + repair + compare + files
+
+
+def tree_digest(entries: Sequence[TreeEntry]) -> str:
+    """Return 16 hex digits of a SHA-256 over path, kind, mode, time and content of each entry."""
+    rows = [
+        [e.kind, e.path, e.mode, e.mtime, hashlib.sha256(e.data).hexdigest(), e.target]
+        for e in entries
+    ]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
 TOOL_CALL = "call"

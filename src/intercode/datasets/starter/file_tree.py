@@ -13,40 +13,21 @@ for a carriage return, so that editors cannot remove them.
 from __future__ import annotations
 
 import calendar
-import hashlib
-import json
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
 from intercode.core.errors import DataError
+from intercode.core.paths import cache_root
+from intercode.core.types import TreeEntry, tree_digest
 
 EPOCH = calendar.timegm((2024, 5, 3, 15, 0, 0))
 """The modification time of directories that are not described (seconds since 1970, UTC)."""
 
 _SIGNS = str.maketrans({"␉": "\t", "␠": " ", "␍": "\r"})
-
-EntryKind = Literal["file", "dir", "link"]
-
-
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
-    """A file, directory or symbolic link. ``mtime`` is in seconds since 1970, UTC (None: the time
-    at which it is written)."""
-
-    kind: EntryKind
-    path: str
-    mode: int
-    mtime: int | None
-    data: bytes = b""
-    target: str = ""
-
-    def with_data(self, text: str) -> TreeEntry:
-        """Return the same entry with ``text`` as its content, encoded as UTF-8."""
-        return replace(self, data=text.encode())
 
 
 def parse_description(text: str, name: str) -> Iterator[TreeEntry]:
@@ -76,8 +57,8 @@ def _parse_head(line: str, where: str) -> TreeEntry:
         if mode == "link":
             path, target = path.split(" -> ")
             return TreeEntry("link", path, 0o777, mtime, target=target)
-        kind: EntryKind = "dir" if path.endswith("/") else "file"
-        return TreeEntry(kind, path.rstrip("/"), int(mode, 8), mtime)
+        is_directory = path.endswith("/")
+        return TreeEntry("dir" if is_directory else "file", path.rstrip("/"), int(mode, 8), mtime)
     except ValueError as e:
         raise DataError(f"{where}: {line!r} is not '@ MODE|link TIME /path' ({e})") from e
 
@@ -88,13 +69,28 @@ def empty_directory(path: str) -> list[TreeEntry]:
     return [TreeEntry("dir", name, 0o755, None) for name in (*reversed(parents), path)]
 
 
-def tree_digest(entries: Sequence[TreeEntry]) -> str:
-    """Return 16 hex digits of a SHA-256 over path, kind, mode, time and content of each entry."""
-    rows = [
-        [e.kind, e.path, e.mode, e.mtime, hashlib.sha256(e.data).hexdigest(), e.target]
-        for e in entries
-    ]
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
+def cached_tree(name: str, entries: Sequence[TreeEntry]) -> Path:
+    """Return the directory of a tree in the cache; write it first if it does not exist.
+
+    ``name``: the beginning of its path below the cache. It is written under another name and
+    renamed, so that no reader sees a part of it. If several processes write it at once, the first
+    to finish wins; their results are equal.
+    """
+    path = cache_root() / f"{name}-{tree_digest(entries)}"
+    if path.is_dir():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        write_tree(temporary, entries)
+        try:
+            temporary.rename(path)
+        except OSError:
+            if not path.is_dir():
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return path
 
 
 def write_tree(dest: Path, entries: Sequence[TreeEntry]) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -12,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.paths import cache_root
 from intercode.core.registry import unknown_name_error
-from intercode.core.types import Dataset, Task
+from intercode.core.types import Dataset, Task, TreeEntry
 from intercode.datasets.bash import starter as bash
 from intercode.datasets.code import starter as code
 from intercode.datasets.ctf import starter as ctf
 from intercode.datasets.python import starter as python
 from intercode.datasets.sql import starter as sql
-from intercode.datasets.starter.file_tree import TreeEntry, tree_digest, write_tree
+from intercode.datasets.starter.file_tree import cached_tree
 
 _REQUIRED = {"id", "query", "gold", "hardness", "tags"}
 _OPTIONAL = {"also"}
@@ -63,7 +60,7 @@ def load(environment: str = "bash") -> Dataset:
     if environment not in _SUITES:
         raise unknown_name_error("starter environment", environment, list(_SUITES))
     suite = _SUITES[environment]
-    root = _write_once(environment, suite.entries())
+    root = cached_tree(f"starter/{environment}", suite.entries())
     return Dataset(
         name=f"starter:{environment}",
         environment=environment,
@@ -96,26 +93,3 @@ def _read_lines(environment: str) -> Iterator[tuple[str, Any]]:
             raise DataError(
                 f"{where}: {e.msg} at column {e.colno}; write one JSON object per line"
             ) from e
-
-
-def _write_once(environment: str, entries: Sequence[TreeEntry]) -> Path:
-    """Return the directory of a suite's files in the cache; write it first if it does not exist.
-
-    It is written under another name and renamed, so that no reader sees a part of it. If several
-    processes write it at once, the first to finish wins; their results are equal.
-    """
-    path = cache_root() / "starter" / f"{environment}-{tree_digest(entries)}"
-    if path.is_dir():
-        return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        write_tree(temporary, entries)
-        try:
-            temporary.rename(path)
-        except OSError:
-            if not path.is_dir():
-                raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return path

@@ -36,7 +36,7 @@ def _named_path(task: Task, layers: tuple[Layer, ...]) -> str:
         own_names, own_targets = _inspect_layer(layer.root)
         names |= own_names
         targets |= own_targets
-    for path in (task.cwd, *task.initial_files):
+    for path in (task.cwd, *(entry.path for entry in task.initial_files)):
         names.add(path.strip("/").partition("/")[0])
     names.discard("")
     if not names:

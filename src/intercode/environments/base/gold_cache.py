@@ -27,7 +27,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import intercode
 from intercode.core.paths import cache_root
-from intercode.core.types import FileEntry, State, Task, to_jsonable
+from intercode.core.types import FileEntry, State, Task, to_jsonable, tree_digest
 from intercode.sandbox import SandboxSpec
 
 ENABLE_VARIABLE = "INTERCODE_GOLD_CACHE"
@@ -39,6 +39,7 @@ _DIGESTED_PATHS = (
     "core/types",
     "sandbox",
     "sessions",
+    "environments.base.diffs.initial_files.py",
     "environments/base/layers.py",
     "environments/bash/profiles.py",
     "environments/base/gold_cache.py",
@@ -203,6 +204,7 @@ def _entry_key(task: Task, spec: SandboxSpec, session: str, current_dates_only: 
     }
     return json.dumps({
         "golds": task.golds, "setup": task.setup, "cwd": task.cwd, "dated": current_dates_only,
+        "files": tree_digest(task.initial_files),
         "image": [spec.image.digest, dict(spec.image.env)], "layers": layers, "spec": others,
         "machine": [platform.release(), platform.machine(), os.cpu_count()],
         "session": session, "code": _code_digest(),

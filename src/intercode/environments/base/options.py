@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from numpy.random import Generator
@@ -13,7 +11,7 @@ from intercode import datasets
 from intercode.core import registry
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
-from intercode.core.types import Dataset, FileEntry, Task
+from intercode.core.types import Dataset, Task
 from intercode.environments.base.rewards import EPISODE_REWARDS, REWARDS, RewardFunction
 from intercode.sandbox.validation import check_network
 
@@ -93,17 +91,6 @@ def instantiate_task(task: Task, seed: int | None, random: Generator) -> tuple[T
         return task, None
     task_seed = int(random.integers(1 << 53)) if seed is None else seed
     return task.instantiate(task, task_seed), task_seed
-
-
-def initial_file_entries(task: Task) -> dict[str, FileEntry]:
-    """Return the entries of the files in ``task.initial_files`` and of their directories."""
-    entries = {}
-    for path, (content, mode) in task.initial_files.items():
-        for parent in PurePosixPath(path).parents[:-1]:
-            entries[str(parent)] = FileEntry("dir", 0o755)
-        digest = hashlib.sha256(content).hexdigest()
-        entries[path] = FileEntry("file", mode, len(content), digest)
-    return entries
 
 
 def check_action(action: object) -> None:

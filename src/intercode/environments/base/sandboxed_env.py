@@ -15,6 +15,7 @@ from intercode.core.errors import EnvironmentStateError, TaskImageError, UsageEr
 from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import FileDiffs
+from intercode.environments.base.diffs.initial_files import changes_of_agent, write_initial_files
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import instantiate_task, pick_task
@@ -164,7 +165,9 @@ class SandboxedEnv(InterCodeEnv):
         """Return a pristine workspace."""
         spec, task = self._spec, self.task
         make = partial(self._create_workspace, spec, task)
-        return self._prewarmer.acquire(self._prewarm_key, make)
+        with closed_on_error(self._prewarmer.acquire(self._prewarm_key, make)) as workspace:
+            write_initial_files(workspace.sandbox, task.initial_files)
+            return workspace
 
     def _create_workspace(self, spec: SandboxSpec, task: Task) -> SandboxWorkspace:
         with closed_on_error(acquire_sandbox(spec, self.sandbox_kind, self.recycle)) as sandbox:
@@ -221,6 +224,11 @@ class SandboxedEnv(InterCodeEnv):
         if self.record_diffs and (self._file_diffs is None or self._file_diffs[0] is not workspace):
             self._file_diffs = workspace, FileDiffs(workspace.sandbox)
         return workspace.run(action, self.timeout)
+
+    def changed_paths(self) -> list[str]:
+        if not self.task.initial_files:
+            return super().changed_paths()
+        return list(changes_of_agent(self._current_workspace.sandbox, self.task))
 
     def _turn_diffs(self) -> dict[str, str]:
         if self._file_diffs is None or self._file_diffs[0] is not self._workspace:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from intercode.core.errors import GoldError, TooManyChangesError
+from intercode.core.errors import GoldError, TooManyChangesError, UsageError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base import gold_cache
+from intercode.environments.base.diffs.initial_files import changes_of_agent
 from intercode.environments.base.layers import git_layer
 from intercode.environments.base.probe import run_probe
 from intercode.environments.base.workspaces import EpisodeContext
@@ -71,7 +72,7 @@ class StandardBashProfile:
     def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
         """Read the state that the agent has left, without changing it."""
         here = episode.workspace
-        changes = here.sandbox.changes(pause=True)
+        changes = changes_of_agent(here.sandbox, episode.task, pause=True)
         output = last.output if last else ""
         probe_output = run_probe(episode, here.sandbox, gold=False)
         return State(output, changes, cwd=here.cwd, probe_output=probe_output)
@@ -92,7 +93,7 @@ class StandardBashProfile:
             result = workspace.run(gold, GOLD_SECONDS)
             if result.timed_out:
                 raise GoldError(f"the gold of {task.id} did not end within {GOLD_SECONDS:g} s")
-            changes = workspace.sandbox.changes()
+            changes = changes_of_agent(workspace.sandbox, task)
             if TRUNCATED_CHANGES in changes:
                 raise GoldError(f"the gold of {task.id} changes more files than can be compared")
             return State(
@@ -146,12 +147,12 @@ class OriginalBashProfile:
         layers += (git_layer(image, layers),)
         return SandboxSpec(image, layers, network=network, appearance="docker")
 
-    def open_session(
-        self,
-        sandbox: BaseSandbox,
-        task: Task,  # noqa: ARG002
-        state: SessionState | None,
-    ) -> Session:
+    def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
+        if task.initial_files:
+            raise UsageError(
+                f"{task.id} has initial files, which the profile original counts as changes of the "
+                "agent: play it with the profile standard"
+            )
         return OriginalBashSession(sandbox, state.cwd if state else "/")
 
     def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:

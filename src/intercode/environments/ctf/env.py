@@ -8,9 +8,8 @@ from typing import ClassVar
 from intercode.core.errors import DataError, GoldError
 from intercode.core.types import Brief, ExecResult, Layer, Score, State, Task
 from intercode.environments.base.layers import git_layer, setup_layer
-from intercode.environments.base.options import initial_file_entries
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.base import Session, SessionState
@@ -68,23 +67,7 @@ class CTFEnv(SandboxedEnv):
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
         if absent := [spec.path for spec in task.files if not spec.path.exists()]:
             raise DataError(f"the files of {task.id} are missing: there is no {absent[0]}")
-        with closed_on_error(super()._open_workspace(task)) as workspace:
-            for path, (content, mode) in task.initial_files.items():
-                workspace.sandbox.write(path, content, mode)
-        return workspace
-
-    def changed_paths(self) -> list[str]:
-        """Return the changed paths. Initial files of the task count only if they were changed."""
-        if not self.task.initial_files:
-            return super().changed_paths()
-        current, initial = (
-            self._current_workspace.sandbox.changes(),
-            initial_file_entries(self.task),
-        )
-        removed = self.task.initial_files.keys() - current.keys()
-        return sorted(
-            removed | {path for path, entry in current.items() if initial.get(path) != entry}
-        )
+        return super()._open_workspace(task)
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         return State(last.output if last else "", answer=answer)

@@ -24,6 +24,7 @@ from intercode.core.types import (
     Profile,
     Score,
     Task,
+    tree_digest,
 )
 from intercode.datasets.load_cache import environment_for_options
 from intercode.environments.base.audit import TaskFinding
@@ -58,6 +59,7 @@ def check(
     cache_golds: bool = True,
     env_options: Mapping[str, Any] = EMPTY_MAPPING,
     sandbox: str = "auto",
+    search_image: bool = True,
 ) -> CheckReport:
     """Check the tasks of a dataset and return what is wrong with them.
 
@@ -65,7 +67,8 @@ def check(
     for golds and for the programs that the dataset needs (see sandbox_search.py).
 
     ``cache_golds`` stores results of golds that were the same twice in the gold cache, for later
-    episodes (see environments/base/gold_cache.py). ``timeout`` limits each gold, in seconds.
+    episodes (see environments/base/gold_cache.py). ``search_image``: search the whole image once,
+    and not only the files of the tasks. ``timeout`` limits each gold, in seconds.
     ``env_options`` are settings of the environment, such as SqlEnv's ``engine``. Raises
     UnknownNameError and UsageError for a dataset or an image that does not exist. A sandbox that
     fails is a finding.
@@ -78,7 +81,9 @@ def check(
     settings = {"profile": profile, "image": image, "network": network, "timeout": timeout}
     settings |= {"sandbox": sandbox, **env_options}
     checks = [_TaskCheck(i, task) for i, task in enumerate(chosen.tasks)]
-    metadata, search_findings, search = _run_passes(chosen, settings, parallel, checks)
+    metadata, search_findings, search = _run_passes(
+        chosen, settings, parallel, checks, search_image
+    )
     stable = {c.index: golds for c in checks if cache_golds and (golds := c.stable) is not None}
     cached = stable_golds.cache_stable(chosen, settings, parallel, stable) if stable else 0
     findings = [*_static_findings(chosen), *(f for c in checks for f in c.findings)]
@@ -113,7 +118,11 @@ def compare_with_baseline(
 
 
 def _run_passes(
-    dataset: Dataset, settings: Mapping[str, Any], parallel: int, checks: Sequence[_TaskCheck]
+    dataset: Dataset,
+    settings: Mapping[str, Any],
+    parallel: int,
+    checks: Sequence[_TaskCheck],
+    search_image: bool,
 ) -> tuple[Mapping[str, Any], list[TaskFinding], SearchCounts]:
     """Run all passes, which add their findings to ``checks``.
 
@@ -127,7 +136,7 @@ def _run_passes(
         run_all(lambda runner, i: _with_retry(runner, golds[i], _second_pass), golds)
         if dataset.environment in AUDIT_RULES:
             run_all(lambda runner, i: _with_retry(runner, golds[i], _audit_pass), golds)
-        return metadata, *search_sandboxes(run_all, dataset)
+        return metadata, *search_sandboxes(run_all, dataset, search_image)
 
 
 class _TaskCheck:
@@ -257,16 +266,20 @@ def _static_findings(dataset: Dataset) -> Iterator[TaskFinding]:
         keys: list[tuple[object, ...]] = [("duplicate-id", task.id)]
         if task.query.strip():
             normalized = " ".join(task.query.split()).lower()
-            keys.append(("duplicate-query", task.files, task.database, normalized))
+            keys.append(("duplicate-query", *_initial_state(task), normalized))
         else:
             yield TaskFinding(task.id, "empty-query", "the query is empty")
         if task.gold is None:
             yield TaskFinding(task.id, "no-gold", "there is no gold to play")
         else:
             kind = "duplicate-gold" if task.database is None else "same-gold"
-            keys.append((kind, task.files, task.database, task.setup, task.gold.strip()))
+            keys.append((kind, *_initial_state(task), task.setup, task.gold.strip()))
         for key in keys:
             first = seen.setdefault(key, n)
             if first != n:
                 detail = f"as {dataset.tasks[first].id}, task {first}"
                 yield TaskFinding(task.id, str(key[0]), detail)
+
+
+def _initial_state(task: Task) -> tuple[object, ...]:
+    return task.files, task.database, tree_digest(task.initial_files)

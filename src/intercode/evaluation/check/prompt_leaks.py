@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import Any
 
 from intercode import datasets
 from intercode.core.errors import DataError, UsageError
+from intercode.core.types import Dataset
 from intercode.datasets import files
+from intercode.environments import ENVIRONMENTS
 
 TASK_FIELDS = frozenset({"query", "question", "gold", "also", "text", "code", "sql"})
 """Keys of a dataset's rows that hold a query or an answer."""
@@ -60,36 +63,44 @@ def find_leaks(prompts: dict[str, str] | None = None, data: Path | None = None) 
     (None: ``INTERCODE_DATA``). Raises DataError for a file there that is not JSON.
     """
     texts = packaged_prompts() if prompts is None else prompts
-    normalized = {name: _normalize(text) for name, text in texts.items()}
+    normalized = {name: normalize(text) for name, text in texts.items()}
     if data is None and (given := os.environ.get("INTERCODE_DATA")):
         data = Path(given)
     sources: dict[str, int] = {}
     unavailable: dict[str, str] = {}
     leaks: list[Leak] = []
     for source, found in _sources(data, unavailable):
-        phrases = {p for text in found if len(p := _normalize(text)) >= MIN_PHRASE_LENGTH}
+        phrases = {p for text in found if len(p := normalize(text)) >= MIN_PHRASE_LENGTH}
         sources[source] = len(phrases)
         for name, text in normalized.items():
             leaks += [Leak(name, source, phrase) for phrase in sorted(phrases) if phrase in text]
     return LeakReport(tuple(texts), sources, unavailable, tuple(leaks))
 
 
+def dataset_phrases() -> Iterator[tuple[str, list[str]]]:
+    """Yield each dataset that is installed and not drawn, with its queries and golds."""
+    for name in datasets.datasets:
+        for environment in ENVIRONMENTS if name == datasets.STARTER else ("bash",):
+            with suppress(UsageError, OSError):
+                if name != datasets.FAMILIES:
+                    yield name, _phrases(datasets.load(name, environment))
+
+
 def _sources(data: Path | None, unavailable: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
     for name in datasets.datasets:
         try:
-            tasks = datasets.load(name).tasks
+            yield name, _phrases(datasets.load(name))
         except (UsageError, OSError) as e:
             unavailable[name] = str(e)
-            continue
-        yield (
-            name,
-            [text for task in tasks for text in (task.query, *task.golds, task.flag) if text],
-        )
     for path in sorted(data.rglob("*.json")) if data is not None else ():
         try:
             yield str(path), list(_texts(files.read_json(path)))
         except DataError as e:
             raise DataError(f"{e}: the prompts cannot be compared with it") from e
+
+
+def _phrases(dataset: Dataset) -> list[str]:
+    return [t for task in dataset.tasks for t in (task.query, *task.golds, task.flag) if t]
 
 
 def _texts(value: Any, in_field: bool = False) -> Iterator[str]:
@@ -105,5 +116,6 @@ def _texts(value: Any, in_field: bool = False) -> Iterator[str]:
             yield from _texts(part, in_field)
 
 
-def _normalize(text: str) -> str:
+def normalize(text: str) -> str:
+    """Return a text with single blanks and without upper case."""
     return " ".join(text.split()).casefold()

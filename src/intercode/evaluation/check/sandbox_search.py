@@ -88,13 +88,14 @@ def _test_texts(test: object) -> list[str]:
 
 
 def search_sandboxes(
-    run_all: Callable[..., list[object]], dataset: Dataset
+    run_all: Callable[..., list[object]], dataset: Dataset, search_image: bool = True
 ) -> tuple[list[TaskFinding], SearchCounts]:
     """Search the sandboxes of a dataset. Returns the findings and the counts of the search.
 
     Tasks with the same files and set-up share a sandbox. The whole image is searched in the first
     sandbox, or in every sandbox if each task has its own image. In the others, only the files of
-    the tasks are searched. ``run_all`` is the function that ``task_runners`` yields.
+    the tasks are searched, and in the first as well without ``search_image``. ``run_all`` is the
+    function that ``task_runners`` yields.
     """
     groups: dict[object, list[int]] = {}
     for i, task in enumerate(dataset.tasks):
@@ -105,7 +106,10 @@ def search_sandboxes(
     findings: list[TaskFinding] = []
     total = SearchCounts()
     for result in (
-        *run_all(lambda runner, _: _search_group(runner, first, dataset.programs, whole=True), [0]),
+        *run_all(
+            lambda runner, _: _search_group(runner, first, dataset.programs, whole=search_image),
+            [0],
+        ),
         *run_all(
             lambda runner, n: _search_group(runner, others[n], (), whole=own_images),
             range(len(others)),

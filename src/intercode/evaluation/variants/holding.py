@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core import logs
-from intercode.core.errors import GoldError, InfrastructureError, SandboxUnavailableError, UsageError
+from intercode.core.errors import (
+    GoldError,
+    InfrastructureError,
+    SandboxUnavailableError,
+    UsageError,
+)
 from intercode.core.types import Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import SUBMIT, InterCodeEnv

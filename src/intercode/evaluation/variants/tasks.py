@@ -65,7 +65,8 @@ class VariantTasks:
     """
 
     def __init__(self, dataset: Dataset) -> None:
-        if dataset.environment not in VARIANT_MAKERS:
+        varies = all(task.vary is not None for task in dataset.tasks)
+        if not varies and dataset.environment not in VARIANT_MAKERS:
             known = ", ".join(sorted(VARIANT_MAKERS))
             raise UsageError(
                 f"tasks of the environment {dataset.environment!r} have no variants; "
@@ -77,7 +78,7 @@ class VariantTasks:
             for task in dataset.tasks
         )
         self.dataset = replace(dataset, tasks=tasks)
-        self._make = VARIANT_MAKERS.load(dataset.environment)
+        self._make = None if varies else VARIANT_MAKERS.load(dataset.environment)
 
     def _instantiate(self, task: Task, seed: int) -> Task:
         return self._made.get((task.id, seed), task)
@@ -87,12 +88,20 @@ class VariantTasks:
         task = self.dataset.tasks[index]
         if (task.id, seed) in self._made:
             return True
-        runner.reset(index, ORIGINAL)
-        variant = self._make(runner.env, seed)
+        variant = self._variant(runner, index, seed)
         if variant is None:
             return False
         self._made[task.id, seed] = variant
         return True
+
+    def _variant(self, runner: TaskRunner, index: int, seed: int) -> Task | None:
+        task = self.dataset.tasks[index]
+        if task.vary is not None:
+            return task.vary(task, seed)
+        assert self._make is not None
+        runner.reset(index, ORIGINAL)
+        variant: Task | None = self._make(runner.env, seed)
+        return variant
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.types import LayerSpec
+from intercode.core.types import LayerSpec, TreeEntry
 from intercode.datasets.bash.starter import generated_files
-from intercode.datasets.starter.file_tree import EPOCH, TreeEntry, parse_description
+from intercode.datasets.starter.file_tree import EPOCH, parse_description
 
 
 def entries() -> list[TreeEntry]:

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from intercode.core.types import TreeEntry
 from intercode.datasets.starter.archives import make_gzip, make_tar
-from intercode.datasets.starter.file_tree import TreeEntry
 
 SITE = "/srv/quaywheel"
 DAYS = ("2024-05-01", "2024-05-02", "2024-05-03")

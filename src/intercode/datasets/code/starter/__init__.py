@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from intercode.core.types import LayerSpec
-from intercode.datasets.starter.file_tree import TreeEntry, empty_directory
+from intercode.core.types import LayerSpec, TreeEntry
+from intercode.datasets.starter.file_tree import empty_directory
 from intercode.datasets.starter.task_texts import read_tasks
 
 HOME = "/code"

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from intercode.core.types import LayerSpec, Task
+from intercode.core.types import LayerSpec, Task, TreeEntry
 from intercode.datasets.ctf.starter import (
     archives,
     classical_ciphers,
@@ -23,7 +23,7 @@ from intercode.datasets.ctf.starter import (
     systems,
 )
 from intercode.datasets.ctf.starter.challenge import CreateFiles, SeededRandom
-from intercode.datasets.starter.file_tree import TreeEntry, empty_directory
+from intercode.datasets.starter.file_tree import empty_directory
 from intercode.datasets.starter.task_texts import read_tasks
 
 FOLDER = "/ctf/task"
@@ -57,9 +57,11 @@ def instantiate(task: Task, seed: int) -> Task:
     """Return the task with the flag and the files for a seed, the same on every machine."""
     rng = SeededRandom(f"{task.id}:{seed}")
     flag = rng.flag()
-    made = CREATE_FILES[task.id](rng, flag)
-    contents = {
-        f"{FOLDER}/{name}": (data if isinstance(data, tuple) else (data, 0o644))
-        for name, data in made.items()
-    }
+    contents = tuple(
+        TreeEntry("file", f"{FOLDER}/{name}", mode, None, data)
+        for name, (data, mode) in (
+            (name, made if isinstance(made, tuple) else (made, 0o644))
+            for name, made in CREATE_FILES[task.id](rng, flag).items()
+        )
+    )
     return replace(task, flag=flag, initial_files=contents, instantiate=None)

@@ -13,9 +13,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from intercode.core.types import LayerSpec
+from intercode.core.types import LayerSpec, TreeEntry
 from intercode.datasets.hidden_tests import find_entry_point
-from intercode.datasets.starter.file_tree import TreeEntry, parse_description
+from intercode.datasets.starter.file_tree import parse_description
 from intercode.datasets.starter.task_texts import TextTask, read_tasks
 
 HOME = "/lab"

@@ -10,8 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from intercode.core.types import DatabaseSpec
-from intercode.datasets.starter.file_tree import EPOCH, TreeEntry
+from intercode.core.types import DatabaseSpec, TreeEntry
+from intercode.datasets.starter.file_tree import EPOCH
 
 DUMP = "databases.sql"
 

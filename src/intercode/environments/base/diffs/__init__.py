@@ -1,1 +1,1 @@
-"""Diffs of changed files, for records."""
+"""Changes of files: against the initial files of a task, and from turn to turn for records."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from intercode.environments.base.variants.choices import WORDS, Choices
+from intercode.datasets.families.choices import WORDS, Choices
 
 _COMMENT = {
     "c": "//", "h": "//", "java": "//", "js": "//", "php": "//", "sh": "#", "py": "#",

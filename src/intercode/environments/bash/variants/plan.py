@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from intercode.core.types import Task
-from intercode.environments.base.variants.choices import WORDS, Choices
+from intercode.datasets.families.choices import WORDS, Choices
 from intercode.environments.bash.variants import contents
 from intercode.environments.bash.variants.contents import extension
 from intercode.environments.bash.variants.listing import Entry, task_text

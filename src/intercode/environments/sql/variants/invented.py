@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from intercode.environments.base.variants.choices import WORDS, Choices
+from intercode.datasets.families.choices import WORDS, Choices
 from intercode.environments.sql.variants.database import Database, Row, Table
 from intercode.environments.sql.variants.golds import NamedValues, Place
 from intercode.environments.sql.variants.values import kind_of

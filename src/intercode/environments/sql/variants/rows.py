@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
-from intercode.environments.base.variants.choices import WORDS, Choices
+from intercode.datasets.families.choices import WORDS, Choices
 from intercode.environments.sql.variants.database import Database, Row
 from intercode.environments.sql.variants.golds import NamedValues
 from intercode.environments.sql.variants.shape import Link, Shape, Unit, shape_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from intercode.core.types import Task
+from intercode.datasets.families.choices import Choices
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.variants.choices import Choices
 from intercode.environments.sql.variants.database import read_database, write_variant
 from intercode.environments.sql.variants.golds import read_golds
 from intercode.environments.sql.variants.invented import with_rows

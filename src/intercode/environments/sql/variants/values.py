@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
-from intercode.environments.base.variants.choices import WORDS, Choices
+from intercode.datasets.families.choices import WORDS, Choices
 
 Kind = Literal["number", "date", "text", "other"]
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shlex
 import tarfile
 from pathlib import Path, PurePosixPath
@@ -11,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.datasets.harbor.task_directory import Files, read_files
+from intercode.environments.base.diffs.initial_files import pack_tree
 from intercode.results.safe_text import encode_text
 from intercode.sandbox.images.recipes import packaged
 
@@ -45,10 +45,9 @@ def environment_files(dataset: Dataset, task: Task, base: str | None) -> Files:
     lines.append("RUN mkdir -p /app")
     for number, layer in enumerate(task.files):
         lines += _layer_lines(layer, number, files)
-    for number, (path, (content, mode)) in enumerate(task.initial_files.items()):
-        files[f"contents/{number}"] = content, mode
-        lines.append(f"COPY {json.dumps([f'contents/{number}', path])}")
-        lines.append(f"RUN chmod {mode:o} {shlex.quote(path)}")
+    if task.initial_files:
+        files["contents.tar"] = pack_tree(task.initial_files), 0o644
+        lines.append("ADD contents.tar /")
     if task.setup and "tests" not in task.data:
         files["setup.sh"] = encode_text(f"{task.setup}\n"), 0o755
         lines.append("COPY setup.sh /tmp/setup.sh")

@@ -12,6 +12,11 @@ WORDS = (
     "knoll", "larch", "meadow", "north", "orchard", "pebble",
 )  # fmt: skip
 """Words of new names and texts."""
+WORDS = (
+    "alder", "brook", "cedar", "delta", "ember", "fjord", "grove", "harbor", "inlet", "jetty",
+    "knoll", "larch", "meadow", "north", "orchard", "pebble",
+)  # fmt: skip
+"""Words of new names and texts."""
 
 
 class Choices:
@@ -27,6 +32,10 @@ class Choices:
         digest = hashlib.sha256(self._key + self._count.to_bytes(8, "big")).digest()
         return int.from_bytes(digest, "big") % size
 
+    def between(self, low: int, high: int) -> int:
+        """Return a number from ``low`` to ``high``, both included."""
+        return low + self.index(high - low + 1)
+
     def chance(self, percent: int) -> bool:
         """Return true in so many percent of all calls."""
         return self.index(100) < percent
@@ -39,3 +48,15 @@ class Choices:
         """Return ``count`` different items, or all if there are fewer, in a random order."""
         rest = list(items)
         return [rest.pop(self.index(len(rest))) for _ in range(min(count, len(rest)))]
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """Return all items in a random order."""
+        return self.some(items, len(items))
+
+    def name(self, digits: int) -> str:
+        """Return so many hexadecimal digits."""
+        return f"{self.index(16**digits):0{digits}x}"
+
+    def data(self, size: int) -> bytes:
+        """Return so many bytes."""
+        return bytes(self.index(256) for _ in range(size))

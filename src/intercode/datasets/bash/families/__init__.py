@@ -1,0 +1,24 @@
+"""The task families of Bash: one module for each kind of work."""
+
+from __future__ import annotations
+
+from intercode.datasets.bash.families import (
+    archives,
+    configs,
+    duplicates,
+    encodings,
+    finding,
+    links,
+    logs,
+    looking,
+    permissions,
+    tables,
+    texts,
+)
+from intercode.datasets.families.family import families_in
+
+FAMILIES = families_in(
+    finding, permissions, texts, logs, tables, archives, links, duplicates, configs, encodings,
+    looking,
+)  # fmt: skip
+"""Every family, in the order of the modules."""

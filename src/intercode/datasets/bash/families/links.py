@@ -1,0 +1,106 @@
+"""Families about symbolic links and directories of versions."""
+
+from __future__ import annotations
+
+from intercode.core.types import Task
+from intercode.datasets.bash.families.bash_task import (
+    FOLDERS,
+    WORDS,
+    bash_task,
+    directories,
+    file_below,
+    text,
+)
+from intercode.datasets.families.family import Draw, family
+from intercode.datasets.families.file_tree import FileTree
+
+
+def _climb(path: str) -> str:
+    """Return the way from the directory of a path to the top."""
+    return "../" * path.count("/")
+
+
+@family("bash")
+def broken_links(draw: Draw) -> Task:
+    """Remove the symbolic links that lead nowhere."""
+    folder = draw.query.one(FOLDERS)
+    tree = FileTree()
+    folders = directories(draw, folder)
+    targets = [file_below(draw, tree, folders) for _ in range(2 * draw.difficulty)]
+    for path in targets:
+        tree.file(path, text(draw.world, 1))
+    for number in range(draw.by_difficulty(4, 8, 14, 22, 32)):
+        path = file_below(draw, tree, folders, ".link")
+        target = draw.world.one(targets)
+        broken = number == 0 or draw.world.chance(40)
+        tree.link(path, f"{_climb(path)}{target}{'.gone' * broken}")
+    return bash_task(
+        draw,
+        (
+            f"Remove all symbolic links below {folder} whose target does not exist.",
+            f"Delete the broken symbolic links under {folder}, and nothing else.",
+        ),
+        f"find {folder} -xtype l -delete",
+        tree,
+        also=(f"find {folder} -type l | while read -r l; do [ -e $l ] || rm $l; done",),
+    )
+
+
+@family("bash")
+def newest_release(draw: Draw) -> Task:
+    """Point a link to the newest of several releases."""
+    folder, link = draw.query.one(FOLDERS), draw.query.one(("current", "live", "latest"))
+    count = draw.by_difficulty(3, 4, 6, 9, 14)
+    versions = [
+        ".".join(str(draw.world.between(1, 12)) for _ in range(draw.by_difficulty(2, 2, 3, 3, 4)))
+        for _ in range(3 * count)
+    ]
+    versions = list(dict.fromkeys(versions))[:count]
+    newest = max(versions, key=lambda v: [int(part) for part in v.split(".")])
+    tree = FileTree()
+    for version in versions:
+        tree.file(f"{folder}/{version}/VERSION", f"{version} {draw.world.one(WORDS)}\n")
+    older = draw.world.one([v for v in versions if v != newest])
+    tree.link(link, f"{folder}/{older}")
+    return bash_task(
+        draw,
+        (
+            f"Point the symbolic link {link} to the newest release, as {folder}/VERSION. The "
+            f"directories in {folder} have version numbers as names (1.10 is newer than 1.9).",
+            f"{link} links to an old version in {folder}. Make it a relative link to the directory "
+            f"with the highest version number, of the form {folder}/VERSION; 1.10 comes after 1.9.",
+        ),
+        f'ln -sfn "{folder}/$(ls {folder} | sort -V | tail -n 1)" {link}',
+        tree,
+        also=(f'rm {link}; ln -s "{folder}/$(ls {folder} | sort -t. -n -k1,1 -k2,2 -k3,3 -k4,4 '
+              f'| tail -n 1)" {link}',),
+    )  # fmt: skip
+
+
+@family("bash", held_out=True)
+def links_to_file(draw: Draw) -> Task:
+    """Count the symbolic links that lead to one file, some over other links."""
+    folder, goal = draw.query.one(FOLDERS), f"{draw.query.one(WORDS)}.dat"
+    tree = FileTree()
+    folders = directories(draw, folder)
+    tree.file(goal, text(draw.world, 2))
+    tree.file("other.dat", text(draw.world, 2))
+    links = [goal, "other.dat"]
+    for number in range(draw.by_difficulty(4, 8, 14, 22, 32)):
+        path = file_below(draw, tree, folders, ".link")
+        chain = number > 1 and draw.world.chance(15 * draw.difficulty)
+        target = draw.world.one(links) if chain else links[number % 2]
+        tree.link(path, f"{_climb(path)}{target}")
+        links.append(path)
+    return bash_task(
+        draw,
+        (
+            f"How many symbolic links below {folder} lead to {goal}, directly or over other links? "
+            "Print the number.",
+            f"Count the symbolic links under {folder} that end up at {goal} when all links are "
+            "followed.",
+        ),
+        f"find -L {folder} -samefile {goal} | wc -l",
+        tree,
+        also=(f"find {folder} -type l -exec readlink -f {{}} + | grep -c '/{goal}$'",),
+    )

@@ -1,0 +1,162 @@
+"""Families that cannot be solved without looking: the query does not say what has to be done.
+
+What it leaves out is drawn from ``draw.hidden``: see docs/task-families.md for the bounds.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from intercode.core.types import Task
+from intercode.datasets.bash.families.bash_task import FOLDERS, WORDS, bash_task
+from intercode.datasets.families.family import Draw, family
+from intercode.datasets.families.file_tree import FileTree
+
+_ORDERS = (
+    ("how many lines {0} has", "wc -l < {0}"),
+    ("the largest number in {0}", "sort -n -k2 {0} | tail -n 1 | cut -d' ' -f2"),
+    ("the smallest number in {0}", "sort -n -k2 {0} | head -n 1 | cut -d' ' -f2"),
+    ("the sum of the numbers in {0}", "awk '{{ n += $2 }} END {{ print n }}' {0}"),
+    ("the word in the last line of {0}", "tail -n 1 {0} | cut -d' ' -f1"),
+    ("the word in the third line of {0}", "sed -n 3p {0} | cut -d' ' -f1"),
+    ("how many different words are in {0}", "cut -d' ' -f1 {0} | sort -u | wc -l"),
+    ("the word beside the largest number in {0}", "sort -n -k2 {0} | tail -n 1 | cut -d' ' -f1"),
+)
+"""What a note may ask for, and how it is found out."""
+
+
+@family("bash", blind=0.1)
+def note_with_orders(draw: Draw) -> Task:
+    """Do what a note says, which other notes lead to."""
+    hidden = draw.hidden
+    orders, command = hidden.one(_ORDERS)
+    names = hidden.some(WORDS, 2 + 2 * draw.difficulty)
+    data, notes = f"{names[0]}.tsv", [f"{name}.note" for name in names[1 : draw.difficulty]]
+    tree = FileTree()
+    for name in [names[0], *names[draw.difficulty :]]:
+        count = draw.world.between(6, 10 + 5 * draw.difficulty)
+        numbers = draw.world.some(range(10, 999), count)
+        rows = [f"{draw.world.one(WORDS)} {number}\n" for number in numbers]
+        tree.file(f"{name}.tsv", "".join(rows))
+    leads = ("What to do stands in {}.", "See {}, please.", "{} knows more.", "Ask {} instead.")
+    places = ["TODO", *notes]
+    for place, following in pairwise(places):
+        tree.file(place, hidden.one(leads).format(following) + "\n")
+    asks = ("Print {}.", "I need to know {}.", "We want {}, nothing else.", "Find out {}.")
+    tree.file(places[-1], hidden.one(asks).format(orders.format(data)) + "\n")
+    gold = command.format(data)
+    return bash_task(
+        draw,
+        (
+            "The file TODO says what to do. Do it and print the result.",
+            "Print what TODO asks for.",
+            "Follow the instructions that begin in the file TODO, and print what they want.",
+        ),
+        gold,
+        tree,
+        turns=(*(f"cat {place}" for place in places), gold),
+    )
+
+
+@family("bash", blind=0.05)
+def trail(draw: Draw) -> Task:
+    """Follow a trail of files, each of which names the next in its own words."""
+    hidden, start = draw.hidden, draw.query.one(WORDS)
+    hops = draw.by_difficulty(1, 2, 3, 5, 7)
+    paths = [f"{start}.txt"]
+    while len(paths) <= hops:
+        path = f"{hidden.one(FOLDERS)}/{hidden.one(WORDS)}-{hidden.name(3)}.txt"
+        if path not in paths:
+            paths.append(path)
+    forms = ("next: {}", "go on in {}", "{} has the rest", "-> {}", "see also {}", "moved ({})")
+    tree = FileTree()
+    for path, following in pairwise(paths):
+        chatter = " ".join(draw.world.some(WORDS, 4))
+        tree.file(path, f"{chatter}\n{hidden.one(forms).format(following)}\n")
+    tree.file(paths[-1], f"{draw.world.one(WORDS)}-{draw.world.between(1000, 9999)}\n")
+    for number in range(4 * draw.difficulty):
+        path = f"{draw.world.one(FOLDERS)}/{draw.world.one(WORDS)}-{number:04}.txt"
+        tree.file(path, f"{draw.world.one(WORDS)}-{draw.world.between(1000, 9999)}\n")
+    return bash_task(
+        draw,
+        (
+            f"{start}.txt names another file, which may name another, and so on. Print the content "
+            "of the last one.",
+            f"A trail of files begins in {start}.txt. What does the file at its end contain?",
+        ),
+        f"cat {paths[-1]}",
+        tree,
+        turns=tuple(f"cat {path}" for path in paths),
+    )
+
+
+@family("bash", held_out=True, blind=0.25)
+def unnamed_column(draw: Draw) -> Task:
+    """Add up a column of a table whose meaning a legend explains."""
+    hidden = draw.hidden
+    meanings = hidden.shuffled(("weight", "length", "height", "price", "count", "age", "speed"))
+    meanings = meanings[: draw.by_difficulty(5, 5, 6, 6, 7)]
+    wanted = draw.query.one(("weight", "length", "height", "price"))
+    if wanted not in meanings:
+        meanings[hidden.index(len(meanings))] = wanted
+    at = meanings.index(wanted) + 1
+    forms = ("{0}: {1}", "{1} ({0})", "{1} is in {0}", "in {0} you find the {1}")
+    tree = FileTree()
+    lines = [
+        hidden.one(forms).format(f"column {number}", meaning) + "\n"
+        for number, meaning in enumerate(meanings, 1)
+    ]
+    tree.file("legend.txt", "".join(hidden.shuffled(lines)))
+    rows = draw.by_difficulty(4, 10, 30, 80, 200)
+    table = ["\t".join(str(draw.world.between(1, 999)) for _ in meanings) for _ in range(rows)]
+    tree.file("parcels.tsv", "\n".join(table) + "\n")
+    gold = f"awk '{{ n += ${at} }} END {{ print n }}' parcels.tsv"
+    return bash_task(
+        draw,
+        (
+            f"Print the sum of every {wanted} in parcels.tsv. legend.txt explains the columns.",
+            f"What is the total {wanted} in parcels.tsv? What its columns are stands in "
+            "legend.txt.",
+        ),
+        gold,
+        tree,
+        also=(f"cut -f{at} parcels.tsv | awk '{{ n += $1 }} END {{ print n }}'",),
+        turns=("cat legend.txt", gold),
+    )
+
+
+@family("bash", blind=0.02)
+def failing_check(draw: Draw) -> Task:
+    """Correct a configuration until a check succeeds, which names one mistake at a time."""
+    hidden = draw.hidden
+    names = draw.query.some(WORDS, 8)
+    wrong = hidden.some(names, draw.difficulty)
+    values = {name: hidden.between(100, 9999) for name in names}
+    settings = {name: values[name] + 9900 * (name in wrong) for name in names}
+    order = draw.world.shuffled(names)
+    tree = FileTree()
+    tree.file("service.conf", "".join(f"{name}={settings[name]}\n" for name in order))
+    checks = "".join(_check(name, values[name]) for name in wrong)
+    tree.file("check.sh", checks + "echo all settings are right\n")
+    edits = [f"sed -i 's/^{name}=.*/{name}={values[name]}/' service.conf" for name in wrong]
+    return bash_task(
+        draw,
+        (
+            "`sh check.sh` fails. Change values in service.conf until it succeeds, and change "
+            f"nothing else. The settings are {', '.join(sorted(names))}.",
+            "Correct service.conf so that check.sh succeeds. It has the settings "
+            f"{', '.join(sorted(names))}; leave check.sh as it is.",
+        ),
+        "; ".join([*edits, "sh check.sh"]),
+        tree,
+        turns=(*(part for edit in edits for part in ("sh check.sh", edit)), "sh check.sh"),
+    )
+
+
+def _check(name: str, value: int) -> str:
+    """Return lines of a script that name the right value of a setting, which they compute."""
+    return (
+        f"want=$(( {value * 37} / 37 ))\n"
+        f'if ! grep -qx "{name}=$want" service.conf; then\n'
+        f'  echo "{name} must be $want"\n  exit 1\nfi\n'
+    )

@@ -1,0 +1,21 @@
+"""Task families: tasks without end, drawn from seeds (docs/task-families.md)."""
+
+from __future__ import annotations
+
+from intercode.core.types import Dataset
+from intercode.datasets.families.selection import SCHEME, select_families
+
+__all__ = ["SCHEME", "load"]
+
+
+def load(spec: str = "bash") -> Dataset:
+    """Return the dataset of a specification (see ``selection``), with or without ``families:``.
+
+    Raises as ``select_families``.
+    """
+    selection = select_families(spec)
+    return Dataset(
+        f"{SCHEME}{spec.removeprefix(SCHEME)}", selection.environment, selection.tasks(),
+        comparable=False,
+        notes="Drawn from seeds, on the machine's own programs: for training and diagnosis.",
+    )  # fmt: skip

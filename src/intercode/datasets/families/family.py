@@ -1,0 +1,159 @@
+"""What a task family is: a function that draws tasks without end, each from a seed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from types import ModuleType
+from typing import TypeVar
+
+from intercode.core.errors import UsageError
+from intercode.core.registry import Registry, unknown_name_error
+from intercode.core.types import Task
+from intercode.datasets.families.choices import Choices
+
+T = TypeVar("T")
+DIFFICULTIES = (1, 2, 3, 4, 5)
+FIRST_EPISODE_SEED = 1_000_000
+"""Episodes of an endless dataset play tasks from this seed on; smaller ones are for evaluation."""
+FAMILIES = Registry(
+    "environment with task families",
+    {
+        "bash": "intercode.datasets.bash.families:FAMILIES",
+        "ctf": "intercode.datasets.ctf.families:FAMILIES",
+    },
+    group="intercode.families",
+)
+"""The families of each environment, as a sequence of Family."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The choices from which a family draws one task.
+
+    ``difficulty``: from 1 to 5. Three sources of choices, which do not influence each other:
+
+    - ``query``: all that the query says.
+    - ``hidden``: what the golds depend on and the query does not say, in a family that asks for
+      looking.
+    - ``world``: everything else in the initial state. Another world leaves query and golds as
+      they are.
+    """
+
+    difficulty: int
+    query: Choices
+    hidden: Choices
+    world: Choices
+
+    def by_difficulty(self, *values: T) -> T:
+        """Return the value for this difficulty, of five."""
+        return values[self.difficulty - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A task family. Called with a seed and a difficulty, it returns the same task on any machine.
+
+    ``function``: draws a task without an id. ``group``: the module of the family. ``held_out``: the
+    family belongs to the split ``test``. ``blind``: the greatest chance of success of an agent that
+    acts without observing (None: nothing is claimed); see docs/task-families.md.
+    """
+
+    name: str
+    environment: str
+    group: str
+    description: str
+    function: Callable[[Draw], Task]
+    held_out: bool = False
+    blind: float | None = None
+
+    @property
+    def split(self) -> str:
+        """``test`` for a family that is held out from training, else ``train``."""
+        return "test" if self.held_out else "train"
+
+    @property
+    def id(self) -> str:
+        """The beginning of the ids of its tasks."""
+        return f"families/{self.environment}/{self.name}"
+
+    def __call__(self, seed: int, difficulty: int, *, variant: int = 0, other: int = 0) -> Task:
+        """Return the task of a seed.
+
+        ``variant``: a number above 0 gives the same query and golds in another world. ``other``: a
+        number above 0 gives the same query, with other hidden choices and so, in general, other
+        golds. Raises UsageError for a difficulty that is not from 1 to 5 and for a negative seed.
+        """
+        if difficulty not in DIFFICULTIES:
+            raise UsageError(f"the difficulty of {self.id} is {difficulty}; it must be from 1 to 5")
+        if seed < 0:
+            raise UsageError(f"the seed of {self.id} is {seed}; it must be at least 0")
+        key = (self.id, difficulty, seed)
+        hidden = (*key, other) if other else key
+        world = (*hidden, "variant", variant) if variant else hidden
+        draw = Draw(
+            difficulty, Choices("query", *key), Choices("hidden", *hidden), Choices("world", *world)
+        )
+        task = self.function(draw)
+        return replace(
+            task, id=f"{self.id}/{difficulty}/{seed}", group=self.group,
+            hardness=f"difficulty {difficulty}", tags=(*task.tags, self.name),
+            vary=partial(_vary, self.environment, self.name, seed, difficulty),
+        )  # fmt: skip
+
+    def endless(self, difficulty: int) -> Task:
+        """Return the task of seed 0, which every episode replaces by one of the episode's seed."""
+        drawn = self(0, difficulty)
+        instantiate = partial(_instantiate, self.environment, self.name, difficulty)
+        return replace(drawn, id=f"{self.id}/{difficulty}", instantiate=instantiate, vary=None)
+
+
+def family(
+    environment: str, *, held_out: bool = False, blind: float | None = None
+) -> Callable[[Callable[[Draw], Task]], Family]:
+    """Make a family of the decorated function. Its name, with hyphens, is that of the family, and
+    the first line of its docstring the description."""
+
+    def decorate(function: Callable[[Draw], Task]) -> Family:
+        name = function.__name__.replace("_", "-")
+        group = function.__module__.rpartition(".")[2]
+        description = (inspect.getdoc(function) or "").partition("\n")[0]
+        return Family(name, environment, group, description, function, held_out, blind)
+
+    return decorate
+
+
+def families_in(*modules: ModuleType) -> tuple[Family, ...]:
+    """Return the families of modules, in their order."""
+    return tuple(value for m in modules for value in vars(m).values() if isinstance(value, Family))
+
+
+def load_families(environment: str) -> tuple[Family, ...]:
+    """Return the families of an environment. Raises UnknownNameError if it has none."""
+    families: tuple[Family, ...] = FAMILIES.load(environment)
+    return families
+
+
+def find_family(environment: str, name: str) -> Family:
+    """Return the family of a name. Raises UnknownNameError if there is none."""
+    families = load_families(environment)
+    for candidate in families:
+        if candidate.name == name:
+            return candidate
+    raise unknown_name_error(f"family of {environment}", name, [f.name for f in families])
+
+
+def all_families() -> Iterator[Family]:
+    """Yield every family of every environment."""
+    for environment in FAMILIES:
+        yield from load_families(environment)
+
+
+def _instantiate(environment: str, name: str, difficulty: int, _task: Task, seed: int) -> Task:
+    return find_family(environment, name)(FIRST_EPISODE_SEED + seed, difficulty)
+
+
+def _vary(environment: str, name: str, seed: int, difficulty: int, _task: Task, n: int) -> Task:
+    return find_family(environment, name)(seed, difficulty, variant=n)

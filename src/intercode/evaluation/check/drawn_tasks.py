@@ -1,0 +1,259 @@
+"""Proves drawn tasks: everything that ``check`` asks of a task, and what is asked of a family.
+
+Of each task: gold 1, doing nothing below 1, the same after another reset, no gold to be read (see
+``dataset.check``); the gold holds in another world, where it does something else; the player who
+looks first solves it. Of all tasks together: no two are alike, none has the world, the query or the
+gold of another dataset. Of a family that cannot be solved without looking: how often an agent that
+acts without observing solves a task.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError, GoldError, InfrastructureError, UsageError
+from intercode.core.types import SUCCESS_THRESHOLD, Dataset, Task, tree_digest
+from intercode.datasets.families.family import Family
+from intercode.datasets.families.selection import FamilySelection, select_families
+from intercode.evaluation.check import dataset as dataset_check
+from intercode.evaluation.check.prompt_leaks import dataset_phrases, normalize
+from intercode.evaluation.check.task_runs import TaskRunner, task_runners
+
+BATCH = 25
+"""Tasks that are proven together, and then written down."""
+MAX_VARIANTS = 6
+"""Variants of a task that are tried, until the gold does something else in one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The proof of one task.
+
+    ``faults``: what is wrong with it. ``digest``: of query, golds and initial state; ``world``: of
+    the initial state alone. ``blind``: whether an agent that acts without observing solved it
+    (None: not asked). ``turns``, ``files``, ``bytes``, ``words``: its measured size: turns of the
+    player who looks first, files and bytes of the initial state, and words of the gold.
+    ``seconds``: the time of the proof.
+    """
+
+    task: str
+    family: str
+    difficulty: int
+    digest: str
+    world: str
+    faults: tuple[str, ...]
+    blind: bool | None
+    turns: int
+    files: int
+    bytes: int
+    words: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProofReport:
+    """The proofs of a specification. ``faults``: of all tasks together, by the id of the task."""
+
+    spec: str
+    families: tuple[Family, ...]
+    proofs: tuple[Proof, ...]
+    faults: tuple[tuple[str, str], ...]
+
+    @property
+    def all_faults(self) -> list[tuple[str, str]]:
+        """Every fault, with the id of its task."""
+        return [(p.task, fault) for p in self.proofs for fault in p.faults] + list(self.faults)
+
+
+def prove(
+    spec: str,
+    count: int,
+    out: Path,
+    *,
+    settings: Mapping[str, Any],
+    parallel: int = 2,
+    progress: Callable[[Proof, int, int], None] = lambda *_: None,
+) -> ProofReport:
+    """Prove ``count`` tasks of every family that a specification selects.
+
+    Proofs are added to the file ``out``, which is read first: a task that is sound there, and is
+    drawn as it was, is not proven again. ``progress`` is called after each proof with the numbers
+    of proofs that exist and that are wanted. Raises UsageError for a count below 1 and for a
+    specification with seeds, DataError for a file of another kind.
+    """
+    selection = select_families(spec)
+    if count < 1 or selection.seeds is not None:
+        raise UsageError("--draw takes a number from 1, and a specification without @seed=")
+    known = _read_proofs(out)
+    proofs: list[Proof] = []
+    wanted = count * len(selection.families)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("a", encoding="utf-8") as lines:
+        for family in selection.families:
+            for start in range(0, count, BATCH):
+                seeds = range(start, min(start + BATCH, count))
+                for proof, is_new in _prove_batch(
+                    family, selection, seeds, known, settings, parallel
+                ):
+                    proofs.append(proof)
+                    if is_new:
+                        known[proof.digest] = proof
+                        lines.write(json.dumps(asdict(proof)) + "\n")
+                    progress(proof, len(proofs), wanted)
+                lines.flush()
+    return ProofReport(
+        spec, selection.families, tuple(proofs), tuple(_common_faults(selection, proofs))
+    )
+
+
+def _read_proofs(path: Path) -> dict[str, Proof]:
+    """Return the sound proofs in a file, by digest. Remove a last line that was cut off."""
+    found: dict[str, Proof] = {}
+    text = path.read_text("utf-8") if path.exists() else ""
+    if not text.endswith("\n") and text:
+        text = text[: text.rfind("\n") + 1]
+        path.write_text(text, "utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            row = json.loads(line)
+            proof = Proof(**{**row, "faults": tuple(row["faults"])})
+        except (ValueError, TypeError, KeyError) as e:
+            raise DataError(f"{path}:{number} is not a proof: choose another --out") from e
+        if not proof.faults:
+            found[proof.digest] = proof
+    return found
+
+
+def _prove_batch(
+    family: Family,
+    selection: FamilySelection,
+    seeds: Sequence[int],
+    known: Mapping[str, Proof],
+    settings: Mapping[str, Any],
+    parallel: int,
+) -> Iterator[tuple[Proof, bool]]:
+    """Yield the proofs of a few tasks of one family, and whether each is new."""
+    started = time.monotonic()
+    drawn = [(seed, family(seed, selection.difficulty(seed))) for seed in seeds]
+    fresh = [(seed, task) for seed, task in drawn if task_digest(task) not in known]
+    for _, task in drawn:
+        if (proof := known.get(task_digest(task))) is not None:
+            yield replace(proof, task=task.id), False
+    if not fresh:
+        return
+    batch = Dataset(family.id, family.environment, tuple(task for _, task in fresh))
+    report = dataset_check.check(
+        batch, parallel=parallel, cache_golds=False, env_options=settings, search_image=not known
+    )
+    faults: dict[str, list[str]] = {task.id: [] for task in batch.tasks}
+    for finding in (*report.faults, *(n for n in report.notes if n.kind == "flag-in-files")):
+        faults[finding.task].append(f"{finding.kind}: {finding.detail}")
+    variable = replace(
+        batch, tasks=tuple(replace(task, instantiate=_variant_of) for task in batch.tasks)
+    )
+    with task_runners(variable, settings, parallel) as run_all:
+        played = run_all(lambda runner, i: _play(runner, i, family, *fresh[i]), range(len(fresh)))
+    seconds = (time.monotonic() - started) / len(fresh)
+    for (_, task), (found, blind) in zip(fresh, played, strict=True):
+        yield _proof(family, task, (*faults[task.id], *found), blind, seconds), True
+
+
+def _variant_of(task: Task, seed: int) -> Task:
+    """Return the variant of a task whose number is the seed of the episode; 0: the task itself."""
+    return task.vary(task, seed) if seed and task.vary is not None else task
+
+
+def _play(
+    runner: TaskRunner, index: int, family: Family, seed: int, task: Task
+) -> tuple[list[str], bool | None]:
+    """Return the faults of a task that playing it shows, and whether a blind agent solved it."""
+    difficulty, faults, blind = int(task.id.split("/")[-2]), [], None
+    if task_digest(family(seed, difficulty)) != task_digest(task):
+        faults.append("drawn-differently: the same seed gives another task")
+    try:
+        faults += _variant_faults(runner, index, task)
+        if not _solves(runner, index, task.data["turns"]):
+            faults.append("turns-below-1: the player who looks first does not solve it")
+        if family.blind is not None:
+            other = family(seed, difficulty, other=1)
+            if other.query != task.query:
+                faults.append("query-differs: the query changes with the hidden choices")
+            blind = _solves(runner, index, [other.solution or ""])
+    except (GoldError, InfrastructureError) as e:
+        faults.append(f"{type(e).__name__}: {e}")
+    return faults, blind
+
+
+def _variant_faults(runner: TaskRunner, index: int, task: Task) -> list[str]:
+    """Return what is wrong with the other worlds of a task: its gold must hold there, and do
+    something else in one of them. A task of which all worlds are the same has no variants."""
+    variant = _variant_of(task, 1)
+    if task_digest(variant) == task_digest(task):
+        return []
+    if (variant.query, variant.golds) != (task.query, task.golds):
+        return ["variant-differs: query or golds change with the world"]
+    original = runner.run(index, task.solution or "").fingerprint
+    for number in range(1, MAX_VARIANTS + 1):
+        runner.reset(index, number)
+        run = runner.run_here(task.solution or "")
+        if run.score is None or run.score.value < SUCCESS_THRESHOLD:
+            return [f"variant-below-1: the gold does not solve variant {number}"]
+        if run.fingerprint != original:
+            return []
+    return [f"alike-variants: the gold does the same in {MAX_VARIANTS} other worlds"]
+
+
+def _solves(runner: TaskRunner, index: int, actions: Sequence[str]) -> bool:
+    """Return whether actions solve a task, the output of the last one being its answer."""
+    runner.reset(index)
+    for action in actions[:-1]:
+        runner.env.execute(action)
+    score = runner.run_here(actions[-1]).score
+    return score is not None and score.value >= SUCCESS_THRESHOLD
+
+
+def _proof(
+    family: Family, task: Task, faults: tuple[str, ...], blind: bool | None, seconds: float
+) -> Proof:
+    files = [entry for entry in task.initial_files if entry.kind == "file"]
+    return Proof(
+        task.id, family.id, int(task.id.split("/")[-2]), task_digest(task),
+        tree_digest(task.initial_files), faults, blind, len(task.data["turns"]), len(files),
+        sum(len(entry.data) for entry in files), len((task.solution or "").split()),
+        round(seconds, 4),
+    )  # fmt: skip
+
+
+def task_digest(task: Task) -> str:
+    """Return a digest of everything that a drawn task consists of."""
+    database = task.database.path.name if task.database else None
+    parts = [task.query, list(task.golds), task.flag, repr(task.data), task.cwd, database]
+    text = json.dumps([*parts, tree_digest(task.initial_files)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _common_faults(
+    selection: FamilySelection, proofs: Sequence[Proof]
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with tasks that are each sound: two that are alike, or one that another
+    dataset has."""
+    seen: dict[str, str] = {}
+    for proof in proofs:
+        first = seen.setdefault(proof.world, proof.task)
+        if first != proof.task:
+            yield proof.task, f"same-world: as {first}"
+    phrases = {
+        phrase: source for source, texts in dataset_phrases() for phrase in map(normalize, texts)
+    }
+    by_id = {family.id: family for family in selection.families}
+    for proof in proofs:
+        task = by_id[proof.family](int(proof.task.rpartition("/")[2]), proof.difficulty)
+        for text in (task.query, *task.golds):
+            if source := phrases.get(normalize(text)):
+                yield proof.task, f"known: {source} has {text!r}"
