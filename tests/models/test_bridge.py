@@ -221,7 +221,7 @@ def test_what_a_program_may_not_do(served: Served, monkeypatch: pytest.MonkeyPat
     assert isinstance(served.error, BridgeStoppedError)
 
 
-def test_an_error_of_the_owner_ends_it_and_a_refusal_is_told() -> None:
+def test_an_error_of_the_owner_ends_it_and_a_refusal_is_answered() -> None:
     def fail(request: BridgeRequest) -> Completion:
         if request.messages[-1]["content"] == "long":
             raise RequestRefusedError("prompt is too long", 400, "context_length_exceeded")

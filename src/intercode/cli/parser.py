@@ -147,7 +147,7 @@ ENVIRONMENT_OPTION = """\
                         given several times"""
 AGENT_OPTIONS = f"""\
 --agent NAME|PKG:CLASS  strategy: try-again, single-turn, gold, noop, ... (see `intercode list
-                        agents`)
+                        agents`), or program:NAME, program:COMMAND (see docs/program-agents.md)
 --model PROVIDER/NAME   the language model of the agent, or FILE.py:FUNCTION; its API key comes from
                         the environment
 --base-url URL          address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)

@@ -13,6 +13,7 @@ TESTED_VERSION = "2.1.330"
 _MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 _FAILED = re.compile(r"Exit code (?P<code>\d+)\n?")
 """What Claude Code writes above the output of a command that has failed."""
+_NO_OUTPUT = "(Bash completed with no output)"
 
 
 class ClaudeCode(Program):
@@ -52,5 +53,7 @@ class ClaudeCode(Program):
         }
 
     def read_result(self, text: str) -> ToolResult:
+        if text == _NO_OUTPUT:
+            return ToolResult("", 0)
         found = _FAILED.match(text)
         return ToolResult(text[found.end() :], int(found["code"])) if found else ToolResult(text, 0)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from intercode.agents import PROGRAM
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.core.types import AgentOutput, Network, Profile, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
@@ -43,9 +44,15 @@ def is_native(trajectory: Trajectory) -> bool:
 def open_recorded_env(trajectory: Trajectory, options: ReplayOptions) -> InterCodeEnv:
     """Make an environment like the one in which an episode was recorded.
 
-    Raises UsageError for a record that does not name its dataset, SandboxUnavailableError if this
-    machine cannot provide its determinism.
+    Raises UsageError for a record that does not name its dataset and for one of a program, whose
+    actions are only seen; SandboxUnavailableError if this machine cannot provide its determinism.
     """
+    agent = str(trajectory.run.get("agent", ""))
+    if agent.startswith(PROGRAM):
+        raise UsageError(
+            f"the actions of {agent} ran inside the program, so they cannot be executed again: see "
+            "docs/program-agents.md"
+        )
     return make_environment(*environment_settings(trajectory, options))
 
 

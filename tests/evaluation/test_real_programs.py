@@ -1,0 +1,70 @@
+"""Released programs play: each is installed from its registry and answered by a script."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import intercode
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.network,
+    pytest.mark.slow,
+    pytest.mark.not_in_chroot("a loopback device of its own"),
+]
+TASK = "starter/bash/deploy-executable"
+SCRIPT = "/srv/quaywheel/scripts/deploy.sh"
+LOOK, CHANGE = f"ls {SCRIPT}", f"chmod u+x {SCRIPT}"
+FINISH = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+PROGRAMS = {
+    "mini-swe-agent": ("bash", "command", FINISH),
+    "codex": ("exec_command", "cmd", None),
+    "claude-code": ("Bash", "command", None),
+}
+"""The tool of each program that runs commands, its argument, and the command that ends it."""
+
+
+def marked_processes() -> list[str]:
+    """Return the command lines of this machine's processes that run an installed program."""
+    lines = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(entry.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return [line for line in lines if "/opt/intercode/" in line.split("pytest")[0]]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_released_program_plays_is_scored_and_leaves_nothing(tmp_path: Path, name: str) -> None:
+    tool, argument, finish = PROGRAMS[name]
+    commands = [LOOK, CHANGE, *([finish] if finish else [])]
+
+    def answer(messages: list[Any]) -> dict[str, Any]:
+        turn = sum(m["role"] == "assistant" for m in messages)
+        if turn >= len(commands):
+            return {"content": "It is done."}
+        arguments = json.dumps({argument: commands[turn]})
+        function = {"name": tool, "arguments": arguments}
+        call = {"id": f"call_{'abc'[turn]}", "type": "function", "function": function}
+        return {"content": f"I run {commands[turn]}.", "tool_calls": [call]}
+
+    def play(out: str, **limits: int) -> intercode.Run:
+        return intercode.evaluate(
+            "starter:bash", f"program:{name}", model=answer, tasks=[TASK], quiet=True,
+            out=tmp_path / out, **limits,
+        )  # fmt: skip
+
+    [episode] = play("whole").episodes
+    assert (episode.end, episode.success) == ("submitted", True), episode
+    looked, changed = episode.steps[:2]
+    assert (looked.action, looked.observation.strip()) == (LOOK, SCRIPT)
+    assert (changed.action, changed.exit_code, changed.changes) == (CHANGE, 0, (SCRIPT,))
+    assert episode.steps[-1].context["program"]["exit_code"] == 0
+    [stopped] = play("stopped", max_turns=1).episodes
+    assert (stopped.end, stopped.turns, stopped.success) == ("turn_limit", 1, False)
+    assert marked_processes() == []
