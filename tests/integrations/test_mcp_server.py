@@ -151,7 +151,7 @@ def test_a_session_without_requests_ends() -> None:
             asyncio.run(asyncio.sleep(0.2))
 
 
-def test_asking_for_the_score_ends_the_episode_and_pays_nothing() -> None:
+def test_a_score_request_ends_the_episode_without_a_reward() -> None:
     session = _session()
     session.reset(0)
     session.snapshot()

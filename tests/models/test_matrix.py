@@ -228,7 +228,7 @@ def test_tools(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KEEP_REASONING)
-def test_reasoning_kept(name: str) -> None:
+def test_reasoning_retained(name: str) -> None:
     got, (first, second) = _answer(name)
     assert got.reasoning == "hm"
     signature = PROTOCOLS[name].signature
@@ -314,7 +314,7 @@ def test_the_page_has_a_cell_for_each_test_and_a_test_for_each_cell() -> None:
     columns = re.findall(r"`(test_\w+)`", head)
     assert [name for name, _ in rows] == [*PROTOCOLS, "function"]
     assert [c.removeprefix("test_") for c in columns] == [
-        "text", "tools", "reasoning_kept", "streaming", "cache", "usage",
+        "text", "tools", "reasoning_retained", "streaming", "cache", "usage",
     ]  # fmt: skip
     for name, cells in rows:
         has_test = {column: name in _names(column) for column in columns}
