@@ -89,7 +89,7 @@ def links_to_file(draw: Draw) -> Task:
     for number in range(draw.by_difficulty(4, 8, 14, 22, 32)):
         path = file_below(draw, tree, folders, ".link")
         chain = number > 1 and draw.world.chance(15 * draw.difficulty)
-        target = draw.world.one(links) if chain else links[number % 2]
+        target = draw.world.one(links) if chain else links[draw.world.index(2) if number else 0]
         tree.link(path, f"{_climb(path)}{target}")
         links.append(path)
     return bash_task(
