@@ -13,8 +13,8 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.registry import Registry
 from intercode.datasets.families import family as family_module
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.check.drawn_tables import family_faults
-from intercode.evaluation.check.drawn_tasks import prove
+from intercode.evaluation.check.family_proofs import prove
+from intercode.evaluation.check.family_tables import family_faults
 
 BAD_FAMILIES = """
 from intercode.datasets.bash.families.bash_task import bash_task
