@@ -103,11 +103,11 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
 
 def _prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any], bool]:
     from intercode.core.paths import cache_root
-    from intercode.evaluation.check import drawn_tables, drawn_tasks
+    from intercode.evaluation.check import family_proofs, family_tables
     from intercode.results.export.base import safe_file_name
     from intercode.results.rendering import render
 
-    def show(proof: drawn_tasks.Proof, done: int, wanted: int) -> None:
+    def show(proof: family_proofs.Proof, done: int, wanted: int) -> None:
         faults = "; ".join(proof.faults) or "sound"
         print(f"{done}/{wanted} {proof.task} {proof.seconds:.2f} s: {faults}", file=sys.stderr)
 
@@ -116,12 +116,12 @@ def _prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any]
         "sandbox": args.sandbox, **parse_key_values(args.env_option),
     }  # fmt: skip
     out = args.out or cache_root() / "proofs" / f"{safe_file_name(spec)}.jsonl"
-    report = drawn_tasks.prove(
+    report = family_proofs.prove(
         spec, args.draw, out, settings=settings, parallel=args.parallel, progress=show
     )
     if not args.json:
-        print(render(drawn_tables.proof_tables(report), args.format))
-    document = drawn_tables.report_as_json(report)
+        print(render(family_tables.proof_tables(report), args.format))
+    document = family_tables.report_as_json(report)
     return document, document["sound"]
 
 

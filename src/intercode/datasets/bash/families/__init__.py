@@ -7,10 +7,10 @@ from intercode.datasets.bash.families import (
     configs,
     duplicates,
     encodings,
+    exploration,
     finding,
     links,
     logs,
-    looking,
     permissions,
     tables,
     texts,
@@ -19,6 +19,6 @@ from intercode.datasets.families.family import families_in
 
 FAMILIES = families_in(
     finding, permissions, texts, logs, tables, archives, links, duplicates, configs, encodings,
-    looking,
+    exploration,
 )  # fmt: skip
 """Every family, in the order of the modules."""

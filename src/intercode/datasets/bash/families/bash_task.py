@@ -66,7 +66,7 @@ def directories(draw: Draw, top: str) -> list[str]:
     return found
 
 
-def file_below(draw: Draw, tree: FileTree, folders: Sequence[str], extension: str = "") -> str:
+def file_in(draw: Draw, tree: FileTree, folders: Sequence[str], extension: str = "") -> str:
     """Return the path of a file that the tree does not have yet, in one of the folders.
 
     ``extension``: the end of its name (empty: any).

@@ -10,7 +10,7 @@ from intercode.datasets.bash.families.bash_task import (
     WORDS,
     bash_task,
     directories,
-    file_below,
+    file_in,
     sized_text,
     text,
 )
@@ -27,7 +27,7 @@ def remove_duplicates(draw: Draw) -> Task:
     contents = [sized_text(draw.world, 120) for _ in range(draw.by_difficulty(3, 4, 7, 11, 16))]
     for number in range(draw.by_difficulty(5, 9, 16, 26, 40)):
         content = contents[0] if number < 2 else draw.world.one(contents)
-        tree.file(file_below(draw, tree, folders), content)
+        tree.file(file_in(draw, tree, folders), content)
     return bash_task(
         draw,
         (

@@ -9,7 +9,7 @@ from intercode.datasets.bash.families.bash_task import (
     FOLDERS,
     bash_task,
     directories,
-    file_below,
+    file_in,
     text,
 )
 from intercode.datasets.families.family import Draw, family
@@ -31,7 +31,7 @@ def line_ends(draw: Draw) -> Task:
         own = extension if number == 0 or draw.world.chance(60) else ".bat"
         lines, windows = text(draw.world, 3), number == 0 or draw.world.chance(50)
         content = lines.replace("\n", "\r\n") if windows else lines
-        tree.file(file_below(draw, tree, folders, own), content)
+        tree.file(file_in(draw, tree, folders, own), content)
     return bash_task(
         draw,
         (
@@ -56,9 +56,9 @@ def to_utf8(draw: Draw) -> Task:
     for _ in range(draw.by_difficulty(1, 3, 6, 12, 20)):
         words = [*draw.world.some(_ACCENTED, 3), text(draw.world, 1).strip()]
         content = " ".join(draw.world.shuffled(words)) + "\n"
-        tree.file(file_below(draw, tree, folders, ".txt"), content.encode("latin-1"))
+        tree.file(file_in(draw, tree, folders, ".txt"), content.encode("latin-1"))
     for _ in range(draw.difficulty):
-        tree.file(file_below(draw, tree, folders, ".utf8"), f"{draw.world.one(_ACCENTED)}\n")
+        tree.file(file_in(draw, tree, folders, ".utf8"), f"{draw.world.one(_ACCENTED)}\n")
     return bash_task(
         draw,
         (

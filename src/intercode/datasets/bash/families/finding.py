@@ -8,7 +8,7 @@ from intercode.datasets.bash.families.bash_task import (
     FOLDERS,
     bash_task,
     directories,
-    file_below,
+    file_in,
     sized_text,
     text,
 )
@@ -25,7 +25,7 @@ def count_files(draw: Draw) -> Task:
     for number in range(draw.by_difficulty(8, 16, 30, 50, 80)):
         hit = number == 0 or draw.world.chance(40)
         extension = wanted if hit else draw.world.one([*EXTENSIONS, f"{wanted}.old"])
-        tree.file(file_below(draw, tree, folders, extension), text(draw.world, 2))
+        tree.file(file_in(draw, tree, folders, extension), text(draw.world, 2))
     for path in draw.world.some(folders, draw.difficulty - 1):
         tree.directory(f"{path}/old{wanted}")
     return bash_task(
@@ -50,7 +50,7 @@ def largest_files(draw: Draw) -> Task:
     folders = directories(draw, folder)
     number = draw.by_difficulty(7, 12, 20, 35, 60)
     for size in draw.world.some(range(20, 20 + 40 * number), number):
-        tree.file(file_below(draw, tree, folders), sized_text(draw.world, size))
+        tree.file(file_in(draw, tree, folders), sized_text(draw.world, size))
     return bash_task(
         draw,
         (
@@ -75,7 +75,7 @@ def old_files(draw: Draw) -> Task:
     for number in range(draw.by_difficulty(6, 12, 24, 40, 60)):
         old = number == 0 or (number > 1 and draw.world.chance(40))
         days = age + draw.world.between(1, 90) if old else draw.world.between(0, age - 1)
-        path = file_below(draw, tree, folders)
+        path = file_in(draw, tree, folders)
         tree.file(path, text(draw.world, 2), mtime=NOW - days * DAY)
     return bash_task(
         draw,
@@ -101,7 +101,7 @@ def empty_directories(draw: Draw) -> Task:
     tree.file(f"{folder}/README.txt", text(draw.world, 1))
     for path in draw.world.some(folders, len(folders) // 2):
         hidden = draw.world.chance(10 * draw.difficulty)
-        name = f"{path}/.keep" if hidden else file_below(draw, tree, [path])
+        name = f"{path}/.keep" if hidden else file_in(draw, tree, [path])
         tree.file(name, text(draw.world, 1))
     for name in draw.world.some(("old", "new", "tmp", "draft", "spare"), draw.difficulty):
         tree.directory(f"{draw.world.one(folders)}/{name}.d/part")

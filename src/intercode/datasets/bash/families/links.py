@@ -8,7 +8,7 @@ from intercode.datasets.bash.families.bash_task import (
     WORDS,
     bash_task,
     directories,
-    file_below,
+    file_in,
     text,
 )
 from intercode.datasets.families.family import Draw, family
@@ -26,11 +26,11 @@ def broken_links(draw: Draw) -> Task:
     folder = draw.query.one(FOLDERS)
     tree = FileTree()
     folders = directories(draw, folder)
-    targets = [file_below(draw, tree, folders) for _ in range(2 * draw.difficulty)]
+    targets = [file_in(draw, tree, folders) for _ in range(2 * draw.difficulty)]
     for path in targets:
         tree.file(path, text(draw.world, 1))
     for number in range(draw.by_difficulty(4, 8, 14, 22, 32)):
-        path = file_below(draw, tree, folders, ".link")
+        path = file_in(draw, tree, folders, ".link")
         target = draw.world.one(targets)
         broken = number == 0 or draw.world.chance(40)
         tree.link(path, f"{_climb(path)}{target}{'.gone' * broken}")
@@ -87,9 +87,9 @@ def links_to_file(draw: Draw) -> Task:
     tree.file("other.dat", text(draw.world, 2))
     links = [goal, "other.dat"]
     for number in range(draw.by_difficulty(4, 8, 14, 22, 32)):
-        path = file_below(draw, tree, folders, ".link")
+        path = file_in(draw, tree, folders, ".link")
         chain = number > 1 and draw.world.chance(15 * draw.difficulty)
-        target = draw.world.one(links) if chain else links[number % 2]
+        target = draw.world.one(links) if chain else links[draw.world.index(2) if number else 0]
         tree.link(path, f"{_climb(path)}{target}")
         links.append(path)
     return bash_task(

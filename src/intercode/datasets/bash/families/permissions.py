@@ -8,7 +8,7 @@ from intercode.datasets.bash.families.bash_task import (
     FOLDERS,
     bash_task,
     directories,
-    file_below,
+    file_in,
     text,
 )
 from intercode.datasets.families.family import Draw, family
@@ -30,7 +30,7 @@ def executable_scripts(draw: Draw) -> Task:
         other = draw.world.chance(20 * (draw.difficulty - 1))
         content = first + lines if script else lines + (first if other else "")
         extension = draw.world.one(("", "", ".sh", ".txt"))
-        tree.file(file_below(draw, tree, folders, extension), content)
+        tree.file(file_in(draw, tree, folders, extension), content)
     test = '[ "$(head -c 2 "$f")" = "#!" ] && chmod {} "$f"'
     return bash_task(
         draw,
@@ -54,7 +54,7 @@ def files_of_mode(draw: Draw) -> Task:
     folders = directories(draw, folder)
     for number in range(draw.by_difficulty(8, 14, 24, 40, 60)):
         hit = number == 0 or draw.world.chance(15)
-        path = file_below(draw, tree, folders)
+        path = file_in(draw, tree, folders)
         tree.file(path, text(draw.world, 1), mode=mode if hit else draw.world.one(_MODES))
     return bash_task(
         draw,
@@ -77,7 +77,7 @@ def private_files(draw: Draw) -> Task:
     for number in range(draw.by_difficulty(6, 12, 20, 32, 48)):
         mode = 0o644 if number == 0 else draw.world.one((0o600, 0o640, 0o644, 0o664, 0o755, 0o604))
         own = extension if number == 0 or draw.world.chance(50) else draw.world.one(EXTENSIONS)
-        tree.file(file_below(draw, tree, folders, own), text(draw.world, 1), mode=mode)
+        tree.file(file_in(draw, tree, folders, own), text(draw.world, 1), mode=mode)
     return bash_task(
         draw,
         (

@@ -8,7 +8,7 @@ from intercode.datasets.bash.families.bash_task import (
     WORDS,
     bash_task,
     directories,
-    file_below,
+    file_in,
 )
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.families.file_tree import FileTree
@@ -37,7 +37,7 @@ def count_lines_with(draw: Draw) -> Task:
     for number in range(draw.by_difficulty(2, 4, 8, 14, 20)):
         own = extension if number == 0 or draw.world.chance(60) else ".bak"
         lines = f"{word} first\n" * (number == 0) + _lines(draw, 4 + 3 * draw.difficulty, word)
-        tree.file(file_below(draw, tree, folders, own), lines)
+        tree.file(file_in(draw, tree, folders, own), lines)
     return bash_task(
         draw,
         (
@@ -62,7 +62,7 @@ def replace_word(draw: Draw) -> Task:
     for number in range(draw.by_difficulty(2, 4, 8, 14, 20)):
         own = extension if number == 0 or draw.world.chance(60) else ".bak"
         lines = f"{word} first\n" * (number == 0) + _lines(draw, 3 + 2 * draw.difficulty, word)
-        tree.file(file_below(draw, tree, folders, own), lines)
+        tree.file(file_in(draw, tree, folders, own), lines)
     return bash_task(
         draw,
         (

@@ -1,10 +1,10 @@
 """Proves drawn tasks: everything that ``check`` asks of a task, and what is asked of a family.
 
 Of each task: gold 1, doing nothing below 1, the same after another reset, no gold to be read (see
-``dataset.check``); the gold holds in another world, where it does something else; the player who
-looks first solves it. Of all tasks together: no two are alike, none has the world, the query or the
-gold of another dataset. Of a family that cannot be solved without looking: how often an agent that
-acts without observing solves a task.
+``dataset.check``); further golds do the same as the first; all hold in another world, where they do
+something else; the player who looks first solves it. Of all tasks together: no two are alike, none
+has the world, the query or the gold of another dataset. Of a family that cannot be solved without
+looking: how often an agent that acts without observing solves a task.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from intercode.datasets.families.family import Family
 from intercode.datasets.families.selection import FamilySelection, select_families
 from intercode.evaluation.check import dataset as dataset_check
 from intercode.evaluation.check.prompt_leaks import dataset_phrases, normalize
-from intercode.evaluation.check.task_runs import TaskRunner, task_runners
+from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
 
 BATCH = 25
 """Tasks that are proven together, and then written down."""
@@ -198,15 +198,24 @@ def _variant_faults(runner: TaskRunner, index: int, task: Task) -> list[str]:
         return []
     if (variant.query, variant.golds) != (task.query, task.golds):
         return ["variant-differs: query or golds change with the world"]
-    original = runner.run(index, task.solution or "").fingerprint
+    original = runner.run(index, task.solution or "")
+    if not _golds_agree(runner, task, original):
+        return ["golds-disagree: a further gold does something else than the first"]
     for number in range(1, MAX_VARIANTS + 1):
         runner.reset(index, number)
         run = runner.run_here(task.solution or "")
         if run.score is None or run.score.value < SUCCESS_THRESHOLD:
             return [f"variant-below-1: the gold does not solve variant {number}"]
-        if run.fingerprint != original:
+        if not _golds_agree(runner, task, run):
+            return [f"golds-disagree: a further gold does something else in variant {number}"]
+        if run.fingerprint != original.fingerprint:
             return []
     return [f"alike-variants: the gold does the same in {MAX_VARIANTS} other worlds"]
+
+
+def _golds_agree(runner: TaskRunner, task: Task, run: TaskRun) -> bool:
+    reward = runner.env.reward_function
+    return all(reward(task, gold, run.golds[0]).success for gold in run.golds[1:])
 
 
 def _solves(runner: TaskRunner, index: int, actions: Sequence[str]) -> bool:

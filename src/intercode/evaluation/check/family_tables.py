@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from intercode.core.types import to_jsonable
-from intercode.evaluation.check.drawn_tasks import Proof, ProofReport
+from intercode.evaluation.check.family_proofs import Proof, ProofReport
 from intercode.results.statistics.intervals import wilson_interval
 from intercode.results.tables import Cell, Table
 

@@ -1,0 +1,139 @@
+"""Task families: what is drawn from a seed, how datasets of them are named, and their splits."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Iterator
+
+import pytest
+
+from intercode import datasets
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.types import Task, tree_digest
+from intercode.datasets.families.choices import Choices
+from intercode.datasets.families.family import (
+    FIRST_EPISODE_SEED,
+    Family,
+    all_families,
+    find_family,
+    load_families,
+)
+from intercode.datasets.families.file_tree import FileTree
+from intercode.datasets.families.selection import select_families
+
+FROZEN = {"bash": "e2b413151b814b79", "ctf": "c4aaecf8b446bf78"}
+"""Digests of a task of each family of seed 7, the same on every machine."""
+
+
+def _parts(task: Task) -> tuple[object, ...]:
+    return task.query, task.golds, task.flag, tree_digest(task.initial_files)
+
+
+@pytest.mark.parametrize("family", list(all_families()), ids=lambda family: family.id)
+def test_a_family_draws_sound_tasks_from_seeds(family: Family) -> None:
+    assert family.description.endswith(".")
+    worlds = set()
+    for difficulty in range(1, 6):
+        task = family(7, difficulty)
+        assert task.id == f"families/{family.environment}/{family.name}/{difficulty}/7"
+        assert _parts(task) == _parts(family(7, difficulty))
+        assert task.vary is not None and len(task.data["turns"]) >= 1
+        variant, other = task.vary(task, 1), family(7, difficulty, other=1)
+        assert (variant.query, variant.golds) == (task.query, task.golds)
+        assert other.query == task.query
+        worlds |= {tree_digest(t.initial_files) for t in (task, variant, other)}
+        if family.blind is not None:
+            assert any(family(7, difficulty, other=n).golds != task.golds for n in range(1, 9))
+            assert len(task.data["turns"]) > 1
+        if task.flag is not None:
+            assert not any(task.flag.encode() in entry.data for entry in task.initial_files)
+    assert len(worlds) == 15
+    assert len({family(seed, 3).query for seed in range(12)}) > 1
+
+
+@pytest.mark.parametrize("environment", ["bash", "ctf"])
+def test_draws_are_the_same_on_every_machine(environment: str) -> None:
+    parts = [_parts(family(7, 3)) for family in load_families(environment)]
+    assert hashlib.sha256(repr(parts).encode()).hexdigest()[:16] == FROZEN[environment]
+
+
+def test_families_have_names_of_their_own_and_some_are_held_out() -> None:
+    for environment, least in (("bash", 20), ("ctf", 10)):
+        families = load_families(environment)
+        assert len(families) == len({f.name for f in families}) >= least
+        train = select_families(f"families:{environment}[split=train]").families
+        test = select_families(f"families:{environment}[split=test]").families
+        assert {*train, *test} == set(families) and not set(train) & set(test)
+        assert len(test) >= 3 and any(f.blind for f in families)
+
+
+def test_fixed_tasks_have_the_difficulties_in_turn() -> None:
+    dataset = datasets.load("families:bash/links[difficulty=2..3]@seed=4..6")
+    families = ("broken-links", "newest-release", "links-to-file")
+    expected = [f"families/bash/{f}/{d}/{s}" for f in families for d, s in ((2, 4), (3, 5), (2, 6))]
+    assert [task.id for task in dataset.tasks] == expected
+    assert dataset.environment == "bash" and not dataset.comparable
+    assert {task.group for task in dataset.tasks} == {"links"}
+    again = datasets.load("families:bash/links[difficulty=2..3]@seed=4..6")
+    assert again.hash == dataset.hash != datasets.load("families:bash/links@seed=4..6").hash
+
+
+def test_episodes_of_an_endless_dataset_play_no_fixed_task() -> None:
+    (task,) = datasets.load("families:ctf/wrapped[difficulty=4]").tasks
+    assert task.id == "families/ctf/wrapped/4" and task.instantiate is not None
+    drawn = pickle.loads(pickle.dumps(task)).instantiate(task, 3)
+    assert drawn.id == f"families/ctf/wrapped/4/{FIRST_EPISODE_SEED + 3}"
+    assert _parts(drawn) == _parts(find_family("ctf", "wrapped")(FIRST_EPISODE_SEED + 3, 4))
+
+
+def test_the_name_alone_stands_for_the_families_of_the_environment() -> None:
+    tasks = datasets.load("families", "ctf").tasks
+    assert len(tasks) == 5 * len(load_families("ctf"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "message"),
+    [
+        ("families:bash/x", UnknownNameError, "family or group of bash 'x'"),
+        ("families:harbor", UnknownNameError, "environment with task families 'harbor'"),
+        ("families:bash[split=dev]", UnknownNameError, "unknown split 'dev'"),
+        ("families:bash[difficulty=0..2]", UsageError, "a difficulty is from 1 to 5"),
+        ("families:bash[size=2]", UsageError, "'size=2' is not difficulty"),
+        ("families:bash@seed=9..1", UsageError, "neither a number nor a range"),
+        ("families:bash@seed=1000000", UsageError, "a seed is below 1000000"),
+        ("families:bash/wrapped/3", UsageError, "does not name task families"),
+        ("families:ctf/ciphers/", UsageError, "does not name task families"),
+        ("families:bash/trail[split=test]", UsageError, "selects no family"),
+    ],
+)
+def test_mistakes_in_specifications(spec: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        datasets.load(spec)
+
+
+def test_difficulties_and_seeds_are_checked() -> None:
+    family = find_family("bash", "trail")
+    with pytest.raises(UsageError, match="must be from 1 to 5"):
+        family(0, 6)
+    with pytest.raises(UsageError, match="must be at least 0"):
+        family(-1, 1)
+
+
+def _draws(choices: Choices) -> Iterator[object]:
+    yield choices.between(3, 5) in (3, 4, 5)
+    yield sorted(choices.shuffled("abcd")) == list("abcd")
+    yield len(choices.name(5)) == 5 and len(choices.data(40)) == 40
+
+
+def test_choices_keep_their_bounds() -> None:
+    assert all(_draws(Choices("t", 1)))
+    assert Choices("t", 1).data(40) != Choices("t", 2).data(40)
+
+
+def test_a_file_tree_adds_parents_and_orders_them_first() -> None:
+    tree = FileTree("/top")
+    tree.file("b/c/f", "text\n", mode=0o600)
+    tree.link("a", "b/c/f")
+    assert [entry.path for entry in tree.entries] == ["/top/a", "/top/b", "/top/b/c", "/top/b/c/f"]
+    assert tree.entries[3].mode == 0o600 and tree.paths == ["b/c/f"] and "b/c" in tree

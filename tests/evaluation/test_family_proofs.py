@@ -1,0 +1,121 @@
+"""The proof of drawn tasks: that of our families, what it finds in bad ones, how it goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from intercode import datasets
+from intercode.cli import main
+from intercode.core.errors import DataError, UsageError
+from intercode.core.registry import Registry
+from intercode.datasets.families import family as family_module
+from intercode.evaluation.check.dataset import check
+from intercode.evaluation.check.family_proofs import prove
+from intercode.evaluation.check.family_tables import family_faults
+
+BAD_FAMILIES = """
+from intercode.datasets.bash.families.bash_task import bash_task
+from intercode.datasets.families.family import family, Family
+from intercode.datasets.families.file_tree import FileTree
+
+def _task(draw, gold, shown="", **more):
+    tree = FileTree()
+    tree.file("f", f"{draw.world.index(10**9)} {shown}\\n")
+    return bash_task(draw, (f"Do {draw.query.index(10**9)}.",), gold, tree, **more)
+
+@family("bash")
+def fixed_answer(draw):
+    return _task(draw, "echo 7")
+
+@family("bash")
+def wrong_further_gold(draw):
+    return _task(draw, "cat f", also=("ls",))
+
+@family("bash")
+def gold_from_world(draw):
+    return _task(draw, f"cat f; echo {draw.world.index(10**9)}")
+
+@family("bash")
+def bad_turns(draw):
+    return _task(draw, "cat f", turns=("cat f", "ls"))
+
+@family("bash")
+def readable_gold(draw):
+    return _task(draw, "cat f; echo the end of a long gold", "cat f; echo the end of a long gold")
+
+@family("bash", blind=0.5)
+def not_hidden(draw):
+    return _task(draw, "cat f", turns=("ls", "cat f"))
+
+FAMILIES = tuple(v for v in globals().values() if isinstance(v, Family))
+"""
+
+
+@pytest.fixture
+def bad(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    path = tmp_path / "bad_families.py"
+    path.write_text(BAD_FAMILIES)
+    registry = Registry("environment with task families", {"bash": f"{path}:FAMILIES"})
+    monkeypatch.setattr(family_module, "FAMILIES", registry)
+    return tmp_path / "proofs.jsonl"
+
+
+@pytest.mark.sandbox
+@pytest.mark.heavy
+@pytest.mark.parametrize("environment", ["bash", "ctf"])
+def test_a_task_of_each_family_is_sound(environment: str) -> None:
+    report = check(datasets.load(f"families:{environment}@seed=3"), cache_golds=False)
+    assert report.faults == ()
+
+
+@pytest.mark.sandbox
+@pytest.mark.heavy
+def test_faults_of_families_are_found(bad: Path) -> None:
+    report = prove("families:bash", 5, bad, settings={})
+    kinds: dict[str, set[str]] = {}
+    for task, fault in report.all_faults:
+        kinds.setdefault(task.split("/")[2], set()).add(fault.split(":")[0])
+    assert kinds == {
+        "fixed-answer": {"alike-variants"},
+        "wrong-further-gold": {"golds-disagree"},
+        "gold-from-world": {"variant-differs"},
+        "bad-turns": {"turns-below-1"},
+        "readable-gold": {"readable"},
+    }
+    found = dict(family_faults(report))
+    assert found["families/bash/not-hidden"].startswith("blind: 1.000, and 0.500 is claimed")
+    assert found["families/bash/bad-turns"].startswith("difficulty-flat")
+
+
+@pytest.mark.sandbox
+@pytest.mark.heavy
+def test_a_proof_goes_on_where_it_was_interrupted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "proofs.jsonl"
+    command = ["check", "families:ctf/trail-of-notes", "--draw", "2", "--out", str(out), "--json"]
+    assert main(command) == 0
+    whole = out.read_text()
+    first = json.loads(capsys.readouterr().out)
+    assert first["tasks"] == 2 and first["sound"]
+    out.write_text(whole[: whole.index("\n") + 30])  # ended in the middle of a line
+    assert main(command) == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["task"] for row in rows] == [p["task"] for p in first["proofs"]]
+    assert rows[0] == json.loads(whole.splitlines()[0])  # not proven again
+    assert main([*command[:-1]]) == 0
+    shown = capsys.readouterr().out
+    assert "2 of 2 drawn tasks are sound" in shown and "acts without observing" in shown
+    assert out.read_text().count("\n") == 2
+
+
+def test_mistakes_are_refused_before_anything_is_played(tmp_path: Path) -> None:
+    out = tmp_path / "x"
+    with pytest.raises(UsageError, match="a specification without @seed="):
+        prove("families:bash@seed=3", 1, out, settings={})
+    out.write_text("{}\n")
+    with pytest.raises(DataError, match=r"x:1 is not a proof"):
+        prove("families:bash", 1, out, settings={})
