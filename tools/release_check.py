@@ -27,6 +27,11 @@ import zipfile
 from collections.abc import Iterator
 from email.parser import Parser
 from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from intercode.core.errors import SandboxError
+from intercode.sandbox import Sandbox
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
@@ -161,6 +166,43 @@ def interpreters() -> Iterator[Path]:
                 break
 
 
+class _Emulated(subprocess.Popen):  # type: ignore[type-arg]
+    """Starts the supervisor of another machine, in place of that of this one."""
+
+    emulator: tuple[str, ...] = ()
+
+    def __init__(self, command: Any, *rest: Any, **settings: Any) -> None:
+        if isinstance(command, list) and Path(command[0]).name == Path(SUPERVISOR).name:
+            command = [*self.emulator, *command[1:]]
+        super().__init__(command, *rest, **settings)
+
+
+def emulate(wheel: Path) -> None:
+    """Execute the supervisor for aarch64, and exchange messages with it.
+
+    Emulation without a kernel of that machine lacks the calls that isolate (Landlock, mounts
+    by descriptor), so the supervisor receives a request with its descriptors, prepares what
+    it can, and answers with the first call that is missing. Any other answer is an error.
+    """
+    emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
+    if emulator is None:
+        print("aarch64: not executed (Debian: apt-get install qemu-user-static)")
+        return
+    with tempfile.TemporaryDirectory() as work, zipfile.ZipFile(wheel) as archive:
+        program = Path(archive.extract(SUPERVISOR, work))
+        program.chmod(0o755)
+        _Emulated.emulator = (emulator, str(program))
+        with mock.patch.object(subprocess, "Popen", _Emulated):
+            try:
+                with Sandbox("host", back_end="landlock") as sandbox:
+                    answer = sandbox.run("echo sound").output
+            except SandboxError as e:
+                answer = str(e)
+    if not answer.endswith(("Function not implemented", "sound\n")):
+        sys.exit(f"the supervisor for aarch64, emulated, answers {answer!r}")
+    print(f"aarch64, emulated: the supervisor answers: {answer.strip()}")
+
+
 def requirements(wheel: Path) -> list[str]:
     """Return what a wheel requires without extras."""
     with zipfile.ZipFile(wheel) as archive:
@@ -175,10 +217,11 @@ def install_and_play(wheel: Path, python: Path, resolution: str, work: Path, num
     uv = Path(sys.executable).with_name("uv")
     run(uv, "venv", "-q", "--python", python, place / "env")
     new = place / "env/bin/python"
-    # uv takes the lowest versions of what it is given by name, not of what a wheel requires
+    # uv takes the lowest versions of what it is given by name, not of what a wheel requires, and
+    # without the second option one for which a new Python has to compile it
     run(
-        uv, "pip", "install", "-q", "--python", new, "--resolution", resolution, wheel,
-        *requirements(wheel),
+        uv, "pip", "install", "-q", "--python", new, "--resolution", resolution,
+        "--only-binary", ":all:", wheel, *requirements(wheel),
     )  # fmt: skip
     shutil.copy(ROOT / "examples/demo.py", place)
     command = place / "env/bin/intercode"
@@ -204,6 +247,7 @@ def main() -> None:
     files = build()
     check_files(files, number)
     (wheel,) = (path for path in files if f"_{os.uname().machine}.whl" in path.name)
+    emulate(next(path for path in files if "_aarch64.whl" in path.name))
     pythons = [Path(sys.executable)] if options.quick else list(interpreters())
     with tempfile.TemporaryDirectory(prefix="intercode-release-") as work:
         Path(work).chmod(0o755)
