@@ -18,6 +18,7 @@ import pytest
 from intercode import Sandbox
 from intercode.cli import main
 from intercode.core.errors import SandboxLostError
+from intercode.sandbox.namespace.launcher import Launcher
 from support.sandboxes import eventually
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
@@ -61,6 +62,19 @@ def test_run_uses_its_options(tmp_path: Path, capfd: pytest.CaptureFixture[str])
     options += ["--limit", "open_files=99", "--timeout", "30"]
     assert main(["sandbox", "run", *options, "cat given; echo $NAME; ulimit -n"]) == 0
     assert capfd.readouterr().out == "from here\na=b\n99\n"
+
+
+def test_commands_run_as_a_user_of_the_image(capfd: pytest.CaptureFixture[str]) -> None:
+    if why := Launcher.get().user_ids_error:
+        pytest.skip(f"sandboxes have one user: {why}")
+    command = "id -u; tty -s || echo $USER > /tmp/by; ls -l /tmp/by | cut -d' ' -f3"
+    assert main(["sandbox", "run", "--user", "nobody", command]) == 0
+    assert capfd.readouterr().out == "65534\nnobody\n"
+    words = ["--setup", "echo > /root/made", "--user", "1000:2000", "1", "--", "id -u; id -g"]
+    assert main(["sandbox", "fork", *words]) == 0
+    assert capfd.readouterr().out.splitlines()[1:] == ["1000", "2000"]
+    assert main(["sandbox", "run", "--user", "no-such-user", "true"]) == 2
+    assert "no user 'no-such-user'" in capfd.readouterr().err
 
 
 def test_fork_runs_a_command_in_each_copy(capfd: pytest.CaptureFixture[str]) -> None:

@@ -113,6 +113,12 @@ def test_a_background_server_is_reached_from_the_machine(checked) -> None:
     assert "bytes" in found["exposed"]
 
 
+def test_a_tool_server_gets_a_configuration_that_its_verifiers_knows(checked) -> None:
+    """It ended at once, as the verifiers in its sandbox has no runtime ``intercode``."""
+    found, _ = checked
+    assert found["server"] == {"runtime": {"type": "subprocess"}, "colocated": False}
+
+
 def test_only_the_framework_is_reached_from_the_sandbox(checked) -> None:
     found, _ = checked
     assert found["set-up"] == found["framework"] == [0, "200", "greeting of the machine"]

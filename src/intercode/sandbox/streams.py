@@ -7,11 +7,13 @@ import os
 import select
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from tempfile import TemporaryFile
 from typing import Any, Protocol
 
 _CHUNK = 1 << 16
+_LAST_ROUNDS = 32  # of output that is read after the end, if background processes write without end
+MAX_POLL_MILLISECONDS = 1 << 30  # poll refuses more than fits in a C int
 
 
 class Process(Protocol):
@@ -88,6 +90,48 @@ def drain(fd: int, into: Collector) -> bool:
         into.add(data)
 
 
+class TimeLimitError(TimeoutError):
+    """A program and its output have not ended within a time limit."""
+
+
+def readable_streams(
+    process: Process,
+    streams: Mapping[int, object],
+    timeout: float | None,
+    until_eof: bool = False,
+) -> Iterator[int]:
+    """Yield a descriptor of ``streams`` whenever it has output or is at its end.
+
+    The caller reads it, and removes it from ``streams`` at its end. This is over when the process
+    has ended and what it wrote is read, even if background processes hold the streams open; with
+    ``until_eof``, when ``streams`` is empty, too. Raises TimeLimitError after ``timeout`` seconds
+    (None: no limit).
+    """
+    poll, watched, status = select.poll(), set[int](), process.fileno()
+    if status >= 0:  # nobody has waited for it
+        poll.register(status, select.POLLIN)
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    ended, last_rounds = status < 0, 0
+    while not ended or (streams and last_rounds < _LAST_ROUNDS):
+        if watched != streams.keys():
+            for fd in watched - streams.keys():
+                poll.unregister(fd)
+            for fd in streams.keys() - watched:
+                poll.register(fd, select.POLLIN)
+            watched = set(streams)
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeLimitError(f"the program was not done after {timeout} s")
+        waits = not ended or until_eof
+        ready = {fd for fd, _ in poll.poll(min(left * 1000, MAX_POLL_MILLISECONDS) if waits else 0)}
+        if not ended and (status in ready or process.fileno() != status):
+            ended = True
+            poll.unregister(status)
+        elif ended and not until_eof:
+            last_rounds = last_rounds + 1 if ready else _LAST_ROUNDS
+        yield from [fd for fd in watched if fd in ready]
+
+
 def communicate(
     process: Process,
     streams: Mapping[int, Collector],
@@ -99,26 +143,16 @@ def communicate(
 
     ``until_eof``: wait also for background processes that hold the output open.
     """
-    poll = select.poll()
-    for fd in streams:
+    unread = dict(streams)
+    for fd in unread:
         os.set_blocking(fd, False)
-        poll.register(fd, select.POLLIN)
-    poll.register(process.fileno(), select.POLLIN)
-    unread = set(streams)
-    deadline = math.inf if timeout is None else time.monotonic() + timeout
-    while (left := deadline - time.monotonic()) > 0:
-        ready = {fd for fd, _ in poll.poll(None if timeout is None else left * 1000)}
-        for fd in [fd for fd in unread & ready if not drain_once(fd, streams[fd])]:
-            unread.discard(fd)
-            poll.unregister(fd)
-        if until_eof and not unread:
-            return process.wait(None if timeout is None else left) is not None
-        if process.fileno() in ready:
-            unread = {fd for fd in unread if drain(fd, streams[fd])}
-            if not unread or not until_eof:
-                return True
-            poll.unregister(process.fileno())
-    return False
+    try:
+        for fd in readable_streams(process, unread, timeout, until_eof):
+            if not drain_once(fd, unread[fd]):
+                del unread[fd]
+    except TimeLimitError:
+        return False
+    return True
 
 
 def drain_once(fd: int, into: Collector) -> bool:

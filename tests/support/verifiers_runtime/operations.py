@@ -75,6 +75,13 @@ async def use(runtime: Runtime, host_port: int) -> dict[str, Any]:
     found["terminated"] = await process.wait()
     found["rest"] = [piece async for piece in process.stdout]
 
+    config = json.dumps({"runtime": {"type": "intercode"}, "colocated": False})
+    code = ["sh", "-c", 'printf %s "$VF_CONFIG" > wanted && mv wanted config.json']
+    await runtime.run_background(code, {"VF_CONFIG": config}, "config.log")
+    while "No such file" in await error_of(runtime.read("config.json")):
+        await asyncio.sleep(0.05)
+    found["server"] = json.loads(await runtime.read("config.json"))
+
     await runtime.run_background(["python3", "-c", f"{SERVER}.serve_forever()"], {}, "server.log")
     url = await runtime.expose(8123)
     for _ in range(200):

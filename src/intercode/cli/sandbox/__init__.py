@@ -34,6 +34,8 @@ _OPTIONS = """\
                         may be given several times
 --env NAME=VALUE ...    set a variable; may be given several times
 --cwd PATH              directory of the command in the sandbox (default: that of the image)
+--user USER             run the command as this user of the image, a name, number or USER:GROUP
+                        (default: root); needs the back end namespace
 --sandbox SANDBOX       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
                         default): the strongest that works, but never landlock"""
 _TIMEOUT = "--timeout TIMEOUT       kill the command after so many seconds (default: never)"

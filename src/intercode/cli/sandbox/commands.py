@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     def work() -> int:
         with open_from(args) as sandbox:
             with starting(command):
-                process = sandbox.spawn(command, cwd=args.cwd)
+                process = sandbox.spawn(command, cwd=args.cwd, user=args.user)
             with process:
                 threading.Thread(target=_pass_input, args=(process,), daemon=True).start()
                 try:
@@ -76,7 +76,7 @@ def fork(args: argparse.Namespace) -> int:
         number, sandbox = item
         env = {"FORK": str(number)}
         with starting(command):
-            return sandbox.run(command, cwd=args.cwd, env=env, timeout=args.timeout)
+            return sandbox.run(command, cwd=args.cwd, env=env, user=args.user, timeout=args.timeout)
 
     def work(stack: ExitStack) -> int:
         sandbox = stack.enter_context(open_from(args))

@@ -37,6 +37,7 @@ def open_from(args: argparse.Namespace) -> Sandbox:
             for path, local in (split_pair(pair, "file", "PATH=LOCAL") for pair in args.file)
         },
         back_end=args.sandbox or "auto",
+        users=args.user is not None,
     )
 
 

@@ -35,7 +35,9 @@ def run_shell(args: argparse.Namespace) -> int:
     def work() -> int:
         with open_from(args) as sandbox:
             with starting(command):
-                process = sandbox.spawn(command, cwd=args.cwd, env=env, terminal=_terminal_size())
+                process = sandbox.spawn(
+                    command, cwd=args.cwd, env=env, user=args.user, terminal=_terminal_size()
+                )
             with process:
                 with _raw_terminal(), _passing_size(process):
                     _pass_keys_and_output(process)

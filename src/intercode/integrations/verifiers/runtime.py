@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import asyncio
 import contextlib
+import json
 import posixpath
 import shlex
 import socket
@@ -28,6 +29,7 @@ from intercode.sandbox import AsyncSandbox, Sandbox, open_sandbox
 
 _MAX_FILE = 4 << 30  # bytes of a file that is read without a bound
 _CANNOT_START = 126
+_SERVER_CONFIG = "VF_CONFIG"  # the variable with the configuration of a tool server
 _LOOPBACK = "127.0.0.1"
 _LISTEN_SECONDS = 30.0
 _LISTEN = """
@@ -119,7 +121,7 @@ class InterCodeRuntime(Runtime):
 
     async def run_background(self, argv: list[str], env: dict[str, str], log: str) -> None:
         """Start a program that runs until the sandbox ends, with its output in a file."""
-        sandbox, variables = self._opened.sandbox, self._environment(env)
+        sandbox, variables = self._opened.sandbox, self._environment(_server_variables(env))
         command = f"exec {shlex.join(argv)} > {shlex.quote(log)} 2>&1 < /dev/null"
         with _naming_sandbox_errors():
             await asyncio.to_thread(sandbox.spawn, command, cwd=self.config.workdir, env=variables)
@@ -163,6 +165,18 @@ class InterCodeRuntime(Runtime):
                 forwarded = await asyncio.to_thread(self._opened.sandbox.forward, port)
             self._urls[port] = f"http://{forwarded.host}:{forwarded.port}"
         return self._urls[port]
+
+
+def _server_variables(env: dict[str, str]) -> dict[str, str]:
+    """Return the variables of a tool server without this runtime in its configuration.
+
+    The server is not started by its runtime's configuration, but validates it, with a verifiers in
+    the sandbox that has only its own runtimes.
+    """
+    config = json.loads(env.get(_SERVER_CONFIG, "{}"))
+    if (config.get("runtime") or {}).get("type") != InterCodeConfig().type:
+        return env
+    return {**env, _SERVER_CONFIG: json.dumps({**config, "runtime": {"type": "subprocess"}})}
 
 
 def _setup_policy() -> NetworkPolicy:

@@ -7,9 +7,7 @@ event loop of asyncio (``async_sandbox.py``).
 from __future__ import annotations
 
 import codecs
-import math
 import os
-import select
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +18,14 @@ from typing import IO, Literal
 from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox.api.results import Result
 from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.streams import Collector, Process, decode, memory_file
+from intercode.sandbox.streams import (
+    Collector,
+    Process,
+    TimeLimitError,
+    decode,
+    memory_file,
+    readable_streams,
+)
 from intercode.sandbox.users import User, find_user
 
 Stream = Literal["stdout", "stderr"]
@@ -31,7 +36,6 @@ CHUNK = 1 << 16
 _LAST_CHUNKS = 32  # of output that is read after the end, if background processes write without end
 KILL_SECONDS = 1.0
 """Time to read what a command has written before its time limit."""
-MAX_POLL_MILLISECONDS = 1 << 30  # poll refuses more than fits in a C int
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,18 +256,9 @@ def run_command(
 
 def _wait(execution: Execution, timeout: float | None) -> bool:
     """Read output until the process ends. Return False at the time limit in seconds."""
-    process = execution.process.fileno()
-    poll = select.poll()
-    for fd in (process, *execution.streams):
-        poll.register(fd, select.POLLIN)
-    deadline = math.inf if timeout is None else time.monotonic() + timeout
-    while (left := deadline - time.monotonic()) > 0:
-        ready = [fd for fd, _ in poll.poll(min(left * 1000, MAX_POLL_MILLISECONDS))]
-        for fd in ready:
-            if fd in execution.streams:
-                execution.read(fd)
-                if fd not in execution.streams:
-                    poll.unregister(fd)
-        if process in ready:
-            return True
-    return False
+    try:
+        for fd in readable_streams(execution.process, execution.streams, timeout):
+            execution.read(fd)
+    except TimeLimitError:
+        return False
+    return True

@@ -15,15 +15,9 @@ from types import TracebackType
 from typing import Self
 
 from intercode.core.errors import SandboxError, UsageError
-from intercode.sandbox.api.execution import (
-    CHUNK,
-    MAX_POLL_MILLISECONDS,
-    Command,
-    LiveProcesses,
-    Stream,
-)
+from intercode.sandbox.api.execution import CHUNK, Command, LiveProcesses, Stream
 from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.streams import Process
+from intercode.sandbox.streams import MAX_POLL_MILLISECONDS, Process, readable_streams
 
 _END_OF_INPUT = b"\x04"  # what a terminal takes for the end of its input
 TerminalSize = tuple[int, int]
@@ -127,27 +121,17 @@ class SandboxProcess:
 
     def chunks(self, timeout: float | None = None) -> Iterator[tuple[bytes, Stream]]:
         """Yield what ``output`` does as bytes; no bytes at the end of a stream."""
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
-        while self._streams:
-            poll = select.poll()
-            for fd in self._streams.values():
-                poll.register(fd, select.POLLIN)
-            ended = self.wait(0) is not None
-            if not ended:
-                poll.register(self._process.fileno(), select.POLLIN)
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError(f"the program was not done after {timeout} s")
-            ready = {fd for fd, _ in poll.poll(0 if ended else _milliseconds(left))}
-            readable = [name for name, fd in self._streams.items() if fd in ready]
-            for name in readable:
-                data = self._read_now(name, CHUNK)
-                if data == b"":
-                    self._close_stream(name)
-                if data is not None:
-                    yield data, name
-            if ended and not readable:
-                return
+        unread = {fd: name for name, fd in self._streams.items()}
+        for fd in readable_streams(self._process, unread, timeout):
+            data = self._read_now(unread[fd], CHUNK)
+            if data is None:
+                continue
+            name = unread[fd]
+            if not data:
+                del unread[fd]
+                self._close_stream(name)
+            yield data, name
+        self.wait(0)
 
     def write(self, data: str | bytes, timeout: float | None = None) -> None:
         """Write to the standard input of the program.
