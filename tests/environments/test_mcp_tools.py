@@ -37,9 +37,16 @@ server.run()
 """
 
 
+def _started(setting: dict[str, str]) -> EpisodeTools:
+    """Return the tools of servers in an episode without a sandbox."""
+    tools = EpisodeTools(setting, lambda: (None, "/"))
+    tools.start()
+    return tools
+
+
 @pytest.fixture(scope="module")
 def tools() -> Iterator[EpisodeTools]:
-    opened = EpisodeTools(parse_servers(OUTSIDE), lambda: (None, "/"))
+    opened = _started(OUTSIDE)
     yield opened
     opened.close()
 
@@ -111,7 +118,7 @@ def test_a_server_that_fails_is_started_again(
 )
 def test_a_server_that_does_not_start_is_an_error(command: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        EpisodeTools(parse_servers({"test": command}), lambda: (None, "/"))
+        _started({"test": command})
 
 
 @pytest.mark.parametrize(
@@ -224,7 +231,7 @@ def test_agents_that_call_no_tools_are_refused() -> None:
 
 
 def test_closing_ends_the_server() -> None:
-    opened = EpisodeTools(parse_servers(OUTSIDE), lambda: (None, "/"))
+    opened = _started(OUTSIDE)
     pid = _call(opened, "read", path="/proc/self/stat").output.split()[0]
     assert Path("/proc", pid).exists()
     opened.close()

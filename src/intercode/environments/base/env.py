@@ -40,14 +40,14 @@ from intercode.environments.base.options import (
 )
 from intercode.environments.base.policy import PolicyGuard, PolicySource
 from intercode.environments.base.reward_mode import RewardMode, RewardShaper
-from intercode.environments.base.rewards import EPISODE_REWARDS, EpisodeReward, RewardFunction
+from intercode.environments.base.rewards import RewardFunction, open_episode_reward
 from intercode.environments.base.snapshots.snapshot import (
     Snapshot,
     repeat_factory,
     restore_into_new,
 )
 from intercode.environments.base.spaces import FreeText
-from intercode.environments.base.tools.servers import EpisodeTools, parse_servers
+from intercode.environments.base.tools.servers import EpisodeTools
 
 if TYPE_CHECKING:
     from intercode.sandbox.contract import BaseSandbox
@@ -72,8 +72,7 @@ class InterCodeEnv(gym.Env[str, str]):
     actions then always give the same observations. ``hashes``: ``info`` has hashes of the
     observation and the state (None: if deterministic). ``policy``: rules over actions (see
     docs/policies.md), as a TOML file or its content. A policy guides agents and is no security
-    boundary. ``mcp``: the commands of MCP servers by name, whose tools actions may call (see
-    docs/mcp.md).
+    boundary. ``mcp``: commands of MCP servers by name, for further tools (see docs/mcp.md).
 
     A subclass opens workspaces and reads the states that are compared: five methods.
     """
@@ -92,7 +91,6 @@ class InterCodeEnv(gym.Env[str, str]):
     _workspace: Workspace | None = None
     task_seed: int | None = None
     """The seed from which the current task was instantiated. None: the task never varies."""
-    _tools: EpisodeTools | None = None
     _actions: tuple[str, ...] | None = ()
     """The executed actions of the episode. None: it was loaded from a file, which has none."""
     _loss = ""
@@ -122,14 +120,14 @@ class InterCodeEnv(gym.Env[str, str]):
         self.determinism = self._resolve_determinism(deterministic)
         self.hashes = self.determinism is not None if hashes is None else hashes
         self.policy = PolicyGuard(policy, self.name)
-        self._tool_servers = parse_servers(mcp)
+        self._tools = EpisodeTools(mcp, lambda: (self._tool_sandbox, self.working_directory))
         self.dataset = pick_dataset(dataset, self.name)
         self.profile, self.sandbox_kind, self.network = profile, sandbox, network
         self.image_name = image or self.dataset.image
         self.timeout, self.max_turns, self.render_mode = timeout, max_turns, render_mode
         chosen = pick_reward(reward, self.dataset, profile, f"{self.name}-{profile}")
         self.reward_name, self.reward_function = chosen
-        self._episode_reward = self._open_episode_reward()
+        self._episode_reward = open_episode_reward(self.dataset, self._settings)
         self.action_space = FreeText(MAX_ACTION_LENGTH)
         self.observation_space = FreeText(MAX_OBSERVATION_LENGTH)
         self._reward_shaper = RewardShaper(reward_mode)
@@ -158,7 +156,7 @@ class InterCodeEnv(gym.Env[str, str]):
             self._workspace = self._open_workspace(self._task)
         except SandboxKilledError as e:  # nothing of the agent has run yet
             raise SandboxLostError(str(e)) from e
-        self._start_tools()
+        self._tools.start()
         self._running, self._reward_shaper.previous_score = True, 0.0
         self._transcript = [self._task.query]
         info = {"task": self._task.id, "index": self.index}
@@ -193,13 +191,9 @@ class InterCodeEnv(gym.Env[str, str]):
 
     def abort(self) -> None:
         """Interrupt the call that another thread makes, which then raises InfrastructureError."""
-        workspace, tools = self._workspace, self._tools
-        if workspace is not None:
-            workspace.abort()
-        if tools is not None:
-            tools.abort()
-        if self._episode_reward is not None:
-            self._episode_reward.abort()
+        for part in (self._workspace, self._tools, self._episode_reward):
+            if part is not None:
+                part.abort()
 
     # -------------------------------------------------- beyond Gymnasium's API
     def execute(self, action: str) -> StepResult:
@@ -215,10 +209,10 @@ class InterCodeEnv(gym.Env[str, str]):
         words = action.split(None, 1)
         if words and words[0] == SUBMIT:
             return self.finish(words[1].strip() if len(words) > 1 else None)
-        calls_tool = self._tools is not None and words[:1] == [TOOL_CALL]
+        calls_tool = bool(self._tools.tools) and words[:1] == [TOOL_CALL]
         refusal = None if calls_tool else self.policy.refusal(action)
         try:
-            if self._tools is not None and calls_tool:
+            if calls_tool:
                 result = self._tools.call(words[-1], self.timeout)
             else:
                 result = ExecResult(refusal, None) if refusal else self._execute(action)
@@ -267,13 +261,9 @@ class InterCodeEnv(gym.Env[str, str]):
         )  # fmt: skip
 
     def _finish_turn(
-        self,
-        action: str,
-        result: ExecResult,
-        changes: Sequence[str],
-        refused: bool,
+        self, action: str, result: ExecResult, changes: Sequence[str], refused: bool,
         score: Callable[[], Score],
-    ) -> StepResult:
+    ) -> StepResult:  # fmt: skip
         """Finish a turn that does not end the episode, unless it is the last turn allowed."""
         self._turns += 1
         truncated = self.max_turns is not None and self._turns >= self.max_turns
@@ -299,8 +289,8 @@ class InterCodeEnv(gym.Env[str, str]):
     @property
     def brief(self) -> Brief:
         """The part of the current task that an agent may see."""
-        notes, task = str(self.task.data.get("notes", "")), self.task
-        tools = self._tools.tools if self._tools is not None else ()
+        task, tools = self.task, self._tools.tools
+        notes = str(task.data.get("notes", ""))
         return Brief(
             task.id, task.query, self.name, self.max_turns, notes, self.expects_answer, tools
         )
@@ -352,8 +342,7 @@ class InterCodeEnv(gym.Env[str, str]):
         """
         self._require_gold(self.task)
         if self.profile == "standard":
-            for _ in self._reached_golds():
-                pass
+            list(self._reached_golds())
 
     def _reached_golds(self) -> Iterator[State]:
         try:
@@ -385,8 +374,7 @@ class InterCodeEnv(gym.Env[str, str]):
         return Snapshot(
             index=self.index, task=self.task, task_seed=self.task_seed, turns=self._turns,
             last_result=self._last_result, transcript=tuple(self._transcript),
-            actions=self._actions,
-            random_state=self.np_random.bit_generator.state,
+            actions=self._actions, random_state=self.np_random.bit_generator.state,
             previous_score=self._reward_shaper.previous_score, captured=captured,
             omitted=omitted, release=release,
         )  # fmt: skip
@@ -397,15 +385,14 @@ class InterCodeEnv(gym.Env[str, str]):
         ``consume``: the snapshot will not be restored again, so that its files need not be copied.
         """
         self._close_episode()
-        self._loss = ""
         self.index, self._turns = snapshot.index, snapshot.turns
-        self._last_result, self._answer = snapshot.last_result, None
+        self._last_result, self._answer, self._loss = snapshot.last_result, None, ""
         self._task, self.task_seed = snapshot.task, snapshot.task_seed
         self._transcript, self._actions = list(snapshot.transcript), snapshot.actions
         self._reward_shaper.previous_score = snapshot.previous_score
         self.np_random.bit_generator.state = snapshot.random_state
         self._workspace = self._restore_workspace(snapshot.captured, consume)
-        self._start_tools()
+        self._tools.start()
         self._running = True
 
     def fork(self, n: int = 1) -> list[Self]:
@@ -423,13 +410,12 @@ class InterCodeEnv(gym.Env[str, str]):
 
     def result_metadata(self) -> dict[str, Any]:
         """Return the metadata that every result of this environment records."""
-        servers = {s.name: s.setting for s in self._tool_servers}
         return {
             "environment": self.name, "profile": self.profile, "reward": self.reward_name,
             "scoring": f"{self.name}-{self.scoring_version}", "dataset": self.dataset.name,
             "dataset_hash": self.dataset.hash, "comparable": self.dataset.comparable,
             "timeout": self.timeout, "network": self.network, "policy": self.policy.metadata(),
-            **({"mcp": servers} if servers else {}),
+            **self._tools.metadata(),
         }  # fmt: skip
 
     @property
@@ -438,14 +424,6 @@ class InterCodeEnv(gym.Env[str, str]):
         return self._reward_shaper.previous_score
 
     # ------------------------------------------------------ for the subclass
-    def _open_episode_reward(self) -> EpisodeReward | None:
-        """Return the reward of episodes that the settings name, None for a reward of states."""
-        name = self._settings["reward"]
-        if not isinstance(name, str) or name not in EPISODE_REWARDS:
-            return None
-        reward: EpisodeReward = EPISODE_REWARDS.load(name)(self.dataset, self._settings)
-        return reward
-
     def _resolve_determinism(
         self, setting: bool | Mapping[str, Any] | Determinism
     ) -> Determinism | None:
@@ -497,18 +475,9 @@ class InterCodeEnv(gym.Env[str, str]):
         """The sandbox in which MCP servers run, if the environment has one."""
         return None
 
-    def _start_tools(self) -> None:
-        """Start the MCP servers of the episode, if there are any."""
-        if self._tool_servers:
-            self._tools = EpisodeTools(
-                self._tool_servers, lambda: (self._tool_sandbox, self.working_directory)
-            )
-
     def _close_episode(self) -> None:
         """Close the MCP servers and the workspace, if there are any."""
-        tools, self._tools = self._tools, None
-        if tools is not None:
-            tools.close()
+        self._tools.close()
         workspace, self._workspace = self._workspace, None
         if workspace is not None:
             workspace.close()

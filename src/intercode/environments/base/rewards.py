@@ -82,3 +82,13 @@ def share_of_passed_tests(_task: Task, agent: State, _gold: State) -> Score:
     value = sum(passed) / len(passed) if passed else 0.0
     failed = {n: run.error for n, run in enumerate(agent.tests) if not run.passed}
     return Score(value, {"tests": value}, {"tests": len(passed), "failed": failed})
+
+
+def open_episode_reward(dataset: Dataset, settings: Mapping[str, Any]) -> EpisodeReward | None:
+    """Return the reward of episodes that an environment's settings name, None for a reward of
+    states."""
+    name = settings["reward"]
+    if not isinstance(name, str) or name not in EPISODE_REWARDS:
+        return None
+    reward: EpisodeReward = EPISODE_REWARDS.load(name)(dataset, settings)
+    return reward

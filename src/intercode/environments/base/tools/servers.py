@@ -66,20 +66,28 @@ def parse_servers(setting: object) -> tuple[ToolServer, ...]:
 
 
 class EpisodeTools:
-    """The servers of one episode, and the tools that an agent may call.
+    """The servers of an episode, and the tools that an agent may call, which are none before
+    ``start``.
 
-    ``locate`` is asked again whenever a server is started. Use it in one thread, except ``abort``.
+    ``setting`` is the setting ``mcp``. ``locate`` is asked again whenever a server is started. Use
+    it in one thread, except ``abort``. Raises ConfigError for a wrong setting.
     """
 
-    def __init__(self, servers: tuple[ToolServer, ...], locate: Locate) -> None:
-        """Start the servers. Raises ConfigError if one does not start or lists no usable tools."""
-        self._locate = locate
+    def __init__(self, setting: object, locate: Locate) -> None:
+        self._servers, self._locate = parse_servers(setting), locate
         self._programs: dict[ToolServer, LineProgram] = {}
         self._clients: dict[ToolServer, ToolClient] = {}
         self._calls: dict[str, tuple[ToolServer, str]] = {}
         self.tools: tuple[Tool, ...] = ()
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what results record: the setting, if it names servers."""
+        return {"mcp": {s.name: s.setting for s in self._servers}} if self._servers else {}
+
+    def start(self) -> None:
+        """Start the servers. Raises ConfigError if one does not start or lists no usable tools."""
         try:
-            for server in servers:
+            for server in self._servers:
                 self._add_tools(server)
         except BaseException:
             self.close()
@@ -113,6 +121,7 @@ class EpisodeTools:
         """End the servers. May be called again."""
         for server in list(self._programs):
             self._end(server)
+        self._calls, self.tools = {}, ()
 
     def _add_tools(self, server: ToolServer) -> None:
         deadline = time.monotonic() + START_TIMEOUT
