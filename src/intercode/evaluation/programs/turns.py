@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -112,7 +113,7 @@ class ProgramTurns:
         context: dict[str, Any] = {}
         if old and shared < len(old):
             context["conversation"] = {"continued_after": shared, "messages": len(messages)}
-        self._recorded_characters += sum(len(m["content"]) for m in new)
+        self._recorded_characters += len(json.dumps(new, default=str))
         if self._recorded_characters > MAX_RECORDED_CHARACTERS:
             new, context["messages"] = (), "the record of this episode has reached its limit"
         return Step(
