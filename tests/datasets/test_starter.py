@@ -183,7 +183,7 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         raise OSError("disk full")
 
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(suites, "write_tree", broken)
+    monkeypatch.setattr(file_tree, "write_tree", broken)
     with pytest.raises(OSError, match="disk full"):
         suites.load("bash")
     assert list((tmp_path / "cache" / "starter").iterdir()) == []
