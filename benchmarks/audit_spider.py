@@ -289,8 +289,8 @@ python benchmarks/audit_spider.py                        # creates this page fro
   of an earlier task, and were read with it. Nobody has read them a second time, and the tasks that
   execution leaves out were not read.
 - **Variants of the data** (other rows in the same tables) were used by whoever made the labels of
-  [validity.md](validity.md), whose list of wrong golds is in this audit. `--variants` of `check`, `audit`,
-  `eval` and `regrade` makes such variants ([variants](variants.md)).
+  [validity.md](validity.md), whose list of wrong golds is in this audit. `--variants` of `check`,
+  `audit`, `eval` and `regrade` makes such variants ([variants](variants.md)).
 
 A gold is **corrected** if the query has one answer and the gold another. A task has **further
 golds** if the query leaves open what a fair reader would take either way. It is **left out** if the

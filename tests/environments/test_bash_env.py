@@ -64,7 +64,7 @@ def test_the_contract_in_the_original_profile() -> None:
     check_env(intercode.make("bash", dataset=MINE, profile="original"))
 
 
-def test_a_further_gold_runs_only_while_the_score_is_below_one(
+def test_a_further_gold_runs_only_if_no_other_gives_the_score_one(
     env: InterCodeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []

@@ -217,7 +217,7 @@ def rewarded() -> Iterator[intercode.environments.base.env.InterCodeEnv]:
         yield env
 
 
-def test_the_reward_pays_what_holds(rewarded: Any) -> None:
+def test_the_reward_is_the_score_times_what_holds(rewarded: Any) -> None:
     gold = _task(BERTHS).gold or ""
     scores = {}
     for action in (gold, f"{gold} OR country = 'Norrland'", "SELECT 1"):

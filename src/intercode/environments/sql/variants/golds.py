@@ -46,7 +46,7 @@ def read_golds(task: Task, database: Database, dialect: str) -> NamedValues:
         names = _Names(tree, database)
         tables.update(names.aliases.values())
         for node in tree.find_all(*_COMPARISONS):
-            places = [p for c in node.find_all(exp.Column) for p in names.places(c)]
+            places = [p for c in node.find_all(exp.Column) for p in names.columns_meant(c)]
             for literal in node.find_all(exp.Literal, exp.Column):
                 text = names.literal(literal)
                 for place in places if text is not None else ():
@@ -70,7 +70,7 @@ class _Names:
             if name in database.tables:
                 self.aliases[(table.alias or name).lower()] = name
 
-    def places(self, column: exp.Column) -> list[Place]:
+    def columns_meant(self, column: exp.Column) -> list[Place]:
         """Return the columns that a name may mean: one, or none, or several without an alias."""
         alias = column.table.lower()
         tables = [self.aliases[alias]] if alias in self.aliases else self.aliases.values()
@@ -88,7 +88,7 @@ class _Names:
             return node.name
         if not isinstance(node, exp.Column) or not node.this.args.get("quoted") or node.table:
             return None
-        return node.name if not self.places(node) else None
+        return node.name if not self.columns_meant(node) else None
 
 
 def _named_in_query(query: str, database: Database, tables: set[str]) -> dict[Place, list[str]]:

@@ -198,7 +198,7 @@ class TableRows:
         for unit in self._shape.units:
             self._vary(unit)
         for unit in self._shape.units:
-            self._place_named(unit)
+            self._location_named(unit)
         for one, other in self._shape.ordered:
             self._order(one, other)
         self._drop_duplicates()
@@ -364,7 +364,7 @@ class TableRows:
         return value
 
     # --------------------------------------------------------- what tasks name
-    def _place_named(self, unit: Unit) -> None:
+    def _location_named(self, unit: Unit) -> None:
         """Put the values that the task names into some rows, and similar ones into others."""
         columns = unit.columns + (unit.owner.columns if unit.owner else ())
         for at in unit.columns if self.rows else ():
