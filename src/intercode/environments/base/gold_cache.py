@@ -39,7 +39,7 @@ _DIGESTED_PATHS = (
     "core/types",
     "sandbox",
     "sessions",
-    "environments.base.diffs.initial_files.py",
+    "environments/base/diffs/initial_files.py",
     "environments/base/layers.py",
     "environments/bash/profiles.py",
     "environments/base/gold_cache.py",
