@@ -7,7 +7,8 @@ Both trees do the same in processes that take turns, so that other load on the m
 The figures are medians over all rounds, in milliseconds of wall time, and of processor time of the
 process and everything that it started ("cpu"). A ratio above 1 means that the working tree is
 slower. Needs git and a machine on which sandboxes work; exact processor time needs root and version
-1 of control groups.
+1 of control groups. Some cached golds hold until the next full hour: gold episodes are comparable
+only if none passes during the run.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Figures:
         from measuring import Processor
 
         self.values: dict[str, list[float]] = defaultdict(list)
-        self._processor = Processor()
+        self.processor = Processor()
 
     def time(self, name: str, work: Callable[[], object]) -> None:
         """Note the wall time of a call."""
@@ -48,15 +49,15 @@ class Figures:
 
     def cpu(self, name: str, work: Callable[[], object], count: int) -> None:
         """Note the processor time of one of ``count`` calls, with what they leave to be done."""
-        start = self._processor.used()
+        start = self.processor.used()
         for _ in range(count):
             work()
         time.sleep(SETTLE)
-        self.values[f"{name}, cpu"].append(1e3 * (self._processor.used() - start) / count)
+        self.values[f"{name}, cpu"].append(1e3 * (self.processor.used() - start) / count)
 
     def close(self) -> None:
         """End the measurement of processor time."""
-        self._processor.close()
+        self.processor.close()
 
 
 def episodes(figures: Figures, _: argparse.Namespace) -> None:
@@ -171,10 +172,10 @@ def live(figures: Figures, args: argparse.Namespace) -> None:
     with intercode.make("bash", dataset=crowd.dataset) as first:
         first.reset(options={"task": 0})
     before = machine()["MemAvailable"]
-    start = figures._processor.used()
+    start = figures.processor.used()
     crowd.environments = crowd.each("created", crowd.open)
     figures.values["live: created a second"].append(crowd.rows[-1][1])
-    used = figures._processor.used() - start
+    used = figures.processor.used() - start
     figures.values["live: created a second of processor time"].append(args.live / used)
     less = before - machine()["MemAvailable"]
     figures.values["live: less memory available, MB"].append(less / 1e6)
