@@ -20,7 +20,10 @@ FOLLOWED = ROOT / "docs/guides"
 
 def snippets(page: Path) -> list[Snippet]:
     """Return the snippets of a page."""
-    return list(read_snippets(page.read_text("utf-8")))
+    try:
+        return list(read_snippets(page.read_text("utf-8")))
+    except ValueError as e:
+        raise ValueError(f"{page.relative_to(ROOT)}, {e}") from e
 
 
 @pytest.mark.slow
