@@ -65,7 +65,7 @@ class VariantTasks:
     """
 
     def __init__(self, dataset: Dataset) -> None:
-        varies = all(task.vary is not None for task in dataset.tasks)
+        varies = bool(dataset.tasks) and all(task.vary is not None for task in dataset.tasks)
         if not varies and dataset.environment not in VARIANT_MAKERS:
             known = ", ".join(sorted(VARIANT_MAKERS))
             raise UsageError(
