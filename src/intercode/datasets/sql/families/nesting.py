@@ -1,0 +1,135 @@
+"""Families about queries within queries."""
+
+from __future__ import annotations
+
+from intercode.core.types import Task
+from intercode.datasets.families.family import Draw, family
+from intercode.datasets.sql.families.schema import draw_data, draw_schema
+from intercode.datasets.sql.families.sql_task import event_conditions, sql_task
+
+
+@family("sql")
+def above_own_average(draw: Draw) -> Task:
+    """Find the items that cost more than the average of their kind."""
+    s = draw_schema(draw)
+    w = s.words
+    more = draw.query.one((0, 5, 10, 15)) if draw.difficulty > 2 else 0
+    extra = f" by more than {more}" if more else ""
+    kinds = sorted(draw.query.some(w.kinds, max(2, draw.difficulty)))
+    among = ", ".join(f"'{kind}'" for kind in kinds)
+    order = f"i.{s.kind} IN ({among}) ORDER BY i.{s.name}"
+    return sql_task(
+        draw,
+        draw_data(draw, s),
+        (
+            f"Which {w.item[1]} of the {s.kind} {' or '.join(kinds)} have a {s.price} above the "
+            f"average {s.price} of their own {s.kind}{extra}? Show name and {s.price}, sorted by "
+            f"name.",
+            f"Among the {w.item[1]} whose {s.kind} is {' or '.join(kinds)}, find those whose "
+            f"{s.price} exceeds the mean {s.price} of all {w.item[1]} of the same {s.kind}{extra}. "
+            f"Give name and {s.price} in the order of the names.",
+        ),
+        f"SELECT i.{s.name}, i.{s.price} FROM {s.item} AS i WHERE i.{s.price} > (SELECT "
+        f"AVG(o.{s.price}) + {more} FROM {s.item} AS o WHERE o.{s.kind} = i.{s.kind}) AND {order}",
+        also=(
+            f"SELECT i.{s.name}, i.{s.price} FROM {s.item} AS i JOIN (SELECT {s.kind}, "
+            f"AVG({s.price}) AS mean FROM {s.item} GROUP BY {s.kind}) AS m ON m.{s.kind} = "
+            f"i.{s.kind} WHERE i.{s.price} > m.mean + {more} AND {order}",
+        ),
+    )
+
+
+@family("sql", held_out=True)
+def had_every_kind(draw: Draw) -> Task:
+    """Find the people who had an event of each of several kinds."""
+    s = draw_schema(draw)
+    w = s.words
+    kinds = sorted(draw.query.some(w.kinds, draw.by_difficulty(2, 2, 2, 3, 3)))
+    text, condition = event_conditions(draw, s, 1) if draw.difficulty > 2 else ("", "1 = 1")
+    among = ", ".join(f"'{kind}'" for kind in kinds)
+    every = " AND ".join(
+        f"EXISTS (SELECT 1 FROM {s.event} AS x JOIN {s.item} AS y ON y.{s.id} = x.{s.item_id} "
+        f"WHERE x.{s.person_id} = q.{s.id} AND y.{s.kind} = '{kind}')"
+        for kind in kinds
+    )
+    return sql_task(
+        draw,
+        draw_data(draw, s),
+        (
+            f"Which {w.person[1]} have {w.event[1]} {text} of {w.item[1]} of every {s.kind} among "
+            f"{', '.join(kinds)}? Give the names alphabetically.",
+            f"Consider the {w.event[1]} {text}. Name in alphabetical order the {w.person[1]} who "
+            f"had {w.item[1]} of each {s.kind} of these: {', '.join(kinds)}.",
+        ),
+        f"SELECT p.{s.name} FROM {s.all_joined} WHERE i.{s.kind} IN ({among}) AND {condition} "
+        f"GROUP BY p.{s.id}, p.{s.name} HAVING COUNT(DISTINCT i.{s.kind}) = {len(kinds)} "
+        f"ORDER BY p.{s.name}",
+        also=()
+        if text
+        else (f"SELECT q.{s.name} FROM {s.person} AS q WHERE {every} ORDER BY q.{s.name}",),
+    )
+
+
+@family("sql")
+def best_of_each(draw: Draw) -> Task:
+    """Show the dearest or cheapest item of each kind."""
+    s = draw_schema(draw)
+    w = s.words
+    word, function = draw.query.one((("highest", "MAX"), ("lowest", "MIN")))
+    limit = draw.query.between(40, 90)
+    condition, text = "1 = 1", f"{w.item[1]}"
+    if draw.difficulty > 1:
+        condition, text = f"{{}}.{s.price} < {limit}", f"{w.item[1]} with a {s.price} below {limit}"
+    if draw.difficulty > 3:
+        letter = draw.query.one("aeio")
+        condition += f" AND {{}}.{s.name} LIKE '%{letter}%'"
+        text += f" and a name that has the letter {letter}"
+    outer, inner = condition.replace("{}", "i"), condition.replace("{}", "o")
+    return sql_task(
+        draw,
+        draw_data(draw, s),
+        (
+            f"Take the {text}. For each {s.kind} among them show the {s.kind}, and name and "
+            f"{s.price} of the one with the {word} {s.price}, sorted by {s.kind}.",
+            f"Which of the {text} has the {word} {s.price} within its {s.kind}? Show {s.kind}, "
+            f"name and {s.price}, in the order of the {s.kind}.",
+        ),
+        f"SELECT i.{s.kind}, i.{s.name}, i.{s.price} FROM {s.item} AS i WHERE {outer} AND "
+        f"i.{s.price} = (SELECT {function}(o.{s.price}) FROM {s.item} AS o WHERE o.{s.kind} = "
+        f"i.{s.kind} AND {inner}) ORDER BY i.{s.kind}",
+        also=(
+            f"SELECT i.{s.kind}, i.{s.name}, i.{s.price} FROM {s.item} AS i JOIN (SELECT o.{s.kind}"
+            f" AS k, {function}(o.{s.price}) AS v FROM {s.item} AS o WHERE {inner} GROUP BY "
+            f"o.{s.kind}) AS b ON b.k = i.{s.kind} AND b.v = i.{s.price} WHERE {outer} "
+            f"ORDER BY i.{s.kind}",
+        ),
+    )
+
+
+@family("sql")
+def average_of_sums(draw: Draw) -> Task:
+    """Average the sums of groups."""
+    s = draw_schema(draw)
+    w = s.words
+    text, condition = event_conditions(draw, s, draw.difficulty)
+    by, column = draw.query.one(
+        [(w.person[0], f"e.{s.person_id}"), (w.item[0], f"e.{s.item_id}"), (s.day, f"e.{s.day}")]
+    )
+    inner = (
+        f"SELECT SUM(e.{s.amount}) AS total FROM {s.all_joined} WHERE {condition} GROUP BY {column}"
+    )
+    return sql_task(
+        draw,
+        draw_data(draw, s),
+        (
+            f"Add up the {s.amount} of the {w.event[1]} {text} for each {by}. How many sums are "
+            f"there, and what is their average, rounded to two decimals?",
+            f"For the {w.event[1]} {text}, compute the sum of {s.amount} per {by}. Show the number "
+            f"of these sums and their mean, rounded to two decimals.",
+        ),
+        f"SELECT COUNT(*), ROUND(AVG(total), 2) FROM ({inner}) AS sums",
+        also=(
+            f"WITH sums AS ({inner}) SELECT COUNT(total), ROUND(SUM(total) / COUNT(*), 2) "
+            f"FROM sums",
+        ),
+    )
