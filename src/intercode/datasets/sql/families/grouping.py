@@ -56,9 +56,9 @@ def groups_above(draw: Draw) -> Task:
     """Find the people whose events are many, or add up to much."""
     s = draw_schema(draw)
     w = s.words
-    least = draw.query.between(2, 4)
+    least = draw.query.between(2, 3)
     total = draw.query.between(1, 40) * 10
-    text, condition = event_conditions(draw, s, max(1, draw.difficulty - 1))
+    text, condition = event_conditions(draw, s, draw.by_difficulty(1, 1, 2, 2, 2))
     having, what = f"COUNT(*) >= {least}", f"at least {least}"
     if draw.difficulty > 2:
         having += f" AND SUM(e.{s.amount}) > {total}"
@@ -84,7 +84,7 @@ def columns_by_year(draw: Draw) -> Task:
     w = s.words
     group, column = _group(draw, s)
     years = sorted(draw.query.some(range(2021, 2025), 2 if draw.difficulty < 3 else 3))
-    text, condition = event_conditions(draw, s, draw.difficulty)
+    text, condition = event_conditions(draw, s, draw.difficulty, dates=False)
     sums = [
         f"SUM(CASE WHEN YEAR(e.{s.day}) = {year} THEN e.{s.quantity} ELSE 0 END)" for year in years
     ]
@@ -127,7 +127,8 @@ def share_of_total(draw: Draw) -> Task:
         ),
         f"SELECT {column}, ROUND(100 * SUM(e.{s.amount}) / {total}, 1) {rest}",
         also=(
-            f"SELECT {column}, ROUND(100 * SUM(e.{s.amount}) / SUM(SUM(e.{s.amount})) OVER (), 1) "
-            f"{rest}",
+            f"WITH sums AS (SELECT {column} AS part, SUM(e.{s.amount}) AS amount FROM "
+            f"{s.all_joined} WHERE {condition} GROUP BY {column}) SELECT part, ROUND(100 * amount "
+            f"/ (SELECT SUM(amount) FROM sums), 1) FROM sums ORDER BY part",
         ),
     )

@@ -31,14 +31,14 @@ def unknown_names(draw: Draw) -> Task:
     s = _hidden_schema(draw)
     w = s.words
     level, kind = draw.query.one(w.levels), draw.query.one(w.kinds)
-    year = draw.query.between(2021, 2024)
+    year = draw.query.between(2021, 2022)
     if draw.difficulty < 3:
         queries: tuple[str, ...] = (
-            f"How many {w.person[1]} are {level} and came in {year} or later?",
-            f"Count the {level} {w.person[1]} who are here since {year} or later.",
+            f"How many {w.person[1]} are not {level} and came in {year} or later?",
+            f"Count the {w.person[1]} other than {level} who are here since {year} or later.",
         )
         gold = (
-            f"SELECT COUNT(*) FROM {s.person} WHERE {s.level} = '{level}' AND "
+            f"SELECT COUNT(*) FROM {s.person} WHERE {s.level} <> '{level}' AND "
             f"YEAR({s.joined}) >= {year}"
         )
         return sql_task(draw, draw_data(draw, s), queries, gold, looks=look_at(s.person))
@@ -99,10 +99,10 @@ def defined_word(draw: Draw) -> Task:
     w = s.words
     data = draw_data(draw, s)
     word = draw.query.one(("regular", "valued", "dormant", "loyal", "eligible", "notable"))
-    least, year = draw.hidden.between(1, 5), draw.hidden.between(2021, 2024)
-    floor = draw.hidden.between(1, 12) * 5
+    least, year = draw.hidden.between(1, 3), draw.hidden.between(2021, 2022)
+    floor = draw.hidden.between(1, 12) * 20
     rule = (
-        f"{word}: a {w.person[0]} with at least {least} {w.event[1]} in {year}, counting "
+        f"{word}: a {w.person[0]} with at least {least} {w.event[1]} since {year}, counting "
         f"only those with {w.amount} of {floor} or more"
     )
     others = (
@@ -124,7 +124,7 @@ def defined_word(draw: Draw) -> Task:
             f"Which {w.person[1]} count as {word}? The database says what that means. Show the "
             f"names alphabetically.",
         ),
-        f"SELECT p.{s.name} FROM {s.all_joined} WHERE YEAR(e.{s.day}) = {year} AND e.{s.amount} "
+        f"SELECT p.{s.name} FROM {s.all_joined} WHERE YEAR(e.{s.day}) >= {year} AND e.{s.amount} "
         f">= {floor} GROUP BY p.{s.id}, p.{s.name} HAVING COUNT(*) >= {least} ORDER BY p.{s.name}",
         looks=[*look_at(s.event, s.person), f"SELECT * FROM `{table}`"],
     )

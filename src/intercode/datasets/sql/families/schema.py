@@ -7,8 +7,8 @@ All have four tables. A person belongs to a place, and an event has a person and
     item (name, kind, price)
     event (person, item, day, quantity, amount, note or NULL)
 
-Domain, nouns, names of tables and columns, and rows are drawn. Names of rows are unique, so that they
-can break ties.
+Domain, nouns, names of tables and columns, and rows are drawn. Names of rows are unique, so that
+they can break ties.
 """
 
 from __future__ import annotations
@@ -234,7 +234,11 @@ class Data:
 
 
 def draw_data(draw: Draw, schema: Schema) -> Data:
-    """Return rows for a schema, from ``draw.world``. Their number grows with the difficulty."""
+    """Return rows for a schema, from ``draw.world``. Their number grows with the difficulty.
+
+    Every city has a place, every place a person, and every kind an item. One person in six has no
+    event, and some have many.
+    """
     world, words = draw.world, schema.words
     data = Data(schema)
     place_names = world.some(ITEM_WORDS, draw.by_difficulty(3, 4, 5, 6, 8))
@@ -248,9 +252,10 @@ def draw_data(draw: Draw, schema: Schema) -> Data:
     full_names = [f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]
     for number, full_name in enumerate(world.some(full_names, people), 1):
         address = f"{full_name.lower().replace(' ', '.')}@{world.one(('post', 'mail'))}.example"
+        place = number if number <= len(place_names) else world.between(1, len(place_names))
         data.people.append(
-            [number, full_name, world.between(1, len(place_names)), world.one(words.levels),
-             draw_day(world), address if world.chance(70) else None]
+            [number, full_name, place, world.one(words.levels), draw_day(world),
+             address if world.chance(70) else None]
         )  # fmt: skip
     items = draw.by_difficulty(8, 12, 16, 24, 32)
     titles = [f"{a} {b}".capitalize() for a in ITEM_WORDS for b in ITEM_WORDS if a != b]
@@ -258,13 +263,14 @@ def draw_data(draw: Draw, schema: Schema) -> Data:
     for number, (title, cents) in enumerate(zip(world.some(titles, items), prices, strict=True), 1):
         kind = words.kinds[number - 1] if number <= len(words.kinds) else world.one(words.kinds)
         data.items.append([number, title, kind, cents / 100])
-    busy = range(1, people + 1 - people // 6)  # the others have no event
+    busy = people - people // 6  # the others have no event
     for number in range(1, draw.by_difficulty(40, 70, 120, 200, 300) + 1):
+        person = number if number <= busy else min(world.between(1, busy), world.between(1, busy))
         item, quantity = world.one(data.items), world.between(1, 20)
         discount = world.one((100, 100, 95, 90, 80))
         amount = round(float(item[3] or 0) * quantity * discount / 100, 2)
         data.events.append(
-            [number, world.one(busy), item[0], draw_day(world), quantity, amount,
+            [number, person, item[0], draw_day(world), quantity, amount,
              world.one(NOTES) if world.chance(40) else None]
         )  # fmt: skip
     return data

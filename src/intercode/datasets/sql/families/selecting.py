@@ -126,7 +126,7 @@ def months_of_a_year(draw: Draw) -> Task:
         (("month", "MONTH({})"), ("quarter", "QUARTER({})"), ("day of the month", "DAY({})"))
     )
     year = draw.query.between(2021, 2024)
-    text, condition = event_conditions(draw, s, draw.difficulty)
+    text, condition = event_conditions(draw, s, draw.difficulty, dates=False)
     number = call.format(f"e.{s.day}")
     return sql_task(
         draw,

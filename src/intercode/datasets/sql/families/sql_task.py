@@ -44,33 +44,33 @@ def look_at(*tables: str) -> list[str]:
     return ["SHOW TABLES", *(f"SHOW COLUMNS FROM `{table}`" for table in tables)]
 
 
-def event_conditions(draw: Draw, s: Schema, count: int) -> tuple[str, str]:
-    """Return ``count`` conditions on events (at most 6) in words, which follow the noun, and as
-    SQL, on the tables as in ``Schema.all_joined``."""
+def event_conditions(draw: Draw, s: Schema, count: int, *, dates: bool = True) -> tuple[str, str]:
+    """Return ``count`` conditions on events (at most 5) in words, which follow the noun, and as
+    SQL, on the tables as in ``Schema.all_joined``.
+
+    Several conditions are wide ones, so that some events meet them all. ``dates``: whether a
+    condition may be about the date.
+    """
     choices, w = draw.query, s.words
     year, day = choices.between(2021, 2024), draw_day(choices, 200, 700)
     least, level = choices.between(3, 6), choices.one(w.levels)
-    kinds = sorted(choices.some(w.kinds, 2))
-    city = choices.one(s.cities)
+    kinds, city = sorted(choices.some(w.kinds, 2)), choices.one(s.cities)
+    kind, place = f"of a {w.item[0]} of the {_noun(s.kind)}", f"whose {w.place[0]} is"
+    narrow = [
+        (f"in the year {year}", f"YEAR(e.{s.day}) = {year}"),
+        (f"{kind} '{kinds[0]}'", f"i.{s.kind} = '{kinds[0]}'"),
+        (f"by a {w.person[0]} {place} in {city}", f"l.{s.city} = '{city}'"),
+    ]
+    wide = [
+        (f"on {day} or later", f"e.{s.day} >= '{day}'"),
+        (f"{kind} '{kinds[0]}' or '{kinds[1]}'", f"i.{s.kind} IN ('{kinds[0]}', '{kinds[1]}')"),
+        (f"by a {w.person[0]} {place} not in {city}", f"l.{s.city} <> '{city}'"),
+    ]
     known = [
-        choices.one(
-            [
-                (f"in the year {year}", f"YEAR(e.{s.day}) = {year}"),
-                (f"on {day} or later", f"e.{s.day} >= '{day}'"),
-            ]
-        ),
+        *(narrow if count == 1 else wide)[0 if dates else 1 :],
         (f"with {w.quantity} of at least {least}", f"e.{s.quantity} >= {least}"),
-        choices.one(
-            [
-                (f"of a {w.item[0]} of the {_noun(s.kind)} '{kinds[0]}'",
-                 f"i.{s.kind} = '{kinds[0]}'"),
-                (f"of a {w.item[0]} of the {_noun(s.kind)} '{kinds[0]}' or '{kinds[1]}'",
-                 f"i.{s.kind} IN ('{kinds[0]}', '{kinds[1]}')"),
-            ]
-        ),
         (f"by a {w.person[0]} who does not have the {_noun(s.level)} '{level}'",
          f"p.{s.level} <> '{level}'"),
-        (f"by a {w.person[0]} whose {w.place[0]} is in {city}", f"l.{s.city} = '{city}'"),
         choices.one(
             [
                 (f"without a {_noun(s.note)}", f"e.{s.note} IS NULL"),

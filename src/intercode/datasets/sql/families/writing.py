@@ -82,14 +82,11 @@ def add_people(draw: Draw) -> Task:
         )
     ]  # fmt: skip
     columns = f"{s.name}, {s.place_id}, {s.level}, {s.joined}"
-    words, which = draw.query.one(((f"lowest {s.id}", "MIN"), (f"highest {s.id}", "MAX")))
-    place = f"(SELECT {which}({s.id}) FROM {s.place})"
-    if draw.difficulty > 1:
-        words, order = draw.query.one(
-            ((f"earliest {s.opened}", ""), (f"latest {s.opened}", " DESC"))
-        )
-        place = f"(SELECT {s.id} FROM {s.place} ORDER BY {s.opened}{order}, {s.id} LIMIT 1)"
-        words += f" (ties: the lower {s.id})"
+    words, order = draw.query.one(
+        ((f"earliest {s.opened}", s.opened), (f"latest {s.opened}", f"{s.opened} DESC"))
+    )
+    place = f"(SELECT {s.id} FROM {s.place} ORDER BY {order}, {s.id} LIMIT 1)"
+    words += f" (ties: the lower {s.id})"
     values = ", ".join(f"('{name}', {place}, '{level}', '{day}')" for name, day, level in people)
     listed = "; ".join(
         f"{name}, {s.level} {level}, {s.joined} {day}" for name, day, level in people
