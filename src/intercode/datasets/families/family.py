@@ -23,6 +23,7 @@ FAMILIES = Registry(
     {
         "bash": "intercode.datasets.bash.families:FAMILIES",
         "ctf": "intercode.datasets.ctf.families:FAMILIES",
+        "python": "intercode.datasets.python.families:FAMILIES",
         "sql": "intercode.datasets.sql.families:FAMILIES",
     },
     group="intercode.families",
