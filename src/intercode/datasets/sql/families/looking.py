@@ -69,8 +69,8 @@ def coded_values(draw: Draw) -> Task:
     rows = [[n, f"K{codes[kind]}", kind] for n, kind in enumerate(w.kinds, 1)]
     text = ("`code` varchar(8) NOT NULL", "`meaning` varchar(40) NOT NULL")
     data.further.append(create_table(legend, [list(row) for row in rows], *text))
-    kinds = sorted(draw.query.some(w.kinds, draw.by_difficulty(1, 1, 2, 2, 2)))
-    limit = draw.query.between(3, 9) * 10
+    kinds = sorted(draw.query.some(w.kinds, draw.by_difficulty(2, 2, 3, 3, 4)))
+    limit = draw.query.between(78, 92)
     wanted = ", ".join(f"'K{codes[kind]}'" for kind in kinds)
     return sql_task(
         draw,

@@ -45,13 +45,14 @@ def had_every_kind(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     kinds = sorted(draw.query.some(w.kinds, draw.by_difficulty(2, 2, 2, 3, 3)))
-    text, condition = event_conditions(draw, s, 1) if draw.difficulty > 2 else ("", "1 = 1")
+    least = draw.query.between(2, 7)
+    text, condition = f"with {w.quantity} of at least {least}", f"e.{s.quantity} >= {least}"
     among = ", ".join(f"'{kind}'" for kind in kinds)
-    every = " AND ".join(
-        f"EXISTS (SELECT 1 FROM {s.event} AS x JOIN {s.item} AS y ON y.{s.id} = x.{s.item_id} "
-        f"WHERE x.{s.person_id} = q.{s.id} AND y.{s.kind} = '{kind}')"
-        for kind in kinds
+    inner = (
+        f"SELECT x.{s.person_id} FROM {s.event} AS x JOIN {s.item} AS y ON y.{s.id} = x.{s.item_id} "
+        f"WHERE x.{s.quantity} >= {least} AND y.{s.kind} = "
     )
+    every = " AND ".join(f"{s.id} IN ({inner}'{kind}')" for kind in kinds)
     return sql_task(
         draw,
         draw_data(draw, s),
@@ -64,9 +65,7 @@ def had_every_kind(draw: Draw) -> Task:
         f"SELECT p.{s.name} FROM {s.all_joined} WHERE i.{s.kind} IN ({among}) AND {condition} "
         f"GROUP BY p.{s.id}, p.{s.name} HAVING COUNT(DISTINCT i.{s.kind}) = {len(kinds)} "
         f"ORDER BY p.{s.name}",
-        also=()
-        if text
-        else (f"SELECT q.{s.name} FROM {s.person} AS q WHERE {every} ORDER BY q.{s.name}",),
+        also=(f"SELECT {s.name} FROM {s.person} WHERE {every} ORDER BY {s.name}",),
     )
 
 

@@ -236,7 +236,7 @@ class Data:
 def draw_data(draw: Draw, schema: Schema) -> Data:
     """Return rows for a schema, from ``draw.world``. Their number grows with the difficulty.
 
-    Every city has a place, every place a person, and every kind an item. One person in six has no
+    Every city has a place, every place a person, and every kind two items. One person in six has no
     event, and some have many.
     """
     world, words = draw.world, schema.words
@@ -257,11 +257,12 @@ def draw_data(draw: Draw, schema: Schema) -> Data:
             [number, full_name, place, world.one(words.levels), draw_day(world),
              address if world.chance(70) else None]
         )  # fmt: skip
-    items = draw.by_difficulty(8, 12, 16, 24, 32)
+    items = draw.by_difficulty(10, 14, 18, 24, 32)
     titles = [f"{a} {b}".capitalize() for a in ITEM_WORDS for b in ITEM_WORDS if a != b]
     prices = world.some(range(300, 9900, 5), items)
     for number, (title, cents) in enumerate(zip(world.some(titles, items), prices, strict=True), 1):
-        kind = words.kinds[number - 1] if number <= len(words.kinds) else world.one(words.kinds)
+        twice = [*words.kinds, *words.kinds]
+        kind = twice[number - 1] if number <= len(twice) else world.one(words.kinds)
         data.items.append([number, title, kind, cents / 100])
     busy = people - people // 6  # the others have no event
     for number in range(1, draw.by_difficulty(40, 70, 120, 200, 300) + 1):

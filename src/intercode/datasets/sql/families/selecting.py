@@ -61,26 +61,26 @@ def names_like(draw: Draw) -> Task:
     """Find names by their beginning and e-mail addresses by their domain."""
     s = draw_schema(draw)
     w = s.words
-    letters = sorted({name[0] for name in draw.query.some(FIRST_NAMES, 4 + draw.difficulty)})
-    host = draw.query.one(("post.example", "mail.example"))
-    either = " OR ".join(f"{s.name} LIKE '{letter}%'" for letter in letters)
-    hosts = f"{s.email} LIKE '%@{host}'"
+    letters = sorted(draw.query.some([name[0] for name in FIRST_NAMES], draw.difficulty + 1))
+    other = " AND ".join(f"{s.name} NOT LIKE '{letter}%'" for letter in letters)
+    known, text = f"{s.email} IS NOT NULL", f"{s.email} is known"
     if draw.difficulty > 2:
-        hosts, host = f"({hosts} OR {s.email} IS NULL)", f"{host} or is unknown"
-    shown = ", ".join(letters)
+        host = draw.query.one(("post.example", "mail.example"))
+        known, text = f"{s.email} LIKE '%@{host}'", f"{s.email} is at {host}"
+    among, shown = ", ".join(f"'{letter}'" for letter in letters), ", ".join(letters)
     return sql_task(
         draw,
         draw_data(draw, s),
         (
-            f"Give the names of the {w.person[1]} whose name begins with one of the letters "
-            f"{shown} and whose {s.email} is at {host}, in alphabetical order.",
-            f"Which {w.person[1]} have a name that starts with any of {shown}, and a {s.email} "
-            f"that belongs to the host {host}? Show the names alphabetically.",
+            f"Give the names of the {w.person[1]} whose {text} and whose name begins with none of "
+            f"the letters {shown}, in alphabetical order.",
+            f"Leave out the {w.person[1]} whose name starts with any of {shown}. Show the names of "
+            f"the others whose {text}, alphabetically.",
         ),
-        f"SELECT {s.name} FROM {s.person} WHERE ({either}) AND {hosts} ORDER BY {s.name}",
+        f"SELECT {s.name} FROM {s.person} WHERE {other} AND {known} ORDER BY {s.name}",
         also=(
-            f"SELECT {s.name} FROM {s.person} WHERE LEFT({s.name}, 1) IN "
-            f"({', '.join(repr(letter) for letter in letters)}) AND {hosts} ORDER BY {s.name}",
+            f"SELECT {s.name} FROM {s.person} WHERE LEFT({s.name}, 1) NOT IN ({among}) AND "
+            f"{known} ORDER BY {s.name}",
         ),
     )
 
@@ -91,8 +91,8 @@ def missing_values(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     default = draw.query.one(("unknown", "none", "n/a", "missing", "no entry", "-"))
-    year = draw.query.between(2021, 2024)
-    levels = sorted(draw.query.some(w.levels, 1 if draw.difficulty < 3 else 2))
+    year = draw.query.between(2022, 2024)
+    levels = sorted(draw.query.some(w.levels, 2))
     among = ", ".join(f"'{level}'" for level in levels)
     condition = f"{s.level} IN ({among})"
     text = f"whose {s.level} is {' or '.join(levels)}"

@@ -8,11 +8,10 @@ from intercode.datasets.sql.families.schema import Schema, draw_data, draw_schem
 from intercode.datasets.sql.families.sql_task import event_conditions, sql_task
 
 
-def _two_queries(draw: Draw, s: Schema) -> tuple[str, str, str, str]:
-    """Return two conditions on events in words, and the queries for the names of their people."""
-    count = 1 + draw.difficulty // 2
+def _two_queries(draw: Draw, s: Schema, counts: tuple[int, int]) -> tuple[str, str, str, str]:
+    """Return two conditions on events in words, of ``counts`` parts, and the queries for the names of their people."""
     texts, queries = [], []
-    for _ in range(2):
+    for count in counts:
         text, condition = event_conditions(draw, s, count)
         texts.append(text)
         queries.append(f"SELECT p.{s.name} FROM {s.all_joined} WHERE {condition}")
@@ -24,7 +23,7 @@ def one_or_the_other(draw: Draw) -> Task:
     """Join two lists of names into one without repetitions."""
     s = draw_schema(draw)
     w = s.words
-    one, other, first, second = _two_queries(draw, s)
+    one, other, first, second = _two_queries(draw, s, (1 + draw.difficulty // 2,) * 2)
     return sql_task(
         draw,
         draw_data(draw, s),
@@ -47,7 +46,7 @@ def one_and_the_other(draw: Draw) -> Task:
     """Find the names that are in two lists."""
     s = draw_schema(draw)
     w = s.words
-    one, other, first, second = _two_queries(draw, s)
+    one, other, first, second = _two_queries(draw, s, (1 + draw.difficulty // 2,) * 2)
     return sql_task(
         draw,
         draw_data(draw, s),
@@ -70,7 +69,7 @@ def one_without_the_other(draw: Draw) -> Task:
     """Find the names that are in one list and not in another."""
     s = draw_schema(draw)
     w = s.words
-    one, other, first, second = _two_queries(draw, s)
+    one, other, first, second = _two_queries(draw, s, (1 + draw.difficulty // 3, 4))
     return sql_task(
         draw,
         draw_data(draw, s),
