@@ -49,8 +49,8 @@ def had_every_kind(draw: Draw) -> Task:
     text, condition = f"with {w.quantity} of at least {least}", f"e.{s.quantity} >= {least}"
     among = ", ".join(f"'{kind}'" for kind in kinds)
     inner = (
-        f"SELECT x.{s.person_id} FROM {s.event} AS x JOIN {s.item} AS y ON y.{s.id} = x.{s.item_id} "
-        f"WHERE x.{s.quantity} >= {least} AND y.{s.kind} = "
+        f"SELECT x.{s.person_id} FROM {s.event} AS x JOIN {s.item} AS y ON y.{s.id} = "
+        f"x.{s.item_id} WHERE x.{s.quantity} >= {least} AND y.{s.kind} = "
     )
     every = " AND ".join(f"{s.id} IN ({inner}'{kind}')" for kind in kinds)
     return sql_task(

@@ -9,7 +9,8 @@ from intercode.datasets.sql.families.sql_task import event_conditions, sql_task
 
 
 def _two_queries(draw: Draw, s: Schema, counts: tuple[int, int]) -> tuple[str, str, str, str]:
-    """Return two conditions on events in words, of ``counts`` parts, and the queries for the names of their people."""
+    """Return two conditions on events, of ``counts`` parts, in words, and the queries for the names
+    of their people."""
     texts, queries = [], []
     for count in counts:
         text, condition = event_conditions(draw, s, count)
