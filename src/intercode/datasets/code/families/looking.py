@@ -146,7 +146,8 @@ def codes_in_file(draw: Draw) -> Task:
         draw,
         (
             f"Print for each word of the input a line with its code. The program knows the codes "
-            f"of {', '.join(names)}, which the file {file} in the working directory lists. For any other word print a question mark.",
+            f"of {', '.join(names)}, which the file {file} in the working directory lists. For "
+            f"any other word print a question mark.",
             f"The program gets words. It prints the code of each of them, one on a line, for the "
             f"words {', '.join(names)}, and ? for every other word. Look up the codes in {file} "
             f"(in the working directory) and write them into the program.",

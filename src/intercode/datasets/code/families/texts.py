@@ -29,7 +29,8 @@ int main(void) {
     while ((sign = getchar()) != EOF) {
         if (sign == ' ') word++;
         if (sign == '\\n') word = 1;
-        if (sign >= 'a' && sign <= 'z' && word % $every == 0) sign = (sign - 'a' + $shift) % 26 + 'a';
+        if (sign >= 'a' && sign <= 'z' && word % $every == 0)
+            sign = (sign - 'a' + $shift) % 26 + 'a';
         putchar(sign);
     }
     return 0;
@@ -44,7 +45,8 @@ public class Main {
             String[] words = input.nextLine().split(" ");
             for (int i = $every - 1; i < words.length; i += $every) {
                 var out = new StringBuilder();
-                for (char sign : words[i].toCharArray()) out.append((char) ((sign - 'a' + $shift) % 26 + 'a'));
+                for (char sign : words[i].toCharArray())
+                    out.append((char) ((sign - 'a' + $shift) % 26 + 'a'));
                 words[i] = out.toString();
             }
             System.out.println(String.join(" ", words));
@@ -168,7 +170,8 @@ public class Main {
     }
 }
 """,
-    JAVASCRIPT: """const words = require("fs").readFileSync(0, "utf8").split(/\\s+/).filter(Boolean);
+    JAVASCRIPT: """const input = require("fs").readFileSync(0, "utf8");
+const words = input.split(/\\s+/).filter(Boolean);
 const totals = {};
 for (let i = 0; i < words.length; i += 2) {
   const n = Number(words[i + 1]);
@@ -302,11 +305,8 @@ def store_commands(draw: Draw) -> Task:
 
     def commands(c: Choices) -> str:
         size = c.between(4, 6 * draw.difficulty + 4)
-        rows = [
-            (put, c.between(1, 99)) if c.chance(65) else (take, c.between(1, 3))
-            for _ in range(size)
-        ]
-        return "".join(f"{word} {n}\n" for word, n in rows)
+        rows = [put if c.chance(65) else take for _ in range(size)]
+        return "".join(f"{word} {c.between(1, 99 if word == put else 3)}\n" for word in rows)
 
     return code_task(
         draw,

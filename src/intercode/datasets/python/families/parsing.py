@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from intercode.core.types import Task
+from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.python.families.python_task import WORDS, function_name, python_task
 
@@ -72,11 +73,11 @@ def invented_units(draw: Draw) -> Task:
     text = ", ".join(
         f"1{big} = {units[big] // units[small]}{small}" for small, big in pairwise(letters)
     )
-    w = draw.world
-    inputs = [
-        ["".join(f"{w.between(1, 99)}{unit}" for unit in w.some(letters, w.between(1, 4)))]
-        for _ in range(6)
-    ]
+
+    def quantity(c: Choices) -> str:
+        return "".join(f"{c.between(1, 99)}{unit}" for unit in c.some(letters, c.between(1, 4)))
+
+    example = quantity(q)
     gold = (
         f"import re\n\n\ndef {name}(text):\n    units = {units!r}\n"
         f"    parts = re.findall(r'(\\d+)([a-z])', text)\n"
@@ -91,14 +92,14 @@ def invented_units(draw: Draw) -> Task:
         draw,
         name,
         (
-            f"A text such as '{inputs[0][0]}' adds up quantities in several units: {text}. Write "
+            f"A text such as '{example}' adds up quantities in several units: {text}. Write "
             f"{name}(text), which returns the total in {letters[0]} as a whole number. The units "
             f"come in any order.",
             f"Define {name}(text), which computes how many {letters[0]} a text like "
-            f"'{inputs[0][0]}' stands for, as an int. The units, in any order, are: {text}.",
+            f"'{example}' stands for, as an int. The units, in any order, are: {text}.",
         ),
         gold,
-        inputs,
+        [[quantity(draw.world)] for _ in range(6)],
         also=(also,),
     )
 
@@ -129,13 +130,14 @@ def invented_operators(draw: Draw) -> Task:
         else "    a = int(parts[0])\n    for i in range(1, len(parts), 2):\n"
         "        a = operators[parts[i]](a, int(parts[i + 1]))\n"
     )
-    w = draw.world
-    inputs = []
-    for _ in range(6):
-        parts = [str(w.between(0, 20))]
-        for _ in range(w.between(1, 2 + draw.difficulty)):
-            parts += [w.one(signs), str(w.between(0, 20))]
-        inputs.append([" ".join(parts)])
+
+    def expression(c: Choices) -> str:
+        parts = [str(c.between(0, 20))]
+        for _ in range(c.between(1, 2 + draw.difficulty)):
+            parts += [c.one(signs), str(c.between(0, 20))]
+        return " ".join(parts)
+
+    example = expression(q)
     return python_task(
         draw,
         name,
@@ -143,12 +145,12 @@ def invented_operators(draw: Draw) -> Task:
             f"Write {name}(text), which evaluates a text of whole numbers and operators with "
             f"blanks between them, strictly {order}, without precedence. {meaning}. It returns an "
             f"int.",
-            f"Define {name}(text) for expressions like '{inputs[0][0]}'. Operators have no "
+            f"Define {name}(text) for expressions like '{example}'. Operators have no "
             f"precedence and are applied {order}: {meaning}. Return the value.",
         ),
         f"def {name}(text):\n    operators = {{{table}}}\n    parts = text.split()\n{loop}"
         f"    return a\n",
-        inputs,
+        [[expression(draw.world)] for _ in range(6)],
     )
 
 

@@ -106,11 +106,12 @@ def best_of_each(draw: Draw) -> Task:
 
 
 @family("sql")
-def average_of_sums(draw: Draw) -> Task:
-    """Average the sums of groups."""
+def extreme_of_sums(draw: Draw) -> Task:
+    """Show the largest or smallest sum of all groups."""
     s = draw_schema(draw)
     w = s.words
     text, condition = event_conditions(draw, s, draw.difficulty)
+    word, function, order = draw.query.one((("largest", "MAX", " DESC"), ("smallest", "MIN", "")))
     by, column = draw.query.one(
         [(w.person[0], f"e.{s.person_id}"), (w.item[0], f"e.{s.item_id}"), (s.day, f"e.{s.day}")]
     )
@@ -122,13 +123,13 @@ def average_of_sums(draw: Draw) -> Task:
         draw_data(draw, s),
         (
             f"Add up the {s.amount} of the {w.event[1]} {text} for each {by}. How many sums are "
-            f"there, and what is their average, rounded to two decimals?",
+            f"there, and which is the {word}?",
             f"For the {w.event[1]} {text}, compute the sum of {s.amount} per {by}. Show the number "
-            f"of these sums and their mean, rounded to two decimals.",
+            f"of these sums and the {word} of them.",
         ),
-        f"SELECT COUNT(*), ROUND(AVG(total), 2) FROM ({inner}) AS sums",
+        f"SELECT COUNT(*), {function}(total) FROM ({inner}) AS sums",
         also=(
-            f"WITH sums AS ({inner}) SELECT COUNT(total), ROUND(SUM(total) / COUNT(*), 2) "
-            f"FROM sums",
+            f"WITH sums AS ({inner}) SELECT (SELECT COUNT(*) FROM sums), total FROM sums "
+            f"ORDER BY total{order} LIMIT 1",
         ),
     )
