@@ -233,6 +233,7 @@ def _proof(
     files = [entry for entry in task.initial_files if entry.kind == "file"]
     size = sum(len(entry.data) for entry in files)
     size += task.database.path.stat().st_size if task.database else 0
+    size += len(repr(task.data.get("tests", "")))
     return Proof(
         task.id, family.id, int(task.id.split("/")[-2]), task_digest(task),
         world_digest(task), faults, blind, len(task.data["turns"]), len(files), size,

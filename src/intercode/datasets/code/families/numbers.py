@@ -57,7 +57,7 @@ for (const code of codes) {
 @family("code")
 def weighted_digits(draw: Draw) -> Task:
     """Compute a check digit for each number."""
-    period, start = draw.query.between(2, 7), draw.query.between(0, 40)
+    period, start = draw.query.between(2, 3 + draw.difficulty), draw.query.between(0, 40)
     modulus = draw.query.between(5, 97)
     weights = ", ".join(map(str, range(1, period + 1)))
 

@@ -105,8 +105,8 @@ def rule_in_file(draw: Draw) -> Task:
     """Apply a rule that a file states."""
     h, name = draw.hidden, function_name(draw)
     file = f"{draw.query.one(WORDS)}.txt"
-    letter, position = h.one("aeiou"), h.between(1, 3)
-    sign = h.one("*+#=!")
+    letter, position = h.one("aeiou"), h.between(1, 4)
+    sign = h.one("*+#=!-/_:~")
     rule, code = h.one(
         (
             (f"take only words that contain the letter {letter}", f"'{letter}' in w.lower()"),

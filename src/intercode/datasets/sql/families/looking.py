@@ -10,6 +10,7 @@ from intercode.core.types import Task
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.sql.families.schema import (
     Schema,
+    Value,
     create_table,
     draw_data,
     draw_schema,
@@ -66,9 +67,9 @@ def coded_values(draw: Draw) -> Task:
     for row in data.items:
         row[2] = f"K{codes[str(row[2])]}"
     legend = draw.hidden.one(("codes", "legend", "key_table", "meanings", "lookup"))
-    rows = [[n, f"K{codes[kind]}", kind] for n, kind in enumerate(w.kinds, 1)]
+    rows: list[list[Value]] = [[n, f"K{codes[kind]}", kind] for n, kind in enumerate(w.kinds, 1)]
     text = ("`code` varchar(8) NOT NULL", "`meaning` varchar(40) NOT NULL")
-    data.further.append(create_table(legend, [list(row) for row in rows], *text))
+    data.further.append(create_table(legend, rows, *text))
     kinds = sorted(draw.query.some(w.kinds, draw.by_difficulty(2, 2, 3, 3, 4)))
     limit = draw.query.between(78, 92)
     wanted = ", ".join(f"'K{codes[kind]}'" for kind in kinds)
