@@ -38,8 +38,8 @@ class Proof:
     ``faults``: what is wrong with it. ``digest``: of query, golds and initial state; ``world``: of
     the initial state alone. ``blind``: whether an agent that acts without observing solved it
     (None: not asked). ``turns``, ``files``, ``bytes``, ``words``: its measured size: turns of the
-    player who looks first, files and bytes of the initial state, and words of the gold.
-    ``seconds``: the time of the proof.
+    player who looks first, files and bytes of the initial state (bytes with database and hidden
+    tests), and words of the gold. ``seconds``: the time of the proof.
     """
 
     task: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from intercode.datasets.families.family import families_in
 from intercode.datasets.sql.families import (
+    exploration,
     grouping,
     joining,
-    looking,
     nesting,
     selecting,
     sets,
@@ -14,5 +14,5 @@ from intercode.datasets.sql.families import (
     writing,
 )
 
-FAMILIES = families_in(selecting, joining, grouping, nesting, sets, windows, writing, looking)
+FAMILIES = families_in(selecting, joining, grouping, nesting, sets, windows, writing, exploration)
 """Every family, in the order of the modules."""

@@ -44,13 +44,13 @@ def unknown_names(draw: Draw) -> Task:
         )
         return sql_task(draw, draw_data(draw, s), queries, gold, looks=look_at(s.person))
     queries = (
-        f"What do the {w.event[1]} of {level} {w.person[1]} with {kind} {w.item[1]} in {year} or "
-        f"later come to in all? Give the total {w.amount} and their number.",
+        f"What do the {w.event[1]} of {w.person[1]} who are not {level} with {kind} {w.item[1]} in "
+        f"{year} or later come to in all? Give the total {w.amount} and their number.",
         f"Give total {w.amount} and number of the {w.event[1]} since the beginning of {year} in "
-        f"which a {w.person[0]} is {level} and the {w.item[0]} is of the sort {kind}.",
+        f"which a {w.person[0]} is not {level} and the {w.item[0]} is of the sort {kind}.",
     )
     gold = (
-        f"SELECT SUM(e.{s.amount}), COUNT(*) FROM {s.all_joined} WHERE p.{s.level} = '{level}' "
+        f"SELECT SUM(e.{s.amount}), COUNT(*) FROM {s.all_joined} WHERE p.{s.level} <> '{level}' "
         f"AND i.{s.kind} = '{kind}' AND YEAR(e.{s.day}) >= {year}"
     )
     looks = look_at(s.event, s.person, s.item)

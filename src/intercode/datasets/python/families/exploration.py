@@ -21,8 +21,8 @@ from intercode.datasets.python.families.python_task import (
 def undo_module(draw: Draw) -> Task:
     """Undo what a module does, which only running or reading it shows."""
     name, module = function_name(draw), draw.query.one(WORDS)
-    shift, grow = draw.hidden.between(1, 25), draw.hidden.between(0, 9)
-    period = draw.hidden.between(2, 5) if draw.difficulty > 2 else 1
+    shift, grow = draw.hidden.between(1, 25), draw.hidden.between(1, 9)
+    period = draw.hidden.between(2, 5) if draw.difficulty > 2 else 2
     turned = draw.difficulty > 3 and draw.hidden.chance(50)
     tree = FileTree(FOLDER)
     tree.file(
@@ -105,7 +105,7 @@ def rule_in_file(draw: Draw) -> Task:
     """Apply a rule that a file states."""
     h, name = draw.hidden, function_name(draw)
     file = f"{draw.query.one(WORDS)}.txt"
-    letter, position = h.one("aeiou"), h.between(1, 4)
+    letter, position = h.one("aeio"), h.between(1, 4)
     sign = h.one("*+#=!-/_:~")
     rule, code = h.one(
         (
@@ -121,7 +121,7 @@ def rule_in_file(draw: Draw) -> Task:
     ]
     joined = f"'{sign}'.join(w[{position}:] for w in words)"
     if draw.difficulty > 2:
-        step = h.between(2, 4)
+        step = h.between(2, 3)
         lines.insert(1, f"of these, take every word whose place (1, 2, 3, ...) divides by {step}")
         joined = f"'{sign}'.join(w[{position}:] for w in words[{step - 1} :: {step}])"
     tree = FileTree(FOLDER)
@@ -139,7 +139,7 @@ def rule_in_file(draw: Draw) -> Task:
         ),
         f"def {name}(text):\n    words = [w for w in text.split() if {code}]\n"
         f"    return {joined}\n",
-        [[sentence(w, w.between(6, 14))] for _ in range(6)],
+        [[sentence(w, w.between(12, 24))] for _ in range(6)],
         turns=(f"print(open('{file}').read())",),
         tree=tree,
     )
