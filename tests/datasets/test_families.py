@@ -27,7 +27,7 @@ FROZEN = {
     "ctf": "c4aaecf8b446bf78",
     "code": "9c81b6289aa2134e",
     "python": "311c3a64e5528852",
-    "sql": "e22b42350767a120",
+    "sql": "c34321fab8516756",
 }
 """Digests of a task of each family of seed 7, the same on every machine."""
 LEAST = {"bash": 20, "code": 8, "ctf": 10, "python": 12, "sql": 20}

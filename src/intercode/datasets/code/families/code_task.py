@@ -31,14 +31,14 @@ def code_task(
     solve: Callable[[str], str],
     inputs: Sequence[str],
     *,
-    looks: Mapping[str, str] | None = None,
+    turns: Mapping[str, str] | None = None,
     tree: FileTree | None = None,
 ) -> Task:
     """Return a task to write a program in one of several languages.
 
     ``programs``: the gold in each language, with ``$NAME`` for each of ``values``. ``solve``
     returns the output for an input: another solution than the golds. The first of ``inputs`` is
-    shown in the query. ``looks``: a program in each language that shows what a player has to look
+    shown in the query. ``turns``: a program in each language that shows what a player has to look
     at.
     """
     language = draw.query.one(sorted(programs))
@@ -46,13 +46,13 @@ def code_task(
     gold = string.Template(programs[language]).substitute(values)
     tests = tuple({"input": text, "output": solve(text)} for text in inputs)
     query = f"{queries[phrasing]} The language is {_TITLES[language]}."
-    if looks is None:
+    if turns is None:
         first = tests[0]
         query += f"\n\nFor the input\n\n{first['input']}\nit prints\n\n{first['output']}"
-    turns = [string.Template(looks[language]).substitute(values)] if looks else []
+    before = [string.Template(turns[language]).substitute(values)] if turns else []
     return Task(
         "", query, gold, files=(_folder_layer(),), cwd=FOLDER, tags=(language,),
-        data={"phrasing": phrasing, "turns": [*turns, gold], "language": language, "tests": tests,
+        data={"phrasing": phrasing, "turns": [*before, gold], "language": language, "tests": tests,
               "example": inputs[0]},
         initial_files=tree.entries if tree else (),
     )  # fmt: skip

@@ -102,7 +102,7 @@ def rule_in_file(draw: Draw) -> Task:
         {"divisor": divisor, "factor": factor, "plus": plus, "sign": sign, "file": file},
         solve,
         example_and_tests(draw, lambda c: numbers(c, 4 + 4 * draw.difficulty, 1, 99)),
-        looks=_SHOW_FILE,
+        turns=_SHOW_FILE,
         tree=tree,
     )
 
@@ -161,6 +161,6 @@ def codes_in_file(draw: Draw) -> Task:
         },
         lambda text: "".join(f"{codes.get(word, '?')}\n" for word in text.split()),
         example_and_tests(draw, lambda c: f"{' '.join(c.shuffled([*names, 'unknown']))}\n"),
-        looks=_SHOW_FILE,
+        turns=_SHOW_FILE,
         tree=tree,
     )

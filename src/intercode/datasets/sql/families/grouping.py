@@ -14,8 +14,8 @@ def _group(draw: Draw, s: Schema) -> tuple[str, str]:
     return draw.query.one(
         [
             (f"{s.kind} of the {w.item[0]}", f"i.{s.kind}"),
-            (f"{s.level} of the {w.person[0]}", f"p.{s.level}"),
-            (f"{s.city} of the {w.person[0]}'s {w.place[0]}", f"l.{s.city}"),
+            (f"{s.level} of the {w.member[0]}", f"p.{s.level}"),
+            (f"{s.city} of the {w.member[0]}'s {w.site[0]}", f"l.{s.city}"),
         ]
     )
 
@@ -64,9 +64,9 @@ def groups_above(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Which {w.person[1]} have {what}, {w.event[1]} {text}? Show name and number of these "
+            f"Which {w.member[1]} have {what}, {w.event[1]} {text}? Show name and number of these "
             f"{w.event[1]}, the highest number first and equal ones by name.",
-            f"Counting only {w.event[1]} {text}: name the {w.person[1]} who have {what}, together "
+            f"Counting only {w.event[1]} {text}: name the {w.member[1]} who have {what}, together "
             f"with their number, in falling order of the number (ties in order of the name).",
         ),
         f"SELECT p.{s.name}, COUNT(*) FROM {s.all_joined} WHERE {condition} "

@@ -14,10 +14,10 @@ def events_in_full(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     text, condition = event_conditions(draw, s, draw.difficulty)
-    columns, shown = f"p.{s.name}, i.{s.name}", f"the names of {w.person[0]} and {w.item[0]}"
+    columns, shown = f"p.{s.name}, i.{s.name}", f"the names of {w.member[0]} and {w.item[0]}"
     if draw.difficulty > 2:
         columns += f", l.{s.city}"
-        shown += f" and the {s.city} of the {w.person[0]}'s {w.place[0]}"
+        shown += f" and the {s.city} of the {w.member[0]}'s {w.site[0]}"
     return sql_task(
         draw,
         draw_data(draw, s),
@@ -35,20 +35,20 @@ def never_happened(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     text, condition = event_conditions(draw, s, draw.difficulty)
-    inner = f"SELECT e.{s.person_id} FROM {s.all_joined} WHERE {condition}"
+    inner = f"SELECT e.{s.member_id} FROM {s.all_joined} WHERE {condition}"
     return sql_task(
         draw,
         draw_data(draw, s),
         (
-            f"Which {w.person[1]} have no {w.event[0]} {text}? Give their names alphabetically.",
-            f"Name, in alphabetical order, all {w.person[1]} for whom there is no {w.event[0]} "
+            f"Which {w.member[1]} have no {w.event[0]} {text}? Give their names alphabetically.",
+            f"Name, in alphabetical order, all {w.member[1]} for whom there is no {w.event[0]} "
             f"{text}.",
-            f"Give the sorted names of the {w.person[1]} without any {w.event[0]} {text}.",
+            f"Give the sorted names of the {w.member[1]} without any {w.event[0]} {text}.",
         ),
-        f"SELECT {s.name} FROM {s.person} WHERE {s.id} NOT IN ({inner}) ORDER BY {s.name}",
+        f"SELECT {s.name} FROM {s.member} WHERE {s.id} NOT IN ({inner}) ORDER BY {s.name}",
         also=(
-            f"SELECT q.{s.name} FROM {s.person} AS q WHERE NOT EXISTS ({inner} AND "
-            f"e.{s.person_id} = q.{s.id}) ORDER BY q.{s.name}",
+            f"SELECT q.{s.name} FROM {s.member} AS q WHERE NOT EXISTS ({inner} AND "
+            f"e.{s.member_id} = q.{s.id}) ORDER BY q.{s.name}",
         ),
     )
 
@@ -58,7 +58,7 @@ def pairs_alike(draw: Draw) -> Task:
     """Find the pairs of people who share a property."""
     s = draw_schema(draw)
     w = s.words
-    same = [(s.place_id, f"the same {w.place[0]}"), (s.level, f"the same {s.level}")]
+    same = [(s.site_id, f"the same {w.site[0]}"), (s.level, f"the same {s.level}")]
     chosen = [draw.query.one(same)] if draw.difficulty < 3 else same
     level = draw.query.one(w.levels)
     condition = " AND ".join(f"a.{column} = b.{column}" for column, _ in chosen)
@@ -71,15 +71,15 @@ def pairs_alike(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Which two {w.person[1]} have {text}? Show every pair once, as two names, first that "
-            f"of the {w.person[0]} with the lower {s.id}, sorted by first and second name.",
-            f"List all pairs of {w.person[1]} with {text}: the name of the one whose {s.id} is "
+            f"Which two {w.member[1]} have {text}? Show every pair once, as two names, first that "
+            f"of the {w.member[0]} with the lower {s.id}, sorted by first and second name.",
+            f"List all pairs of {w.member[1]} with {text}: the name of the one whose {s.id} is "
             f"lower, followed by the other name; sorted by the first and the second name.",
         ),
-        f"{columns} FROM {s.person} AS a JOIN {s.person} AS b ON a.{s.id} < b.{s.id} "
+        f"{columns} FROM {s.member} AS a JOIN {s.member} AS b ON a.{s.id} < b.{s.id} "
         f"WHERE {condition} ORDER BY a.{s.name}, b.{s.name}",
         also=(
-            f"{columns} FROM {s.person} AS a, {s.person} AS b WHERE a.{s.id} < b.{s.id} AND "
+            f"{columns} FROM {s.member} AS a, {s.member} AS b WHERE a.{s.id} < b.{s.id} AND "
             f"{condition} ORDER BY a.{s.name}, b.{s.name}",
         ),
     )

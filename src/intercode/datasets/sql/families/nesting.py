@@ -49,7 +49,7 @@ def had_every_kind(draw: Draw) -> Task:
     text, condition = f"with {w.quantity} of at least {least}", f"e.{s.quantity} >= {least}"
     among = ", ".join(f"'{kind}'" for kind in kinds)
     inner = (
-        f"SELECT x.{s.person_id} FROM {s.event} AS x JOIN {s.item} AS y ON y.{s.id} = "
+        f"SELECT x.{s.member_id} FROM {s.event} AS x JOIN {s.item} AS y ON y.{s.id} = "
         f"x.{s.item_id} WHERE x.{s.quantity} >= {least} AND y.{s.kind} = "
     )
     every = " AND ".join(f"{s.id} IN ({inner}'{kind}')" for kind in kinds)
@@ -57,15 +57,15 @@ def had_every_kind(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Which {w.person[1]} have {w.event[1]} {text} of {w.item[1]} of every {s.kind} among "
+            f"Which {w.member[1]} have {w.event[1]} {text} of {w.item[1]} of every {s.kind} among "
             f"{', '.join(kinds)}? Give the names alphabetically.",
-            f"Consider the {w.event[1]} {text}. Name in alphabetical order the {w.person[1]} who "
+            f"Consider the {w.event[1]} {text}. Name in alphabetical order the {w.member[1]} who "
             f"had {w.item[1]} of each {s.kind} of these: {', '.join(kinds)}.",
         ),
         f"SELECT p.{s.name} FROM {s.all_joined} WHERE i.{s.kind} IN ({among}) AND {condition} "
         f"GROUP BY p.{s.id}, p.{s.name} HAVING COUNT(DISTINCT i.{s.kind}) = {len(kinds)} "
         f"ORDER BY p.{s.name}",
-        also=(f"SELECT {s.name} FROM {s.person} WHERE {every} ORDER BY {s.name}",),
+        also=(f"SELECT {s.name} FROM {s.member} WHERE {every} ORDER BY {s.name}",),
     )
 
 
@@ -113,7 +113,7 @@ def extreme_of_sums(draw: Draw) -> Task:
     text, condition = event_conditions(draw, s, draw.difficulty)
     word, function, order = draw.query.one((("largest", "MAX", " DESC"), ("smallest", "MIN", "")))
     by, column = draw.query.one(
-        [(w.person[0], f"e.{s.person_id}"), (w.item[0], f"e.{s.item_id}"), (s.day, f"e.{s.day}")]
+        [(w.member[0], f"e.{s.member_id}"), (w.item[0], f"e.{s.item_id}"), (s.day, f"e.{s.day}")]
     )
     inner = (
         f"SELECT SUM(e.{s.amount}) AS total FROM {s.all_joined} WHERE {condition} GROUP BY {column}"

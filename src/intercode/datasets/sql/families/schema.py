@@ -1,11 +1,11 @@
-"""Generated databases: places, people, items and events of one of several domains.
+"""Generated databases: sites, members, items and events of one of several domains.
 
-All have four tables. A person belongs to a place, and an event has a person and an item::
+All have four tables. A member belongs to a site, and an event has a member and an item::
 
-    place (name, city, opened)
-    person (name, place, level, joined, email or NULL)
+    site (name, city, opened)
+    member (name, site, level, joined, email or NULL)
     item (name, kind, price)
-    event (person, item, day, quantity, amount, note or NULL)
+    event (member, item, day, quantity, amount, note or NULL)
 
 Domain, nouns, names of tables and columns, and rows are drawn. Names of rows are unique, so that
 they can break ties.
@@ -30,8 +30,8 @@ class Domain:
     """The nouns of a domain, each as (singular, plural), and the values of its categories."""
 
     database: str
-    place: tuple[str, str]
-    person: tuple[str, str]
+    site: tuple[str, str]
+    member: tuple[str, str]
     item: tuple[str, str]
     event: tuple[str, str]
     quantity: str
@@ -109,14 +109,14 @@ DAYS = 4 * 365
 class Schema:
     """The names of a generated database.
 
-    ``place``, ``person``, ``item``, ``event``: names of tables. ``id`` is the primary key of each.
-    ``words``: the domain, for the text of queries. ``cities``: those in which places are.
+    ``site``, ``member``, ``item``, ``event``: names of tables. ``id`` is the primary key of each.
+    ``words``: the domain, for the text of queries. ``cities``: those in which sites are.
     """
 
     words: Domain
     cities: tuple[str, ...]
-    place: str
-    person: str
+    site: str
+    member: str
     item: str
     event: str
     id: str
@@ -130,8 +130,8 @@ class Schema:
     price: str
     day: str
     note: str
-    place_id: str
-    person_id: str
+    site_id: str
+    member_id: str
     item_id: str
     quantity: str
     amount: str
@@ -140,13 +140,13 @@ class Schema:
     def tables(self) -> dict[str, tuple[str, ...]]:
         """The columns of each table."""
         return {
-            self.place: (self.id, self.name, self.city, self.opened),
-            self.person: (
-                self.id, self.name, self.place_id, self.level, self.joined, self.email,
+            self.site: (self.id, self.name, self.city, self.opened),
+            self.member: (
+                self.id, self.name, self.site_id, self.level, self.joined, self.email,
             ),
             self.item: (self.id, self.name, self.kind, self.price),
             self.event: (
-                self.id, self.person_id, self.item_id, self.day, self.quantity, self.amount,
+                self.id, self.member_id, self.item_id, self.day, self.quantity, self.amount,
                 self.note,
             ),
         }  # fmt: skip
@@ -158,12 +158,12 @@ class Schema:
 
     @property
     def all_joined(self) -> str:
-        """The events ``e`` with their persons ``p``, items ``i`` and the places ``l`` of the
-        persons: one row for each event."""
+        """The events ``e`` with their members ``p``, items ``i`` and the sites ``l`` of the
+        members: one row for each event."""
         return (
-            f"{self.event} AS e JOIN {self.person} AS p ON p.{self.id} = e.{self.person_id} "
+            f"{self.event} AS e JOIN {self.member} AS p ON p.{self.id} = e.{self.member_id} "
             f"JOIN {self.item} AS i ON i.{self.id} = e.{self.item_id} "
-            f"JOIN {self.place} AS l ON l.{self.id} = p.{self.place_id}"
+            f"JOIN {self.site} AS l ON l.{self.id} = p.{self.site_id}"
         )
 
 
@@ -175,12 +175,12 @@ def draw_schema(draw: Draw, names: Choices | None = None) -> Schema:
     names = names or draw.query
     table, reference = names.one(_TABLES), names.one(_REFERENCES)
     columns = {column: names.one(forms) for column, forms in _COLUMNS.items()}
-    place, person, item, event = (
-        table.format(noun) for noun, _ in (words.place, words.person, words.item, words.event)
+    site, member, item, event = (
+        table.format(noun) for noun, _ in (words.site, words.member, words.item, words.event)
     )
     return Schema(
-        words, cities, place, person, item, event, **columns,
-        place_id=reference.format(words.place[0]), person_id=reference.format(words.person[0]),
+        words, cities, site, member, item, event, **columns,
+        site_id=reference.format(words.site[0]), member_id=reference.format(words.member[0]),
         item_id=reference.format(words.item[0]),
         quantity=names.one((words.quantity, f"n_{words.quantity}", f"{words.quantity}_count")),
         amount=names.one((words.amount, f"{words.amount}_eur", f"sum_{words.amount}")),
@@ -195,8 +195,8 @@ class Data:
     """
 
     schema: Schema
-    places: list[list[Value]] = field(default_factory=list)
-    people: list[list[Value]] = field(default_factory=list)
+    sites: list[list[Value]] = field(default_factory=list)
+    members: list[list[Value]] = field(default_factory=list)
     items: list[list[Value]] = field(default_factory=list)
     events: list[list[Value]] = field(default_factory=list)
     further: list[str] = field(default_factory=list)
@@ -206,14 +206,14 @@ class Data:
         s = self.schema
         tables = [
             create_table(
-                s.place, self.places, f"`{s.name}` varchar(40) NOT NULL",
+                s.site, self.sites, f"`{s.name}` varchar(40) NOT NULL",
                 f"`{s.city}` varchar(40) NOT NULL", f"`{s.opened}` date NOT NULL", id_column=s.id,
             ),
             create_table(
-                s.person, self.people, f"`{s.name}` varchar(40) NOT NULL",
-                f"`{s.place_id}` int NOT NULL", f"`{s.level}` varchar(20) NOT NULL",
+                s.member, self.members, f"`{s.name}` varchar(40) NOT NULL",
+                f"`{s.site_id}` int NOT NULL", f"`{s.level}` varchar(20) NOT NULL",
                 f"`{s.joined}` date NOT NULL", f"`{s.email}` varchar(60) DEFAULT NULL",
-                _reference(s.place_id, s.place, s.id), id_column=s.id,
+                _reference(s.site_id, s.site, s.id), id_column=s.id,
             ),
             create_table(
                 s.item, self.items, f"`{s.name}` varchar(40) NOT NULL",
@@ -221,11 +221,11 @@ class Data:
                 id_column=s.id,
             ),
             create_table(
-                s.event, self.events, f"`{s.person_id}` int NOT NULL",
+                s.event, self.events, f"`{s.member_id}` int NOT NULL",
                 f"`{s.item_id}` int NOT NULL", f"`{s.day}` date NOT NULL",
                 f"`{s.quantity}` int NOT NULL", f"`{s.amount}` decimal(10,2) NOT NULL",
                 f"`{s.note}` varchar(20) DEFAULT NULL",
-                _reference(s.person_id, s.person, s.id), _reference(s.item_id, s.item, s.id),
+                _reference(s.member_id, s.member, s.id), _reference(s.item_id, s.item, s.id),
                 id_column=s.id,
             ),
         ]  # fmt: skip
@@ -236,25 +236,25 @@ class Data:
 def draw_data(draw: Draw, schema: Schema) -> Data:
     """Return rows for a schema, from ``draw.world``. Their number grows with the difficulty.
 
-    Every city has a place, every place a person, and every kind two items. One person in six has no
+    Every city has a site, every site a member, and every kind two items. One member in six has no
     event, and some have many.
     """
     world, words = draw.world, schema.words
     data = Data(schema)
-    place_names = world.some(ITEM_WORDS, draw.by_difficulty(3, 4, 5, 6, 8))
-    for number, word in enumerate(place_names, 1):
+    site_names = world.some(ITEM_WORDS, draw.by_difficulty(3, 4, 5, 6, 8))
+    for number, word in enumerate(site_names, 1):
         city = schema.cities[number - 1] if number <= len(schema.cities) else None
-        data.places.append(
-            [number, f"{word.title()} {words.place[0].title()}",
+        data.sites.append(
+            [number, f"{word.title()} {words.site[0].title()}",
              city or world.one(schema.cities), draw_day(world, -3000, 0)]
         )  # fmt: skip
-    people = draw.by_difficulty(10, 18, 30, 45, 60)
+    members = draw.by_difficulty(10, 18, 30, 45, 60)
     full_names = [f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]
-    for number, full_name in enumerate(world.some(full_names, people), 1):
+    for number, full_name in enumerate(world.some(full_names, members), 1):
         address = f"{full_name.lower().replace(' ', '.')}@{world.one(('post', 'mail'))}.example"
-        place = number if number <= len(place_names) else world.between(1, len(place_names))
-        data.people.append(
-            [number, full_name, place, world.one(words.levels), draw_day(world),
+        site = number if number <= len(site_names) else world.between(1, len(site_names))
+        data.members.append(
+            [number, full_name, site, world.one(words.levels), draw_day(world),
              address if world.chance(70) else None]
         )  # fmt: skip
     items = draw.by_difficulty(10, 14, 18, 24, 32)
@@ -264,14 +264,14 @@ def draw_data(draw: Draw, schema: Schema) -> Data:
         twice = [*words.kinds, *words.kinds]
         kind = twice[number - 1] if number <= len(twice) else world.one(words.kinds)
         data.items.append([number, title, kind, cents / 100])
-    busy = people - people // 6  # the others have no event
+    busy = members - members // 6  # the others have no event
     for number in range(1, draw.by_difficulty(40, 70, 120, 200, 300) + 1):
-        person = number if number <= busy else min(world.between(1, busy), world.between(1, busy))
+        member = number if number <= busy else min(world.between(1, busy), world.between(1, busy))
         item, quantity = world.one(data.items), world.between(1, 20)
         discount = world.one((100, 100, 95, 90, 80))
         amount = round(float(item[3] or 0) * quantity * discount / 100, 2)
         data.events.append(
-            [number, person, item[0], draw_day(world), quantity, amount,
+            [number, member, item[0], draw_day(world), quantity, amount,
              world.one(NOTES) if world.chance(40) else None]
         )  # fmt: skip
     return data

@@ -41,10 +41,10 @@ def largest_events(draw: Draw) -> Task:
         draw_data(draw, s),
         (
             f"Sort the {w.event[1]} {text} by {s.amount}, the largest first and equal ones by "
-            f"{s.id}. Show {s.id}, the name of the {w.person[0]} and the {s.amount} of the "
+            f"{s.id}. Show {s.id}, the name of the {w.member[0]} and the {s.amount} of the "
             f"first {count}{without}.",
             f"For the {w.event[1]} {text}: which {count}{without} come first if the largest "
-            f"{s.amount} is on top (ties: lower {s.id} first)? Give {s.id}, the {w.person[0]}'s "
+            f"{s.amount} is on top (ties: lower {s.id} first)? Give {s.id}, the {w.member[0]}'s "
             f"name and {s.amount}.",
         ),
         f"SELECT e.{s.id}, p.{s.name}, e.{s.amount} FROM {s.all_joined} WHERE {condition} "
@@ -72,14 +72,14 @@ def names_like(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Give the names of the {w.person[1]} whose {text} and whose name begins with none of "
+            f"Give the names of the {w.member[1]} whose {text} and whose name begins with none of "
             f"the letters {shown}, in alphabetical order.",
-            f"Leave out the {w.person[1]} whose name starts with any of {shown}. Show the names of "
+            f"Leave out the {w.member[1]} whose name starts with any of {shown}. Show the names of "
             f"the others whose {text}, alphabetically.",
         ),
-        f"SELECT {s.name} FROM {s.person} WHERE {other} AND {known} ORDER BY {s.name}",
+        f"SELECT {s.name} FROM {s.member} WHERE {other} AND {known} ORDER BY {s.name}",
         also=(
-            f"SELECT {s.name} FROM {s.person} WHERE LEFT({s.name}, 1) NOT IN ({among}) AND "
+            f"SELECT {s.name} FROM {s.member} WHERE LEFT({s.name}, 1) NOT IN ({among}) AND "
             f"{known} ORDER BY {s.name}",
         ),
     )
@@ -102,14 +102,14 @@ def missing_values(draw: Draw) -> Task:
     if draw.difficulty > 3:
         condition += f" AND {s.name} LIKE '%a%'"
         text += " and who have the letter a in their name"
-    order = f"FROM {s.person} WHERE {condition} ORDER BY {s.name}"
+    order = f"FROM {s.member} WHERE {condition} ORDER BY {s.name}"
     return sql_task(
         draw,
         draw_data(draw, s),
         (
-            f"Show name and {s.email} of the {w.person[1]} {text}, sorted by name. Where there "
+            f"Show name and {s.email} of the {w.member[1]} {text}, sorted by name. Where there "
             f"is no {s.email}, show '{default}'.",
-            f"List the {w.person[1]} {text} in the order of their names, with name and {s.email}; "
+            f"List the {w.member[1]} {text} in the order of their names, with name and {s.email}; "
             f"write '{default}' instead of a missing {s.email}.",
         ),
         f"SELECT {s.name}, COALESCE({s.email}, '{default}') {order}",

@@ -29,14 +29,14 @@ def one_or_the_other(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Make one list, without repetitions, of the names of the {w.person[1]} who have a "
+            f"Make one list, without repetitions, of the names of the {w.member[1]} who have a "
             f"{w.event[0]} {one}, or a {w.event[0]} {other}, or both. Sort it alphabetically.",
-            f"Who among the {w.person[1]} has at least one {w.event[0]} {one}, or at least one "
+            f"Who among the {w.member[1]} has at least one {w.event[0]} {one}, or at least one "
             f"{w.event[0]} {other}? Give every name once, in alphabetical order.",
         ),
         f"{first} UNION {second} ORDER BY {s.name}",
         also=(
-            f"SELECT q.{s.name} FROM {s.person} AS q WHERE q.{s.name} IN ({first}) OR "
+            f"SELECT q.{s.name} FROM {s.member} AS q WHERE q.{s.name} IN ({first}) OR "
             f"q.{s.name} IN ({second}) ORDER BY q.{s.name}",
         ),
     )
@@ -52,14 +52,14 @@ def one_and_the_other(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Which {w.person[1]} have a {w.event[0]} {one}, and also (perhaps another) "
+            f"Which {w.member[1]} have a {w.event[0]} {one}, and also (perhaps another) "
             f"{w.event[0]} {other}? Give their names once each, alphabetically.",
-            f"Give in alphabetical order the names of those {w.person[1]} who have both a "
+            f"Give in alphabetical order the names of those {w.member[1]} who have both a "
             f"{w.event[0]} {one} and a {w.event[0]} {other}; these may be one and the same.",
         ),
         f"{first} INTERSECT {second} ORDER BY {s.name}",
         also=(
-            f"SELECT q.{s.name} FROM {s.person} AS q WHERE q.{s.name} IN ({first}) AND "
+            f"SELECT q.{s.name} FROM {s.member} AS q WHERE q.{s.name} IN ({first}) AND "
             f"q.{s.name} IN ({second}) ORDER BY q.{s.name}",
         ),
     )
@@ -75,14 +75,14 @@ def one_without_the_other(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Which {w.person[1]} have a {w.event[0]} {one}, but no {w.event[0]} {other}? Give "
+            f"Which {w.member[1]} have a {w.event[0]} {one}, but no {w.event[0]} {other}? Give "
             f"their names once each, in alphabetical order.",
-            f"Take the {w.person[1]} with a {w.event[0]} {one}. Leave out those who have a "
+            f"Take the {w.member[1]} with a {w.event[0]} {one}. Leave out those who have a "
             f"{w.event[0]} {other}. Give the names of the others, sorted, each once.",
         ),
         f"{first} EXCEPT {second} ORDER BY {s.name}",
         also=(
-            f"SELECT q.{s.name} FROM {s.person} AS q WHERE q.{s.name} IN ({first}) AND "
+            f"SELECT q.{s.name} FROM {s.member} AS q WHERE q.{s.name} IN ({first}) AND "
             f"q.{s.name} NOT IN ({second}) ORDER BY q.{s.name}",
         ),
     )

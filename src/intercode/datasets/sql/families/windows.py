@@ -50,7 +50,7 @@ def first_few_of_each(draw: Draw) -> Task:
     group, column = draw.query.one(
         [
             (f"{s.kind} of the {w.item[0]}", f"i.{s.kind}"),
-            (f"{s.level} of the {w.person[0]}", f"p.{s.level}"),
+            (f"{s.level} of the {w.member[0]}", f"p.{s.level}"),
         ]
     )
     numbered = (
@@ -80,7 +80,7 @@ def days_between(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     text, condition = event_conditions(draw, s, max(1, draw.difficulty - 2))
-    who, column = draw.query.one([(w.person[0], f"e.{s.person_id}"), (w.item[0], f"e.{s.item_id}")])
+    who, column = draw.query.one([(w.member[0], f"e.{s.member_id}"), (w.item[0], f"e.{s.item_id}")])
     least = draw.query.between(10, 90)
     inner = (
         f"SELECT e.{s.id} AS event, DATEDIFF(e.{s.day}, LAG(e.{s.day}) OVER (PARTITION BY {column} "

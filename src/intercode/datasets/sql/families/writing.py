@@ -81,11 +81,11 @@ def add_people(draw: Draw) -> Task:
             draw.query.some(LAST_NAMES, count), strict=True,
         )
     ]  # fmt: skip
-    columns = f"{s.name}, {s.place_id}, {s.level}, {s.joined}"
+    columns = f"{s.name}, {s.site_id}, {s.level}, {s.joined}"
     words, order = draw.query.one(
         ((f"earliest {s.opened}", s.opened), (f"latest {s.opened}", f"{s.opened} DESC"))
     )
-    place = f"(SELECT {s.id} FROM {s.place} ORDER BY {order}, {s.id} LIMIT 1)"
+    place = f"(SELECT {s.id} FROM {s.site} ORDER BY {order}, {s.id} LIMIT 1)"
     words += f" (ties: the lower {s.id})"
     values = ", ".join(f"('{name}', {place}, '{level}', '{day}')" for name, day, level in people)
     listed = "; ".join(
@@ -95,12 +95,12 @@ def add_people(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Add to the {w.person[1]}: {listed}. Their {w.place[0]} is the one with the {words}; "
+            f"Add to the {w.member[1]}: {listed}. Their {w.site[0]} is the one with the {words}; "
             f"their {s.email} is not known.",
-            f"Enter as new {w.person[1]}, in this order: {listed}. There is no {s.email}. They "
-            f"belong to the {w.place[0]} that has the {words}.",
+            f"Enter as new {w.member[1]}, in this order: {listed}. There is no {s.email}. They "
+            f"belong to the {w.site[0]} that has the {words}.",
         ),
-        f"INSERT INTO {s.person} ({columns}) VALUES {values}",
+        f"INSERT INTO {s.member} ({columns}) VALUES {values}",
         changes=True,
     )
 
@@ -112,7 +112,7 @@ def copy_events(draw: Draw) -> Task:
     w = s.words
     text, condition = event_conditions(draw, s, draw.difficulty)
     years = draw.query.between(5, 9)
-    columns = f"{s.person_id}, {s.item_id}, {s.day}, {s.quantity}, {s.amount}"
+    columns = f"{s.member_id}, {s.item_id}, {s.day}, {s.quantity}, {s.amount}"
     day = f"DATE_ADD(e.{s.day}, INTERVAL {years} YEAR)"
     return sql_task(
         draw,
@@ -125,7 +125,7 @@ def copy_events(draw: Draw) -> Task:
             f"another one {years} years later, otherwise equal, but with {s.amount} 0 and no "
             f"{s.note}.",
         ),
-        f"INSERT INTO {s.event} ({columns}) SELECT e.{s.person_id}, e.{s.item_id}, {day}, "
+        f"INSERT INTO {s.event} ({columns}) SELECT e.{s.member_id}, e.{s.item_id}, {day}, "
         f"e.{s.quantity}, 0 FROM {s.all_joined} WHERE {condition} ORDER BY e.{s.id}",
         changes=True,
     )
@@ -165,7 +165,7 @@ def add_column(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     table, noun = draw.query.one(
-        ((s.person, w.person[1]), (s.item, w.item[1]), (s.place, w.place[1]), (s.event, w.event[1]))
+        ((s.member, w.member[1]), (s.item, w.item[1]), (s.site, w.site[1]), (s.event, w.event[1]))
     )
     name = draw.query.one(("points", "rating", "weight", "discount", "stock", "priority", "score"))
     kind, value = draw.query.one(
