@@ -65,9 +65,13 @@ def bad(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.mark.sandbox
 @pytest.mark.heavy
-@pytest.mark.parametrize("environment", ["bash", "ctf"])
-def test_a_task_of_each_family_is_sound(environment: str) -> None:
-    report = check(datasets.load(f"families:{environment}@seed=3"), cache_golds=False)
+@pytest.mark.parametrize(
+    "families",
+    ["bash", "ctf", "python", "sql", "code/shortened-runs",
+     pytest.param("code", marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_a_task_of_each_family_is_sound(families: str) -> None:
+    report = check(datasets.load(f"families:{families}@seed=3"), cache_golds=False)
     assert report.faults == ()
 
 

@@ -22,7 +22,10 @@ FAMILIES = Registry(
     "environment with task families",
     {
         "bash": "intercode.datasets.bash.families:FAMILIES",
+        "code": "intercode.datasets.code.families:FAMILIES",
         "ctf": "intercode.datasets.ctf.families:FAMILIES",
+        "python": "intercode.datasets.python.families:FAMILIES",
+        "sql": "intercode.datasets.sql.families:FAMILIES",
     },
     group="intercode.families",
 )

@@ -37,7 +37,8 @@ def _reject_sandbox_settings(settings: dict[str, Any]) -> None:
 
 
 class SqlEnv(InterCodeEnv):
-    """Answer a question with SQL; the reward compares the rows of the last result with the gold's.
+    """Answer a question with SQL; the reward compares the rows of the last result with the gold's,
+    or what both changed in the database if the task asks for a change.
 
     An action is one statement. The observation is what the authors show of its result (see
     sql/base.py). ``engine``: ``embedded`` answers as MySQL does and needs no installation,
@@ -109,7 +110,8 @@ class SqlEnv(InterCodeEnv):
         super()._close_episode()
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
-        return self._profile_impl.agent_state(last, self.task)
+        assert self._workspace is not None
+        return self._profile_impl.agent_state(last, self.task, self._workspace)
 
     def _require_gold(self, task: Task) -> None:
         if not task.golds:

@@ -4,10 +4,12 @@ authors' code does it."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Rows, State, Task
 from intercode.environments.base.hashes import observation_hash
+from intercode.environments.sql.database_changes import compares_database, database_changes
 from intercode.environments.sql.row_order import rank_rows
 from intercode.sql import SqlSession
 from intercode.sql.base import ERROR_PREFIX, error_result
@@ -76,16 +78,24 @@ class StandardSqlProfile:
         """Run one action."""
         return session.run(code, timeout)
 
-    def agent_state(self, last: ExecResult | None, task: Task) -> State:  # noqa: ARG002
-        """Return the agent's last result."""
-        return State(last.output, rows=last.rows) if last else State()
+    def agent_state(self, last: ExecResult | None, task: Task, workspace: SqlWorkspace) -> State:
+        """Return the agent's last result, or the changes of its database if these are compared."""
+        state = State(last.output, rows=last.rows) if last else State()
+        if not compares_database(task):
+            return state
+        pristine = workspace.open_pristine()
+        try:
+            return replace(state, rows=database_changes(workspace.session, pristine))
+        finally:
+            pristine.close()
 
     def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
         """Return the result of each gold. ``workspace`` is that of the episode."""
         if self._golds is None:
+            find_state = _gold_changes if compares_database(task) else _gold_state
             session = workspace.open_pristine()
             try:
-                self._golds = [_gold_state(task, gold, session) for gold in task.golds]
+                self._golds = [find_state(task, gold, session) for gold in task.golds]
             finally:
                 session.close()
         return self._golds
@@ -95,13 +105,30 @@ class StandardSqlProfile:
         self._golds = None
 
 
-def _gold_state(task: Task, gold: str, session: SqlSession) -> State:
-    """Return the result of a gold and the order that it asks for. Raises GoldError if it
-    fails."""
+def _run_gold(task: Task, gold: str, session: SqlSession) -> ExecResult:
+    """Run a gold. Raises GoldError if it fails."""
     result = session.run(gold, GOLD_SECONDS)
     if not result.ok:
         why = result.output.removeprefix(ERROR_PREFIX)
         raise GoldError(f"the gold of {task.id} fails: {why}")
+    return result
+
+
+def _gold_changes(task: Task, gold: str, session: SqlSession) -> State:
+    """Return what a gold changes in a copy of the session's database. Raises GoldError if it
+    fails."""
+    copy = session.snapshot().open_last()
+    try:
+        result = _run_gold(task, gold, copy)
+        return State(result.output, rows=database_changes(copy, session))
+    finally:
+        copy.close()
+
+
+def _gold_state(task: Task, gold: str, session: SqlSession) -> State:
+    """Return the result of a gold and the order that it asks for. Raises GoldError if it
+    fails."""
+    result = _run_gold(task, gold, session)
 
     def run(statement: str) -> Rows | None:
         return session.run(statement, GOLD_SECONDS).rows
@@ -132,7 +159,12 @@ class OriginalSqlProfile:
                 )
         return session.run(code, timeout)
 
-    def agent_state(self, last: ExecResult | None, task: Task) -> State:
+    def agent_state(
+        self,
+        last: ExecResult | None,
+        task: Task,
+        workspace: SqlWorkspace,  # noqa: ARG002
+    ) -> State:
         return State(last.output, rows=last.rows) if last else State(task.query)
 
     def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:

@@ -38,8 +38,8 @@ class Proof:
     ``faults``: what is wrong with it. ``digest``: of query, golds and initial state; ``world``: of
     the initial state alone. ``blind``: whether an agent that acts without observing solved it
     (None: not asked). ``turns``, ``files``, ``bytes``, ``words``: its measured size: turns of the
-    player who looks first, files and bytes of the initial state, and words of the gold.
-    ``seconds``: the time of the proof.
+    player who looks first, files and bytes of the initial state (bytes with database and hidden
+    tests), and words of the gold. ``seconds``: the time of the proof.
     """
 
     task: str
@@ -231,20 +231,30 @@ def _proof(
     family: Family, task: Task, faults: tuple[str, ...], blind: bool | None, seconds: float
 ) -> Proof:
     files = [entry for entry in task.initial_files if entry.kind == "file"]
+    size = sum(len(entry.data) for entry in files)
+    size += task.database.path.stat().st_size if task.database else 0
+    size += len(repr(task.data.get("tests", "")))
     return Proof(
         task.id, family.id, int(task.id.split("/")[-2]), task_digest(task),
-        tree_digest(task.initial_files), faults, blind, len(task.data["turns"]), len(files),
-        sum(len(entry.data) for entry in files), len((task.solution or "").split()),
-        round(seconds, 4),
+        world_digest(task), faults, blind, len(task.data["turns"]), len(files), size,
+        len((task.solution or "").split()), round(seconds, 4),
     )  # fmt: skip
 
 
 def task_digest(task: Task) -> str:
     """Return a digest of everything that a drawn task consists of."""
+    parts = [task.query, list(task.golds), task.flag, repr(task.data), task.cwd]
+    return _digest([*parts, world_digest(task)])
+
+
+def world_digest(task: Task) -> str:
+    """Return a digest of the initial state of a task: files, database, and hidden tests."""
     database = task.database.path.name if task.database else None
-    parts = [task.query, list(task.golds), task.flag, repr(task.data), task.cwd, database]
-    text = json.dumps([*parts, tree_digest(task.initial_files)])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return _digest([tree_digest(task.initial_files), database, repr(task.data.get("tests"))])
+
+
+def _digest(parts: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def _common_faults(

@@ -114,7 +114,8 @@ def _compared_state(state: State | None) -> tuple[object, ...]:
     if state.probe_output:
         return state.probe_output, state.cwd
     files, sums = sorted(state.files.items()), sorted(state.checksums.items())
-    return files, state.status, sums, state.cwd, *(() if state.rows is None else state.rows)
+    verdicts = tuple((result.test, result.passed) for result in state.tests)
+    return files, state.status, sums, state.cwd, *(state.rows or ()), *verdicts
 
 
 class TaskRunner:

@@ -1,0 +1,191 @@
+"""Families about reading texts of a form that the query describes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from intercode.core.types import Task
+from intercode.datasets.families.choices import Choices
+from intercode.datasets.families.family import Draw, family
+from intercode.datasets.python.families.python_task import WORDS, function_name, python_task
+
+
+@family("python")
+def key_value_lines(draw: Draw) -> Task:
+    """Read lines with names and numbers into a dictionary."""
+    q, name = draw.query, function_name(draw)
+    between, comment = q.one((":", "=", "->", "|", "~", ">>")), q.one("#;%!")
+    what, combine, default = q.one(
+        (("sum", "+ n", "0"), ("largest", "n", "n"), ("number of lines", "+ 1", "0"))
+    )
+    step = f"max(found.get(key, {default}), n)" if what == "largest" else ""
+    step = step or f"found.get(key, {default}) {combine}"
+    upper = "" if draw.difficulty < 3 else ".lower()"
+    skip = f"if not line or line[0] == '{comment}':"
+    note = " Names that differ only in capitals are the same, and written small." if upper else ""
+    rest = "    return found\n"
+    if draw.difficulty > 3:
+        least = q.between(2, 3) if what == "number of lines" else q.between(2, 30)
+        rest = f"    return {{k: v for k, v in found.items() if v >= {least}}}\n"
+        note += f" Names whose value is then below {least} are left out."
+    gold = (
+        f"def {name}(text):\n    found = {{}}\n    for line in text.splitlines():\n"
+        f"        line = line.strip()\n        {skip}\n            continue\n"
+        f"        key, _, value = line.partition('{between}')\n"
+        f"        key, n = key.strip(){upper}, int(value)\n        found[key] = {step}\n{rest}"
+    )
+    w = draw.world
+    inputs = []
+    for _ in range(draw.difficulty + 3):
+        names = w.some(WORDS, 4)
+        lines = ["", f"{comment} {w.one(WORDS)}"]
+        for _ in range(w.between(2, 4 * draw.difficulty)):
+            key = w.one(names)
+            space = w.one(("", " "))
+            key = key.title() if w.chance(30) else key
+            lines.append(f"{space}{key}{space}{between}{space}{w.between(1, 50)}")
+        inputs.append(["\n".join(w.shuffled(lines))])
+    return python_task(
+        draw,
+        name,
+        (
+            f"Write {name}(text). Lines of the text have the form NAME {between} NUMBER, with or "
+            f"without blanks around its parts; empty ones and those that begin with {comment} do "
+            f"not count. Return a dictionary with the {what} for each name.{note}",
+            f"Define {name}(text): it reads lines such as `apple {between} 3` (blanks do not "
+            f"matter; skip empty lines and those starting with {comment}) and returns, as a "
+            f"dictionary, for each name the {what}.{note}",
+        ),
+        gold,
+        inputs,
+    )
+
+
+@family("python")
+def invented_units(draw: Draw) -> Task:
+    """Add up quantities in units that the query defines."""
+    q, name = draw.query, function_name(draw)
+    letters = q.some("bcdfghjklmpqrtvwz", draw.difficulty + 1)
+    sizes = [1]
+    for _ in letters[1:]:
+        sizes.append(sizes[-1] * q.between(3, 24))
+    units = dict(zip(letters, sizes, strict=True))
+    text = ", ".join(
+        f"1{big} = {units[big] // units[small]}{small}" for small, big in pairwise(letters)
+    )
+
+    def quantity(c: Choices) -> str:
+        return "".join(f"{c.between(1, 99)}{unit}" for unit in c.some(letters, c.between(1, 4)))
+
+    example = quantity(q)
+    gold = (
+        f"import re\n\n\ndef {name}(text):\n    units = {units!r}\n"
+        f"    parts = re.findall(r'(\\d+)([a-z])', text)\n"
+        f"    return sum(int(n) * units[u] for n, u in parts)\n"
+    )
+    also = (
+        f"def {name}(text):\n    units, total, digits = {units!r}, 0, ''\n    for sign in text:\n"
+        f"        if sign.isdigit():\n            digits += sign\n        else:\n"
+        f"            total, digits = total + int(digits) * units[sign], ''\n    return total\n"
+    )
+    return python_task(
+        draw,
+        name,
+        (
+            f"A text such as '{example}' adds up quantities in several units: {text}. Write "
+            f"{name}(text), which returns the total in {letters[0]} as a whole number. The units "
+            f"come in any order.",
+            f"Define {name}(text), which computes how many {letters[0]} a text like "
+            f"'{example}' stands for, as an int. The units, in any order, are: {text}.",
+        ),
+        gold,
+        [[quantity(draw.world)] for _ in range(6)],
+        also=(also,),
+    )
+
+
+@family("python", held_out=True)
+def invented_operators(draw: Draw) -> Task:
+    """Evaluate expressions with operators that the query defines."""
+    q, name = draw.query, function_name(draw)
+    known = [
+        ("a + b", "the sum"), ("a * b", "the product"), ("a - b", "the left minus the right"),
+        ("max(a, b)", "the larger one"), ("min(a, b)", "the smaller one"),
+        ("abs(a - b)", "the distance"), ("a * 2 + b", "twice the left plus the right"),
+    ]  # fmt: skip
+    operators = q.some(known, draw.difficulty + 1)
+    signs = q.some("@#$&?!^", len(operators))
+    meaning = "; ".join(
+        f"`{s}` gives {text}" for s, (_, text) in zip(signs, operators, strict=True)
+    )
+    table = ", ".join(
+        f"'{sign}': lambda a, b: {code}" for sign, (code, _) in zip(signs, operators, strict=True)
+    )
+    from_right = draw.difficulty > 3
+    order = "from right to left: the last is done first" if from_right else "from left to right"
+    loop = (
+        "    a = int(parts[-1])\n    for i in range(len(parts) - 2, 0, -2):\n"
+        "        a = operators[parts[i]](int(parts[i - 1]), a)\n"
+        if from_right
+        else "    a = int(parts[0])\n    for i in range(1, len(parts), 2):\n"
+        "        a = operators[parts[i]](a, int(parts[i + 1]))\n"
+    )
+
+    def expression(c: Choices) -> str:
+        parts = [str(c.between(0, 20))]
+        for _ in range(c.between(1, 2 + draw.difficulty)):
+            parts += [c.one(signs), str(c.between(0, 20))]
+        return " ".join(parts)
+
+    example = expression(q)
+    return python_task(
+        draw,
+        name,
+        (
+            f"Write {name}(text), which evaluates a text of whole numbers and operators with "
+            f"blanks between them, strictly {order}, without precedence. {meaning}. It returns an "
+            f"int.",
+            f"Define {name}(text) for expressions like '{example}'. Operators have no "
+            f"precedence and are applied {order}: {meaning}. Return the value.",
+        ),
+        f"def {name}(text):\n    operators = {{{table}}}\n    parts = text.split()\n{loop}"
+        f"    return a\n",
+        [[expression(draw.world)] for _ in range(6)],
+    )
+
+
+@family("python")
+def check_digit(draw: Draw) -> Task:
+    """Tell whether a number with a check digit is valid."""
+    q, name = draw.query, function_name(draw)
+    length = draw.by_difficulty(4, 5, 6, 8, 10)
+    weights = [q.between(1, 9) for _ in range(length)]
+    modulus = q.one((7, 9, 10))
+    start = q.between(1, 6)
+
+    def digit(body: str) -> int:
+        return (start + sum(int(d) * w for d, w in zip(body, weights, strict=True))) % modulus
+
+    inputs = []
+    for number in range(6):
+        body = "".join(str(draw.world.between(0, 9)) for _ in range(length))
+        wrong = draw.world.between(0, 1) if number > 1 else number
+        inputs.append([body + str((digit(body) + wrong) % 10)])
+    inputs += [[str(inputs[0][0])[:-1]], [""], ["x" * (length + 1)]]
+    return python_task(
+        draw,
+        name,
+        (
+            f"Write {name}(code), which returns True or False: whether a text is a valid code. It "
+            f"has {length + 1} digits and nothing else. Multiply the first {length} by the weights "
+            f"{weights}, add up, and add {start}: the last digit is the remainder modulo "
+            f"{modulus}.",
+            f"A code has {length} digits and a check digit: {start} plus the sum of the digits, "
+            f"times the weights {weights}, modulo {modulus}. Define {name}(code), which returns "
+            f"for any text whether it is such a code (True or False).",
+        ),
+        f"def {name}(code):\n    if len(code) != {length + 1} or not code.isdigit():\n"
+        f"        return False\n    total = {start} + sum(int(d) * w for d, w in "
+        f"zip(code, {weights!r}))\n    return total % {modulus} == int(code[-1])\n",
+        inputs,
+    )

@@ -1,0 +1,135 @@
+"""Families about queries within queries."""
+
+from __future__ import annotations
+
+from intercode.core.types import Task
+from intercode.datasets.families.family import Draw, family
+from intercode.datasets.sql.families.schema import draw_data, draw_schema
+from intercode.datasets.sql.families.sql_task import event_conditions, sql_task
+
+
+@family("sql")
+def above_own_average(draw: Draw) -> Task:
+    """Find the items that cost more than the average of their kind."""
+    s = draw_schema(draw)
+    w = s.words
+    more = draw.query.one((0, 5, 10, 15)) if draw.difficulty > 2 else 0
+    extra = f" by more than {more}" if more else ""
+    kinds = sorted(draw.query.some(w.kinds, max(2, draw.difficulty)))
+    among = ", ".join(f"'{kind}'" for kind in kinds)
+    order = f"i.{s.kind} IN ({among}) ORDER BY i.{s.name}"
+    return sql_task(
+        draw,
+        draw_data(draw, s),
+        (
+            f"Which {w.item[1]} of the {s.kind} {' or '.join(kinds)} have a {s.price} above the "
+            f"average {s.price} of their own {s.kind}{extra}? Show name and {s.price}, sorted by "
+            f"name.",
+            f"Among the {w.item[1]} whose {s.kind} is {' or '.join(kinds)}, find those whose "
+            f"{s.price} exceeds the mean {s.price} of all {w.item[1]} of the same {s.kind}{extra}. "
+            f"Give name and {s.price} in the order of the names.",
+        ),
+        f"SELECT i.{s.name}, i.{s.price} FROM {s.item} AS i WHERE i.{s.price} > (SELECT "
+        f"AVG(o.{s.price}) + {more} FROM {s.item} AS o WHERE o.{s.kind} = i.{s.kind}) AND {order}",
+        also=(
+            f"SELECT i.{s.name}, i.{s.price} FROM {s.item} AS i JOIN (SELECT {s.kind}, "
+            f"AVG({s.price}) AS mean FROM {s.item} GROUP BY {s.kind}) AS m ON m.{s.kind} = "
+            f"i.{s.kind} WHERE i.{s.price} > m.mean + {more} AND {order}",
+        ),
+    )
+
+
+@family("sql", held_out=True)
+def had_every_kind(draw: Draw) -> Task:
+    """Find the people who had an event of each of several kinds."""
+    s = draw_schema(draw)
+    w = s.words
+    kinds = sorted(draw.query.some(w.kinds, draw.by_difficulty(2, 2, 2, 3, 3)))
+    least = draw.query.between(2, 7)
+    text, condition = f"with {w.quantity} of at least {least}", f"e.{s.quantity} >= {least}"
+    among = ", ".join(f"'{kind}'" for kind in kinds)
+    inner = (
+        f"SELECT x.{s.member_id} FROM {s.event} AS x JOIN {s.item} AS y ON y.{s.id} = "
+        f"x.{s.item_id} WHERE x.{s.quantity} >= {least} AND y.{s.kind} = "
+    )
+    every = " AND ".join(f"{s.id} IN ({inner}'{kind}')" for kind in kinds)
+    return sql_task(
+        draw,
+        draw_data(draw, s),
+        (
+            f"Which {w.member[1]} have {w.event[1]} {text} of {w.item[1]} of every {s.kind} among "
+            f"{', '.join(kinds)}? Give the names alphabetically.",
+            f"Consider the {w.event[1]} {text}. Name in alphabetical order the {w.member[1]} who "
+            f"had {w.item[1]} of each {s.kind} of these: {', '.join(kinds)}.",
+        ),
+        f"SELECT p.{s.name} FROM {s.all_joined} WHERE i.{s.kind} IN ({among}) AND {condition} "
+        f"GROUP BY p.{s.id}, p.{s.name} HAVING COUNT(DISTINCT i.{s.kind}) = {len(kinds)} "
+        f"ORDER BY p.{s.name}",
+        also=(f"SELECT {s.name} FROM {s.member} WHERE {every} ORDER BY {s.name}",),
+    )
+
+
+@family("sql")
+def best_of_each(draw: Draw) -> Task:
+    """Show the dearest or cheapest item of each kind."""
+    s = draw_schema(draw)
+    w = s.words
+    word, function = draw.query.one((("highest", "MAX"), ("lowest", "MIN")))
+    limit = draw.query.between(40, 90)
+    condition, text = "1 = 1", f"{w.item[1]}"
+    if draw.difficulty > 1:
+        condition, text = f"{{}}.{s.price} < {limit}", f"{w.item[1]} with a {s.price} below {limit}"
+    if draw.difficulty > 3:
+        letter = draw.query.one("aeio")
+        condition += f" AND {{}}.{s.name} LIKE '%{letter}%'"
+        text += f" and a name that has the letter {letter}"
+    outer, inner = condition.replace("{}", "i"), condition.replace("{}", "o")
+    return sql_task(
+        draw,
+        draw_data(draw, s),
+        (
+            f"Take the {text}. For each {s.kind} among them show the {s.kind}, and name and "
+            f"{s.price} of the one with the {word} {s.price}, sorted by {s.kind}.",
+            f"Which of the {text} has the {word} {s.price} within its {s.kind}? Show {s.kind}, "
+            f"name and {s.price}, in the order of the {s.kind}.",
+        ),
+        f"SELECT i.{s.kind}, i.{s.name}, i.{s.price} FROM {s.item} AS i WHERE {outer} AND "
+        f"i.{s.price} = (SELECT {function}(o.{s.price}) FROM {s.item} AS o WHERE o.{s.kind} = "
+        f"i.{s.kind} AND {inner}) ORDER BY i.{s.kind}",
+        also=(
+            f"SELECT i.{s.kind}, i.{s.name}, i.{s.price} FROM {s.item} AS i JOIN (SELECT o.{s.kind}"
+            f" AS k, {function}(o.{s.price}) AS v FROM {s.item} AS o WHERE {inner} GROUP BY "
+            f"o.{s.kind}) AS b ON b.k = i.{s.kind} AND b.v = i.{s.price} WHERE {outer} "
+            f"ORDER BY i.{s.kind}",
+        ),
+    )
+
+
+@family("sql")
+def extreme_of_sums(draw: Draw) -> Task:
+    """Show the largest or smallest sum of all groups."""
+    s = draw_schema(draw)
+    w = s.words
+    text, condition = event_conditions(draw, s, draw.difficulty)
+    word, function, order = draw.query.one((("largest", "MAX", " DESC"), ("smallest", "MIN", "")))
+    by, column = draw.query.one(
+        [(w.member[0], f"e.{s.member_id}"), (w.item[0], f"e.{s.item_id}"), (s.day, f"e.{s.day}")]
+    )
+    inner = (
+        f"SELECT SUM(e.{s.amount}) AS total FROM {s.all_joined} WHERE {condition} GROUP BY {column}"
+    )
+    return sql_task(
+        draw,
+        draw_data(draw, s),
+        (
+            f"Add up the {s.amount} of the {w.event[1]} {text} for each {by}. How many sums are "
+            f"there, and which is the {word}?",
+            f"For the {w.event[1]} {text}, compute the sum of {s.amount} per {by}. Show the number "
+            f"of these sums and the {word} of them.",
+        ),
+        f"SELECT COUNT(*), {function}(total) FROM ({inner}) AS sums",
+        also=(
+            f"WITH sums AS ({inner}) SELECT (SELECT COUNT(*) FROM sums), total FROM sums "
+            f"ORDER BY total{order} LIMIT 1",
+        ),
+    )

@@ -1,0 +1,88 @@
+"""Families about sets of results: union, intersection, difference."""
+
+from __future__ import annotations
+
+from intercode.core.types import Task
+from intercode.datasets.families.family import Draw, family
+from intercode.datasets.sql.families.schema import Schema, draw_data, draw_schema
+from intercode.datasets.sql.families.sql_task import event_conditions, sql_task
+
+
+def _two_queries(draw: Draw, s: Schema, counts: tuple[int, int]) -> tuple[str, str, str, str]:
+    """Return two conditions on events, of ``counts`` parts, in words, and the queries for the names
+    of their people."""
+    texts, queries = [], []
+    for count in counts:
+        text, condition = event_conditions(draw, s, count)
+        texts.append(text)
+        queries.append(f"SELECT p.{s.name} FROM {s.all_joined} WHERE {condition}")
+    return texts[0], texts[1], queries[0], queries[1]
+
+
+@family("sql")
+def one_or_the_other(draw: Draw) -> Task:
+    """Join two lists of names into one without repetitions."""
+    s = draw_schema(draw)
+    w = s.words
+    one, other, first, second = _two_queries(draw, s, (1 + draw.difficulty // 2,) * 2)
+    return sql_task(
+        draw,
+        draw_data(draw, s),
+        (
+            f"Make one list, without repetitions, of the names of the {w.member[1]} who have a "
+            f"{w.event[0]} {one}, or a {w.event[0]} {other}, or both. Sort it alphabetically.",
+            f"Who among the {w.member[1]} has at least one {w.event[0]} {one}, or at least one "
+            f"{w.event[0]} {other}? Give every name once, in alphabetical order.",
+        ),
+        f"{first} UNION {second} ORDER BY {s.name}",
+        also=(
+            f"SELECT q.{s.name} FROM {s.member} AS q WHERE q.{s.name} IN ({first}) OR "
+            f"q.{s.name} IN ({second}) ORDER BY q.{s.name}",
+        ),
+    )
+
+
+@family("sql", held_out=True)
+def one_and_the_other(draw: Draw) -> Task:
+    """Find the names that are in two lists."""
+    s = draw_schema(draw)
+    w = s.words
+    one, other, first, second = _two_queries(draw, s, (1 + draw.difficulty // 2,) * 2)
+    return sql_task(
+        draw,
+        draw_data(draw, s),
+        (
+            f"Which {w.member[1]} have a {w.event[0]} {one}, and also (perhaps another) "
+            f"{w.event[0]} {other}? Give their names once each, alphabetically.",
+            f"Give in alphabetical order the names of those {w.member[1]} who have both a "
+            f"{w.event[0]} {one} and a {w.event[0]} {other}; these may be one and the same.",
+        ),
+        f"{first} INTERSECT {second} ORDER BY {s.name}",
+        also=(
+            f"SELECT q.{s.name} FROM {s.member} AS q WHERE q.{s.name} IN ({first}) AND "
+            f"q.{s.name} IN ({second}) ORDER BY q.{s.name}",
+        ),
+    )
+
+
+@family("sql")
+def one_without_the_other(draw: Draw) -> Task:
+    """Find the names that are in one list and not in another."""
+    s = draw_schema(draw)
+    w = s.words
+    one, other, first, second = _two_queries(draw, s, (1 + draw.difficulty // 3, 4))
+    return sql_task(
+        draw,
+        draw_data(draw, s),
+        (
+            f"Which {w.member[1]} have a {w.event[0]} {one}, but no {w.event[0]} {other}? Give "
+            f"their names once each, in alphabetical order.",
+            f"Take the {w.member[1]} with a {w.event[0]} {one}. Leave out those who have a "
+            f"{w.event[0]} {other}. Give the names of the others, sorted, each once.",
+        ),
+        f"{first} EXCEPT {second} ORDER BY {s.name}",
+        also=(
+            f"SELECT q.{s.name} FROM {s.member} AS q WHERE q.{s.name} IN ({first}) AND "
+            f"q.{s.name} NOT IN ({second}) ORDER BY q.{s.name}",
+        ),
+    )

@@ -1,0 +1,87 @@
+"""What the task families of SQL share: how a task is made, and conditions on events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from intercode.core.types import Task
+from intercode.datasets.families.family import Draw
+from intercode.datasets.sql.families.schema import Data, Schema, database_of, draw_day
+
+BLIND_BOUND = 0.1
+"""The bound of families whose names of tables and columns only looking shows."""
+
+
+def sql_task(
+    draw: Draw,
+    data: Data,
+    queries: Sequence[str],
+    gold: str,
+    *,
+    also: Sequence[str] = (),
+    turns: Sequence[str] | None = None,
+    changes: bool = False,
+) -> Task:
+    """Return a task with one of several phrasings of its query.
+
+    ``also``: further golds. ``turns``: the actions of a player before the gold, in a family whose
+    query does not name tables and columns (None: it names them). ``changes``: the task asks for a
+    change of the database, which is compared instead of the result.
+    """
+    phrasing = draw.query.index(len(queries))
+    query = re.sub(r"\b([Aa]) (?=[aeio])", r"\1n ", queries[phrasing])
+    names = f"\n\nTables: {data.schema.description}." if turns is None else ""
+    more = {"compare": "database"} if changes else {}
+    return Task(
+        "", query + names, gold, tuple(also), database=database_of(data),
+        data={"phrasing": phrasing, "turns": [*(turns or ()), gold], **more},
+    )  # fmt: skip
+
+
+def exploration_of(*tables: str) -> list[str]:
+    """Return the actions that show the tables, and the columns of some."""
+    return ["SHOW TABLES", *(f"SHOW COLUMNS FROM `{table}`" for table in tables)]
+
+
+def event_conditions(draw: Draw, s: Schema, count: int, *, dates: bool = True) -> tuple[str, str]:
+    """Return ``count`` conditions on events (at most 5) in words, which follow the noun, and as
+    SQL, on the tables as in ``Schema.all_joined``.
+
+    Several conditions are wide ones, so that some events meet them all. ``dates``: whether a
+    condition may be about the date.
+    """
+    choices, w = draw.query, s.words
+    year, day = choices.between(2021, 2024), draw_day(choices, 200, 700)
+    least, level = choices.between(3, 6), choices.one(w.levels)
+    kinds, city = sorted(choices.some(w.kinds, 2)), choices.one(s.cities)
+    kind, place = f"of a {w.item[0]} of the {_noun(s.kind)}", f"whose {w.site[0]} is"
+    narrow = [
+        (f"in the year {year}", f"YEAR(e.{s.day}) = {year}"),
+        (f"{kind} '{kinds[0]}'", f"i.{s.kind} = '{kinds[0]}'"),
+        (f"by a {w.member[0]} {place} in {city}", f"l.{s.city} = '{city}'"),
+    ]
+    wide = [
+        (f"on {day} or later", f"e.{s.day} >= '{day}'"),
+        (f"{kind} '{kinds[0]}' or '{kinds[1]}'", f"i.{s.kind} IN ('{kinds[0]}', '{kinds[1]}')"),
+        (f"by a {w.member[0]} {place} not in {city}", f"l.{s.city} <> '{city}'"),
+    ]
+    known = [
+        *(narrow if count == 1 else wide)[0 if dates else 1 :],
+        (f"with {w.quantity} of at least {least}", f"e.{s.quantity} >= {least}"),
+        (f"by a {w.member[0]} who does not have the {_noun(s.level)} '{level}'",
+         f"p.{s.level} <> '{level}'"),
+        choices.one(
+            [
+                (f"without a {_noun(s.note)}", f"e.{s.note} IS NULL"),
+                (f"with a {_noun(s.note)}", f"e.{s.note} IS NOT NULL"),
+            ]
+        ),
+    ]  # fmt: skip
+    chosen = choices.some(known, count)
+    return " and ".join(text for text, _ in chosen), " AND ".join(sql for _, sql in chosen)
+
+
+def _noun(column: str) -> str:
+    """Return a column's name as a noun."""
+    return column.replace("_", " ")
