@@ -217,7 +217,7 @@ def test_every_module_can_be_imported_by_itself() -> None:
         n for n in MODULES if not n.endswith("__main__") and not n.startswith(elsewhere)
     ]
     code = f"import importlib\nfor n in {names[::-1]!r}: importlib.import_module(n)"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
 
 
 def test_no_folder_holds_too_many_modules() -> None:

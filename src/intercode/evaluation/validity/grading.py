@@ -123,7 +123,8 @@ class _Locations:
 
     def __init__(self, chosen: str | None) -> None:
         self._chosen = chosen
-        self._datasets: dict[str, Dataset | None] = {}
+        self._datasets: dict[str, Dataset] = {}
+        self._missing: set[str] = set()  # verified subsets that do not exist or are not installed
         self._queries: dict[str, dict[str, str]] = {}
 
     def find(self, label: Label) -> _Location:
@@ -143,28 +144,26 @@ class _Locations:
 
     def _load(self, name: str, label: Label) -> Dataset:
         try:
-            dataset = self._known(name)
+            return self._known(name)
         except UnknownNameError as e:
             raise UsageError(
                 f"{label.location}: the task {label.task!r} belongs to no known dataset ({e}); "
                 "name it with --dataset, or in the field `dataset` of the label"
             ) from e
-        assert dataset is not None
-        return dataset
 
     def _verified_subset(self, name: str) -> str | None:
         """Return the name of the dataset's verified subset, or None if it has none."""
         if is_dataset_file(name) or "/" in name:
             return None
         subset = f"{name.partition('@')[0].partition(':')[0]}:{VERIFIED}"
-        if subset not in self._datasets:
+        if subset not in self._missing:
             try:
                 self._known(subset)
             except UsageError:
-                self._datasets[subset] = None
-        return subset if self._datasets[subset] is not None else None
+                self._missing.add(subset)
+        return None if subset in self._missing else subset
 
-    def _known(self, name: str) -> Dataset | None:
+    def _known(self, name: str) -> Dataset:
         if name not in self._datasets:
             dataset = self._datasets[name] = load_cached(name, "bash")
             self._queries[name] = {task.id: task.query for task in dataset.tasks}

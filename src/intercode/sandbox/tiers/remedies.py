@@ -43,9 +43,9 @@ _CONTAINERS: tuple[Platform, ...] = ("docker", "podman", "kubernetes")
 _ROOT_OF_PODMAN = "sudo podman run --user 0 --cap-add=MKNOD --cap-add=SYS_CHROOT"
 _BECOME_ROOT = ("docker run --user 0", _ROOT_OF_PODMAN, "sudo COMMAND")
 _PROGRAM = "/PATH/OF/intercode/sandbox/supervisor/bin/supervisor"
-_ENGINE_COMMAND = re.compile(r"(sudo )?(docker|podman) run ")
+_ENGINE_COMMAND = re.compile(r"(sudo )?(docker|podman) run |sudo COMMAND")
 _COMMAND_FENCE = [
-    "<!-- not run: needs an engine of containers -->",
+    "<!-- not run: needs an engine of containers or another user -->",
     "```sh",
 ]  # of the documentation
 _USUAL_RESTRICTIONS = ("seccomp", "systempaths")
