@@ -159,15 +159,19 @@ def start_outside(command: str) -> LineProgram:
         )
 
         def kill() -> None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            if process.returncode is None:  # else its number may be that of another program
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
         def describe() -> str:
             try:
-                return _ended(process.wait(1.0))
+                status: int | None = process.wait(1.0)
             except subprocess.TimeoutExpired:
-                return _ended(None)
+                status = None
+            with suppress(ProcessLookupError):  # what it has started
+                os.killpg(process.pid, signal.SIGKILL)
+            return _ended(status)
 
         return kill, describe
 
