@@ -25,7 +25,7 @@ from intercode.datasets.families.selection import select_families
 FROZEN = {
     "bash": "e2b413151b814b79",
     "ctf": "c4aaecf8b446bf78",
-    "code": "9c81b6289aa2134e",
+    "code": "885edaa2e51f6b75",
     "python": "311c3a64e5528852",
     "sql": "c34321fab8516756",
 }

@@ -72,7 +72,7 @@ for (const text of input.split(/\\s+/).filter(Boolean)) {
 def rule_in_file(draw: Draw) -> Task:
     """Apply a rule to numbers that a file states."""
     h = draw.hidden
-    divisor, factor, plus = h.between(2, 6), h.between(2, 20), h.between(1, 99)
+    divisor, factor, plus = h.between(2, 6), h.between(2, 20), h.between(1, 999)
     word, sign = h.one((("are multiples of", "=="), ("are no multiples of", "!=")))
     file = f"{draw.query.one(WORDS)}.txt"
     tree = FileTree(FOLDER)

@@ -6,6 +6,7 @@ from intercode.core.types import Task
 from intercode.datasets.code.families.code_task import (
     JAVA,
     JAVASCRIPT,
+    WORDS,
     C,
     code_task,
     example_and_tests,
@@ -57,7 +58,7 @@ for (const code of codes) {
 @family("code")
 def weighted_digits(draw: Draw) -> Task:
     """Compute a check digit for each number."""
-    period, start = draw.query.between(2, 3 + draw.difficulty), draw.query.between(0, 40)
+    period, start = draw.query.between(2, 3 + draw.difficulty), draw.query.between(0, 999)
     modulus = draw.query.between(5, 97)
     weights = ", ".join(map(str, range(1, period + 1)))
 
@@ -105,7 +106,7 @@ int main(void) {
         for (int j = i; j < i + $width; j++) sum += values[j] * ((j - i) % $step == 0);
         if (i == 0 || sum $sign best) best = sum, place = i + 1;
     }
-    printf("%ld %d\\n", best, place);
+    printf("%ld %d\\n", best * $factor, place);
     return 0;
 }
 """,
@@ -131,7 +132,7 @@ public class Main {
                 place = i + 1;
             }
         }
-        System.out.println(best + " " + place);
+        System.out.println(best * $factor + " " + place);
     }
 }
 """,
@@ -143,7 +144,7 @@ for (let i = 0; i + $width <= values.length; i++) {
   for (let j = 0; j < $width; j += $step) sum += values[i + j];
   if (best === null || sum $sign best) [best, place] = [sum, i + 1];
 }
-console.log(best === null ? "$short" : best + " " + place);
+console.log(best === null ? "$short" : best * $factor + " " + place);
 """,
 }
 
@@ -154,7 +155,7 @@ def best_window(draw: Draw) -> Task:
     width = draw.query.between(2, 3 + draw.difficulty)
     step = 1 if draw.difficulty < 3 else 2
     word, sign = draw.query.one((("largest", ">"), ("smallest", "<")))
-    short = draw.query.one(("too short", "none", "no window", "nothing"))
+    short, factor = draw.query.one(WORDS), draw.query.between(2, 999)
     what = "sum" if step == 1 else "sum of its first, third, fifth ... number"
 
     def solve(text: str) -> str:
@@ -163,7 +164,7 @@ def best_window(draw: Draw) -> Task:
         if not sums:
             return f"{short}\n"
         best = max(sums) if word == "largest" else min(sums)
-        return f"{best} {sums.index(best) + 1}\n"
+        return f"{best * factor} {sums.index(best) + 1}\n"
 
     inputs = example_and_tests(
         draw, lambda c: numbers(c, width + c.between(2, 8 * draw.difficulty), -99, 99)
@@ -172,15 +173,15 @@ def best_window(draw: Draw) -> Task:
         draw,
         (
             f"Read whole numbers. Of all {width} numbers that follow each other, find those with "
-            f"the {word} {what}. Print that sum and the position of the first of them (from 1), "
-            f"with a blank between; of equal sums the earliest counts. If there are fewer numbers, "
-            f"print `{short}`.",
-            f"A window is {width} consecutive numbers of the input. Print the {word} {what} over "
-            f"all windows, a blank, and where the earliest window with it begins (1 is the first "
-            f"number). Without any window print `{short}`.",
+            f"the {word} {what}. Print {factor} times that sum and the position of the first of "
+            f"them (from 1), with a blank between; of equal sums the earliest counts. If there are "
+            f"fewer numbers, print `{short}`.",
+            f"A window is {width} consecutive numbers of the input. Print {factor} times the "
+            f"{word} {what} over all windows, a blank, and where the earliest window with it "
+            f"begins (1 is the first number). Without any window print `{short}`.",
         ),
         _WINDOWS,
-        {"width": width, "step": step, "sign": sign, "short": short},
+        {"width": width, "step": step, "sign": sign, "short": short, "factor": factor},
         solve,
         [*inputs, numbers(draw.world, width - 1, 0, 9)],
     )
@@ -274,7 +275,7 @@ _COUNTS = {
 int main(void) {
     long from, to;
     while (scanf("%ld %ld", &from, &to) == 2) {
-        long count = 0;
+        long count = $start;
         for (long n = from; n <= to; n++) {
             int sum = 0;
             for (long rest = n; rest; rest /= 10) sum += rest % 10;
@@ -293,7 +294,7 @@ public class Main {
         var input = new Scanner(System.in);
         while (input.hasNextLong()) {
             long from = input.nextLong(), to = input.nextLong();
-            System.out.println(LongStream.rangeClosed(from, to)
+            System.out.println($start + LongStream.rangeClosed(from, to)
                 .filter(n -> n % $divisor == $rest)
                 .filter(n -> Long.toString(n).chars().map(c -> c - '0').sum() % $other == 0)
                 .count());
@@ -304,7 +305,7 @@ public class Main {
     JAVASCRIPT: """const input = require("fs").readFileSync(0, "utf8");
 const given = input.split(/\\s+/).filter(Boolean).map(Number);
 for (let i = 0; i < given.length; i += 2) {
-  let count = 0;
+  let count = $start;
   for (let n = given[i]; n <= given[i + 1]; n++) {
     const sum = [...String(n)].reduce((a, d) => a + Number(d), 0);
     if (n % $divisor === $rest && sum % $other === 0) count++;
@@ -319,6 +320,7 @@ for (let i = 0; i < given.length; i += 2) {
 def count_in_ranges(draw: Draw) -> Task:
     """Count the numbers in ranges that have two properties."""
     divisor, other = draw.query.one((2, 4, 5, 8, 10)), draw.query.one((3, 7, 9))
+    start = draw.query.between(1, 9999)
     rest, most = draw.query.between(0, divisor - 1), draw.by_difficulty(99, 999, 9999, 30000, 90000)
     property_of_rest = f"leave the remainder {rest} when divided by {divisor}"
 
@@ -328,7 +330,7 @@ def count_in_ranges(draw: Draw) -> Task:
             sum(n % divisor == rest and sum(map(int, str(n))) % other == 0 for n in range(a, b + 1))
             for a, b in zip(given[::2], given[1::2], strict=True)
         )
-        return "".join(f"{count}\n" for count in counts)
+        return "".join(f"{start + count}\n" for count in counts)
 
     def ranges(c: Choices) -> str:
         pairs = (sorted((c.between(1, most), c.between(1, most))) for _ in range(2))
@@ -337,15 +339,15 @@ def count_in_ranges(draw: Draw) -> Task:
     return code_task(
         draw,
         (
-            f"Each line has two whole numbers, the smaller one first. Print for each line how many "
-            f"numbers from the first to the second, both included, {property_of_rest} and have a "
-            f"sum of digits that {other} divides.",
+            f"Each line has two whole numbers, the smaller one first. Print for each line {start} "
+            f"plus the number of those from the first to the second, both included, that "
+            f"{property_of_rest} and have a sum of digits that {other} divides.",
             f"Read pairs of numbers, a and b with a <= b, one pair on a line. For every pair print "
-            f"a line with the count of those n, a <= n <= b, that {property_of_rest} and whose "
-            f"digits add up to a multiple of {other}.",
+            f"a line: {start} plus the count of those n, a <= n <= b, that {property_of_rest} and "
+            f"whose digits add up to a multiple of {other}.",
         ),
         _COUNTS,
-        {"divisor": divisor, "rest": rest, "other": other},
+        {"divisor": divisor, "rest": rest, "other": other, "start": start},
         solve,
         example_and_tests(draw, ranges),
     )

@@ -31,6 +31,7 @@ int main(void) {
         if (sign == '\\n') word = 1;
         if (sign >= 'a' && sign <= 'z' && word % $every == 0)
             sign = (sign - 'a' + $shift) % 26 + 'a';
+        if (sign == '\\n') printf("$end");
         putchar(sign);
     }
     return 0;
@@ -49,7 +50,7 @@ public class Main {
                     out.append((char) ((sign - 'a' + $shift) % 26 + 'a'));
                 words[i] = out.toString();
             }
-            System.out.println(String.join(" ", words));
+            System.out.println(String.join(" ", words) + "$end");
         }
     }
 }
@@ -58,7 +59,7 @@ public class Main {
   String.fromCharCode((sign.charCodeAt(0) - 97 + $shift) % 26 + 97)).join("");
 const lines = require("fs").readFileSync(0, "utf8").trimEnd().split("\\n");
 for (const line of lines)
-  console.log(line.split(" ").map((w, i) => (i + 1) % $every ? w : shifted(w)).join(" "));
+  console.log(line.split(" ").map((w, i) => (i + 1) % $every ? w : shifted(w)).join(" ") + "$end");
 """,
 }
 
@@ -67,6 +68,7 @@ for (const line of lines)
 def shifted_words(draw: Draw) -> Task:
     """Shift the letters of some words of each line."""
     every, shift = draw.query.between(1, 4), draw.query.between(1, 25)
+    end = f" {draw.query.one('.:;/')}{draw.query.between(1, 999)}"
     which = ("each word", "every second word", "every third word", "every fourth word")[every - 1]
 
     def shifted(word: str) -> str:
@@ -75,7 +77,7 @@ def shifted_words(draw: Draw) -> Task:
     def solve(text: str) -> str:
         rows = [line.split(" ") for line in text.splitlines()]
         return "".join(
-            " ".join(w if i % every else shifted(w) for i, w in enumerate(row, 1)) + "\n"
+            " ".join(w if i % every else shifted(w) for i, w in enumerate(row, 1)) + f"{end}\n"
             for row in rows
         )
 
@@ -85,13 +87,13 @@ def shifted_words(draw: Draw) -> Task:
         (
             f"Read lines of words in small letters with single blanks between them. Shift the "
             f"letters of {which} of a line by {shift} in the alphabet (after z comes a), and print "
-            f"the lines.",
+            f"the lines, each with `{end}` at its end.",
             f"Print the lines of the input, in which {which} of the line is encoded: each letter "
             f"is replaced by the one {shift} places later, around the end of the alphabet. Words "
-            f"consist of small letters, with one blank between two.",
+            f"consist of small letters, with one blank between two. Add `{end}` to each line.",
         ),
         _SHIFTS,
-        {"every": every, "shift": shift},
+        {"every": every, "shift": shift, "end": end},
         solve,
         example_and_tests(draw, lambda c: _lines(c, size, c.between(3, 8))),
     )
@@ -105,7 +107,7 @@ int main(void) {
     while (sign != EOF) {
         int next, count = 1;
         while ((next = getchar()) == sign && sign != '\\n') count++;
-        if (count >= $least) printf("%c$mark%d$mark", sign, count);
+        if (count >= $least) printf("%c$mark%d$mark", sign, count + $plus);
         else while (count--) putchar(sign);
         sign = next;
     }
@@ -114,7 +116,7 @@ int main(void) {
 """,
     JAVASCRIPT: """const text = require("fs").readFileSync(0, "utf8");
 process.stdout.write(text.replace(/([^\\n])\\1*/g, (run, sign) =>
-  run.length >= $least ? sign + "$mark" + run.length + "$mark" : run));
+  run.length >= $least ? sign + "$mark" + (run.length + $plus) + "$mark" : run));
 """,
 }
 
@@ -123,12 +125,13 @@ process.stdout.write(text.replace(/([^\\n])\\1*/g, (run, sign) =>
 def shortened_runs(draw: Draw) -> Task:
     """Shorten runs of equal characters."""
     least, mark = draw.query.between(2, 6), draw.query.one("*#=~:;!")
+    plus = draw.query.between(1, 9999)
     letters = "".join(draw.query.some("abcdefgh", 3))
 
     def solve(text: str) -> str:
         def short(run: re.Match[str]) -> str:
             size = len(run[0])
-            return f"{run[1]}{mark}{size}{mark}" if size >= least else run[0]
+            return f"{run[1]}{mark}{size + plus}{mark}" if size >= least else run[0]
 
         return re.sub(r"([^\n])\1*", short, text)
 
@@ -141,13 +144,13 @@ def shortened_runs(draw: Draw) -> Task:
         draw,
         (
             f"Copy the input to the output, but write every run of {least} or more equal "
-            f"characters in a line as the character, {mark}, their number and {mark}.",
+            f"characters in a line as the character, {mark}, their number plus {plus}, and {mark}.",
             f"Shorten the lines of the input: a longest run of equal characters with a length of "
-            f"at least {least} becomes the character once, followed by its length between two "
-            f"signs {mark}. Everything else stays.",
+            f"at least {least} becomes the character once, followed by its length plus {plus} "
+            f"between two signs {mark}. Everything else stays.",
         ),
         _RUNS,
-        {"least": least, "mark": mark},
+        {"least": least, "mark": mark, "plus": plus},
         solve,
         example_and_tests(draw, runs),
     )
@@ -186,7 +189,7 @@ for (const name of Object.keys(totals).sort()) console.log(name + "$mark" + tota
 def totals_by_name(draw: Draw) -> Task:
     """Add up numbers by name, and sort."""
     q = draw.query
-    limit, factor, mark = q.between(5, 40), q.between(2, 12), q.one((": ", " = ", " -> ", ","))
+    limit, factor, mark = q.between(5, 40), q.between(2, 999), q.one((": ", " = ", " -> ", ","))
     word, sign = q.one((("at least", ">="), ("at most", "<=")))
 
     def solve(text: str) -> str:
@@ -285,7 +288,7 @@ console.log(items.length);
 def store_commands(draw: Draw) -> Task:
     """Carry out commands on a store with limited room."""
     q = draw.query
-    (put, take), full = q.some(WORDS, 2), q.one(("full", "no room", "refused", "too many"))
+    put, take, full = q.some(WORDS, 3)
     room, from_front = q.between(2, 3 + 2 * draw.difficulty), q.index(2)
     which = "oldest" if from_front else "newest"
 
