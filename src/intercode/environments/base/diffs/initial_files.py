@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from intercode.core.errors import InfrastructureError
@@ -50,11 +51,12 @@ def pack_tree(entries: Iterable[TreeEntry]) -> bytes:
     return archive.getvalue()
 
 
-def initial_file_entries(task: Task) -> dict[str, FileEntry]:
-    """Return the entries of the files in ``task.initial_files`` and of their directories, as a
-    sandbox lists them while they are unchanged."""
+@lru_cache(maxsize=256)  # every turn asks for those of its task, and contents are hashed
+def initial_file_entries(files: tuple[TreeEntry, ...]) -> Mapping[str, FileEntry]:
+    """Return the entries of the initial files of a task and of their directories, as a sandbox
+    lists them while they are unchanged."""
     entries: dict[str, FileEntry] = {}
-    for initial in task.initial_files:
+    for initial in files:
         for parent in PurePosixPath(initial.path).parents[:-1]:
             entries.setdefault(str(parent), FileEntry("dir", 0o755))
         if initial.kind == "file":
@@ -74,7 +76,7 @@ def changes_of_agent(sandbox: BaseSandbox, task: Task, pause: bool = False) -> d
     current = sandbox.changes(pause=pause)
     if not task.initial_files:
         return current
-    initial = initial_file_entries(task)
+    initial = initial_file_entries(task.initial_files)
     changes = {path: entry for path, entry in current.items() if initial.get(path) != entry}
     if TRUNCATED_CHANGES in current:
         return changes
