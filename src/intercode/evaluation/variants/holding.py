@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import queue
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import count as count_from
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from intercode.core.errors import (
 from intercode.core.types import Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
-from intercode.evaluation.check.task_runs import TaskRunner
+from intercode.evaluation.check.task_runs import TaskRunner, task_runners
 from intercode.evaluation.replay.recorded_environments import (
     ReplayOptions,
     environment_settings,
@@ -132,12 +132,18 @@ def measure_holding(
             raise UsageError(f"{dataset.name} has no task {episode.task!r}, which was played")
         by_task.setdefault(index, []).append(episode)
     variants = VariantTasks(dataset)
-    reports: list[tuple[TaskVariants, list[HeldEpisode]]] = []
-    with _Runners(variants, settings) as runners, ThreadPoolExecutor(options.parallel) as pool:
-        jobs = [(index, episodes, count) for index, episodes in by_task.items()]
-        for result in pool.map(lambda job: runners.play(*job), jobs):
-            reports.append(result)
-            progress(len(reports), len(jobs))
+    jobs, finished, lock = list(by_task.items()), count_from(1), threading.Lock()
+
+    def play(runner: TaskRunner, job: int) -> tuple[TaskVariants, list[HeldEpisode]]:
+        index, episodes = jobs[job]
+        report = _play_task(variants, runner, index, episodes, count)
+        with lock:
+            progress(next(finished), len(jobs))
+        return report
+
+    parallel = min(options.parallel, len(jobs))
+    with task_runners(variants.dataset, variant_settings(settings), parallel) as run_all:
+        reports: list[tuple[TaskVariants, list[HeldEpisode]]] = run_all(play, range(len(jobs)))
     episodes = [e for _, held in reports for e in held]
     return HoldingReport(
         source.resolve().name, dataset.name, dataset.hash, count, len(solved),
@@ -160,38 +166,21 @@ def _until_solved(episode: Trajectory) -> Trajectory:
     return episode.replace(steps=episode.steps[:last])
 
 
-class _Runners:
-    """Lends runners and environments of the same variants to threads."""
-
-    def __init__(self, variants: VariantTasks, settings: Mapping[str, Any]) -> None:
-        self._variants, self._settings = variants, variant_settings(settings)
-        self._idle: queue.SimpleQueue[TaskRunner] = queue.SimpleQueue()
-        self._all: list[TaskRunner] = []
-
-    def play(
-        self, index: int, episodes: Sequence[Trajectory], count: int
-    ) -> tuple[TaskVariants, list[HeldEpisode]]:
-        """Find the variants of one task and play its episodes there. Episodes that are not solved
-        in the original state are left out."""
-        try:
-            runner = self._idle.get_nowait()
-        except queue.Empty:
-            runner = TaskRunner(self._variants.dataset, self._settings)
-            self._all.append(runner)
-        try:
-            found = find_variants(self._variants, runner, index, count)
-            played = (_play_in_variants(runner.env, found, episode) for episode in episodes)
-            return found, [e for e in played if e is not None]
-        finally:
-            runner.env.end_episode()
-            self._idle.put(runner)
-
-    def __enter__(self) -> _Runners:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for runner in self._all:
-            runner.env.close()
+def _play_task(
+    variants: VariantTasks,
+    runner: TaskRunner,
+    index: int,
+    episodes: Sequence[Trajectory],
+    count: int,
+) -> tuple[TaskVariants, list[HeldEpisode]]:
+    """Find the variants of one task and play its episodes there. Episodes that are not solved in
+    the original state are left out."""
+    try:
+        found = find_variants(variants, runner, index, count)
+        played = (_play_in_variants(runner.env, found, episode) for episode in episodes)
+        return found, [e for e in played if e is not None]
+    finally:
+        runner.env.end_episode()
 
 
 def _play_in_variants(
