@@ -92,6 +92,8 @@ CASES = [
     _try("PID 1", "for s in {1..64}; do kill -$s 1; done 2>/dev/null; cat /proc/1/environ "
          "/proc/1/mem /proc/1/maps /proc/1/stack /proc/1/syscall; ls -l /proc/1/fd/ /proc/1/cwd/ "
          "/proc/1/root/ /proc/1/ns/ /proc/1/map_files/; echo over", "denied", "over"),
+    _try("PID 1 by signals at once", "for i in {1..300}; do for s in SEGV BUS ABRT ILL FPE; do "
+         "kill -$s 1; done; done 2>/dev/null; echo over", "", "over"),
     _try("PID 1 as the first victim of memory",
          "for f in /proc/1/{,task/1/}{oom_score_adj,oom_adj,coredump_filter,autogroup,sched}; do "
          "{ echo 900 > $f; } 2>/dev/null && echo wrote; done; cat /proc/1/oom_score_adj", "0\n",

@@ -259,12 +259,14 @@ static void report_crash(int number, siginfo_t *info, void *context) {
 }
 
 /* Report crashes to the owner, because only files and processes of the sandbox can cause one. The
-   handler has a stack of its own: the other one may be used up. */
+   handler has a stack of its own: the other one may be used up. No signal interrupts the handler,
+   because that stack has room for few: a process in a container could send many at once. */
 static void report_crashes(void) {
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
-    static char stack[1 << 14];
+    static char stack[1 << 16];  /* a signal's frame has 11 KB where the processor has AMX */
     struct sigaction action = {.sa_sigaction = report_crash,
                                .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
+    sigfillset(&action.sa_mask);
     if (sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL)) return;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaction(numbers[i], &action, NULL);
