@@ -21,8 +21,8 @@ _BUSY = ("tests/sandbox", "tests/sessions", "tests/environments", "tests/hostile
 _FULL = ("tests/sessions", "tests/environments")
 _LOOPS = 2  # per processor
 _WORKERS = 2  # of pytest, per processor: with the loops, each test has a quarter of a processor
-_SIZE, _LEFT = 256, 128  # MiB of the file system, and those that are left
-"""Unpacking an image leaves 64 MiB of every disk free, so half of the rest is out of reach."""
+_SIZE, _LEFT = 512, 272  # MiB of the file system, and those that are left
+"""Databases of the tests take 180 MiB, and whoever unpacks an image leaves 64 MiB free."""
 _MOUNT = 'mount -t tmpfs -o size="$1"m,mode=1777 tmpfs "$2" && shift 2 && exec "$@"'
 
 

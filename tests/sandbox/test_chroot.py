@@ -32,6 +32,16 @@ print(sandbox.user_id, flush=True)
 time.sleep(600)
 """
 
+ON_A_SMALL_DISK = """
+import os, shutil, sys
+from intercode.core.errors import SandboxError
+from intercode.sandbox import SandboxSpec, images, open_sandbox
+try:
+    open_sandbox(SandboxSpec(images.resolve("host")), "chroot")
+except SandboxError as e:
+    print(shutil.disk_usage(os.environ["INTERCODE_CACHE"]).free >> 20, e)
+"""
+
 
 def open_chroot() -> ChrootSandbox:
     return tiers.open_chroot(SandboxSpec(images.resolve("host")))
@@ -46,6 +56,18 @@ def sandbox() -> Iterator[ChrootSandbox]:
 def test_it_satisfies_the_contract() -> None:
     check_sandbox(open_chroot)
     assert tiers.check() == (True, "")
+
+
+def test_copying_programs_leaves_space_on_the_disk(tmp_path: Path) -> None:
+    mount = 'mount -t tmpfs -o size=100m tmpfs "$1" && shift && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", mount, "sh", tmp_path, sys.executable, "-c",
+         ON_A_SMALL_DISK],
+        env={**os.environ, "INTERCODE_CACHE": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    free, _, message = done.stdout.strip().partition(" ")
+    assert message.endswith("/usr: No space left on device"), done
+    assert 60 <= int(free) <= 100
 
 
 def test_two_sandboxes_have_different_users(sandbox: ChrootSandbox) -> None:

@@ -22,6 +22,7 @@
 /* Sandboxes share these files, so no other user may write. A set-user-ID bit has no effect there. */
 #define SHARED_MODE 01775
 #define MAX_DEPTH 60  /* levels of directories of programs */
+#define DISK_RESERVE (64 << 20)  /* bytes of the disk that stay free when programs are copied */
 
 /* ------------------------------------------------------------- shared directories */
 /* A directory to link or to copy, with its path in the sandbox, and the paths to leave empty. */
@@ -52,11 +53,18 @@ static int make_file(int source, int target, const char *name, const struct stat
     return result ? -1 : copy_metadata(target, name, info);
 }
 
+static bool has_space(int target, off_t size) {
+    struct statfs disk;
+    return !fstatfs(target, &disk)
+        && (off_t)disk.f_bavail * disk.f_bsize >= size + DISK_RESERVE;
+}
+
 static int link_file(const struct link *link, int source, int target, const char *name,
                      const struct stat *info) {
     /* of a file that others could write to, or with more rights, a copy is made */
     bool shareable = !link->copies && !info->st_uid && !(info->st_mode & 06022);
     if (shareable && !linkat(source, name, target, name, 0)) return 0;
+    if (link->copies && !has_space(target, info->st_size)) return errno = ENOSPC, -1;
     return make_file(source, target, name, info);
 }
 
@@ -131,7 +139,9 @@ static int make_copies(struct link *link, int retained, const char *name, int so
     link->copies = false;
     if (target >= 0) close(target);
     if (!result) result = renameat(retained, unfinished, retained, name);
+    int code = errno;
     if (result) remove_all(retained, unfinished);
+    errno = code;
     return result;
 }
 
@@ -142,8 +152,9 @@ static int open_linked(struct link *link, int retained, const char *key, int sou
     snprintf(name, sizeof name, "copies-%s", key);
     int fd = openat(retained, name, SUBDIRECTORY);
     if (fd < 0 && errno == ENOENT) {
-        make_copies(link, retained, name, source);
+        int result = make_copies(link, retained, name, source), code = errno;
         fd = openat(retained, name, SUBDIRECTORY);
+        if (fd < 0 && result) errno = code;
     }
     if (fd >= 0) futimens(fd, NULL);  /* the cache may remove it when it was not used for a day */
     return fd;
