@@ -59,7 +59,7 @@ def test_it_satisfies_the_contract() -> None:
 
 
 def test_copying_programs_leaves_space_on_the_disk(tmp_path: Path) -> None:
-    mount = 'mount -t tmpfs -o size=100m tmpfs "$1" && shift && exec "$@"'
+    mount = 'mount -t tmpfs -o size=100m,mode=700 tmpfs "$1" && shift && exec "$@"'
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", mount, "sh", tmp_path, sys.executable, "-c",
          ON_A_SMALL_DISK],

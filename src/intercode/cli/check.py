@@ -71,7 +71,7 @@ def handle(args: argparse.Namespace) -> int:
     if not args.datasets and not args.prompts:
         raise UsageError("name a dataset to check, or give --prompts; see `intercode check --help`")
     if args.out is not None and args.draw is None:
-        raise UsageError("--out is where --draw writes its proofs: give --draw too, or print with --json")
+        raise UsageError("--out is for the proofs of --draw: give --draw N, or print with --json")
     results = [_check_prompts(args)] if args.prompts else []
     check = _check_dataset if args.draw is None else _prove_families
     results += [check(args, name) for name in args.datasets]
