@@ -10,7 +10,7 @@ import pytest
 
 from intercode.cli import main
 from intercode.core import trajectories
-from intercode.core.errors import UsageError
+from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import DatabaseSpec, Dataset, Step, Task, Trajectory
 from intercode.evaluation.audit.dataset import audit
 from intercode.evaluation.audit.findings import AuditReport, report_as_json
@@ -38,6 +38,12 @@ def sql_tasks(folder: Path, *pairs: tuple[str, str], also: tuple[str, ...] = ())
 
 def findings(report: AuditReport) -> list[tuple[str, str]]:
     return [(f.task, f.kind) for f in report.findings]
+
+
+def test_an_unknown_environment_option_is_named(tmp_path: Path) -> None:
+    tasks = sql_tasks(tmp_path, ("How many cats are there?", "SELECT COUNT(*) FROM cat"))
+    with pytest.raises(UnknownNameError, match="'engin'; did you mean 'engine'"):
+        audit(tasks, env_options={"engin": "embedded"})
 
 
 def test_the_rules_on_sql_tasks(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ENVIRONMENTS", "BashEnv", "CTFEnv", "CodeEnv", "Environment", "Episode", "HarborEnv",
     "InterCodeEnv", "Policy", "Pool", "PythonEnv", "SandboxedEnv", "Snapshot", "SqlEnv",
-    "SweBenchEnv", "VectorInterCode", "check_env", "make", "make_vec", "register",
+    "SweBenchEnv", "VectorInterCode", "check_env", "make", "make_vec", "register", "setting_names",
 ]  # fmt: skip
 
 __getattr__ = lazy_imports(
@@ -85,6 +85,12 @@ def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
     Raises UnknownNameError for an unknown environment, dataset or subset.
     """
     return ENVIRONMENTS.load(environment)(dataset, **settings)
+
+
+def setting_names(environment: str) -> set[str]:
+    """Return the names of the settings of an environment. Raises UnknownNameError."""
+    kind = ENVIRONMENTS.load(environment)
+    return {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}
 
 
 def register() -> None:

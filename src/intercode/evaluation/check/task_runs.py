@@ -13,8 +13,9 @@ from itertools import zip_longest
 from typing import Any
 
 from intercode.core.errors import GoldError
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Score, State, Task
-from intercode.environments import make
+from intercode.environments import make, setting_names
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.gold_cache import CachesGolds
 from intercode.environments.base.rewards import RewardFunction
@@ -200,8 +201,13 @@ def task_runners(
     """Yield a function that runs work for many tasks in parallel threads.
 
     It is called with ``work`` and a sequence of numbers, and returns the list of the results of
-    ``work(runner, i)``. Each of the ``parallel`` runners works on one number at a time.
+    ``work(runner, i)``. Each of the ``parallel`` runners works on one number at a time. Raises
+    UnknownNameError for a setting that the environment does not have.
     """
+    known = setting_names(dataset.environment)
+    for name in settings:
+        if name not in known:
+            raise unknown_name_error("environment option", name, sorted(known))
     runners = [TaskRunner(dataset, settings) for _ in range(parallel)]
     free: queue.SimpleQueue[TaskRunner] = queue.SimpleQueue()
     for runner in runners:

@@ -18,7 +18,7 @@ from intercode.core.errors import ConfigError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Trajectory
 from intercode.datasets.load_cache import environment_for_options
-from intercode.environments import ENVIRONMENTS, make
+from intercode.environments import make, setting_names
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.evaluate.budgets import check_limits
 from intercode.evaluation.evaluate.run_directory import (
@@ -177,8 +177,7 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
         "hashes": config.hashes or None, "policy": config.policy,
         "mcp": config.mcp or None,
     }  # fmt: skip
-    kind = ENVIRONMENTS.load(dataset.environment)
-    own = {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}
+    own = setting_names(dataset.environment)
     if "record_diffs" in own:  # the environment has files
         general["record_diffs"] = config.record_diffs
     program = program_of(config.agent, config.agent_options)
