@@ -338,9 +338,9 @@ def _launcher_for(spec: SandboxSpec) -> Launcher:
     try:
         return Launcher.get(users=True)
     except SandboxError as e:
+        remedy = "use Linux 5.19 or later, or " if os.geteuid() == 0 else ""
         raise SandboxUnavailableError(
-            f"no sandbox with users besides root on this machine: {e}; open it as root of a "
-            "machine with Linux 5.19, or leave out `users`"
+            f"no sandbox with users besides root on this machine: {e}; {remedy}leave out `users`"
         ) from e
 
 
