@@ -33,6 +33,7 @@ _CAPABILITY_VERSION = 0x20080522
 _SECCOMP_NUMBERS = {"x86_64": 317, "aarch64": 277}
 _UNSHARE_NUMBERS = {"x86_64": 272, "aarch64": 97}
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # on every machine
+_PIDFD_GETFD = 438
 _AT_FDCWD = -100
 _OPEN_TREE_CLONE, _AT_EMPTY_PATH, _FROM_DESCRIPTOR, _IDMAP = 1, 0x1000, 4, 0x100000
 ARCH = os.uname().machine
@@ -93,6 +94,11 @@ def attach_mount(mount: int, target: str) -> None:
         _MOVE_MOUNT, f"move_mount {target}", mount, b"", _AT_FDCWD, target.encode(),
         _FROM_DESCRIPTOR,
     )  # fmt: skip
+
+
+def get_descriptor(pidfd: int, number: int) -> int:
+    """Return a duplicate of a descriptor of another process, which this process may trace."""
+    return _check(_libc.syscall(_PIDFD_GETFD, pidfd, number, 0), "pidfd_getfd")
 
 
 def keep_capabilities(*retained: int, is_root: bool = True) -> None:
