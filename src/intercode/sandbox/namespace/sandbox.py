@@ -147,10 +147,9 @@ class NamespaceSandbox(SupervisedSandbox):
 
     ``copies``: descriptors of upper layers to start with copies of, the lowest first, and the owner
     of each one's files. ``sealed_layers``: layers between the image's and the sandbox's own, the
-    topmost first. ``with_owners``: whether the copies belong to the users of their files, else to root
-    of the sandbox. ``own_user``: whether a user id that no other sandbox has is wanted. Where that
-    is not possible, and for files on disk and deterministic sandboxes, it is the shared one, with
-    which a sandbox cannot have several users.
+    topmost first. ``with_owners``: whether copied files keep their owners, else root of the sandbox
+    owns them. ``own_user``: whether a user id that no other sandbox has is wanted. Where that is
+    not possible, and for files on disk and deterministic sandboxes, it is the shared one.
     """
 
     def __init__(

@@ -46,8 +46,8 @@ def unavailable_reason(least: int = 1) -> str:
     name = _user_name() or os.geteuid()
     if min(count for _, count in id_ranges().values()) < least:
         return (
-            f"the user {name} has no range of {least} or more ids in /etc/subuid and /etc/subgid: `usermod "
-            f"--add-subuids 100000-165535 --add-subgids 100000-165535 {name}` as root"
+            f"the user {name} has no range of {least} or more ids in /etc/subuid and /etc/subgid: "
+            f"`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {name}` as root"
         )
     if os.geteuid() and not all(map(shutil.which, PROGRAMS.values())):
         return "newuidmap is not installed: `apt-get install uidmap`"
