@@ -55,6 +55,26 @@ def test_many_commands_run_at_once_without_a_thread_each(tmp_path: Path) -> None
     asyncio.run(play())
 
 
+@pytest.mark.heavy
+def test_two_hundred_sandboxes_at_once_in_one_thread() -> None:
+    count = back_end.some(200)
+
+    async def play() -> None:
+        opened = await asyncio.gather(*(open_one().__aenter__() for _ in range(count)))
+        try:
+            runs = [each.run(f"sleep 0.2; echo {n}") for n, each in enumerate(opened)]
+            assert [r.output for r in await asyncio.gather(*runs)] == [
+                f"{n}\n" for n in range(count)
+            ]
+        finally:
+            await asyncio.gather(*(each.close() for each in opened))
+
+    threads, held = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    asyncio.run(play())
+    assert threading.active_count() <= threads + MAX_THREADS + 4
+    assert len(os.listdir("/proc/self/fd")) <= held
+
+
 def test_a_time_limit_and_a_cancelled_run_kill_their_commands() -> None:
     async def play() -> None:
         async with open_one() as sandbox:

@@ -141,7 +141,7 @@ def test_a_recycled_sandbox_has_nothing_of_its_users() -> None:
 
 
 def test_a_user_that_forks_without_end_is_killed(sandbox: Sandbox) -> None:
-    result = sandbox.run("f() { f | f & }; f; sleep 600", user="nobody", timeout=0.5)
+    result = sandbox.run("f() { f | f & }; f & exec sleep 600", user="nobody", timeout=0.5)
     assert result.timed_out and sandbox.base.processes() == ()
     assert sandbox.run("id -u", user="nobody").output == f"{NOBODY}\n"
 

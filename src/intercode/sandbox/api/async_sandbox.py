@@ -150,13 +150,15 @@ class AsyncSandbox:
         """Run a command to its end; see ``Sandbox.run``. ``on_output`` is called in the event
         loop."""
         sandbox = self.sandbox
-        made = make_command(
-            sandbox.base, command, stdin=stdin, cwd=cwd, env=env, user=user,
-            merge_stderr=merge_stderr,
-        )  # fmt: skip
-        execution = await obtain(
-            lambda: Execution(sandbox.base, sandbox.live, made, on_output), _abandon, "commands"
-        )
+
+        def start() -> Execution:
+            made = make_command(
+                sandbox.base, command, stdin=stdin, cwd=cwd, env=env, user=user,
+                merge_stderr=merge_stderr,
+            )  # fmt: skip
+            return Execution(sandbox.base, sandbox.live, made, on_output)
+
+        execution = await obtain(start, _abandon, "commands")
         try:
             ended = await _wait(execution, timeout)
             if not ended:
