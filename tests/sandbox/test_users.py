@@ -161,17 +161,17 @@ def test_what_has_one_user_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-def test_an_ordinary_user_with_subordinate_ids(tmp_path: Path) -> None:
+def test_an_ordinary_user_with_subordinate_ids() -> None:
     """All of this, and the hostile cases, as a user of the machine other than root."""
     files = [__file__, str(Path(__file__).parents[1] / "hostile" / "test_other_users.py")]
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir"]
-    done = run_as_ordinary_user([*pytest_, str(Path(__file__).parents[2]), *files], tmp_path)
+    done = run_as_ordinary_user([*pytest_, str(Path(__file__).parents[2]), *files])
     assert done.returncode == 0, done.stdout + done.stderr
     assert "14 passed, 2 skipped" in done.stdout, done.stdout
 
 
-def test_an_ordinary_user_without_them_reads_the_remedy(tmp_path: Path) -> None:
+def test_an_ordinary_user_without_them_reads_the_remedy() -> None:
     code = "from intercode import Sandbox\nSandbox('host', users=True)"
-    done = run_as_ordinary_user([sys.executable, "-c", code], tmp_path, ids=1000)
+    done = run_as_ordinary_user([sys.executable, "-c", code], ids=1000)
     assert "the user ordinary has no range of 65535 or more ids" in done.stderr, done.stderr
     assert "usermod --add-subuids 100000-165535" in done.stderr

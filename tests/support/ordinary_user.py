@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-UID, FIRST_SUBORDINATE = 64999, 0x6F000000
+UID, _FIRST_SUBORDINATE = 64999, 0x6F000000
+_ROOT = Path(__file__).resolve().parents[2]
 _SECONDS = 300
 # In a mount namespace of its own, the user is in the tables of the machine. The interpreter's
 # directory is mounted again where the way to it is closed for other users.
@@ -23,35 +26,39 @@ fi && cd home && exec setpriv --reuid={UID} --regid={UID} --clear-groups -- "$@"
 """
 
 
-def run_as_ordinary_user(
-    command: list[str], directory: Path, ids: int = 65536
-) -> subprocess.CompletedProcess[str]:
+def run_as_ordinary_user(command: list[str], ids: int = 65536) -> subprocess.CompletedProcess[str]:
     """Run a command as an ordinary user with this number of subordinate ids.
 
-    ``directory``: for the files of the user. Skips the test unless root of the machine runs it.
+    Skips the test unless root of the machine runs it, and that user can read the checkout.
     """
+    base = Path(sys.base_prefix).resolve()
     if os.geteuid() != 0:
         pytest.skip("only root can add an ordinary user")
-    home, base = directory / "home", Path(sys.base_prefix).resolve()
-    home.mkdir()
-    os.chown(home, UID, UID)
-    passwd = Path("/etc/passwd").read_text()
-    (directory / "passwd").write_text(f"{passwd}ordinary:x:{UID}:{UID}::{home}:/bin/sh\n")
-    ranges = f"ordinary:{FIRST_SUBORDINATE}:{ids}\n" if ids else ""
-    (directory / "ranges").write_text(ranges)
-    for path in (directory, *directory.parents[:-2]):  # pytest closes it to other users
-        if path.stat().st_uid == os.geteuid():
-            path.chmod(path.stat().st_mode | stat.S_IXOTH)
-    closed = [p for p in base.parents if not p.stat().st_mode & stat.S_IXOTH]
-    env = {
-        "PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home),
-        "INTERCODE_CACHE": str(home / "cache"), "PYTHONPATH": ":".join(sys.path),
-        "PYTHONDONTWRITEBYTECODE": "1", "BASE": str(base),
-        "CLOSED": str(closed[-1]) if closed else "",
-    }  # fmt: skip
-    for name in ("passwd", "ranges"):
-        (directory / name).chmod(0o644)
-    return subprocess.run(
-        ["unshare", "--mount", "sh", "-c", _SCRIPT, "sh", *command], cwd=directory, env=env,
-        capture_output=True, text=True, timeout=_SECONDS, check=False,
-    )  # fmt: skip
+    if shutil.which("newuidmap") is None:
+        pytest.skip("needs newuidmap (package uidmap)")
+    if closed := _closed(_ROOT):
+        pytest.skip(f"give everybody access to {closed}, which leads to the checkout")
+    with tempfile.TemporaryDirectory(prefix="intercode-user-") as directory:
+        top, home = Path(directory), Path(directory, "home")
+        home.mkdir()
+        os.chown(home, UID, UID)
+        passwd = Path("/etc/passwd").read_text()
+        (top / "passwd").write_text(f"{passwd}ordinary:x:{UID}:{UID}::{home}:/bin/sh\n")
+        (top / "ranges").write_text(f"ordinary:{_FIRST_SUBORDINATE}:{ids}\n")
+        for path in (top, top / "passwd", top / "ranges"):
+            path.chmod(0o755)
+        env = {
+            "PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home),
+            "INTERCODE_CACHE": str(home / "cache"), "PYTHONPATH": ":".join(sys.path),
+            "PYTHONDONTWRITEBYTECODE": "1", "BASE": str(base), "CLOSED": _closed(base),
+        }  # fmt: skip
+        return subprocess.run(
+            ["unshare", "--mount", "sh", "-c", _SCRIPT, "sh", *command], cwd=top, env=env,
+            capture_output=True, text=True, timeout=_SECONDS, check=False,
+        )  # fmt: skip
+
+
+def _closed(path: Path) -> str:
+    """Return the topmost directory on the way to a path that other users cannot enter."""
+    found = [p for p in path.parents if not p.stat().st_mode & stat.S_IXOTH]
+    return str(found[-1]) if found else ""
