@@ -494,3 +494,16 @@ def test_a_port_leads_to_a_server_in_a_sandbox_without_network(target: int | str
             socket.create_connection((forwarded.host, forwarded.port))
         with pytest.raises(UsageError, match="from 1 to 65535, not 0"):
             sandbox.forward(0)
+
+
+def test_an_image_is_built_from_a_dockerfile(tmp_path: Path) -> None:
+    (tmp_path / "greeting").write_text("hello\n")
+    (tmp_path / "Dockerfile").write_text(
+        "FROM host\nCOPY greeting /srv/\nENV NAME=value\nWORKDIR /srv\nRUN echo ran > made\n"
+    )
+    kind = back_end.chosen()
+    with Sandbox(f"dockerfile:{tmp_path}", back_end=kind) as sandbox:
+        assert (
+            sandbox.run("pwd; echo $NAME; cat greeting made").output == "/srv\nvalue\nhello\nran\n"
+        )
+        assert not sandbox.changes()

@@ -16,7 +16,7 @@ import pytest
 from intercode import Sandbox
 from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox import AsyncSandbox, SandboxPool
-from intercode.sandbox.api.async_sandbox import MAX_THREADS, in_executor
+from intercode.sandbox.api.request_threads import MAX_THREADS, in_executor
 from support import back_end
 from support.sandboxes import eventually
 
@@ -51,6 +51,70 @@ def test_many_commands_run_at_once_without_a_thread_each(tmp_path: Path) -> None
             await asyncio.gather(first.close(), second.close())
             with pytest.raises(SandboxError):
                 await first.run("true")
+
+    asyncio.run(play())
+
+
+@pytest.mark.heavy
+def test_two_hundred_sandboxes_at_once_in_one_thread() -> None:
+    count = back_end.some(200)
+
+    async def play() -> None:
+        opened = await asyncio.gather(*(open_one().__aenter__() for _ in range(count)))
+        try:
+            runs = [each.run(f"sleep 0.2; echo {n}") for n, each in enumerate(opened)]
+            assert [r.output for r in await asyncio.gather(*runs)] == [
+                f"{n}\n" for n in range(count)
+            ]
+        finally:
+            await asyncio.gather(*(each.close() for each in opened))
+
+    threads, held = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    asyncio.run(play())
+    assert threading.active_count() <= threads + MAX_THREADS + 4
+    assert len(os.listdir("/proc/self/fd")) <= held
+
+
+@pytest.mark.not_in_chroot
+def test_programs_in_the_background_of_one_thread(tmp_path: Path) -> None:
+    async def talk(sandbox: AsyncSandbox, number: int) -> None:
+        code = "read a; echo out $a; echo err >&2; (sleep 611 &); exit 3"
+        async with await sandbox.spawn(code) as process:
+            waiting = asyncio.create_task(process.wait())
+            assert await process.wait(0.01) is None
+            with pytest.raises(TimeoutError):
+                await process.read(timeout=0.01)
+            await process.write(f"{number}\n")
+            found = sorted([piece async for piece in process.output(60)])
+            assert found == [("err\n", "stderr"), (f"out {number}\n", "stdout")]
+            assert await waiting == await process.wait() == 3
+
+    async def play() -> None:
+        async with open_one() as sandbox:
+            await sandbox.write_files({"/work/big.py": "import sys; print(len(sys.stdin.read()))"})
+            await asyncio.gather(*(talk(sandbox, n) for n in range(20)))
+            async with await sandbox.spawn("python3 big.py", cwd="/work") as process:
+                await process.write(b"x" * 3_000_000)  # many times what a pipe holds
+                await process.close_input()
+                assert await process.read(timeout=60) == b"3000000\n"
+                assert await process.read() == b""
+            async with await sandbox.spawn("stty size; cat", terminal=(33, 99)) as process:
+                assert await process.read(timeout=60) == b"33 99\r\n"
+                reading = asyncio.create_task(process.read())
+                await process.kill()
+                assert await reading == b"" and await process.wait(60) == -9
+            with pytest.raises(TimeoutError):
+                async with await sandbox.spawn("sleep 612; true") as process:
+                    await process.write(b"x" * 1_000_000, timeout=0.1)
+            await sandbox.save(tmp_path / "saved.tar")
+            with await sandbox.forward(8000) as forwarded:
+                assert forwarded.port > 0
+            with await sandbox.snapshot() as snapshot:
+                opened = await AsyncSandbox.from_snapshot(snapshot)
+            loaded = await AsyncSandbox.load(tmp_path / "saved.tar", back_end=back_end.chosen())
+            async with opened, loaded:
+                for each in (opened, loaded):
+                    assert (await each.run("ls /work")).stdout == "big.py\n"
 
     asyncio.run(play())
 

@@ -18,7 +18,6 @@ from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer, LayerSpec
 from intercode.environments.base.layers import task_layer
-from intercode.evaluation.conformance import check_sandbox
 from intercode.sandbox import SandboxSpec, images, open_sandbox, tier_of
 from intercode.sandbox.container import (
     container_pool,
@@ -69,13 +68,12 @@ def containers(container_engine: engine.Engine, owner: str) -> list[str]:
 
 
 # -------------------------------------------------------------------- the sandbox
-def test_a_container_is_a_sandbox(container_engine: engine.Engine) -> None:
+def test_the_name_of_an_engine_is_that_of_its_tier(container_engine: engine.Engine) -> None:
     assert (
         tier_of(container_engine.name)
         == f"container/{container_engine.name}"
         == tier_of(f"container/{container_engine.name}")
     )
-    check_sandbox(lambda: open_one(container_engine))
 
 
 def test_owners_of_files_and_processes_are_shown_as_root(container_engine: engine.Engine) -> None:

@@ -24,7 +24,6 @@ from intercode.sandbox import (
     Limits,
     SandboxSpec,
     architecture_of,
-    check_sandbox,
     open_sandbox,
     resolve_image,
     tier_of,
@@ -37,9 +36,7 @@ from support.sandboxes import a_duration, eventually, running
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
 
 
-def test_a_remote_sandbox_fulfils_the_contract(remote: ServerProcess) -> None:
-    spec = SandboxSpec(resolve_image("host", remote.kind))
-    check_sandbox(lambda: open_sandbox(spec, remote.kind))
+def test_the_tier_and_architecture_are_those_of_the_server(remote: ServerProcess) -> None:
     assert tier_of(remote.kind) == f"remote/{tier_of('namespace')}"
     assert architecture_of(remote.kind) == platform.machine()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from intercode.sandbox import SandboxPool, SandboxSpec, check_sandbox, images, o
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.supervisor.runtime.user_ids import FIRST_RANGE, RANGE_SIZE
+from support.ordinary_user import run_as_ordinary_user
 from support.sandboxes import eventually
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("other back ends have one user")]
@@ -23,8 +25,10 @@ NOBODY = 65534
 
 @pytest.fixture(scope="module", autouse=True)
 def _need_users() -> None:
-    if why := Launcher.get().user_ids_error:
-        pytest.skip(f"sandboxes have one user: {why}")
+    try:
+        Launcher.get(users=True)
+    except SandboxUnavailableError as e:
+        pytest.skip(f"sandboxes have one user: {e}")
 
 
 @pytest.fixture
@@ -90,7 +94,11 @@ def test_nobody_becomes_another_user(sandbox: Sandbox) -> None:
 
 
 def test_sandboxes_have_different_ids() -> None:
+    """Where root opens them; those of an ordinary user have the same ones."""
     with open_with_users() as one, open_with_users() as other:
+        if os.geteuid() != 0:
+            assert one.user_id == other.user_id == os.geteuid()
+            return
         firsts = {one.user_id, other.user_id}
         assert len(firsts) == 2
         assert all(first >= FIRST_RANGE and first % RANGE_SIZE == 0 for first in firsts)
@@ -133,7 +141,7 @@ def test_a_recycled_sandbox_has_nothing_of_its_users() -> None:
 
 
 def test_a_user_that_forks_without_end_is_killed(sandbox: Sandbox) -> None:
-    result = sandbox.run("f() { f | f & }; f; sleep 600", user="nobody", timeout=0.5)
+    result = sandbox.run("f() { f | f & }; f & exec sleep 600", user="nobody", timeout=0.5)
     assert result.timed_out and sandbox.base.processes() == ()
     assert sandbox.run("id -u", user="nobody").output == f"{NOBODY}\n"
 
@@ -150,4 +158,20 @@ def test_what_has_one_user_says_so(tmp_path: Path) -> None:
         open_sandbox(spec, f"{module}:open")
     with pytest.raises(SandboxUnavailableError, match="no users besides root if it keeps files"):
         NamespaceSandbox(spec, own_user=False)
-    assert os.geteuid() == 0
+
+
+@pytest.mark.heavy
+def test_an_ordinary_user_with_subordinate_ids() -> None:
+    """All of this, and the hostile cases, as a user of the machine other than root."""
+    files = [__file__, str(Path(__file__).parents[1] / "hostile" / "test_other_users.py")]
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir"]
+    done = run_as_ordinary_user([*pytest_, str(Path(__file__).parents[2]), *files])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "14 passed, 2 skipped" in done.stdout, done.stdout
+
+
+def test_an_ordinary_user_without_them_reads_the_remedy() -> None:
+    code = "from intercode import Sandbox\nSandbox('host', users=True)"
+    done = run_as_ordinary_user([sys.executable, "-c", code], ids=1000)
+    assert "the user ordinary has no range of 65535 or more ids" in done.stderr, done.stderr
+    assert "usermod --add-subuids 100000-165535" in done.stderr

@@ -37,6 +37,7 @@ from intercode.sandbox.streams import Process
 from intercode.sandbox.tiers.choice import strongest_kind
 
 if TYPE_CHECKING:
+    from intercode.sandbox.api.async_process import AsyncSandboxProcess
     from intercode.sandbox.api.async_sandbox import AsyncSandbox
     from intercode.sandbox.api.forwarding import ForwardedPort
     from intercode.sandbox.api.pool import SandboxPool
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SANDBOXES",
     "AsyncSandbox",
+    "AsyncSandboxProcess",
     "BaseSandbox",
     "Capability",
     "Determinism",
@@ -77,6 +79,7 @@ __getattr__ = lazy_imports(
     __name__,
     {
         "AsyncSandbox": ".api.async_sandbox",
+        "AsyncSandboxProcess": ".api.async_process",
         "ForwardedPort": ".api.forwarding",
         "Result": ".api.results",
         "Sandbox": ".api.sandbox",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -13,31 +14,24 @@ from tempfile import TemporaryDirectory
 
 from intercode.core.checks import expect_error, require
 from intercode.core.errors import InfrastructureError, MissingCapabilityError
-from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox, Capability, CopiedFiles
+from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox, Capability, Checkpoint, CopiedFiles
 from intercode.sandbox.users import User, find_user
 
 _TIMEOUT = 60.0  # seconds; the commands take milliseconds on an idle machine
 
 
-def check_sandbox(open_sandbox: Callable[[], BaseSandbox]) -> None:
+def check_sandbox(open_sandbox: Callable[[], BaseSandbox]) -> tuple[str, ...]:
     """Check a back end against ``BaseSandbox``. Raises AssertionError.
 
-    ``open_sandbox`` opens a sandbox that has ``/bin/sh`` and the usual small tools. Capabilities
-    that the back end lists are checked too; the methods of others must name what is missing.
+    ``open_sandbox`` opens a sandbox that has ``/bin/sh`` and the usual small tools. Returns the
+    names of the checked points: all of ``CONFORMANCE_POINTS``, except those of capabilities that
+    the back end does not list. The methods of these must name what is missing.
     """
     with open_sandbox() as sandbox:
-        _check_programs(sandbox)
-        _check_script(sandbox)
-        _check_files(sandbox)
-        checks: dict[Capability, Callable[[BaseSandbox], None]] = {
-            "fork": _check_fork, "restore": _check_restore, "processes": _check_processes,
-            "save": _check_save, "terminal": _check_terminal, "connect": _check_connect,
-            "listen": _check_listen, "usage": _check_usage, "users": _check_users,
-        }  # fmt: skip
-        for capability, check in checks.items():
-            if capability in sandbox.capabilities:
-                check(sandbox)
-        _check_missing_capabilities(sandbox)
+        checks = {**_BASE_CHECKS}
+        checks |= {n: c for n, c in _CAPABILITY_CHECKS.items() if n in sandbox.capabilities}
+        for check in checks.values():
+            check(sandbox)
     with open_sandbox() as sandbox, open_sandbox() as other:
         sandbox.write("/tmp/mine", b"1")
         expect_error(FileNotFoundError, lambda: other.read("/tmp/mine"), "reading another sandbox")
@@ -45,6 +39,7 @@ def check_sandbox(open_sandbox: Callable[[], BaseSandbox]) -> None:
     expect_error(
         InfrastructureError, lambda: sandbox.run(["true"]), "a command in a closed sandbox"
     )
+    return tuple(checks)
 
 
 def _check_programs(sandbox: BaseSandbox) -> None:
@@ -195,6 +190,54 @@ def _check_listen(sandbox: BaseSandbox) -> None:
             expect_error(OSError, connect, "connecting from outside to a port of the sandbox")
 
 
+def _check_recycle(sandbox: BaseSandbox) -> None:
+    sandbox.run("mkdir /made; sleep 600 > /dev/null 2>&1 &", timeout=_TIMEOUT)
+    sandbox.recycle()
+    require(not sandbox.changes(), f"recycle() leaves {sorted(sandbox.changes())}")
+    if "processes" in sandbox.capabilities:
+        require(not sandbox.processes(), f"recycle() leaves {sandbox.processes()}")
+    require(sandbox.run("echo again", timeout=_TIMEOUT).output == "again\n", "it runs no command")
+
+
+def _check_seal(sandbox: BaseSandbox) -> None:
+    sandbox.write("/tmp/sealed", b"1")
+    snapshot = sandbox.fork().seal()
+    with snapshot.open() as first, snapshot.open() as second:
+        first.write("/tmp/sealed", b"2")
+        require(second.read("/tmp/sealed") == b"1", "a sandbox writes into its sealed files")
+    snapshot.close()
+
+
+def _check_checkpoint(sandbox: BaseSandbox) -> None:
+    script, script_end = os.pipe()
+    try:
+        code = "kept=4; read line; exit $kept"
+        process = sandbox.spawn(["/bin/sh", "-c", code], fds={0: script})
+        with sandbox.fork() as copy:
+            checkpoint = _wait_for_checkpoint(sandbox, process.pid)
+            restored = copy.spawn_checkpoint(checkpoint, ["/bin/sh"], fds={0: script})
+            checkpoint.close()
+            process.kill()
+            process.wait(_TIMEOUT)
+            os.write(script_end, b"\n")
+            require(restored.wait(_TIMEOUT) == 4, "a restored process does not continue")
+    finally:
+        os.close(script)
+        os.close(script_end)
+
+
+def _wait_for_checkpoint(sandbox: BaseSandbox, pid: int) -> Checkpoint:
+    """Return a checkpoint of a process as soon as it waits, which a running one refuses."""
+    deadline = time.monotonic() + _TIMEOUT
+    while True:
+        try:
+            return sandbox.checkpoint(pid, [0])
+        except OSError as e:
+            if e.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
 def _check_usage(sandbox: BaseSandbox) -> None:
     before = sandbox.usage()
     sandbox.write("/tmp/size", b"x" * (1 << 20))
@@ -258,3 +301,18 @@ def _check_missing_capabilities(sandbox: BaseSandbox) -> None:
     for capability, call in calls.items():
         if capability not in sandbox.capabilities:
             expect_error(MissingCapabilityError, call, f"the missing capability {capability!r}")
+
+
+_BASE_CHECKS: dict[str, Callable[[BaseSandbox], None]] = {
+    "programs": _check_programs, "script": _check_script, "files": _check_files,
+    "missing capabilities": _check_missing_capabilities,
+}  # fmt: skip
+_CAPABILITY_CHECKS: dict[Capability, Callable[[BaseSandbox], None]] = {
+    "fork": _check_fork, "restore": _check_restore, "processes": _check_processes,
+    "save": _check_save, "terminal": _check_terminal, "usage": _check_usage,
+    "users": _check_users, "seal": _check_seal, "checkpoint": _check_checkpoint,
+    "recycle": _check_recycle,  # before its network is used
+    "connect": _check_connect, "listen": _check_listen,
+}  # fmt: skip
+CONFORMANCE_POINTS = (*_BASE_CHECKS, *_CAPABILITY_CHECKS)
+"""What ``check_sandbox`` checks: four points of every sandbox, and its capabilities."""

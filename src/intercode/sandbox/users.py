@@ -50,7 +50,7 @@ def find_user(sandbox: SandboxFiles, user: str | int | None) -> User | None:
     if "users" not in sandbox.capabilities:
         raise MissingCapabilityError(
             f"this sandbox has one user, root: it cannot run a command as {name!r}; leave out "
-            "`user`, or open the sandbox with users=True (back end namespace, as root)"
+            "`user`, or open the sandbox with users=True (back end namespace)"
         )
     rows = _read_rows(sandbox, "/etc/passwd", 6)
     entry = next((row for row in rows if name in (row[0], row[2]) and _are_ids(row[2:4])), None)

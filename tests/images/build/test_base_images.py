@@ -9,13 +9,13 @@ import pytest
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Image
-from intercode.sandbox.images.build import multi_uid
 from intercode.sandbox.images.build.base_images import (
     BaseImageResolver,
     full_reference,
     scratch_image,
 )
 from intercode.sandbox.images.recipes.debian import image_name, parse_release
+from intercode.sandbox.supervisor import subordinate_ids
 
 HERE = Image("here", "sha256:1")
 
@@ -115,9 +115,9 @@ def test_paths_are_of_the_context_or_the_users(tmp_path: Path) -> None:
 def test_ids_that_a_user_may_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "subuid"
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    assert multi_uid.subordinate_ids(table) == (0, 0)
+    assert subordinate_ids.subordinate_ids(table) == (0, 0)
     table.write_text("someone:100000:65536\n4711:200000:1000\nbroken\n")
-    assert multi_uid.subordinate_ids(table) == (200000, 1000)
+    assert subordinate_ids.subordinate_ids(table) == (200000, 1000)
     table.write_text("4711:300000:900000\n")
-    assert multi_uid.subordinate_ids(table) == (300000, 65535)
-    assert "usermod --add-subuids" in multi_uid.unavailable_reason()
+    assert subordinate_ids.subordinate_ids(table) == (300000, 65535)
+    assert "usermod --add-subuids" in subordinate_ids.unavailable_reason()

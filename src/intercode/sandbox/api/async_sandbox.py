@@ -8,81 +8,29 @@ millisecond and run in a bounded executor, because they can take longer.
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Any, Self
 
 from intercode.core.errors import SandboxError
 from intercode.core.types import FileEntry, Network
 from intercode.sandbox.api import snapshots, transfer
+from intercode.sandbox.api.async_process import AsyncSandboxProcess
 from intercode.sandbox.api.execution import (
     KILL_SECONDS,
     Execution,
     OutputCallback,
     make_command,
 )
+from intercode.sandbox.api.forwarding import ForwardedPort
+from intercode.sandbox.api.process import SandboxProcess, TerminalSize
+from intercode.sandbox.api.request_threads import finish_in_executor, in_executor, obtain
 from intercode.sandbox.api.results import Result
 from intercode.sandbox.api.sandbox import DEFAULT_TIMEOUT, Files, Sandbox
 from intercode.sandbox.contract import Limits
 from intercode.sandbox.resource_usage import ResourceUsage
-
-MAX_THREADS = 8
-"""Threads for requests of all sandboxes of this process."""
-_COMMAND_THREADS = 4
-"""More threads, which start and end commands only, so that no long request delays a time limit."""
-
-T = TypeVar("T")
-_Use = Literal["requests", "commands"]
-_executors: dict[_Use, ThreadPoolExecutor] = {}
-_owner_pid = 0
-_lock = threading.Lock()
-
-
-def _submit(work: Callable[[], T], use: _Use = "requests") -> Future[T]:
-    """Start a request in the threads that all sandboxes of this process share."""
-    global _owner_pid
-    with _lock:
-        if _owner_pid != os.getpid():  # a forked child has no such threads
-            _executors.clear()
-            _owner_pid = os.getpid()
-        if use not in _executors:
-            threads = MAX_THREADS if use == "requests" else _COMMAND_THREADS
-            _executors[use] = ThreadPoolExecutor(threads, f"intercode-sandbox-{use}")
-        return _executors[use].submit(work)
-
-
-async def in_executor(work: Callable[[], T], use: _Use = "requests") -> T:
-    """Run a request. It is done also if the caller is cancelled meanwhile, unless it has not
-    begun."""
-    return await asyncio.wrap_future(_submit(work, use))
-
-
-async def finish_in_executor(work: Callable[[], T], use: _Use = "requests") -> T:
-    """Run a request that is done even if the caller is cancelled before it has begun."""
-    return await asyncio.shield(asyncio.wrap_future(_submit(work, use)))
-
-
-async def obtain(
-    work: Callable[[], T], release: Callable[[T], object], use: _Use = "requests"
-) -> T:
-    """Run a request whose result has to be released. If the caller is cancelled meanwhile, it
-    is released as soon as there is one."""
-
-    def release_result(done: Future[T]) -> None:
-        if not done.cancelled() and done.exception() is None:
-            _submit(lambda: release(done.result()), use)
-
-    future = _submit(work, use)
-    try:
-        return await asyncio.wrap_future(future)
-    except asyncio.CancelledError:
-        future.add_done_callback(release_result)
-        raise
 
 
 class AsyncSandbox:
@@ -150,13 +98,15 @@ class AsyncSandbox:
         """Run a command to its end; see ``Sandbox.run``. ``on_output`` is called in the event
         loop."""
         sandbox = self.sandbox
-        made = make_command(
-            sandbox.base, command, stdin=stdin, cwd=cwd, env=env, user=user,
-            merge_stderr=merge_stderr,
-        )  # fmt: skip
-        execution = await obtain(
-            lambda: Execution(sandbox.base, sandbox.live, made, on_output), _abandon, "commands"
-        )
+
+        def start() -> Execution:
+            made = make_command(
+                sandbox.base, command, stdin=stdin, cwd=cwd, env=env, user=user,
+                merge_stderr=merge_stderr,
+            )  # fmt: skip
+            return Execution(sandbox.base, sandbox.live, made, on_output)
+
+        execution = await obtain(start, _abandon, "commands")
         try:
             ended = await _wait(execution, timeout)
             if not ended:
@@ -170,6 +120,25 @@ class AsyncSandbox:
         execution.close()
         return result
 
+    async def spawn(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | int | None = None,
+        merge_stderr: bool = False,
+        terminal: bool | TerminalSize = False,
+    ) -> AsyncSandboxProcess:
+        """Start a program and return without waiting for it; see ``Sandbox.spawn``."""
+        process = await obtain(
+            lambda: self.sandbox.spawn(
+                command, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr, terminal=terminal
+            ),
+            SandboxProcess.close, "commands",
+        )  # fmt: skip
+        return AsyncSandboxProcess(process)
+
     # ----------------------------------------------------------------------- files
     async def read(self, path: str, limit: int = 64 << 20) -> bytes:
         """Return the content of a file; see ``Sandbox.read``."""
@@ -178,6 +147,10 @@ class AsyncSandbox:
     async def write(self, path: str, data: str | bytes, mode: int = 0o644) -> None:
         """Write a file; see ``Sandbox.write``."""
         await in_executor(lambda: self.sandbox.write(path, data, mode))
+
+    async def write_files(self, files: Files) -> None:
+        """Write several files or trees; see ``Sandbox.write_files``."""
+        await in_executor(lambda: self.sandbox.write_files(files))
 
     async def upload(self, local: str | Path, path: str) -> None:
         """Copy a file or directory into the sandbox; see ``Sandbox.upload``."""
@@ -193,6 +166,14 @@ class AsyncSandbox:
         """Return what differs from the image; see ``Sandbox.changes``."""
         return await in_executor(lambda: self.sandbox.changes())
 
+    async def forward(
+        self, target: int | str, *, host: str = "127.0.0.1", port: int = 0
+    ) -> ForwardedPort:
+        """Forward a port of this machine to a server in the sandbox; see ``Sandbox.forward``."""
+        return await obtain(
+            lambda: self.sandbox.forward(target, host=host, port=port), ForwardedPort.close
+        )
+
     async def usage(self) -> ResourceUsage:
         """Return what the sandbox uses now; see ``Sandbox.usage``."""
         return await in_executor(lambda: self.sandbox.usage())
@@ -206,6 +187,11 @@ class AsyncSandbox:
         """Replace the files by those of a snapshot; see ``Sandbox.restore``."""
         await in_executor(lambda: self.sandbox.restore(snapshot))
 
+    @classmethod
+    async def from_snapshot(cls, snapshot: snapshots.Snapshot) -> Self:
+        """Open a new sandbox with the files of a snapshot; see ``Sandbox.from_snapshot``."""
+        return cls.of(await obtain(lambda: Sandbox.from_snapshot(snapshot), Sandbox.close))
+
     async def fork(self, n: int = 1) -> list[Self]:
         """Return new sandboxes with copies of the files; see ``Sandbox.fork``."""
         forks = await obtain(lambda: self.sandbox.fork(n), _close_all)
@@ -214,6 +200,12 @@ class AsyncSandbox:
     async def save(self, path: str | Path) -> None:
         """Write the changed files to a new file; see ``Sandbox.save``."""
         await in_executor(lambda: self.sandbox.save(path))
+
+    @classmethod
+    async def load(cls, path: str | Path, image: str = "host", **settings: Any) -> Self:
+        """Open a new sandbox with the files that ``save`` wrote; see ``Sandbox.load``, also for
+        ``settings``."""
+        return cls.of(await obtain(lambda: Sandbox.load(path, image, **settings), Sandbox.close))
 
     # ------------------------------------------------------------------------- end
     async def close(self, wait: bool = False) -> None:

@@ -13,7 +13,8 @@ from weakref import WeakSet
 
 from intercode.core.errors import SandboxError, UsageError
 from intercode.core.types import Network
-from intercode.sandbox.api.async_sandbox import AsyncSandbox, finish_in_executor, obtain
+from intercode.sandbox.api.async_sandbox import AsyncSandbox
+from intercode.sandbox.api.request_threads import finish_in_executor, obtain
 from intercode.sandbox.api.sandbox import Files, Sandbox
 from intercode.sandbox.back_ends import open_sandbox
 from intercode.sandbox.contract import BaseSandbox, Limits

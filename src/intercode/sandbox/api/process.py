@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox.api.execution import CHUNK, Command, LiveProcesses, Stream
@@ -141,15 +141,21 @@ class SandboxProcess:
         """
         rest = memoryview(data.encode() if isinstance(data, str) else data)
         deadline = math.inf if timeout is None else time.monotonic() + timeout
-        while rest:
-            if self._input < 0:
-                raise BrokenPipeError("the input of the program is closed")
+        while rest := rest[self.write_some(rest) :]:
             left = deadline - time.monotonic()
             if not _wait_for(self._input, select.POLLOUT, None if timeout is None else left):
                 raise TimeoutError(f"the program did not read its input within {timeout} s")
-            with suppress(BlockingIOError), self._lock:
-                if self._input >= 0:
-                    rest = rest[os.write(self._input, rest) :]
+
+    def write_some(self, data: bytes | memoryview) -> int:
+        """Write as much to the standard input as is possible without waiting. Return the number of
+        bytes. Raises BrokenPipeError if the input is closed."""
+        with self._lock:
+            if self._input < 0:
+                raise BrokenPipeError("the input of the program is closed")
+            try:
+                return os.write(self._input, data)
+            except BlockingIOError:
+                return 0
 
     def close_input(self) -> None:
         """Close the standard input of the program. On a terminal, send the character for its
@@ -231,12 +237,18 @@ class SandboxProcess:
                 os.close(self._input)
                 self._input = -1
 
-    def fileno(self) -> int:
-        """Return the descriptor of the terminal or of stdout, for poll and event loops. Raises
-        UsageError at its end."""
-        if "stdout" not in self._streams:
-            raise UsageError("the output of the program has ended")
-        return self._streams["stdout"]
+    def fileno(self, of: Stream | Literal["stdin", "exit"] = "stdout") -> int:
+        """Return a descriptor for poll and event loops: of a stream, or one that is readable when
+        the program has ended (``exit``). Raises UsageError after the end."""
+        if of == "stdin":
+            fd = self._input
+        elif of == "exit":
+            fd = self._process.fileno()
+        else:
+            fd = self._streams.get(of, -1)
+        if fd < 0:
+            raise UsageError(f"{of} of the program has ended")
+        return fd
 
     def __enter__(self) -> Self:
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import resource
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_root, sandbox_uid
-from intercode.sandbox.supervisor import build, programs
+from intercode.sandbox.supervisor import build, programs, subordinate_ids
 from intercode.sandbox.supervisor.root_files import python_home
 from intercode.sandbox.supervisor.runtime import cgroups, protocol
 
@@ -37,6 +38,7 @@ class Launcher:
 
     def __init__(self, users: bool = False) -> None:
         program = programs.find_program(build.SUPERVISOR)
+        ranges = _id_ranges() if users and os.geteuid() != 0 else {}
         _raise_descriptor_limit()
         ours, theirs = socket.socketpair()
         with theirs:
@@ -62,6 +64,7 @@ class Launcher:
                 request = {
                     "uid": sandbox_uid(),
                     "users": users,
+                    "id_ranges": ranges,
                     "cache": str(cache_root()),
                     "binds": [list(b) for b in required_binds()],
                 }
@@ -153,6 +156,17 @@ class Launcher:
             launcher._socket.close()
             launcher._process.wait(timeout=_START_SECONDS)
             cgroups.remove_directories(launcher.cgroup_directories)
+
+
+def _id_ranges() -> dict[str, tuple[str, int, int]]:
+    """Return this user's subordinate ids for other users of sandboxes, with the programs that map
+    them. Raises SandboxUnavailableError, with the remedy, if it has too few."""
+    if reason := subordinate_ids.unavailable_reason(subordinate_ids.RANGE_SIZE):
+        raise SandboxUnavailableError(reason)
+    return {
+        kind: (str(shutil.which(subordinate_ids.PROGRAMS[kind])), start, count)
+        for kind, (start, count) in subordinate_ids.id_ranges().items()
+    }
 
 
 def _raise_descriptor_limit() -> None:

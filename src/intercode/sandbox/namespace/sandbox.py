@@ -147,9 +147,9 @@ class NamespaceSandbox(SupervisedSandbox):
 
     ``copies``: descriptors of upper layers to start with copies of, the lowest first, and the owner
     of each one's files. ``sealed_layers``: layers between the image's and the sandbox's own, the
-    topmost first. ``own_user``: whether a user id that no other sandbox has is wanted. Where that
-    is not possible, and for files on disk and deterministic sandboxes, it is the shared one, with
-    which a sandbox cannot have several users.
+    topmost first. ``with_owners``: whether copied files keep their owners, else root of the sandbox
+    owns them. ``own_user``: whether a user id that no other sandbox has is wanted. Where that is
+    not possible, and for files on disk and deterministic sandboxes, it is the shared one.
     """
 
     def __init__(
@@ -158,11 +158,13 @@ class NamespaceSandbox(SupervisedSandbox):
         copies: Sequence[tuple[int, int]] = (),
         sealed_layers: tuple[NamespaceLayer, ...] = (),
         own_user: bool = True,
+        with_owners: bool = True,
     ) -> None:
         on_disk = spec.upper is not None or any(layer.is_on_disk for layer in sealed_layers)
         request = {
             **setup_request(spec),
             "copies": len(copies),
+            "without_owners": not with_owners,
             "owners": [owner for _, owner in copies] + [layer.user_id for layer in sealed_layers],
             "own_user": own_user and not on_disk and spec.determinism is None,
         }
@@ -239,8 +241,12 @@ class NamespaceSandbox(SupervisedSandbox):
         return self.connection.request_fd("seal" if self._launcher.has_user_ids else "upper")
 
     def fork(self) -> Self:
+        return self._copy(flatten=len(self.sealed_layers) >= MAX_SEALED_LAYERS)
+
+    def _copy(self, flatten: bool, with_owners: bool = True) -> Self:
+        """Return a new sandbox with a copy of the files. ``flatten``: also of the sealed layers,
+        which the new sandbox has in common with this one otherwise."""
         spec = replace(self.spec, upper=None)
-        flatten = len(self.sealed_layers) >= MAX_SEALED_LAYERS
         sources: list[NamespaceLayer | NamespaceSandbox] = [self]
         if flatten:
             sources[:0] = reversed(self.sealed_layers)
@@ -251,7 +257,7 @@ class NamespaceSandbox(SupervisedSandbox):
             with self._paused():
                 return type(self)(
                     spec, copies, () if flatten else self.sealed_layers,
-                    own_user=self.spec.upper is None and not on_disk,
+                    own_user=self.spec.upper is None and not on_disk, with_owners=with_owners,
                 )  # fmt: skip
         finally:
             protocol.close_all([fd for fd, _ in copies])
@@ -294,6 +300,13 @@ class NamespaceSandbox(SupervisedSandbox):
                 raise refusal_error(e, "given other files") from e
 
     def save(self, directory: Path) -> None:
+        if self.spec.users and os.geteuid() != 0:  # who cannot read the files of other users
+            with self._copy(flatten=True, with_owners=False) as copy:
+                copy._save_layers(directory)
+        else:
+            self._save_layers(directory)
+
+    def _save_layers(self, directory: Path) -> None:
         uppers: list[int] = []
         target = os.open(directory, _DIRECTORY)
         try:
@@ -338,9 +351,9 @@ def _launcher_for(spec: SandboxSpec) -> Launcher:
     try:
         return Launcher.get(users=True)
     except SandboxError as e:
+        remedy = "use Linux 5.19 or later, or " if os.geteuid() == 0 else ""
         raise SandboxUnavailableError(
-            f"no sandbox with users besides root on this machine: {e}; open it as root of a "
-            "machine with Linux 5.19, or leave out `users`"
+            f"no sandbox with users besides root on this machine: {e}; {remedy}leave out `users`"
         ) from e
 
 

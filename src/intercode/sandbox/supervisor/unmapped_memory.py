@@ -120,14 +120,11 @@ class OpenFiles:
     def _inspect(self, pid: int) -> None:
         own: dict[int, int] = {}
         sockets = 0
-        with os.scandir(f"/proc/{pid}/fd") as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    info = entry.stat()
-                    if stat.S_ISSOCK(info.st_mode):
-                        sockets += 1
-                    elif info.st_dev == _memory_files_device():
-                        own[info.st_ino] = info.st_blocks * 512
+        for info in _open_files(pid):
+            if stat.S_ISSOCK(info.st_mode):
+                sockets += 1
+            elif info.st_dev == _memory_files_device():
+                own[info.st_ino] = info.st_blocks * 512
         self.files |= own
         self.by_process[pid] = sum(own.values()), sockets
 
@@ -135,6 +132,36 @@ class OpenFiles:
     def total(self) -> int:
         """The bytes of all files in memory."""
         return sum(self.files.values())
+
+
+def _open_files(pid: int) -> Iterator[os.stat_result]:
+    """Yield what is known of the files that a process has open. Raises OSError."""
+    try:
+        entries = os.scandir(f"/proc/{pid}/fd")
+    except PermissionError:  # another user of a sandbox of this user, who may trace the process
+        yield from _files_of_other_user(pid)
+        return
+    with entries:
+        for entry in entries:
+            with suppress(OSError):
+                yield entry.stat()
+
+
+def _files_of_other_user(pid: int) -> Iterator[os.stat_result]:
+    # not on Windows, which imports this module for remote sandboxes
+    from intercode.sandbox.supervisor.runtime.syscalls import get_descriptor
+
+    process = os.pidfd_open(pid)
+    try:
+        for number in os.listdir(f"/proc/{pid}/fdinfo"):
+            with suppress(OSError):
+                descriptor = get_descriptor(process, int(number))
+                try:
+                    yield os.fstat(descriptor)
+                finally:
+                    os.close(descriptor)
+    finally:
+        os.close(process)
 
 
 _device: list[int] = []

@@ -16,6 +16,7 @@ from intercode.sandbox.images.build.capture import capture_changes
 from intercode.sandbox.images.build.steps import BuildBase
 from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import apt_sources
+from intercode.sandbox.supervisor import subordinate_ids
 
 _LIMITS = Limits(
     disk=64 << 30, inodes=4_000_000, processes=4096, file_size=64 << 30, address_space=256 << 30,
@@ -71,7 +72,7 @@ def _single_uid_reason() -> str:
     """Return why commands have only one user id on this machine; empty if they may have several."""
     if strongest_kind() != "namespace":
         return "namespaces do not work on this machine"
-    return multi_uid.unavailable_reason()
+    return subordinate_ids.unavailable_reason()
 
 
 def build_environment(env: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,6 @@ The supervisor's program (``supervisor/c/namespace/image_build.c``) runs the com
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import threading
@@ -20,48 +19,12 @@ from intercode.core.errors import SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.runtime import protocol
+from intercode.sandbox.supervisor.subordinate_ids import PROGRAMS, id_ranges
 
-_ROOT_RANGE_START, _RANGE_SIZE = 0x70000000, 65535
-"""The range of ids that builds use if this process is root. systemd leaves it unused, and root
-needs no entry in /etc/subuid."""
 _LIMITS = {"disk": 64 << 20, "inodes": 10_000}  # only of the tmpfs; the build writes to disk
 _ERROR_LINES = 20  # lines of output in an error
 _MAX_LINE = 1 << 16  # bytes of output that are treated as one line
 _TIMEOUT_STATUS = 124
-
-
-def subordinate_ids(sub_ids: Path = Path("/etc/subuid")) -> tuple[int, int]:
-    """Return the first id and the number of ids for users other than root; (0, 0) if none."""
-    if os.geteuid() == 0:
-        return _ROOT_RANGE_START, _RANGE_SIZE
-    user_keys = {str(os.geteuid()), _user_name()}
-    for line in sub_ids.read_text().splitlines() if sub_ids.is_file() else ():
-        name, _, rest = line.partition(":")
-        start, _, count = rest.partition(":")
-        if name in user_keys and start.isdigit() and count.isdigit():
-            return int(start), min(int(count), _RANGE_SIZE)
-    return 0, 0
-
-
-def _user_name() -> str:
-    import pwd  # Windows has none
-
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return ""
-
-
-def unavailable_reason() -> str:
-    """Return why a build cannot use several user ids and what to do; empty if it can."""
-    if subordinate_ids()[1] and subordinate_ids(Path("/etc/subgid"))[1]:
-        if os.geteuid() == 0 or shutil.which("newuidmap"):
-            return ""
-        return "newuidmap is not installed: `apt-get install uidmap`"
-    return (
-        f"{_user_name() or os.geteuid()} has no ranges of ids in /etc/subuid and /etc/subgid: "
-        f"`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {_user_name()}` as root"
-    )
 
 
 def run_multi_uid(
@@ -152,8 +115,7 @@ def _start_process(
 def _write_id_maps(pid: int) -> None:
     """Write the id maps of a process's user namespace: root in it is the sandbox's user on this
     machine, and other users have subordinate ids."""
-    for kind in ("uid", "gid"):
-        start, count = subordinate_ids(Path(f"/etc/sub{kind}"))
+    for kind, (start, count) in id_ranges().items():
         rows = [(0, sandbox_uid(), 1), (1, start, count)]
         if os.geteuid() == 0:
             text = "".join(f"{a} {b} {c}\n" for a, b, c in rows)
@@ -161,10 +123,10 @@ def _write_id_maps(pid: int) -> None:
             continue
         words = [str(number) for row in rows for number in row]
         done = subprocess.run(
-            [f"new{kind}map", str(pid), *words], capture_output=True, text=True, check=False
+            [PROGRAMS[kind], str(pid), *words], capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise SandboxError(f"new{kind}map {' '.join(words)}: {done.stderr.strip()}")
+            raise SandboxError(f"{PROGRAMS[kind]} {' '.join(words)}: {done.stderr.strip()}")
 
 
 def _read_text(path: str) -> str:

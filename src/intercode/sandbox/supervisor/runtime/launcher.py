@@ -6,7 +6,8 @@ writable, each supervisor starts in a group of its own, which is removed after i
 
 If root starts the launcher and the kernel can show layers to other owners, each supervisor becomes
 a user of its own (user_ids.py). The launcher then remains root with the few capabilities that this
-takes; otherwise it becomes the user that all sandboxes share. It reads nothing from a sandbox.
+takes; otherwise it becomes the user that all sandboxes share. An ordinary user's launcher of
+sandboxes with several users enters a user namespace (id_maps.py). It reads nothing from a sandbox.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import time
 from . import protocol, seccomp
 from . import syscalls as sys_
 from .cgroups import CgroupAllocator, memory_limit
-from .rights import STAGE, Rights, error_text, prepare_as_root
+from .rights import STAGE, Rights, error_text, prepare_rights
 from .start import copy_to_memory, first_message, start_program
 from .user_ids import INNER_ROOT, RANGE_SIZE
 
@@ -50,9 +51,7 @@ def main(fd: int) -> None:
     request, fds = protocol.receive(owner)
     try:
         groups, why = _create_allocator(request["uid"])
-        rights = prepare_as_root(request)
-        if request["users"] and rights.user_ids is None:
-            raise OSError(rights.user_ids_error)
+        rights = prepare_rights(request)
         groups, why = _enter_first_group(groups, why)
         _install_seccomp_filter(request["users"])
         launcher = _Launcher(owner, groups, rights, fds[0], request["users"])
@@ -178,7 +177,7 @@ class _Launcher:
             and self._ids is not None
             and self._unmappable.isdisjoint(request["layers"])
             and 1 + len(request["layers"]) + len(request["owners"]) <= _MAX_DESCRIPTORS
-        ) or self._has_users
+        ) or (self._has_users and self._ids is not None)
         self._kind = (request["network"] != "host", request["appearance"] == "plain", own_user)
         for mount in request["anonymous_mounts"]:  # of the interpreter, which only root may reach
             mount[0] = self._rights.bound.get(mount[0], mount[0])
@@ -330,8 +329,9 @@ class _Launcher:
         setup = {"stage": self._stage, "devices": self._rights.nodes.take()}
         if self._ids is not None:
             setup = {**setup, "stage": STAGE, "user": str(user)}
-        if self._has_users:
-            setup["ids"] = str(RANGE_SIZE)
+            if self._has_users:
+                setup |= dict.fromkeys(("uid_map", "gid_map"), f"0 {user} {RANGE_SIZE}")
+        setup |= self._rights.id_maps
         message = first_message(setup, self._kind, request, fds)
         group = self._groups.supervisor_paths() if self._groups is not None else {}
         protocol.send(ours, {**message, "group": group})

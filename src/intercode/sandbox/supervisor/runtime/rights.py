@@ -1,4 +1,4 @@
-"""Prepares what only root can give to sandboxes, and drops every other right of root."""
+"""Prepares what takes rights that sandboxes do not have, and drops every other right of root."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import resource
 
 from . import syscalls as sys_
 from .device_nodes import OWN, DeviceNodes
+from .id_maps import enter_user_namespace
 from .user_ids import UserIds
 
 TYPE_CHECKING = False  # importing typing would double this process's memory
@@ -28,21 +29,27 @@ has lower ones of its own."""
 
 
 class Rights:
-    """What root has prepared for the sandboxes: device nodes, user ids or the reason why there are
-    none, and where the directories of root that sandboxes show are bound."""
+    """What was prepared for the sandboxes: device nodes, user ids or the reason why there are
+    none, the maps of an ordinary user's subordinate ids, and where the directories of root that
+    sandboxes show are bound."""
 
     def __init__(self, nodes: DeviceNodes) -> None:
         self.nodes = nodes
         self.user_ids: UserIds | None = None
         self.user_ids_error = "only root can give each sandbox a user id of its own"
+        self.id_maps: dict[str, str] = {}
         self.bound: dict[str, str] = {}
 
 
-def prepare_as_root(request: dict[str, Any]) -> Rights:
-    """As root: prepare what only root can, and lose all other rights."""
+def prepare_rights(request: dict[str, Any]) -> Rights:
+    """As root: prepare what only root can, and lose all other rights. As another user: map its
+    subordinate ids if the sandboxes have several users. Raises OSError."""
     os.umask(0o022)
     if os.geteuid() != 0:
-        return Rights(DeviceNodes(may_mount=False))
+        rights = Rights(DeviceNodes(may_mount=False))
+        if request["users"]:
+            rights.id_maps = enter_user_namespace(request["id_ranges"])
+        return rights
     for limit in _COUNTED_LIMITS:
         with contextlib.suppress(OSError, ValueError):  # without the capability to raise limits
             resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -64,6 +71,8 @@ def prepare_as_root(request: dict[str, Any]) -> Rights:
         os.makedirs(place, exist_ok=True)
         sys_.mount(source, place, flags=sys_.MS_BIND | sys_.MS_REC)
     _prepare_user_ids(rights, request)
+    if request["users"] and rights.user_ids is None:
+        raise OSError(rights.user_ids_error)
     if rights.user_ids is None:
         os.setgroups([])
         os.setresgid(*[request["uid"]] * 3)

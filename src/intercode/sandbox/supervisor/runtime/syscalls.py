@@ -26,13 +26,14 @@ MS_BIND, MS_REC, MS_PRIVATE, MS_SLAVE = 4096, 16384, 1 << 18, 1 << 19
 PR_SET_DUMPABLE, PR_SET_NAME, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 15, 36, 38
 
 # prctl(2) options on capabilities, and capabilities
-PR_CAPBSET_DROP = 24
+PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 24, 47, 2
 CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 1, 5, 6, 7, 21
 _CAPABILITY_VERSION = 0x20080522
 
 _SECCOMP_NUMBERS = {"x86_64": 317, "aarch64": 277}
 _UNSHARE_NUMBERS = {"x86_64": 272, "aarch64": 97}
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # on every machine
+_PIDFD_GETFD = 438
 _AT_FDCWD = -100
 _OPEN_TREE_CLONE, _AT_EMPTY_PATH, _FROM_DESCRIPTOR, _IDMAP = 1, 0x1000, 4, 0x100000
 ARCH = os.uname().machine
@@ -95,15 +96,26 @@ def attach_mount(mount: int, target: str) -> None:
     )  # fmt: skip
 
 
-def keep_capabilities(*retained: int) -> None:
-    """Lose all other capabilities, also for programs that this process executes."""
+def get_descriptor(pidfd: int, number: int) -> int:
+    """Return a duplicate of a descriptor of another process, which this process may trace."""
+    return _check(_libc.syscall(_PIDFD_GETFD, pidfd, number, 0), "pidfd_getfd")
+
+
+def keep_capabilities(*retained: int, is_root: bool = True) -> None:
+    """Lose all other capabilities, also for programs that this process executes. Programs of
+    another user than root (``is_root``) get the retained ones only as ambient capabilities."""
     for capability in range(64):
         if capability not in retained and _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
             break  # the kernel knows no more
     bits = sum(1 << capability for capability in retained)
     low, high = bits & 0xFFFFFFFF, bits >> 32
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
-    _check(_libc.capset(header, struct.pack("6I", low, low, 0, high, high, 0)), "capset")
+    passed_on = (0, 0) if is_root else (low, high)
+    sets = low, low, passed_on[0], high, high, passed_on[1]
+    _check(_libc.capset(header, struct.pack("6I", *sets)), "capset")
+    for capability in () if is_root else retained:
+        raised = _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0)
+        _check(raised, f"capability {capability}")
 
 
 def prctl(option: int, value: int | bytes = 0) -> None:

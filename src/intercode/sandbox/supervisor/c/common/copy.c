@@ -178,7 +178,8 @@ static int copy_entry(const char *name, const struct stat *info, int source, int
     if (result) return -1;
     if (merging.on && fchownat(target, name, merging.owner, merging.owner, AT_SYMLINK_NOFOLLOW))
         return fail("%s", name);
-    if (sandbox.has_users && (info->st_uid || info->st_gid)
+    if (sandbox.has_users && !json_bool(sandbox.spec, "without_owners")
+        && (info->st_uid || info->st_gid)
         && fchownat(target, name, info->st_uid, info->st_gid, AT_SYMLINK_NOFOLLOW))
         return fail("%s", name);
     if (!S_ISLNK(mode) && fchmodat(target, name, mode & 07777, 0)) return fail("%s", name);

@@ -112,9 +112,21 @@ static int take_descriptors(const struct program *p) {
     return 0;
 }
 
-/* In a new process: become a user of the sandbox other than root. It may share memory with its parent,
+/* Let a user open its pipes and its terminal by name, such as /dev/stdout. Other files may belong to
+   somebody outside. */
+static void own_streams(const struct program *p, uid_t uid, gid_t gid) {
+    for (int fd = 0; fd < 3; fd++) {
+        struct stat info;
+        if (!fstat(fd, &info) && (S_ISFIFO(info.st_mode) || p->on_terminal)
+            && fchown(fd, uid, gid))
+            clear_error();  /* it belongs to a user that the sandbox does not know */
+    }
+}
+
+/* In a new process: become the program's user, other than root. It may share memory with its parent,
    for whose threads the C library would change the user, too. */
-static int become(const struct json *user) {
+static int become_user_of(const struct program *p) {
+    const struct json *user = p->user;
     gid_t groups[MAX_GROUPS], gid = (gid_t)json_number(user, "gid");
     uid_t uid = (uid_t)json_number(user, "uid");
     const struct json *list = json_get(user, "groups");
@@ -122,6 +134,7 @@ static int become(const struct json *user) {
     if (!sandbox.has_users) return errno = EPERM, -1;
     for (const struct json *v = list ? list->first : NULL; v && count < MAX_GROUPS; v = v->next)
         groups[count++] = (gid_t)v->number;
+    own_streams(p, uid, gid);
     return syscall(SYS_setgroups, count, groups) || syscall(SYS_setresgid, gid, gid, gid)
         || syscall(SYS_setresuid, uid, uid, uid) ? -1 : 0;
 }
@@ -137,7 +150,7 @@ static __attribute__((noinline, noreturn)) void execute(const struct program *p,
         signal(default_signals[i], SIG_DFL);
     if ((in_group || !enter_group()) && !hide_groups() && !take_descriptors(p)
         && (!p->on_terminal || !ioctl(0, TIOCSCTTY, 0))
-        && (!sandbox.in_chroot || !take_command_user()) && (!p->user || !become(p->user))
+        && (!sandbox.in_chroot || !take_command_user()) && (!p->user || !become_user_of(p))
         && (!sandbox.in_domain || !enter_command_domain())) {
         sigprocmask(SIG_SETMASK, &none, NULL);
         execve(p->path, p->argv, p->env);

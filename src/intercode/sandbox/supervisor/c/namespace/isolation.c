@@ -31,21 +31,22 @@
    which the kernel counts processes and memory once more. */
 #define CHANGE_USER (1UL << 6 | 1UL << 7)
 
-/* A process that remains root, to map more than one id: only root may. */
+/* A process with the rights of the launcher, to map more than one id: those of the sandbox do not
+   suffice. */
 static struct { pid_t pid; int start; } mapper = {.start = -1};
 
-static int write_maps(pid_t pid, const char *map) {
-    static const char *const kinds[] = {"uid", "gid"};
+static int write_maps(pid_t pid, const struct json *setup) {
+    static const char *const names[] = {"uid_map", "gid_map"};
     char path[64];
     for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "/proc/%d/%s_map", pid, kinds[i]);
-        if (write_text(path, map)) return -1;
+        snprintf(path, sizeof path, "/proc/%d/%s", pid, names[i]);
+        if (write_text(path, json_text(setup, names[i]))) return -1;
     }
     return 0;
 }
 
 /* Start the mapper, which waits until this process has its user namespace. */
-static int start_mapper(const char *map) {
+static int start_mapper(const struct json *setup) {
     char letter;
     int pair[2];
     pid_t supervisor = getpid();
@@ -53,7 +54,7 @@ static int start_mapper(const char *map) {
     if ((mapper.pid = fork()) < 0) return fail("fork");
     if (mapper.pid == 0) {
         close(pair[1]);
-        _exit(read(pair[0], &letter, 1) != 1 || write_maps(supervisor, map));
+        _exit(read(pair[0], &letter, 1) != 1 || write_maps(supervisor, setup));
     }
     close(pair[0]);
     mapper.start = pair[1];
@@ -70,15 +71,11 @@ static int finish_mapper(void) {
 }
 
 /* Become the user whose id a launcher that runs as root gives. From then on nothing distinguishes this
-   process from that user's others. With `ids`, the id is the first of as many, which are users of the
-   sandbox. */
+   process from that user's others. With maps of ids, the sandbox has other users than root. */
 int become_user(const struct json *setup) {
-    char map[64];
     uid_t id = (uid_t)strtoul(json_text(setup, "user"), NULL, 10);
-    const char *ids = json_text(setup, "ids");
-    snprintf(map, sizeof map, "0 %u %s", id, ids);
-    sandbox.has_users = *ids != 0;
-    if (sandbox.has_users && start_mapper(map)) return -1;
+    sandbox.has_users = *json_text(setup, "uid_map") != 0;
+    if (sandbox.has_users && start_mapper(setup)) return -1;
     if (id && (setgroups(0, NULL) || setresgid(id, id, id) || setresuid(id, id, id)))
         return fail("changing to user %u", id);
     sandbox.user = geteuid();

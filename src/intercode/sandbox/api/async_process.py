@@ -1,0 +1,136 @@
+"""``SandboxProcess`` for asyncio: the event loop waits for its streams and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from intercode.sandbox.api.execution import CHUNK, Stream
+from intercode.sandbox.api.process import SandboxProcess
+from intercode.sandbox.api.request_threads import finish_in_executor, in_executor
+
+_LAST_ROUNDS = 32  # of reading after the end, if background processes write without end
+
+
+class AsyncSandboxProcess:
+    """A program in a sandbox, as ``AsyncSandbox.spawn`` returns it.
+
+    The methods are those of ``SandboxProcess``; ``process`` is that one, with the properties. Close
+    it, or use it in an ``async with`` statement, to kill the program. One task at a time reads a
+    stream; others may write and wait meanwhile.
+    """
+
+    def __init__(self, process: SandboxProcess) -> None:
+        self.process = process
+
+    async def read(
+        self, stream: Stream = "stdout", *, size: int = CHUNK, timeout: float | None = None
+    ) -> bytes:
+        """Return what the program has written since the last call; see ``SandboxProcess.read``."""
+        async with asyncio.timeout(timeout):
+            while (data := self._read_now(stream, size)) is None:
+                await _wait_for_any([self.process.fileno(stream)])
+            return data
+
+    async def output(self, timeout: float | None = None) -> AsyncIterator[tuple[str, Stream]]:
+        """Yield pieces of text as the program writes them; see ``SandboxProcess.output``."""
+        names: list[Stream] = ["stdout", "stderr"]
+        decoder = codecs.getincrementaldecoder("utf-8")
+        decoders = {name: decoder("backslashreplace") for name in names}
+        loop, rounds = asyncio.get_running_loop(), 0
+        deadline = None if timeout is None else loop.time() + timeout
+        while rounds < _LAST_ROUNDS:
+            has_ended = self.process.wait(0) is not None  # before its last output is read
+            rounds += has_ended
+            pieces = [(name, self._read_now(name, CHUNK)) for name in names]
+            for name, data in pieces:
+                if data == b"":
+                    names.remove(name)
+                if data is not None and (text := decoders[name].decode(data, final=not data)):
+                    yield text, name
+            if has_ended and not any(data for _, data in pieces):
+                return
+            if not has_ended and all(data is None for _, data in pieces):
+                async with asyncio.timeout_at(deadline):
+                    streams = [self.process.fileno(name) for name in names]
+                    await _wait_for_any([*streams, self.process.fileno("exit")])
+
+    async def write(self, data: str | bytes, timeout: float | None = None) -> None:
+        """Write to the standard input of the program; see ``SandboxProcess.write``."""
+        rest = memoryview(data.encode() if isinstance(data, str) else data)
+        async with asyncio.timeout(timeout):
+            while rest := rest[self.process.write_some(rest) :]:
+                await _wait_for_any([], [self.process.fileno("stdin")])
+
+    async def close_input(self) -> None:
+        """Close the standard input of the program; see ``SandboxProcess.close_input``."""
+        await in_executor(self.process.close_input, "commands")
+
+    async def wait(self, timeout: float | None = None) -> int | None:
+        """Return the exit status, or None at the timeout; see ``SandboxProcess.wait``."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while self.process.wait(0) is None:
+                    await _wait_for_any([self.process.fileno("exit")])
+        return self.process.wait(0)
+
+    async def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal to the program; see ``SandboxProcess.kill``."""
+        await in_executor(lambda: self.process.kill(number), "commands")
+
+    async def close(self) -> None:
+        """Kill the program, if it runs, and free its streams. May be called again."""
+        await finish_in_executor(self.process.close, "commands")
+
+    def _read_now(self, stream: Stream, size: int) -> bytes | None:
+        """Return what a stream has, no bytes at its end, or None if it has nothing."""
+        try:
+            return self.process.read(stream, size=size, timeout=0)
+        except TimeoutError:
+            return None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+async def _wait_for_any(readable: Sequence[int], writable: Sequence[int] = ()) -> None:
+    """Wait until one of the descriptors is ready.
+
+    The event loop gets duplicates, because it knows one waiter for each descriptor, and another
+    task may close them meanwhile.
+    """
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def notice() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    inputs, outputs = [os.dup(fd) for fd in readable], [os.dup(fd) for fd in writable]
+    try:
+        for fd in inputs:
+            loop.add_reader(fd, notice)
+        for fd in outputs:
+            loop.add_writer(fd, notice)
+        await ready
+    finally:
+        for fd in inputs:
+            loop.remove_reader(fd)
+        for fd in outputs:
+            loop.remove_writer(fd)
+        for fd in (*inputs, *outputs):
+            os.close(fd)
