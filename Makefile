@@ -23,7 +23,7 @@ PORTABLE := not docker and not mysql and not browser and not rootfs and not netw
 FAST := $(PORTABLE) and not slow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak docs release-check results lint format wheel bench clean lock
+.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak docs prose release-check results lint format wheel bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -88,9 +88,20 @@ format: $(TOOLS)  ## apply the linter's fixes and format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(TOOLS)  ## build the documentation site in build/site and check it (links, two clicks, a telephone)
+docs: $(TOOLS) prose  ## build the documentation site in build/site and check it (prose, links, two clicks, a telephone)
 	$(BIN)/python tools/docs_build.py
 	$(BIN)/python tools/docs_check.py
+
+# Rules of Harper that take names, code, tables and variables for faults. codespell checks the spelling.
+NOT_FAULTS := SpellCheck SentenceCapitalization UseTitleCase OxfordComma SplitWords MergeWords CompoundNouns \
+  OrthographicConsistency MassNouns AnA Spaces SingleBe ItsContraction TheirToTheyre MissingPreposition MissingTo \
+  CapitalizePersonalPronouns PronounInflectionBe PronounKnew PhrasalVerbAsCompoundNoun OneOfTheSingular OutOfDate \
+  Overall DiscourseMarkers UseEllipsisCharacter ExpandTimeShorthands ExpandMemoryShorthands ExpandControl \
+  ExpandStandardInputAndOutput ExpandConfiguration ExpandArgument ExpandMinimum
+
+prose: $(TOOLS)  ## check the grammar of the documentation, and that no sentence has more than 40 words
+	$(BIN)/harper lint --quiet --no-color --format compact \
+	  $(NOT_FAULTS:%=--ignore %) README.md CONTRIBUTING.md SECURITY.md $(shell find docs -name '*.md')
 
 wheel: $(STAMP)  ## build the wheel into dist/ (DIST=DIRECTORY)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) .

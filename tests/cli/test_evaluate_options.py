@@ -46,6 +46,19 @@ def test_a_dry_run_writes_and_sends_nothing(
     assert "cost      at most $1.2e+04" in capsys.readouterr().out  # 24 answers of 500 tokens
 
 
+@pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5"])
+def test_a_dry_run_needs_no_key(
+    model: str, dataset: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("INTERCODE_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    words = ["eval", dataset, "--agent", "react", "--model", model]
+    assert main([*words, "--dry-run"]) == 0
+    assert "cost      at most $" in capsys.readouterr().out
+    assert main(words) == 2
+    assert "no key for" in capsys.readouterr().err
+
+
 def test_tasks_come_from_a_file(
     dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,6 +163,6 @@ def test_a_log_says_what_is_loaded_if_that_takes_long(
     assert main(words) == 0
     assert "loading" not in capsys.readouterr().err
     monkeypatch.setattr(output, "LOG_DELAY", 0.01)
-    monkeypatch.setattr(plan, "make_plan", lambda config: time.sleep(0.5) or make_plan(config))
+    monkeypatch.setattr(plan, "make_plan", lambda *a, **k: time.sleep(0.5) or make_plan(*a, **k))
     assert main(words) == 0
     assert capsys.readouterr().err.count(f"loading {dataset} for gold ...") == 1

@@ -58,6 +58,7 @@ def test_limits_and_epochs_are_settings() -> None:
         3, True, 2, "10%",
     )  # fmt: skip
     assert make_config(GOOD).epochs == 1 and make_config(GOOD).max_tokens is None
+    assert make_config({**GOOD, "limit": None, "parallel": None}) == make_config(GOOD)
 
 
 def test_tasks_may_be_a_file(tmp_path: Path) -> None:

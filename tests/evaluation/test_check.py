@@ -126,6 +126,8 @@ def test_a_sandbox_that_fails_is_tried_again_once(
 def test_bad_arguments() -> None:
     with pytest.raises(UsageError, match="parallel is 0"):
         check(made("echo a"), parallel=0)
+    with pytest.raises(UsageError, match="limit is 0"):
+        check(made("echo a"), limit=0)
     with pytest.raises(UsageError, match="holds no task"):
         check(made())
 

@@ -87,6 +87,8 @@ def test_the_settings_of_an_environment() -> None:
         ("read -t 0.1 x < <(sleep 1); echo $(($? > 128))", "1\n"),
         ("hostname; cat /etc/machine-id; date +%Z; locale 2>/dev/null | grep ^LC_ALL",
          f"intercode\n{'c0de' * 8}\nUTC\nLC_ALL=C.UTF-8\n"),
+        ("stat -c %h /proc; ls -ld /proc | cut -d' ' -f2", "1\n1\n"),
+        ("python3 -c 'import os; print(os.stat(\"/proc\").st_nlink)'", "1\n"),
         ("cp /etc/hostname /tmp/h; cmp /etc/hostname /tmp/h && mv /tmp/h /tmp/i; ls /tmp", "i\n"),
     ],
 )  # fmt: skip

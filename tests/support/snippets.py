@@ -4,6 +4,7 @@ A snippet is a fenced block in ``python``, or in ``console``, ``sh`` or ``bash``
 page share a directory and the names of Python. A Python block whose first line is ``# NAME.py``
 is a file that later commands use. Shown output is compared: that below a command of a ``console``
 block, and a block without a language that follows a snippet of Python; ``...`` stands for any text.
+The model of a page is a scripted endpoint, which answers for ENDPOINT and for every provider.
 Two comments of HTML, which the site does not show, stand before a snippet where it needs them::
 
     <!-- not run: REASON -->
@@ -21,7 +22,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ _BLOCK = re.compile(
 )
 _FILE = re.compile(r"# ([\w./-]+\.(?:py|toml|jsonl?))\n")
 _COMMAND = re.compile(r"(\$ |intercode |pip |python3? |inspect |docker |podman |make )")
+ENDPOINT = "http://localhost:8000/v1"
+"""The address that the pages give to an endpoint of the reader."""
 _SECONDS = 120
 
 
@@ -76,14 +79,17 @@ def read_snippets(text: str) -> Iterator[Snippet]:
 
 @dataclass
 class Reader:
-    """Runs snippets in a directory. ``project``: the directory of the checkout."""
+    """Runs snippets in a directory. ``project``: the directory of the checkout. ``endpoint``: the
+    address of the endpoint that answers."""
 
     directory: Path
     project: Path
+    endpoint: str = ENDPOINT
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__page__"})
 
     def run(self, snippet: Snippet) -> None:
         """Run a snippet and compare its output. Raises AssertionError or what it raises."""
+        snippet = replace(snippet, body=snippet.body.replace(ENDPOINT, self.endpoint))
         if snippet.file:
             path = self.directory / snippet.file
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -41,6 +41,7 @@ Exit status: 0 all tasks are sound, 1 some are not, 2 wrong usage."""
 ARGUMENTS = f"""\
 datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --prompts               search the prompts of this package for tasks
+--limit N               check the first N tasks only
 --profile PROFILE       standard (the default) or original
 --image IMAGE           root file system: host, dir:PATH, tar:PATH or recipe:NAME (default: the
                         dataset's)
@@ -63,7 +64,7 @@ DEFAULTS = {
     "format": "text",
 }  # fmt: skip
 
-SETTINGS = {"variants": {"type": int}}
+SETTINGS = {"variants": {"type": int}, "limit": {"type": int}}
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -87,7 +88,7 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
     from intercode.results.rendering import render
 
     report = dataset.check(
-        name, profile=args.profile, image=args.image, network=args.network,
+        name, profile=args.profile, image=args.image, network=args.network, limit=args.limit,
         parallel=args.parallel, timeout=args.timeout, cache_golds=not args.no_gold_cache,
         env_options=parse_key_values(args.env_option), sandbox=args.sandbox,
     )  # fmt: skip

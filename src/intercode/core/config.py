@@ -123,15 +123,19 @@ _POSITIVE_NUMBERS = {
 
 
 def make_config(values: Mapping[str, Any], source: str = "the settings") -> EvalConfig:
-    """Return the configuration with these values. ``source``: where they come from, for messages.
+    """Return the configuration with these values. None stands for the default value.
+
+    ``source``: where the values come from, for messages.
 
     Raises UnknownNameError for an unknown key, and ConfigError for an invalid value or if the
     dataset or the agent is missing.
     """
     known = [f.name for f in fields(EvalConfig)]
-    for key, value in values.items():
+    for key in values:
         if key not in known:
             raise unknown_name_error(f"setting in {source}", key, known)
+    values = {key: value for key, value in values.items() if value is not None}
+    for key, value in values.items():
         kinds = _VALUE_TYPES.get(key, (str,))
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             wanted = " or ".join(k.__name__ for k in kinds)

@@ -58,7 +58,9 @@ KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY", "
 """The environment variables with their keys. LiteLLM reads its providers' own variables."""
 
 
-def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
+def open_model(
+    name: str, base_url: str | None = None, *, needs_key: bool = True, **options: Any
+) -> Model:
     """Return the model of that name.
 
     ``scripted:FILE`` answers from a JSON list, ``FILE.py:NAME`` is a function of messages or a
@@ -67,8 +69,9 @@ def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
     ``base_url`` if one is given. Any other name is requested from ``base_url``, or from
     OPENAI_BASE_URL; without these, ``PROVIDER/NAME`` takes the address from PROVIDERS. The key
     comes from ``api_key``, INTERCODE_API_KEY, or the provider's variable (OPENAI_API_KEY with a
-    base URL). For ``options`` see options.py. Raises ConfigError that says what to set, and
-    UnknownNameError for an unknown option.
+    base URL). Without ``needs_key``, a missing key is no error until the model is asked. For
+    ``options`` see options.py. Raises ConfigError that says what to set, and UnknownNameError for
+    an unknown option.
     """
     kind, _, rest = name.partition(":")
     if kind == "scripted":
@@ -86,7 +89,7 @@ def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
     provider, _, short = name.partition("/")
     given = options.pop("api_key", None) or os.environ.get("INTERCODE_API_KEY")
     if provider in NATIVE_PROVIDERS and short:
-        return _open_native(provider, short, base_url, given, options)
+        return _open_native(provider, short, base_url, given, needs_key, options)
     base_url = base_url or os.environ.get("OPENAI_BASE_URL")
     split_options(options, OPENAI_OPTIONS)
     if base_url:
@@ -97,7 +100,7 @@ def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
         raise ConfigError(_unknown_endpoint_message(name))
     endpoint = PROVIDERS[provider]
     key = given or (os.environ.get(endpoint.key_variable) if endpoint.key_variable else None)
-    if endpoint.key_variable and not key:
+    if endpoint.key_variable and not key and needs_key:
         raise ConfigError(
             f"no key for {endpoint.base_url}: set {endpoint.key_variable} or INTERCODE_API_KEY"
         )
@@ -106,11 +109,16 @@ def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
 
 
 def _open_native(
-    provider: str, name: str, base_url: str | None, key: str | None, options: dict[str, Any]
+    provider: str,
+    name: str,
+    base_url: str | None,
+    key: str | None,
+    needs_key: bool,
+    options: dict[str, Any],
 ) -> Model:
     variable = KEY_VARIABLES[provider]
     key = key or (os.environ.get(variable) if variable else None)
-    if variable and not key:
+    if variable and not key and needs_key:
         raise ConfigError(f"no key for {provider}/{name}: set {variable} or INTERCODE_API_KEY")
     model: Model = NATIVE_PROVIDERS.load(provider)(name, base_url, api_key=key, **options)
     return model

@@ -81,7 +81,7 @@ def _run(
     try:
         model = f" with {config.model}" if config.model else ""
         with temporary_line(f"loading {config.dataset} for {config.agent}{model} ..."):
-            plan = make_plan(config)
+            plan = make_plan(config, needs_key=not dry)
     except SandboxUnavailableError as e:
         from intercode.evaluation.evaluate.sandbox_check import with_remedy
 
@@ -190,7 +190,7 @@ def _estimate_grid(grid: Grid, pilot: int) -> int:
     from intercode.evaluation.evaluate.grid import make_plans
 
     estimates, states = [], []
-    for cell, plan in make_plans(grid):
+    for cell, plan in make_plans(grid, needs_key=bool(pilot)):
         if isinstance(plan, InterCodeError):
             states.append("failed")
             log(f"{cell.name} cannot be played: {plan}")

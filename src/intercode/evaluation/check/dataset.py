@@ -54,6 +54,7 @@ def check(
     profile: Profile = "standard",
     image: str | None = None,
     network: Network = "none",
+    limit: int | None = None,
     parallel: int = 2,
     timeout: float = 10.0,
     cache_golds: bool = True,
@@ -64,7 +65,8 @@ def check(
     """Check the tasks of a dataset and return what is wrong with them.
 
     Runs every gold twice, scores each task once without any action, and searches fresh sandboxes
-    for golds and for the programs that the dataset needs (see sandbox_search.py).
+    for golds and for the programs that the dataset needs (see sandbox_search.py). ``limit``:
+    check only this many tasks, from the first.
 
     ``cache_golds`` stores results of golds that were the same twice in the gold cache, for later
     episodes (see environments/base/gold_cache.py). ``search_image``: search the whole image once,
@@ -78,6 +80,10 @@ def check(
         chosen = datasets.load(chosen, environment_for_options(env_options))
     if parallel < 1:
         raise UsageError(f"parallel is {parallel}; it must be at least 1")
+    if limit is not None and limit < 1:
+        raise UsageError(f"limit is {limit}; it must be at least 1")
+    if limit is not None:
+        chosen = replace(chosen, tasks=chosen.tasks[:limit])
     settings = {"profile": profile, "image": image, "network": network, "timeout": timeout}
     settings |= {"sandbox": sandbox, **env_options}
     checks = [_TaskCheck(i, task) for i, task in enumerate(chosen.tasks)]

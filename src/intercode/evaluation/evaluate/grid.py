@@ -121,12 +121,15 @@ def run_grid(
     return results
 
 
-def make_plans(grid: Grid) -> list[tuple[Cell, Plan | InterCodeError]]:
-    """Return the plan of each cell, or the error for which it cannot be played."""
+def make_plans(grid: Grid, *, needs_key: bool = True) -> list[tuple[Cell, Plan | InterCodeError]]:
+    """Return the plan of each cell, or the error for which it cannot be played.
+
+    ``needs_key`` is that of ``make_plan``.
+    """
     plans: list[tuple[Cell, Plan | InterCodeError]] = []
     for cell in grid.cells:
         try:
-            plans.append((cell, make_plan(cell.config)))
+            plans.append((cell, make_plan(cell.config, needs_key=needs_key)))
         except InterCodeError as e:
             plans.append((cell, e))
     return plans

@@ -127,18 +127,21 @@ class Plan:
         return sorted({sample.index for sample in self.pending_samples()})
 
 
-def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
+def make_plan(config: EvalConfig, model: Model | None = None, *, needs_key: bool = True) -> Plan:
     """Open and check everything that a run needs. Writes nothing.
 
-    ``model`` replaces the one that the configuration names. Raises UsageError and its subclasses
-    for settings that are wrong, such as an ``out`` that contains another run.
+    ``model`` replaces the one that the configuration names. Without ``needs_key``, a missing key of
+    its provider is no error, because nothing will be requested. Raises UsageError and its
+    subclasses for settings that are wrong, such as an ``out`` that contains another run.
     """
     dataset = datasets.load(config.dataset, environment_for_options(config.env_options))
     task_indices = select_tasks(dataset, config.tasks, config.limit, config.sample, config.seed)
     needs_model = accepts_parameter(config.agent, "model")
     owns_model = model is None and needs_model
     if owns_model and config.model is not None:
-        model = open_model(config.model, config.base_url, **config.model_options)
+        model = open_model(
+            config.model, config.base_url, needs_key=needs_key, **config.model_options
+        )
     options = _read_actions(config)
     golds = {t.id: (t.solution,) for t in dataset.tasks if t.solution is not None}
     inputs = {"model": model, "golds": golds, "max_turns": config.max_turns}

@@ -162,6 +162,11 @@ static u64 device(u64 real) {
   return COUNT + 1;
 }
 
+/* The links of /proc count the processes of the whole machine. */
+enum { PROC = 2, PROC_ROOT = 1 }; /* its place in the list, and the inode of its root */
+
+static int is_proc(u64 number, u64 inode) { return number == PROC && inode == PROC_ROOT; }
+
 /* ----------------------------------------------------------- owners of files
    Files that sandboxes share are hard links and belong to root of the machine. */
 enum { KIND = 0170000, REGULAR = 0100000, LINK = 0120000 };
@@ -239,8 +244,9 @@ static int stat_at(int at, const char *path, char *buffer, int flags) {
   u32 *user = (u32 *)(buffer + STAT_USER);
   struct ts *date = (struct ts *)(buffer + STAT_TIMES);
   if (out != 0) return out;
-  *(u64 *)buffer = device(*(u64 *)buffer);
-  if (is_shared(*user, *(u32 *)(buffer + STAT_MODE))) {
+  u64 *place = (u64 *)buffer; /* device and inode */
+  place[0] = device(place[0]);
+  if (is_shared(*user, *(u32 *)(buffer + STAT_MODE)) || is_proc(place[0], place[1])) {
     if (LONG_LINKS) *(u64 *)(buffer + STAT_LINKS) = 1;
     else *(u32 *)(buffer + STAT_LINKS) = 1;
   }
@@ -283,9 +289,10 @@ int statx(int at, const char *path, int flags, unsigned mask, char *s) {
   struct statx_date *date = (struct statx_date *)(s + 64); /* accessed, born, changed, modified */
   u32 *major = (u32 *)(s + 136), *minor = major + 1;
   if (out != 0) return out;
-  if (is_shared(*user, *(unsigned short *)(user + 2))) *links = 1;
-  show_owner(user, user + 1);
   if (*major == 0) *minor = (u32)device((*minor & 0xff) | (u64)(*minor & ~0xffU) << 12);
+  int proc = *major == 0 && is_proc(*minor, *(u64 *)(s + 32));
+  if (is_shared(*user, *(unsigned short *)(user + 2)) || proc) *links = 1;
+  show_owner(user, user + 1);
   for (int i = 0; i < 4; i++) date[i].sec = visible_time(date[i].sec, &date[i].nsec, 0);
   return 0;
 }
