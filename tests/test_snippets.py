@@ -50,7 +50,7 @@ def test_the_snippets_of_a_page_run(
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
-    with AnsweringEndpoint(look_and_submit) as endpoint:
+    with AnsweringEndpoint(read_and_submit) as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         (tmp_path / "prices.toml").write_text('["openai/*"]\ninput = 0.15\noutput = 0.6\n')
@@ -64,7 +64,7 @@ def test_the_snippets_of_a_page_run(
                     raise AssertionError(f"{page.name}:{snippet.line}: {e}") from e
 
 
-def look_and_submit(messages: list[dict[str, Any]]) -> str:
+def read_and_submit(messages: list[dict[str, Any]]) -> str:
     """Answer as a model that looks around in the first turn and then submits."""
     is_first = all(message["role"] != "assistant" for message in messages)
     return f"```bash\n{'ls -la' if is_first else 'submit'}\n```"
