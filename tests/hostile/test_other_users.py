@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hostile.cases import python
-from hostile.test_unmapped_memory import FILES
+from hostile.test_unmapped_memory import FILES, SOCKETS
 from intercode import Sandbox
 from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox import Limits
@@ -91,6 +91,7 @@ def test_a_file_of_the_owner_remains_its_own(sandbox: Sandbox, tmp_path: Path) -
     assert owner == (os.geteuid() or sandbox.base.user_id + 1000)  # type: ignore[attr-defined]
 
 
-def test_memory_files_of_a_user_count(sandbox: Sandbox) -> None:
-    sandbox.spawn(python(FILES), user="nobody")
+@pytest.mark.parametrize("code", [FILES, SOCKETS], ids=["memory-files", "sockets"])
+def test_memory_of_a_user_that_no_process_maps_counts(sandbox: Sandbox, code: str) -> None:
+    sandbox.spawn(python(code.replace("CLOSE", "")), user="nobody")
     eventually(lambda: sandbox.base.limit_exceeded() == "memory", "the limit holds for a user")

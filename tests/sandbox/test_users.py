@@ -160,14 +160,14 @@ def test_what_has_one_user_says_so(tmp_path: Path) -> None:
         NamespaceSandbox(spec, own_user=False)
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 def test_an_ordinary_user_with_subordinate_ids() -> None:
     """All of this, and the hostile cases, as a user of the machine other than root."""
     files = [__file__, str(Path(__file__).parents[1] / "hostile" / "test_other_users.py")]
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir"]
     done = run_as_ordinary_user([*pytest_, str(Path(__file__).parents[2]), *files])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "14 passed, 2 skipped" in done.stdout, done.stdout
+    assert "15 passed, 2 skipped" in done.stdout, done.stdout
 
 
 def test_an_ordinary_user_without_them_reads_the_remedy() -> None:

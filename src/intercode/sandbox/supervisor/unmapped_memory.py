@@ -5,6 +5,7 @@ The watchdog adds it to the memory of the processes, where no control group coun
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import stat
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Literal
 
 _TCP, _UDP = socket.IPPROTO_TCP, socket.IPPROTO_UDP
 _DIAGNOSED = (
@@ -120,11 +122,11 @@ class OpenFiles:
     def _inspect(self, pid: int) -> None:
         own: dict[int, int] = {}
         sockets = 0
-        for info in _open_files(pid):
-            if stat.S_ISSOCK(info.st_mode):
+        for kind, inode, size in _open_files(pid):
+            if kind == "socket":
                 sockets += 1
-            elif info.st_dev == _memory_files_device():
-                own[info.st_ino] = info.st_blocks * 512
+            else:
+                own[inode] = size
         self.files |= own
         self.by_process[pid] = sum(own.values()), sockets
 
@@ -134,8 +136,12 @@ class OpenFiles:
         return sum(self.files.values())
 
 
-def _open_files(pid: int) -> Iterator[os.stat_result]:
-    """Yield what is known of the files that a process has open. Raises OSError."""
+_Kind = Literal["socket", "memory"]
+
+
+def _open_files(pid: int) -> Iterator[tuple[_Kind, int, int]]:
+    """Yield the sockets and the files in memory that a process has open: kind, inode and bytes.
+    Raises OSError."""
     try:
         entries = os.scandir(f"/proc/{pid}/fd")
     except PermissionError:  # another user of a sandbox of this user, who may trace the process
@@ -144,32 +150,61 @@ def _open_files(pid: int) -> Iterator[os.stat_result]:
     with entries:
         for entry in entries:
             with suppress(OSError):
-                yield entry.stat()
+                info = entry.stat()
+                if stat.S_ISSOCK(info.st_mode):
+                    yield "socket", info.st_ino, 0
+                elif info.st_dev == _own_files().device:
+                    yield "memory", info.st_ino, info.st_blocks * 512
 
 
-def _files_of_other_user(pid: int) -> Iterator[os.stat_result]:
+def _files_of_other_user(pid: int) -> Iterator[tuple[_Kind, int, int]]:
+    """Do the same for a process whose directory of descriptors is closed: recognize files by their
+    mounts, and take duplicates of those in memory. The end of a duplicate of a socket could block.
+    """
     # not on Windows, which imports this module for remote sandboxes
     from intercode.sandbox.supervisor.runtime.syscalls import get_descriptor
 
+    own = _own_files()
     process = os.pidfd_open(pid)
     try:
         for number in os.listdir(f"/proc/{pid}/fdinfo"):
-            with suppress(OSError):
-                descriptor = get_descriptor(process, int(number))
-                try:
-                    yield os.fstat(descriptor)
-                finally:
-                    os.close(descriptor)
+            with suppress(OSError, ValueError):
+                mount = _mount_of(pid, number)
+                if mount == own.socket_mount:
+                    yield "socket", 0, 0
+                elif mount == own.memory_mount:
+                    descriptor = get_descriptor(process, int(number))
+                    try:
+                        info = os.fstat(descriptor)
+                    finally:
+                        os.close(descriptor)
+                    if info.st_dev == own.device:  # it may be another file by now
+                        yield "memory", info.st_ino, info.st_blocks * 512
     finally:
         os.close(process)
 
 
-_device: list[int] = []
+def _mount_of(pid: int | str, descriptor: int | str) -> int:
+    """Return the number of the mount that a file is on. Raises OSError or ValueError."""
+    with open(f"/proc/{pid}/fdinfo/{descriptor}") as file:
+        return int(file.read().partition("mnt_id:")[2].split()[0])
 
 
-def _memory_files_device() -> int:
-    if not _device:
-        descriptor = os.memfd_create("intercode", os.MFD_CLOEXEC)
-        _device.append(os.fstat(descriptor).st_dev)
+@dataclass(frozen=True)
+class _OwnFiles:
+    """The device of files in memory, and the kernel's mounts of these and of sockets."""
+
+    device: int
+    memory_mount: int
+    socket_mount: int
+
+
+@functools.cache
+def _own_files() -> _OwnFiles:
+    descriptor = os.memfd_create("intercode", os.MFD_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX) as one:
+            device = os.fstat(descriptor).st_dev
+            return _OwnFiles(device, _mount_of("self", descriptor), _mount_of("self", one.fileno()))
+    finally:
         os.close(descriptor)
-    return _device[0]
