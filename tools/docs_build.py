@@ -126,9 +126,19 @@ def cli_page() -> Iterator[str]:
                     yield f"\n### {name} {inner}\n\n```text\n{sub.format_help().strip()}\n```"
 
 
+def check_nav() -> None:
+    """Exit with a message if a page of docs/ is missing in the navigation of mkdocs.yml."""
+    listed = CONFIG.read_text("utf-8")
+    pages = [path.relative_to(STAGE) for path in sorted(STAGE.rglob("*.md"))]
+    lost = [str(p) for p in pages if p.parts[0] != "source" and f": {p}\n" not in listed]
+    if lost:
+        sys.exit(f"mkdocs.yml names no place in the navigation for {', '.join(lost)}")
+
+
 def main() -> None:
     """Build the site."""
     stage()
+    check_nav()
     command = [sys.executable, "-m", "zensical", "build", "--strict", "-f", str(CONFIG)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:

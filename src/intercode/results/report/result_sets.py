@@ -125,7 +125,7 @@ def describe_conditions(episode: Trajectory) -> str:
         return _SOURCES[run["source"]]
 
     def tagged(name: str, tag: str, sign: str, length: int) -> str:
-        value = str(run.get(name) or "?")
+        value = _without_folders(str(run.get(name) or "?"))
         digest = str(run.get(tag) or "").removeprefix("sha256:")[:length]
         return f"{value}{sign}{digest}" if run.get(tag) else value
 
@@ -144,6 +144,12 @@ def describe_conditions(episode: Trajectory) -> str:
     parts += ["network"] if run.get("network") == "host" else []
     parts += ["not comparable"] if run.get("comparable") is False else []
     return ", ".join(parts)
+
+
+def _without_folders(name: str) -> str:
+    """Return the name of an image, with the last two parts of an absolute path in it."""
+    kind, colon, path = name.partition(":")
+    return kind + colon + "/".join(Path(path).parts[-2:]) if path.startswith("/") else name
 
 
 def load_result_sets(paths: Sequence[Path]) -> list[ResultSet]:
