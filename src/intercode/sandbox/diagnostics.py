@@ -31,7 +31,7 @@ def diagnose() -> list[Finding]:
     return [
         _check_supervisor(), *check_kernel(), checks.check_cgroups(), _name_refused_calls(),
         *_check_cache(), *_check_programs(), *checks.check_tiers(),
-        _check_sandbox(), _check_user_ids(),
+        _check_sandbox(), _check_user_ids(), _check_users(),
     ]  # fmt: skip
 
 
@@ -77,6 +77,16 @@ def _check_user_ids(budget: Path = Path("/proc/sys/fs/pipe-user-pages-soft")) ->
         "fs.pipe-user-pages-soft=0"
     )
     return Finding(name, False, f"{error}; all sandboxes share {pages} pages of pipe buffers", fix)
+
+
+def _check_users() -> Finding:
+    """Open a sandbox that has users besides root."""
+    name = "users in sandboxes"
+    try:
+        with open_sandbox(SandboxSpec(Image("host", ""), users=True)):
+            return Finding(name, True, "`user=` of a sandbox may be others than root")
+    except SandboxError as e:
+        return Finding(name, False, str(e), "needed for `user=` only: do what the reason says")
 
 
 def _check_cache() -> list[Finding]:
