@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import gymnasium as gym
@@ -278,6 +279,11 @@ class InterCodeEnv(gym.Env[str, str]):
             omitted_bytes=result.omitted_bytes, changes=tuple(changes), score=current,
             refused=refused, hashes=hashes, diffs=self._turn_diffs(),
         )  # fmt: skip
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The arguments with which this environment was made, except for the dataset."""
+        return MappingProxyType(self._settings)
 
     @property
     def task(self) -> Task:
