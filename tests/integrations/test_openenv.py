@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from intercode.evaluation.rollout import rollout
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.integrations.openenv.imports import without_gradio
 from support.serving import serving
+from support.snippets import read_snippets
 
 with without_gradio():
     from openenv.core.generic_client import GenericEnvClient
@@ -268,6 +270,15 @@ def eventually_refused(env: RemoteEnv, snapshot: Any) -> None:
     for _ in range(600):
         env.restore(snapshot)
         time.sleep(0.1)
+
+
+def test_the_example_of_the_page_runs(bash: str) -> None:
+    """The test of snippets has no server."""
+    page = (Path(__file__).parents[2] / "docs/openenv.md").read_text("utf-8")
+    (example,) = [s.body for s in read_snippets(page) if "env.fork(" in s.body]
+    names: dict[str, Any] = {"RemoteEnv": RemoteEnv, "url": bash}
+    exec(example, names)
+    assert names["observations"] == ["1\n1\n"] * 3
 
 
 def test_an_episode_begins_after_a_prefix(bash: str) -> None:

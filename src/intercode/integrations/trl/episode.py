@@ -111,9 +111,9 @@ class TrlEnvironment:
             self._end_reason, self._last_used = "", time.monotonic()
         if self._idle_timeout is not None:
             _reaper.watch(self, self._idle_timeout)
+        query = prompt_suffix(row.get("prompt"), self._env.brief) or ""
         done = describe_prefix(turns, self._observation_limit)
-        suffix = prompt_suffix(row.get("prompt"), self._env.brief)
-        return "\n\n".join(filter(None, [suffix, done])) or None
+        return query + (f"\n\n{done}" if done else "") or None
 
     def get_reward(self) -> float | None:
         """End the episode and return its reward.
