@@ -68,9 +68,8 @@ class RemoteEnv(gym.Env[str, str]):
 
         Raises UsageError if the server holds as many snapshots as it may.
         """
-        info = self._request_step({"code": "", "metadata": {REQUEST_KEY: "snapshot"}}).observation[
-            "info"
-        ]
+        answer = self._request_step({"code": "", "metadata": {REQUEST_KEY: "snapshot"}})
+        info = answer.observation["info"]
         return RemoteSnapshot(info["snapshot"], tuple(info["omitted"]), self)
 
     def restore(self, snapshot: RemoteSnapshot, *, consume: bool = False) -> None:  # noqa: ARG002
@@ -157,7 +156,8 @@ class RemoteEnv(gym.Env[str, str]):
         return self._brief
 
     def close(self) -> None:
-        """End the session and its sandbox. May be called again."""
+        """End the session with its sandbox and its snapshots. May be called again."""
+        self._task = None
         self._client.close()
 
     def _request_step(self, action: dict[str, Any], **more: Any) -> Any:
@@ -198,7 +198,7 @@ class RemoteSnapshot:
 
     def close(self) -> None:
         """Free the snapshot on the server. May be called again."""
-        if self._env._task is not None:  # else the server has freed it with the lost session
+        if self._env._task is not None:  # else the server has freed it with the session
             request = {REQUEST_KEY: "release", "snapshot": self.id}
             self._env._request_step({"code": "", "metadata": request})
 

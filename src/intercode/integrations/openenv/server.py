@@ -120,10 +120,11 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             )
         self._state = CodeState(episode_id=episode_id)
         turns: Turns = ()
+        self._env.timeout = self._max_timeout
         if snapshot is None:
             turns = self._snapshots.prefixes.begin(self._env, task, seed, prefix)
         elif (task, seed, prefix) == (None, None, None):
-            self._snapshots.restore(self._env, snapshot)
+            self._snapshots.restore(self._env, str(snapshot))
         else:
             raise UsageError("a snapshot has its task and seed: give reset nothing but its id")
         brief = to_jsonable(self._env.brief)
