@@ -92,9 +92,9 @@ def _pool(actions: list[str], mode: str) -> float:
     return asyncio.run(work())
 
 
-def _trl(actions: list[str], mode: str) -> float:
+def _trl(actions: list[str], mode: str, prefix: tuple[str, ...] = ()) -> float:
     facade = BashEnvironment(FILES, reward_mode=mode, max_turns=12)  # type: ignore[arg-type]
-    facade.reset(task=0)
+    facade.reset(task=0, prefix=prefix)
     for action in actions:
         try:
             facade.bash(action)
@@ -105,11 +105,13 @@ def _trl(actions: list[str], mode: str) -> float:
     return float(rewards[0])
 
 
-def _skyrl(actions: list[str], mode: str) -> float:
+def _skyrl(actions: list[str], mode: str, prefix: tuple[str, ...] = ()) -> float:
     pytest.importorskip("skyrl_gym", reason="pip install 'intercode-gym[skyrl]'")
     from intercode.integrations.skyrl import InterCodeTextEnv
 
-    env = InterCodeTextEnv({"dataset": FILES, "reward_mode": mode}, {"task": 0, "max_turns": 7})
+    env = InterCodeTextEnv(
+        {"dataset": FILES, "reward_mode": mode}, {"task": 0, "max_turns": 7, "prefix": prefix}
+    )
     env.init([])
     total = 0.0
     for action in actions:
@@ -120,7 +122,7 @@ def _skyrl(actions: list[str], mode: str) -> float:
             break
     with pytest.raises(UsageError):
         env.step("```bash\nsubmit\n```")
-    return total
+    return total + env._prefix_reward  # which SkyRL is not paid
 
 
 def _openenv(actions: list[str], mode: str, score_requests: bool = False) -> float:
@@ -133,11 +135,16 @@ def _openenv(actions: list[str], mode: str, score_requests: bool = False) -> flo
         score_requests,
     )
     ask = CodeAction(code="", metadata={"request": "score"})
+    save = CodeAction(code=SOLVE, metadata={"request": "snapshot"})
     total = 0.0
     try:
         env.reset(seed=1)
         for action in actions:
             try:
+                saved = env.step(save)  # it runs no code, pays nothing and takes no turn
+                assert saved.reward == 0.0
+                free = CodeAction(code="", metadata={"request": "release", **saved.info})
+                assert env.step(free).reward == 0.0
                 total += float(env.step(CodeAction(code=action)).reward or 0.0)
                 if score_requests or action == actions[-1]:
                     answer = env.step(ask)
@@ -150,6 +157,7 @@ def _openenv(actions: list[str], mode: str, score_requests: bool = False) -> flo
     return total
 
 
+PREFIX = ("touch /a",)
 ADAPTERS: dict[str, Callable[[list[str], str], float]] = {
     "a single environment": _single,
     "a vector environment": _vector,
@@ -157,6 +165,8 @@ ADAPTERS: dict[str, Callable[[list[str], str], float]] = {
     "TRL": _trl,
     "SkyRL": _skyrl,
     "OpenEnv": _openenv,
+    "TRL after a prefix": lambda actions, mode: _trl(actions, mode, PREFIX),
+    "SkyRL after a prefix": lambda actions, mode: _skyrl(actions, mode, PREFIX),
     "OpenEnv with score requests": lambda actions, mode: _openenv(actions, mode, True),
 }
 
@@ -238,6 +248,50 @@ def test_branches_from_a_snapshot_are_each_worth_no_more(environment: str, mode:
                         env.restore(snapshot)
             for _, snapshot in saved:
                 snapshot.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_served_branches_are_each_worth_no_more(mode: str) -> None:
+    """Snapshots, restored in the same and in another session, and prefixes: the rewards along each
+    branch, and those that a session is paid between two resets."""
+    pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
+    from intercode.integrations.openenv.server import CodeAction, ServedEnv
+    from intercode.integrations.openenv.snapshots import ServedSnapshots
+
+    held = ServedSnapshots(32)
+    sessions = [
+        ServedEnv(lambda: intercode.make("bash", dataset=FILES, reward_mode=mode), snapshots=held)
+        for _ in range(2)
+    ]
+    save = CodeAction(code="", metadata={"request": "snapshot"})
+    try:
+        for seed in SEEDS:
+            chance = random.Random(seed)
+            saved: list[tuple[float, str]] = []
+            branch, paid = [0.0, 0.0], [0.0, 0.0]  # of each session
+            for session in sessions:
+                session.reset(seed=1, task=0, prefix=["touch /a"] * (seed % 2))
+            for _ in range(14):
+                i = chance.randrange(2)
+                kind = chance.choice(("act", "act", "act", "save", "restore"))
+                live = sessions[i].state.live
+                if kind == "save" and live:
+                    saved.append((branch[i], sessions[i].step(save).info["snapshot"]))
+                elif kind == "act" and live:
+                    code = chance.choice((*ACTIONS, SOLVE, SOLVE))
+                    reward = float(sessions[i].step(CodeAction(code=code)).reward or 0.0)
+                    branch[i], paid[i] = branch[i] + reward, paid[i] + reward
+                    assert branch[i] <= WORTH and paid[i] <= WORTH, seed
+                elif saved and (kind == "restore" or not live):
+                    branch[i], key = chance.choice(saved)
+                    paid[i] = 0.0
+                    sessions[i].reset(snapshot=key)
+            for session in sessions:
+                held.release(session._env)
+    finally:
+        for session in sessions:
+            session.close()
+        held.prefixes.close()
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -10,6 +10,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,7 @@ from intercode.evaluation.rollout import rollout
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.integrations.openenv.imports import without_gradio
 from support.serving import serving
+from support.snippets import read_snippets
 
 with without_gradio():
     from openenv.core.generic_client import GenericEnvClient
@@ -214,3 +217,76 @@ def test_a_score_request_is_not_rewarded(option: tuple[str, ...]) -> None:
         if not option:
             with pytest.raises(RuntimeError, match="reset begins another"):
                 client.step({"code": "ls"})
+
+
+@pytest.mark.parametrize("environment", ["bash", "python"])
+def test_episodes_are_forked_and_restored(environment: str) -> None:
+    write, read = {
+        "bash": ("x=7; echo $x > /tmp/f", 'echo "$x $(cat /tmp/f)"; x=8; echo 8 > /tmp/f'),
+        "python": ("x = [7]", "x.append(8); print(x)"),
+    }[environment]
+    served = ("-m", "intercode", "serve", environment, "--sessions", "3", "--snapshots", "1")
+    with serving(*served) as url, RemoteEnv(url) as env:
+        env.reset(seed=1, options={"task": 0})
+        env.step(write)
+        forks = env.fork(2)
+        try:
+            printed = [branch.step(read)[0] for branch in (env, *forks)]
+            assert len(set(printed)) == 1 and {b.task.id for b in forks} == {env.task.id}
+            with pytest.raises((UsageError, SandboxLostError)):  # they count as sessions
+                env.fork(1)
+        finally:
+            for branch in forks:
+                branch.close()
+        snapshot = env.snapshot()
+        with pytest.raises(UsageError, match=r"may hold 1: close one.*--snapshots"):
+            env.snapshot()
+        after = env.step(read)[0]
+        env.restore(snapshot)
+        assert env.step(read)[0] == after != printed[0]
+        env.submit()
+        env.restore(snapshot)  # also after the end of the episode
+        snapshot.close()
+        with pytest.raises(UsageError, match="no snapshot"):
+            env.restore(snapshot)
+
+
+def test_a_snapshot_ends_with_its_session_and_restores_in_others(bash: str) -> None:
+    with RemoteEnv(bash) as other:
+        with RemoteEnv(bash) as env:
+            env.reset(options={"task": 0})
+            env.step("echo kept > /tmp/f")
+            snapshot = env.snapshot()
+            other.restore(snapshot)
+            assert other.step("cat /tmp/f")[0] == "kept\n"
+        with pytest.raises(UsageError, match="the session that took it has ended"):
+            eventually_refused(other, snapshot)
+        with pytest.raises(UsageError, match="give reset nothing but its id"):
+            other.reset(options={"snapshot": snapshot.id, "task": 0})
+
+
+def eventually_refused(env: RemoteEnv, snapshot: Any) -> None:
+    """Restore until the server has noticed that the session of the snapshot has ended."""
+    for _ in range(600):
+        env.restore(snapshot)
+        time.sleep(0.1)
+
+
+def test_the_example_of_the_page_runs(bash: str) -> None:
+    """The test of snippets has no server."""
+    page = (Path(__file__).parents[2] / "docs/openenv.md").read_text("utf-8")
+    (example,) = [s.body for s in read_snippets(page) if "env.fork(" in s.body]
+    names: dict[str, Any] = {"RemoteEnv": RemoteEnv, "url": bash}
+    exec(example, names)
+    assert names["observations"] == ["1\n1\n"] * 3
+
+
+def test_an_episode_begins_after_a_prefix(bash: str) -> None:
+    with RemoteEnv(bash) as first, RemoteEnv(bash) as second:
+        prefix = ["cd /tmp; echo $RANDOM > f; cat f"]
+        texts = [e.reset(options={"task": 0, "prefix": prefix})[0] for e in (first, second)]
+        assert texts[0] == texts[1] and texts[0].startswith(first.task.query)
+        number = texts[0].splitlines()[-1]
+        assert [e.step("cat f")[0] for e in (first, second)] == [f"{number}\n"] * 2
+        with pytest.raises(UsageError, match="the prefix ends the episode"):
+            first.reset(options={"task": 0, "prefix": ["submit"]})

@@ -122,3 +122,19 @@ def test_environments_that_are_never_closed_are_freed() -> None:
     del env
     gc.collect()
     eventually(lambda: not any(m.is_alive() for m in members), "the sandbox has ended")
+
+
+def test_a_group_begins_after_a_prefix() -> None:
+    """Three environments, one playing of the prefix: a random number in it is the same in all."""
+    config = {"dataset": "starter", "reward_mode": "delta"}
+    group = [_make(0, config, prefix=["echo $RANDOM > /tmp/f; cat /tmp/f"]) for _ in range(3)]
+    try:
+        prompts = [env.init([])[0] for env in group]
+        assert prompts[0] == prompts[1] == prompts[2]
+        assert [env.turns for env in group] == [1, 1, 1]
+        number = prompts[0][-1]["content"].splitlines()[-1]
+        results = [env.step("```bash\ncat /tmp/f\n```") for env in group]
+        assert [r["observations"][0]["content"].strip() for r in results] == [number] * 3
+    finally:
+        for env in group:
+            env.close()

@@ -203,3 +203,21 @@ def test_rows_and_a_factory_of_settings() -> None:
     factory = pickle.loads(pickle.dumps(partial(BashEnvironment, "starter", max_turns=3)))
     one, two = factory(), factory()
     assert one._env.dataset is two._env.dataset and one._env is not two._env
+
+
+def test_the_episodes_of_a_group_fork_from_a_prefix() -> None:
+    """A random number of the prefix is the same in all: it was played once."""
+    row = {"task": 0, "seed": 5, "prompt": [], "prefix": ["x=$RANDOM; echo $x"]}
+    group = [BashEnvironment(reward_mode="delta") for _ in range(3)]
+    shown = [member.reset(**row) or "" for member in group]
+    assert shown[0] == shown[1] == shown[2] and shown[0].startswith(task_of("bash").query)
+    number = shown[0].splitlines()[-1]
+    assert [member.bash("echo $x").strip() for member in group] == [number] * 3
+    group[0].bash(task_of("bash").gold)
+    group[0].bash("submit")
+    assert group[0].get_reward() == pytest.approx(1.0)
+    assert (group[1].get_reward() or 0.0) < 1.0
+    with pytest.raises(UsageError, match="the prefix ends the episode"):
+        group[0].reset(**{**row, "prefix": ["submit"]})
+    with pytest.raises(UsageError, match="a prefix is a list of actions, not 'ls'"):
+        group[0].reset(**{**row, "prefix": "ls"})

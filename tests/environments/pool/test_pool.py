@@ -113,6 +113,25 @@ async def _drained(pool: Pool) -> bool:
     return True
 
 
+def test_a_running_episode_is_forked() -> None:
+    async def work() -> None:
+        async with Pool("bash", size=3, reward_mode="delta") as pool:
+            episode = await pool.begin(0, seed=1)
+            await episode.step("x=$RANDOM; echo $x")
+            forks = await pool.fork(episode, 2)
+            values = [(await e.step("echo $x")).observation for e in (episode, *forks)]
+            assert len(set(values)) == 1 and [e.turns for e in forks] == [2, 2]
+            assert pool.live == 3
+            with pytest.raises(UsageError, match="3 forks of an episode in a pool of 3"):
+                await pool.fork(episode, 3)
+            await episode.submit()
+            await asyncio.gather(*(fork.close() for fork in forks))
+            with pytest.raises(EnvironmentStateError):
+                await pool.fork(episode, 1)
+
+    asyncio.run(work())
+
+
 def test_two_groups_that_do_not_fit_take_turns() -> None:
     async def use(pool: Pool, task: int) -> str:
         async with pool.group(task, 3) as group:

@@ -15,6 +15,7 @@ from intercode.cli.serve.options import (
     SERVER_DEFAULTS,
     SERVER_OPTIONS,
     SERVER_SETTINGS,
+    SNAPSHOTS_OPTION,
     check_environment,
     environment_settings,
 )
@@ -41,6 +42,7 @@ environment [NAME]    bash, sql, python, ctf, ... (see `intercode list`)
 --idle-timeout S      end a session after so many seconds without a request (default 600), or a
                       sandbox (default 1800)
 {EPISODE_OPTIONS}
+{SNAPSHOTS_OPTION}
 --package DIR         write an OpenEnv package and serve nothing
 sandboxes for other machines:
 --sandboxes           serve sandboxes in place of environments (docs/remote-sandboxes.md)
@@ -54,7 +56,7 @@ sandboxes for other machines:
 --allow-network       let clients open sandboxes with this machine's network
 {ENVIRONMENT_OPTION}
 {SANDBOX_OPTIONS}"""
-DEFAULTS = SERVER_DEFAULTS
+DEFAULTS = {**SERVER_DEFAULTS, "snapshots": 16}
 SETTINGS = SERVER_SETTINGS
 
 
@@ -106,6 +108,7 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
         served = build_app(
             lambda: intercode.make(args.environment, dataset, **given), args.environment,
             args.sessions, args.idle_timeout, args.score_requests, access, args.allow_exploitable,
+            args.snapshots,
         )  # fmt: skip
         at = host_and_port(host, port)
         print(f"serving {args.environment} at http://{at}; Ctrl-C ends it", flush=True)

@@ -19,6 +19,8 @@ SERVER_OPTIONS = """\
                       server
 --port PORT           port (default 8000; 0: any free)
 --sessions N          sessions at once (default 64)"""
+SNAPSHOTS_OPTION = """\
+--snapshots N         snapshots of episodes that clients may hold at once (default 16)"""
 EPISODE_OPTIONS = """\
 --max-turns N         actions an episode may take
 --score-requests      clients may ask for the score during an episode; without this, asking ends it

@@ -115,7 +115,7 @@ class InterCodeEnv(gym.Env[str, str]):
         mcp: Mapping[str, str] | None = None,
     ) -> None:
         arguments = locals()
-        self._settings = {k: v for k, v in arguments.items() if k not in ("self", "dataset")}
+        self.settings = {k: v for k, v in arguments.items() if k not in ("self", "dataset")}
         check_choices(profile, network, render_mode)
         self.determinism = self._resolve_determinism(deterministic)
         self.hashes = self.determinism is not None if hashes is None else hashes
@@ -127,7 +127,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self.timeout, self.max_turns, self.render_mode = timeout, max_turns, render_mode
         chosen = pick_reward(reward, self.dataset, profile, f"{self.name}-{profile}")
         self.reward_name, self.reward_function = chosen
-        self._episode_reward = open_episode_reward(self.dataset, self._settings)
+        self._episode_reward = open_episode_reward(self.dataset, self.settings)
         self.action_space = FreeText(MAX_ACTION_LENGTH)
         self.observation_space = FreeText(MAX_OBSERVATION_LENGTH)
         self._reward_shaper = RewardShaper(reward_mode)
@@ -406,7 +406,7 @@ class InterCodeEnv(gym.Env[str, str]):
 
     def new_like(self) -> Self:
         """Return an environment with the same dataset and settings, before its first ``reset``."""
-        return type(self)(self.dataset, **self._settings)
+        return type(self)(self.dataset, **self.settings)
 
     def result_metadata(self) -> dict[str, Any]:
         """Return the metadata that every result of this environment records."""

@@ -66,7 +66,7 @@ class SandboxedEnv(InterCodeEnv):
     ) -> None:
         super().__init__(dataset, **settings)
         self.recycle, self.record_diffs, self.extra_layers = recycle, record_diffs, extra_layers
-        self._settings |= {
+        self.settings |= {
             "recycle": recycle, "record_diffs": record_diffs, "extra_layers": extra_layers,
         }  # fmt: skip
 

@@ -59,7 +59,7 @@ class BashEnv(SandboxedEnv):
             )
         self.session, self.separate_stderr = session, separate_stderr
         self.use_gold_cache = use_gold_cache
-        self._settings |= {
+        self.settings |= {
             "session": session,
             "separate_stderr": separate_stderr,
             "use_gold_cache": use_gold_cache,

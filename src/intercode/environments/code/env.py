@@ -58,7 +58,7 @@ class CodeEnv(SandboxedEnv):
             raise UsageError("this environment has no profile 'original': leave out the profile")
         super().__init__(dataset, **settings)
         self.language, self.test_timeout = language, test_timeout or self.timeout
-        self._settings |= {"language": language, "test_timeout": test_timeout}
+        self.settings |= {"language": language, "test_timeout": test_timeout}
         self._test_results: tuple[tuple[object, ...], tuple[TestResult, ...]] | None = None
 
     @property

@@ -52,7 +52,7 @@ class HarborEnv(TaskImageEnv):
             raise UsageError("Harbor tasks have the profile 'standard' only: leave out the profile")
         super().__init__(dataset, timeout=timeout, **settings)
         self.build = build
-        self._settings |= {"build": build}
+        self.settings |= {"build": build}
         for task in self.dataset.tasks:
             if not isinstance(task.data.get("config"), Config):
                 raise DataError(

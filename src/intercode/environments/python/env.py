@@ -45,7 +45,7 @@ class PythonEnv(LiveInterpreterEnv):
     ) -> None:
         super().__init__(dataset, **settings)
         self.interpreter, self.test_timeout = interpreter, test_timeout or self.timeout
-        self._settings |= {"interpreter": interpreter, "test_timeout": test_timeout}
+        self.settings |= {"interpreter": interpreter, "test_timeout": test_timeout}
 
     @cached_property
     def _profile_impl(self) -> PythonProfile:

@@ -69,7 +69,7 @@ class SqlEnv(InterCodeEnv):
         )
         self._engine = open_engine(engine, dsn)
         self.limits = limits or SqlLimits()
-        self._settings |= {"engine": engine, "dsn": dsn, "limits": limits}
+        self.settings |= {"engine": engine, "dsn": dsn, "limits": limits}
 
     _workspace: SqlWorkspace | None = None
 

@@ -43,7 +43,7 @@ class SweBenchEnv(TaskImageEnv):
             raise UsageError("SWE-bench has the profile 'standard' only: leave out the profile")
         super().__init__(dataset, timeout=timeout, **settings)
         self.test_timeout = test_timeout
-        self._settings |= {"test_timeout": test_timeout}
+        self.settings |= {"test_timeout": test_timeout}
         self._graded: tuple[str | None, State] | None = None
         for task in self.dataset.tasks:
             if "fail_to_pass" not in task.data:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
 from intercode.core.types import Brief, Score, StepResult, Task, Tool
 from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH, SUBMIT
+from intercode.environments.base.snapshots.snapshot import repeat_factory, restore_into_new
 from intercode.environments.base.spaces import FreeText
 from intercode.integrations.openenv.imports import without_gradio
 from intercode.integrations.openenv.server import EPISODE_LOST, REQUEST_KEY
@@ -19,7 +21,9 @@ with without_gradio():
 
 class RemoteEnv(gym.Env[str, str]):
     """The environment of a server of `intercode serve`. It has ``reset``, ``step``, ``submit``,
-    ``score`` and ``close`` as InterCodeEnv does, so that agents and rollouts can drive it.
+    ``score``, ``snapshot``, ``restore``, ``fork`` and ``close`` as InterCodeEnv does, so that
+    agents and rollouts can drive it. ``reset`` takes the option ``prefix``, too: actions after
+    which the episode begins, as a fork of an earlier episode with them.
 
     ``timeout`` is the number of seconds an action may take; the server enforces it. ``margin`` is
     how many seconds longer the client waits for a response. If none arrives, the connection is lost
@@ -37,6 +41,7 @@ class RemoteEnv(gym.Env[str, str]):
         margin: float = 30.0,
         token: str | None = None,
     ) -> None:
+        self._arguments = base_url, timeout, margin, token
         self.timeout, self.max_turns = timeout, None
         self.action_space = FreeText(MAX_ACTION_LENGTH)
         self.observation_space = FreeText(MAX_OBSERVATION_LENGTH)
@@ -51,10 +56,40 @@ class RemoteEnv(gym.Env[str, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begin an episode; see ``InterCodeEnv.reset``."""
+        """Begin an episode; see ``InterCodeEnv.reset``. After a prefix, the observation is the
+        query and what the prefix printed."""
         options_sent = {"seed": seed, **(options or {})}
-        answer = self._request("reset", **{k: v for k, v in options_sent.items() if v is not None})
-        query = answer.observation["text"]
+        self._begin(**{k: v for k, v in options_sent.items() if v is not None})
+        return self._first_observation, {"task": self.task.id, "index": self.index}
+
+    def snapshot(self) -> RemoteSnapshot:
+        """Save the state of the running episode on the server, for ``restore`` of this or another
+        environment of that server, and for ``fork``. It ends with this session.
+
+        Raises UsageError if the server holds as many snapshots as it may.
+        """
+        answer = self._request_step({"code": "", "metadata": {REQUEST_KEY: "snapshot"}})
+        info = answer.observation["info"]
+        return RemoteSnapshot(info["snapshot"], tuple(info["omitted"]), self)
+
+    def restore(self, snapshot: RemoteSnapshot, *, consume: bool = False) -> None:  # noqa: ARG002
+        """Continue from a snapshot of this server. Raises UsageError if it was closed."""
+        self._begin(snapshot=snapshot.id)
+
+    def fork(self, n: int = 1) -> list[Self]:
+        """Return ``n`` independent environments in the state of this one, each with a session of
+        its own. The caller closes them.
+
+        Raises EnvironmentStateError if no episode is running, UsageError if ``n`` is less than 1
+        or the server has too few sessions left.
+        """
+        makers = repeat_factory(lambda: type(self)(*self._arguments), n)
+        with self.snapshot() as snapshot:
+            return restore_into_new(makers, snapshot)
+
+    def _begin(self, **options: Any) -> None:
+        """Begin an episode and read its task."""
+        self._first_observation = self._request("reset", **options).observation["text"]
         metadata = self._request("state")["task_metadata"]
         if not metadata:
             raise SandboxLostError("the connection was lost, and with it the new episode")
@@ -62,10 +97,9 @@ class RemoteEnv(gym.Env[str, str]):
         self._brief = Brief(**metadata["brief"], tools=tools)
         self.index, self.task_seed = metadata["index"], metadata["task_seed"]
         self._task = Task(
-            self._brief.task, query, group=metadata["group"], hardness=metadata["hardness"],
-            tags=tuple(metadata["tags"]),
+            self._brief.task, self._brief.query, group=metadata["group"],
+            hardness=metadata["hardness"], tags=tuple(metadata["tags"]),
         )  # fmt: skip
-        return query, {"task": self._task.id, "index": self.index}
 
     def execute(self, action: str) -> StepResult:
         """Run an action; see ``InterCodeEnv.execute``."""
@@ -122,7 +156,8 @@ class RemoteEnv(gym.Env[str, str]):
         return self._brief
 
     def close(self) -> None:
-        """End the session and its sandbox. May be called again."""
+        """End the session with its sandbox and its snapshots. May be called again."""
+        self._task = None
         self._client.close()
 
     def _request_step(self, action: dict[str, Any], **more: Any) -> Any:
@@ -148,6 +183,30 @@ class RemoteEnv(gym.Env[str, str]):
                 self._task = None
                 raise SandboxLostError(str(e)) from e
             raise UsageError(str(e)) from e
+
+
+@dataclass(frozen=True)
+class RemoteSnapshot:
+    """The state of an episode that a server holds. ``omitted``: what it does not contain.
+
+    It ends when it is closed, and with the session of the environment that took it.
+    """
+
+    id: str
+    omitted: tuple[str, ...]
+    _env: RemoteEnv
+
+    def close(self) -> None:
+        """Free the snapshot on the server. May be called again."""
+        if self._env._task is not None:  # else the server has freed it with the session
+            request = {REQUEST_KEY: "release", "snapshot": self.id}
+            self._env._request_step({"code": "", "metadata": request})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _refusal(error: OSError) -> str | None:

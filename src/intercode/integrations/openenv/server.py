@@ -12,10 +12,12 @@ from pydantic import Field, field_validator
 import intercode
 from intercode.core.errors import EnvironmentStateError, InfrastructureError, UsageError
 from intercode.core.types import to_jsonable
-from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.env import MAX_OBSERVATION_LENGTH, InterCodeEnv
 from intercode.environments.base.options import check_training
 from intercode.integrations.openenv.access import protect
 from intercode.integrations.openenv.imports import without_gradio
+from intercode.integrations.openenv.snapshots import SNAPSHOTS, ServedSnapshots
+from intercode.integrations.prefixes import Turns, describe_prefix
 from intercode.sandbox.remote.access import Access
 
 with without_gradio():
@@ -32,10 +34,14 @@ with without_gradio():
 EPISODE_LOST = "the episode is lost"
 """The beginning of the error of a request whose sandbox was lost."""
 REQUEST_KEY = "request"
-"""A key in an action's metadata. With the value ``score``, the server returns the score of the
-current state in ``info``; it does not run the action's code, counts no turn and pays nothing. This
-ends the episode, unless the server was started with ``score_requests``: a trainer may give the
-model control of the whole action, and a model that reads scores can search for the highest."""
+"""A key in an action's metadata, for a request that runs no code, counts no turn and pays nothing.
+
+``score``: the server returns the score of the current state in ``info``. This ends the episode,
+unless the server was started with ``score_requests``: a trainer may give the model control of the
+whole action, and a model that reads scores can search for the highest. ``snapshot``: the server
+saves the state, and returns the snapshot's id in ``info``. ``release``: it frees the snapshot that
+the metadata's key ``snapshot`` names. Only ``reset`` restores one, so that no sequence of actions
+returns to an earlier state of its episode."""
 
 
 class CodeAction(Action):
@@ -79,8 +85,10 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
     """The environment of one session.
 
     Besides the seed, ``reset`` takes ``task``, a position or an id, or OpenEnv's name for it,
-    ``index``. ``step`` before ``reset`` is an error. A client that lost its connection gets a new
-    session with the next call, and the error informs it that its episode is lost.
+    ``index``; ``prefix``, actions after which the episode begins; or, in place of all these,
+    ``snapshot``, the id of a snapshot of any session, from which the episode continues. ``step``
+    before ``reset`` is an error. A client that lost its connection gets a new session with the next
+    call, and the error informs it that its episode is lost.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -90,9 +98,11 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         make: Callable[[], InterCodeEnv],
         score_requests: bool = False,
         allow_exploitable: bool = False,
+        snapshots: ServedSnapshots | None = None,
     ) -> None:
         super().__init__()
         self._env = make()
+        self._snapshots = snapshots or ServedSnapshots()
         check_training({"profile": self._env.profile}, allow_exploitable)
         self._score_requests = score_requests
         self._max_timeout = self._env.timeout
@@ -103,12 +113,22 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
     ) -> CodeObservation:
         options.pop("split", None)
         task = options.pop("task", options.pop("index", None))
+        prefix, snapshot = options.pop("prefix", None), options.pop("snapshot", None)
         if options:
-            raise UsageError(f"reset takes seed, episode_id and task, not {', '.join(options)}")
+            raise UsageError(
+                "reset takes seed, episode_id, task, prefix and snapshot, not " + ", ".join(options)
+            )
         self._state = CodeState(episode_id=episode_id)
-        query, info = self._env.reset(seed=seed, options={"task": task})
+        turns: Turns = ()
+        self._env.timeout = self._max_timeout
+        if snapshot is None:
+            turns = self._snapshots.prefixes.begin(self._env, task, seed, prefix)
+        elif (task, seed, prefix) == (None, None, None):
+            self._snapshots.restore(self._env, str(snapshot))
+        else:
+            raise UsageError("a snapshot has its task and seed: give reset nothing but its id")
         brief = to_jsonable(self._env.brief)
-        metadata = {"index": info["index"], "task_seed": self._env.task_seed, "brief": brief}
+        metadata = {"index": self._env.index, "task_seed": self._env.task_seed, "brief": brief}
         metadata |= {k: getattr(self._env.task, k) for k in ("group", "hardness", "tags")}
         self._state = CodeState(
             episode_id=episode_id,
@@ -117,7 +137,8 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             task_metadata=to_jsonable(metadata),
         )
         known = {k: v for k, v in brief.items() if k not in ("task", "query", "tools")}
-        return CodeObservation(text=query, info=known)
+        text = [self._env.brief.query, describe_prefix(turns, MAX_OBSERVATION_LENGTH)]
+        return CodeObservation(text="\n\n".join(filter(None, text)), info=known)
 
     def step(self, action: CodeAction, timeout_s: float | None = None, **_: Any) -> CodeObservation:
         """Run an action for at most ``timeout_s`` seconds, or the server's limit if lower."""
@@ -133,13 +154,20 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             raise type(e)(f"{EPISODE_LOST}: {e}") from e
 
     def _answer(self, action: CodeAction, timeout_s: float | None) -> CodeObservation:
-        if action.metadata.get(REQUEST_KEY) == "score":
+        request = action.metadata.get(REQUEST_KEY)
+        if request == "release":
+            self._snapshots.release(self._env, str(action.metadata.get("snapshot")))
+            return CodeObservation(reward=0.0, done=not self._state.live)
+        if request == "score":
             score = self._env.score()
             self._state.live = self._state.live and self._score_requests
             info = {"score": score.value, "parts": dict(score.parts)}
             return CodeObservation(reward=0.0, done=not self._state.live, info=info)
         if not self._state.live:
             raise EnvironmentStateError("step without a running episode: reset begins another")
+        if request == "snapshot":
+            key, omitted = self._snapshots.take(self._env)
+            return CodeObservation(reward=0.0, info={"snapshot": key, "omitted": omitted})
         self._env.timeout = min(self._max_timeout, timeout_s or self._max_timeout)
         result = self._env.execute(action.code)
         self._state.step_count += 1
@@ -156,6 +184,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
 
     def close(self) -> None:
         self._env.abort()
+        self._snapshots.release(self._env)
         self._env.close()
 
     def get_metadata(self) -> EnvironmentMetadata:
@@ -199,6 +228,7 @@ def build_app(
     score_requests: bool = False,
     access: Access | None = None,
     allow_exploitable: bool = False,
+    snapshots: int = SNAPSHOTS,
 ) -> FastAPI:
     """Return the ASGI application.
 
@@ -206,12 +236,14 @@ def build_app(
     seconds is closed (None: never). ``score_requests``: a request for the score does not end the
     episode, see ``REQUEST_KEY``. ``access``: who may use it; by default everybody who reaches it,
     except web pages of other origins. ``allow_exploitable``: allow the profile ``original``, whose
-    faults training would exploit; without this, no session of it begins.
+    faults training would exploit; without this, no session of it begins. ``snapshots``: how many
+    snapshots the clients may hold at once; each ends with the session that took it.
     """
+    held = ServedSnapshots(snapshots)
     concurrency = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
     application: FastAPI = create_app(
-        lambda: ServedEnv(make, score_requests, allow_exploitable), CodeAction, CodeObservation,
-        env_name=name, concurrency_config=concurrency, state_cls=CodeState,
+        lambda: ServedEnv(make, score_requests, allow_exploitable, held), CodeAction,
+        CodeObservation, env_name=name, concurrency_config=concurrency, state_cls=CodeState,
     )  # fmt: skip
     protect(application, access or Access())
     return application

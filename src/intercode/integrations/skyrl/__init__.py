@@ -7,7 +7,9 @@ Register it where SkyRL creates its environments (inside the Ray entry point)::
 
 ``env_config`` holds the arguments of `intercode.make` (``environment``, ``dataset``,
 ``reward_mode``, …), and ``allow_exploitable: true`` for the profile ``original``. A row of the data
-names its ``task``, and may hold ``max_turns`` and ``seed``. Needs the extra ``skyrl``.
+names its ``task``, and may hold ``max_turns``, ``seed`` and ``prefix``: actions after which the
+episode begins, as a fork of the state that another episode of its group has reached. Needs the
+extra ``skyrl``.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from intercode.core.errors import InfrastructureError, UsageError
 from intercode.core.types import EMPTY_MAPPING
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
+from intercode.integrations.prefixes import SHARED, describe_prefix
 
 _OBSERVATION_LIMIT = 4000  # characters of an observation that a model is sent
 _MAX_TURNS = 10
@@ -58,16 +61,23 @@ class InterCodeTextEnv(BaseTextEnv):
             name, settings.pop("dataset", "starter"), max_turns=self.max_turns, **settings
         )
         self._task, self._seed = extras["task"], extras.get("seed")
+        self._prefix = extras.get("prefix")
+        self._prefix_reward = 0.0  # of the turns of the prefix, which is not paid
         self._language = language_of(name)
         self._done, self._lost, self._score = False, False, 0.0
         weakref.finalize(self, self._env.close)
 
     def init(self, prompt: Sequence[Message]) -> tuple[list[Message], dict[str, Any]]:
-        """Begin the episode. The query is added unless the prompt holds it."""
-        query, info = self._env.reset(seed=self._seed, options={"task": self._task})
+        """Begin the episode. The query is added unless the prompt holds it, and what the prefix
+        printed. The turns of the prefix count."""
+        turns = SHARED.begin(self._env, self._task, self._seed, self._prefix)
+        self.turns, self._prefix_reward = len(turns), self._env.reward_sum
+        query, info = self._env.brief.query, {"task": self._env.task.id, "index": self._env.index}
         messages = [dict(message) for message in prompt]
         if not any(query in message.get("content", "") for message in messages):
             messages.append({"role": "user", "content": query})
+        if done := describe_prefix(turns, _OBSERVATION_LIMIT):
+            messages.append({"role": "user", "content": done})
         return messages, info
 
     def step(self, action: str) -> dict[str, Any]:
@@ -87,7 +97,7 @@ class InterCodeTextEnv(BaseTextEnv):
                 reward = info["score"] = self._env.score().value
         except InfrastructureError as e:
             self._done, self._lost, self._score = True, True, 0.0
-            taken_back = -self._env.reward_sum
+            taken_back = self._prefix_reward - self._env.reward_sum
             return self._step_result("", taken_back, {"error": f"{type(e).__name__}: {e}"})
         self._score = float(info.get("score", reward))
         text, _ = format_observation(

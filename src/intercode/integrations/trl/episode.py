@@ -19,6 +19,7 @@ from intercode.core.types import Dataset, Score
 from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
+from intercode.integrations.prefixes import SHARED, Turns, describe_prefix
 from intercode.integrations.trl.idle_timeout import IdleReaper
 from intercode.integrations.trl.rows import prompt_suffix
 
@@ -94,19 +95,25 @@ class TrlEnvironment:
         """Begin the episode of a row: its column ``task`` is an id or a position, ``seed`` (if
         present) the episode's seed. Other columns are ignored.
 
-        Returns the query, which TRL appends to the prompt, or None if the prompt holds it. Raises
-        UsageError for a row without a task, SandboxError if three attempts gave no sandbox.
+        The column ``prefix`` holds actions after which the episode begins; the episodes of a group
+        fork from the state after them. Returns the query and what the prefix printed, which TRL
+        appends to the prompt; None if the prompt holds the query and there is no prefix. Raises
+        UsageError for a row without a task and for a prefix that ends the episode, SandboxError if
+        three attempts gave no sandbox.
         """
         if row.get("task") is None:
             raise UsageError(f"a row needs the column 'task'; it has {', '.join(row) or 'none'}")
         with self._lock:
             self._end_reason, self._submitted, self._reward_sum = "it could not begin", False, 0.0
             self._reward = None
-            self._reset_env(row["task"], row.get("seed"))
+            turns = self._begin(row["task"], row.get("seed"), row.get("prefix"))
+            self._reward_sum = self._env.reward_sum
             self._end_reason, self._last_used = "", time.monotonic()
         if self._idle_timeout is not None:
             _reaper.watch(self, self._idle_timeout)
-        return prompt_suffix(row.get("prompt"), self._env.brief)
+        query = prompt_suffix(row.get("prompt"), self._env.brief) or ""
+        done = describe_prefix(turns, self._observation_limit)
+        return query + (f"\n\n{done}" if done else "") or None
 
     def get_reward(self) -> float | None:
         """End the episode and return its reward.
@@ -121,16 +128,16 @@ class TrlEnvironment:
             return self._reward[0]
 
     # ------------------------------------------------------------- internals
-    def _reset_env(self, task: int | str, seed: int | None) -> None:
+    def _begin(self, task: int | str, seed: int | None, prefix: object) -> Turns:
         for attempts_left in reversed(range(_RESET_ATTEMPTS)):
             try:
-                self._env.reset(seed=seed, options={"task": task})
-                return
+                return SHARED.begin(self._env, task, seed, prefix)
             except SandboxUnavailableError:
                 raise
             except InfrastructureError:
                 if not attempts_left:
                     raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _act(self, action: str) -> str:
         """Run an action and return its output. Raises EnvironmentStateError if the episode is over

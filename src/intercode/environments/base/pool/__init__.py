@@ -6,6 +6,7 @@
                 turn = await episode.step(await policy(episode.observation))
 
 ``pool.group(task, n)`` begins n episodes in the same state, as GRPO needs them.
+``pool.fork(episode, n)`` continues a running episode n times.
 """
 
 from __future__ import annotations

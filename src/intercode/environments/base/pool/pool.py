@@ -131,6 +131,25 @@ class Pool:
         finally:
             await _close_all(episodes)
 
+    async def fork(self, episode: Episode, n: int) -> list[Episode]:
+        """Wait for ``n`` free slots and return episodes in the state of a running one.
+
+        The caller has to close them. The reward and the turns of ``episode`` are theirs, too.
+        Raises UsageError if the pool is smaller than ``n`` + 1, EnvironmentStateError if the
+        episode is over.
+        """
+        if not 1 <= n < self.size:
+            raise UsageError(
+                f"{n} forks of an episode in a pool of {self.size}: make the pool larger"
+            )
+        forks = await self._acquire(n)
+        try:
+            await self._copy_leader(episode, forks)
+        except BaseException:
+            await _close_all(forks)
+            raise
+        return forks
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -47,7 +47,7 @@ class Snapshot:
 class Restorable(Protocol):
     """The interface of an environment that ``restore_into_new`` uses."""
 
-    def restore(self, snapshot: Snapshot, *, consume: bool = False) -> None: ...
+    def restore(self, snapshot: Any, *, consume: bool = False) -> None: ...
 
     def close(self) -> None: ...
 
@@ -62,7 +62,7 @@ def repeat_factory(make: Callable[[], E], n: int) -> list[Callable[[], E]]:
     return [make] * n
 
 
-def restore_into_new(makers: Sequence[Callable[[], E]], snapshot: Snapshot) -> list[E]:
+def restore_into_new(makers: Sequence[Callable[[], E]], snapshot: Any) -> list[E]:
     """Return an environment from each maker, restored from ``snapshot``, which is consumed.
 
     Closes all of them again if one cannot be restored.

@@ -1,0 +1,299 @@
+"""Measures the episodes per second and core of trainers, and their share of the possible rate.
+
+    python benchmarks/bench_throughput.py [--seconds 10] [--workers 4] [--rounds 3]
+        [--environments bash sql python ctf code] [--through Pool make_vec serve Ray]
+    python benchmarks/bench_throughput.py --live 256
+
+The first form plays episodes of task families: reset, the gold, submit with its score. "per core"
+divides by the cores of this machine, "ms" is the processor time of an episode with all its
+processes. The second keeps live episodes with a model of 0.2 s whose commands start programs. The
+same commands run in plain shells of this machine at the same times, with the same model. Drivers
+take turns, and medians are printed. Ray needs the extra ``ray``, serve the extra ``openenv``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from bench_pool import Meter, action_of, possible
+from measuring import Processor
+
+import intercode
+from intercode.evaluation.ray import RayPool
+from intercode.integrations.openenv.client import RemoteEnv
+from intercode.results.report import render
+from intercode.results.tables import Cell, Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from support.serving import serving
+
+_ENVIRONMENTS = ("bash", "sql", "python", "ctf", "code")
+_DRIVERS = ("Pool", "make_vec", "serve", "Ray")
+_TASKS = 16  # of each environment
+_MODEL = 0.2  # seconds of the simulated model
+_END = "__end__"
+Play = tuple[int | str, str, str]
+"""The id of a task, the action that solves it, and the submission."""
+
+
+def plays_of(environment: str) -> tuple[str, list[Play]]:
+    """Return a dataset of task families, and how some of its tasks are solved."""
+    dataset = f"families:{environment}@seed=0..0"
+    with intercode.make(environment, dataset) as env:
+        tasks = env.dataset.tasks
+        chosen = random.Random(0).sample(tasks, min(_TASKS, len(tasks)))
+    return dataset, [
+        (task.id, task.solution or "", f"submit {task.flag or ''}".rstrip()) for task in chosen
+    ]
+
+
+async def play_pool(pool: intercode.Pool, plays: list[Play], workers: int, seconds: float) -> int:
+    """Play episodes for some time in so many slots, and return their number."""
+    end, numbers, ended = time.monotonic() + seconds, iter(range(10**9)), 0
+
+    async def work() -> None:
+        nonlocal ended
+        while time.monotonic() < end:
+            task, action, submission = plays[next(numbers) % len(plays)]
+            async with pool.episode(task, seed=1) as episode:
+                await episode.step(action)
+                await episode.step(submission)
+            ended += 1
+
+    await asyncio.gather(*(work() for _ in range(workers)))
+    return ended
+
+
+class PoolDriver:
+    """Plays in ``intercode.Pool``, or in ``RayPool``."""
+
+    def __init__(self, kind: type[intercode.Pool], environment: str, workers: int) -> None:
+        dataset, self.plays = plays_of(environment)
+        self.workers, self.loop = workers, asyncio.new_event_loop()
+        options = {"address": "local"} if kind is RayPool else {}
+        self.pool = kind(environment, workers, dataset, **options)
+
+    def play(self, seconds: float) -> int:
+        """Play for some time and return the number of episodes."""
+        return self.loop.run_until_complete(play_pool(self.pool, self.plays, self.workers, seconds))
+
+    def close(self) -> None:
+        """Close the pool."""
+        self.loop.run_until_complete(self.pool.close())
+        self.loop.close()
+
+
+class VectorDriver:
+    """Plays in ``intercode.make_vec``."""
+
+    def __init__(self, environment: str, workers: int) -> None:
+        dataset, self.plays = plays_of(environment)
+        self.workers = workers
+        self.envs = intercode.make_vec(
+            environment, workers, dataset=dataset, autoreset_mode="Disabled"
+        )
+
+    def play(self, seconds: float) -> int:
+        """Play for some time and return the number of episodes."""
+        end, ended = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            chosen = [self.plays[(ended + i) % len(self.plays)] for i in range(self.workers)]
+            self.envs.reset(seed=1, options={"tasks": [task for task, _, _ in chosen]})
+            self.envs.step([action for _, action, _ in chosen])
+            self.envs.step([submission for _, _, submission in chosen])
+            ended += self.workers
+        return ended
+
+    def close(self) -> None:
+        """Close the environments."""
+        self.envs.close()
+
+
+class ServedDriver:
+    """Plays on ``intercode serve``, with a client and a thread for each session."""
+
+    def __init__(self, environment: str, workers: int) -> None:
+        dataset, self.plays = plays_of(environment)
+        command = ("-m", "intercode", "serve", environment, "--dataset", dataset)
+        with ExitStack() as stack:
+            url = stack.enter_context(serving(*command))
+            self.clients = [stack.enter_context(RemoteEnv(url)) for _ in range(workers)]
+            self._resources = stack.pop_all()
+
+    def play(self, seconds: float) -> int:
+        """Play for some time and return the number of episodes."""
+        end = time.monotonic() + seconds
+
+        def work(i: int) -> int:
+            ended = 0
+            while time.monotonic() < end:
+                task, action, submission = self.plays[(i + ended) % len(self.plays)]
+                self.clients[i].reset(seed=1, options={"task": task})
+                self.clients[i].step(action)
+                self.clients[i].step(submission)
+                ended += 1
+            return ended
+
+        with ThreadPoolExecutor(len(self.clients)) as threads:
+            return sum(threads.map(work, range(len(self.clients))))
+
+    def close(self) -> None:
+        """End the sessions and the server."""
+        self._resources.close()
+
+
+def open_driver(name: str, environment: str, workers: int) -> Any:
+    """Return a driver by its name."""
+    if name in ("Pool", "Ray"):
+        return PoolDriver(RayPool if name == "Ray" else intercode.Pool, environment, workers)
+    return (VectorDriver if name == "make_vec" else ServedDriver)(environment, workers)
+
+
+def measure_episodes(args: argparse.Namespace) -> Table:
+    """Return the episodes per second, through each driver and of each environment."""
+    rows: list[tuple[Cell, ...]] = []
+    cores = len(os.sched_getaffinity(0))
+    processor = Processor()
+    try:
+        for environment in args.environments:
+            drivers = {name: open_driver(name, environment, args.workers) for name in args.through}
+            found: dict[str, list[tuple[float, float]]] = {name: [] for name in drivers}
+            try:
+                for number in range(args.rounds + 1):
+                    for name, driver in drivers.items():
+                        used, begun = processor.used(), time.monotonic()
+                        ended = driver.play(args.seconds)
+                        passed, spent = time.monotonic() - begun, processor.used() - used
+                        if number:  # the first round fills caches
+                            found[name].append((ended / passed / cores, 1000 * spent / ended))
+            finally:
+                for driver in drivers.values():
+                    driver.close()
+            for name, figures in found.items():
+                rate, each = (statistics.median(column) for column in zip(*figures, strict=True))
+                rows.append((environment, name, rate, each, 1000 / each))
+        exact = processor.exact
+    finally:
+        processor.close()
+    columns = ("environment", "driver", "episodes/s per core", "ms", "per second of a processor")
+    notes = (
+        f"{cores} cores, {args.workers} episodes at once, medians of {args.rounds} rounds",
+        f"ms: processor time of {'the benchmark' if exact else 'the whole machine'} per episode",
+    )
+    digits = tuple((c, 1) for c in columns[2:])
+    return Table("throughput", "Episodes of task families", columns, tuple(rows), notes, digits)
+
+
+async def drive(
+    step: Callable[[int, str], Awaitable[object]], live: int, seconds: float, processor: Processor
+) -> tuple[float, float, float]:
+    """Let every episode wait for its model and take a step, again and again. Return the steps per
+    second, the milliseconds of a processor per step, and how many cores the machine had in use."""
+    counted = steps = 0
+    begin = time.monotonic() + _MODEL
+    end = begin + seconds
+
+    async def play(i: int) -> None:
+        nonlocal counted, steps
+        dice = random.Random(i)
+        await asyncio.sleep(_MODEL * dice.random())  # spreads the beginnings of the episodes
+        while time.monotonic() < end:
+            await step(i, action_of(dice, "programs"))
+            counted += begin < time.monotonic() < end
+            steps += 1
+            await asyncio.sleep(_MODEL)
+
+    meter, used = Meter(), processor.used()
+    await asyncio.gather(*(play(i) for i in range(live)))
+    return counted / seconds, 1000 * (processor.used() - used) / steps, meter.read()[0]
+
+
+async def drive_pool(live: int, seconds: float, processor: Processor) -> tuple[float, float, float]:
+    """Drive episodes of a pool."""
+    async with intercode.Pool("bash", size=live, timeout=30.0) as pool:
+        episodes = await asyncio.gather(*(pool.begin(i % 70, seed=i) for i in range(live)))
+        return await drive(lambda i, a: episodes[i].step(a), live, seconds, processor)
+
+
+async def drive_shells(
+    live: int, seconds: float, processor: Processor
+) -> tuple[float, float, float]:
+    """Drive plain shells of this machine, without sandboxes.
+
+    Each has a session of its own, as each sandbox has, because Linux divides processors by session.
+    """
+    shells = [
+        await asyncio.create_subprocess_exec(
+            "bash", "--norc", stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+        for _ in range(live)
+    ]
+
+    async def step(i: int, action: str) -> None:
+        source, sink = shells[i].stdin, shells[i].stdout
+        assert source is not None and sink is not None
+        source.write(f"{action}\necho {_END}\n".encode())
+        await sink.readuntil(f"{_END}\n".encode())
+
+    try:
+        return await drive(step, live, seconds, processor)
+    finally:
+        for shell in shells:
+            shell.kill()
+            await shell.wait()
+
+
+def measure_share(live: int, seconds: float, rounds: int) -> Table:
+    """Return the share of the possible rate: of the pool, and of plain shells."""
+    contenders = {"Pool": drive_pool, "plain shells": drive_shells}
+    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in contenders}
+    processor = Processor()
+    try:
+        for _ in range(rounds):
+            for name, contender in contenders.items():
+                found[name].append(asyncio.run(contender(live, seconds, processor)))
+    finally:
+        processor.close()
+    most, cores = possible(live, _MODEL), len(os.sched_getaffinity(0))
+    rows: list[tuple[Cell, ...]] = []
+    for name, figures in found.items():
+        rate, each, busy = (statistics.median(column) for column in zip(*figures, strict=True))
+        rows.append((name, rate, 100 * rate / most, each, 100 * cores / each * 1000 / most, busy))
+    columns = ("driver", "steps/s", "% of possible", "ms per step", "% at all cores", "busy")
+    notes = (
+        f"{most:.0f} steps/s are possible if neither steps nor the driver take processor time",
+        f"ms per step: of a processor; at all cores: if {cores} cores did nothing else",
+    )
+    title = f"{live} live episodes with commands that start programs"
+    return Table("share", title, columns, tuple(rows), notes, tuple((c, 2) for c in columns[1:]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--live", type=int)
+    parser.add_argument("--environments", nargs="+", default=_ENVIRONMENTS, choices=_ENVIRONMENTS)
+    parser.add_argument("--through", nargs="+", default=_DRIVERS, choices=_DRIVERS)
+    args = parser.parse_args()
+    table = (
+        measure_share(args.live, args.seconds, args.rounds) if args.live else measure_episodes(args)
+    )
+    print(render([table], "text"))
+
+
+if __name__ == "__main__":
+    main()
