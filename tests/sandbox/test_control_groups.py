@@ -170,7 +170,7 @@ def test_a_group_of_version_2_is_frozen_and_thawed() -> None:
     busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
     try:
         (folder / "cgroup.procs").write_text(str(busy.pid))
-        group = ControlGroup({"": str(folder)}, launcher=0)
+        group = ControlGroup({"": str(folder)}, template=0)
         assert group.freeze()
         ticks = Path(f"/proc/{busy.pid}/stat").read_text().split()[13]
         time.sleep(0.1)
@@ -179,7 +179,7 @@ def test_a_group_of_version_2_is_frozen_and_thawed() -> None:
         eventually(
             lambda: Path(f"/proc/{busy.pid}/stat").read_text().split()[13] != ticks, "it continues"
         )
-        assert not ControlGroup({"": str(folder / "gone")}, launcher=0).freeze()
+        assert not ControlGroup({"": str(folder / "gone")}, template=0).freeze()
     finally:
         busy.kill()
         busy.wait()
@@ -260,7 +260,7 @@ def test_events_are_read_from_both_versions(tmp_path: Path) -> None:
         ({"memory": tmp_path, "pids": tmp_path}, "memory.oom_control"),
         ({"": tmp_path}, "memory.events"),
     ):
-        group = ControlGroup({k: str(v) for k, v in paths.items()}, launcher=0)
+        group = ControlGroup({k: str(v) for k, v in paths.items()}, template=0)
         assert group.limit_exceeded() == ""
         (tmp_path / file).write_text("oom 3\noom_kill 2\n")
         assert group.limit_exceeded() == "memory" and group.limit_exceeded() == ""

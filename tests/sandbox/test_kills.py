@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from support import traces
 from support.live_owner import LiveOwner
 from support.sandboxes import open_test_sandbox
@@ -92,3 +95,20 @@ def _sandbox_of(pid: int) -> tuple[int, int]:
 def _is_init(pid: int) -> bool:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(x for x in lines if x.startswith("NSpid:")).split()[-1] == "1"
+
+
+def test_the_template() -> None:
+    with ExitStack() as stack:
+
+        def template() -> int:
+            opened.append(stack.enter_context(open_test_sandbox()))
+            assert isinstance(opened[-1], NamespaceSandbox)
+            return int(opened[-1].connection.handshake["template"])
+
+        opened: list[BaseSandbox] = []
+        killed = template()
+        os.kill(killed, signal.SIGKILL)
+        assert killed != [template() for _ in range(4)][-1]  # two were prewarmed
+        assert all(sandbox.run(["true"]).ok for sandbox in opened)
+        with opened[-1].fork() as copy:  # which freezes the group, where there is one
+            assert copy.run(["true"]).ok

@@ -199,7 +199,8 @@ class NamespaceSandbox(SupervisedSandbox):
     def _record_bounds(self, groups: Mapping[str, str]) -> None:
         """Set the tier from the control group, or start a watchdog if there is none."""
         self.tier = "namespace/1" if groups else "namespace/2"
-        self._group = ControlGroup(groups, self._launcher.pid) if groups else None
+        template = self.connection.handshake["template"]
+        self._group = ControlGroup(groups, template) if groups else None
         self._start_watchdog(self.spec, None if groups else self.spec.limits.memory)
 
     def _poll_limit_exceeded(self) -> LimitExceeded:

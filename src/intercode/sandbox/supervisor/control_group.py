@@ -21,10 +21,10 @@ CountedLimit = Literal["memory", "processes"]
 class ControlGroup:
     """The directories of one sandbox's control group, by controller; ``""`` for version 2.
 
-    ``launcher``: pid of the process that forked the sandbox in this group and is about to leave it.
+    ``template``: pid of the process that forked the sandbox in this group and is about to leave it.
     """
 
-    def __init__(self, paths: Mapping[str, str], launcher: int) -> None:
+    def __init__(self, paths: Mapping[str, str], template: int) -> None:
         v1 = "memory" in paths
         memory, pids = (paths["memory"], paths["pids"]) if v1 else (paths[""], paths[""])
         self._counters: dict[CountedLimit, CgroupCounter] = {
@@ -33,8 +33,8 @@ class ControlGroup:
             ),
             "processes": CgroupCounter(f"{pids}/pids.events", b"max"),
         }
-        self._launcher = str(launcher)
-        self._launcher_left = False
+        self._template = str(template)
+        self._template_left = False
         if v1:
             top = paths.get("freezer")
             self._freeze_file = Path(top, "freezer.state") if top else None
@@ -65,7 +65,7 @@ class ControlGroup:
             return False
         deadline = time.monotonic() + _FREEZE_SECONDS
         try:
-            while not self._has_launcher_left():
+            while not self._has_template_left():
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(0.0002)
@@ -108,13 +108,13 @@ class ControlGroup:
                     found.append(HostProcess(int(pid)))
         return found
 
-    def _has_launcher_left(self) -> bool:
-        """Return whether the launcher has left the group. If it were frozen with the sandbox, the
+    def _has_template_left(self) -> bool:
+        """Return whether the template has left the group. If it were frozen with the sandbox, the
         sandbox could not be copied."""
-        if not self._launcher_left and self._freeze_file is not None:
+        if not self._template_left and self._freeze_file is not None:
             inside = self._freeze_file.with_name("cgroup.procs").read_text().split()
-            self._launcher_left = self._launcher not in inside
-        return self._launcher_left
+            self._template_left = self._template not in inside
+        return self._template_left
 
     def thaw(self) -> None:
         """Let the processes continue."""

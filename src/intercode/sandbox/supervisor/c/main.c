@@ -8,7 +8,8 @@
 
    The launcher passes its connection as descriptor 3. The first message on it describes the isolation,
    the second is the request for a sandbox. If descriptors cannot be passed, the first message
-   contains the request, and the descriptors are inherited.
+   contains the request, and the descriptors are inherited. If the first message asks for a template,
+   this process forks a supervisor for each connection that the launcher sends from then on.
 
    Started with the path of a socket as its argument, it supervises a container as PID 1: see
    container/container.c. With `chroot` and a descriptor it guards a sandbox below a changed root: see
@@ -50,6 +51,25 @@ static int set_up(const int *fds, size_t count) {
     return 0;
 }
 
+/* Fork supervisors until the launcher ends. Return in each of them, with its connection. */
+static void fork_supervisors(void) {
+    struct message order;
+    for (;;) {
+        if (!receive(LAUNCHER, &order) || order.count != 1) _exit(0);
+        pid_t pid = fork_sibling();
+        if (pid == 0) break;
+        struct text answer = {0};
+        append_format(&answer, "{\"pid\": %d}", (int)pid);
+        if (reply(LAUNCHER, &answer, NULL, 0)) _exit(0);
+        free(answer.bytes);
+        free_message(&order);
+    }
+    setsid();
+    dup3(order.fds[0], LAUNCHER, O_CLOEXEC);
+    order.count = 0;
+    free_message(&order);
+}
+
 int main(int count, char **arguments) {
     struct message setup, request;
     signal(SIGPIPE, SIG_IGN);
@@ -64,6 +84,10 @@ int main(int count, char **arguments) {
     prctl(PR_SET_NAME, "intercode", 0, 0, 0);
     for (int fd = LAUNCHER; fd < INHERITED + MOST_FDS; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (!receive(LAUNCHER, &setup)) _exit(1);
+    if (json_bool(setup.body, "template")) {
+        fork_supervisors();
+        if (!receive(LAUNCHER, &setup)) _exit(1);
+    }
     size_t inherited = (size_t)json_number(setup.body, "inherited");
     close_from(INHERITED + (int)inherited);
     filter_key = strtoul(json_text(setup.body, "key"), NULL, 10);

@@ -118,6 +118,7 @@ int open_terminal(void);
 void open_group(const struct json *paths);
 void leave_group(void);
 pid_t fork_into_group(void);
+pid_t fork_sibling(void);
 int enter_group(void);
 int hide_groups(void);
 bool is_group_namespace_shared(void);

@@ -1,11 +1,11 @@
 """Creates a control group for each sandbox, through which the kernel limits the whole sandbox.
 
 Moving a process between groups can block for some milliseconds. So no sandbox is moved: the
-launcher is already in the group of the next sandbox when it forks it, and the fork inherits the
-group. The launcher then moves itself to a new group while no request waits. Some groups of ended
-sandboxes are reused. Groups are created below the owner's own group, so that the owner's limits
-still apply. A sandbox cannot see its group. The processors are divided between the groups where
-that controller is available (processor_shares.py).
+template that forks its supervisor is already in the group of the next sandbox, and the fork
+inherits the group. The launcher then moves the template to a new group while no request waits. Some
+groups of ended sandboxes are reused. Groups are created below the owner's own group, so that the
+owner's limits still apply. A sandbox cannot see its group. The processors are divided between the
+groups where that controller is available (processor_shares.py).
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ class CgroupAllocator:
         if self.version == 2:
             delegate_controllers(parents[""])
         self.directories = {name: f"{parent}/{_PREFIX}{uid}" for name, parent in parents.items()}
+        self.forker = 0
+        """The pid of the process that forks supervisors; 0 is this process."""
         self.current: str | None = None
-        """The group of this process, which the next process that it forks inherits."""
+        """The group of that process, which the next process that it forks inherits."""
         self._count = 0
         self._bounds: tuple[int, int] | None = None
         self._applied_bounds: dict[str, tuple[int, int]] = {}
@@ -70,7 +72,7 @@ class CgroupAllocator:
         return {**paths, "directory": inside} if self.version == 2 else paths
 
     def enter_next(self) -> None:
-        """Move this process into the group of the next sandbox."""
+        """Move the process that forks supervisors into the group of the next sandbox."""
         if self._free:
             name = self._free.pop()
         else:
@@ -81,8 +83,16 @@ class CgroupAllocator:
                 self._open_to_supervisors(path)
             if self._bounds:  # the last limits are most likely those of the next sandbox
                 self._write_bounds(name, self._bounds)
-        self._move(name)
+        self.move(name, self.forker)
         self.current = name
+
+    def set_forker(self, pid: int) -> None:
+        """Let another process fork the supervisors. It takes this process's place in the current
+        group. Raises OSError."""
+        if self.current is not None:
+            self.move(self.current, pid)
+        self.forker = pid
+        self.move(_IDLE, 0)
 
     def _open_to_supervisors(self, path: str) -> None:
         """Let supervisors with other user ids than this process start programs in a group of
@@ -122,11 +132,12 @@ class CgroupAllocator:
             write_control_file(both, str(memory))
         write_control_file(f"{paths['pids']}/pids.max", str(processes or "max"))
 
-    def _move(self, name: str) -> None:
-        """Move this process, which has one thread, to a group. Version 1 can move a single thread
-        through the file ``tasks``, which does not block."""
+    def move(self, name: str, pid: int) -> None:
+        """Move a process with one thread to a group; 0 is this process. Version 1 can move a single
+        thread through the file ``tasks``, which does not block."""
+        file = "cgroup.procs" if self.version == 2 else "tasks"
         for path in self.paths(name).values():
-            write_control_file(f"{path}/{'cgroup.procs' if self.version == 2 else 'tasks'}", "0")
+            write_control_file(f"{path}/{file}", str(pid))
 
     def thaw(self, name: str) -> None:
         """Unfreeze a group, because version 1 cannot kill frozen processes."""
@@ -205,7 +216,7 @@ class CgroupAllocator:
             with contextlib.suppress(OSError):
                 os.mkdir(path)
         with contextlib.suppress(OSError):
-            self._move(_IDLE)
+            self.move(_IDLE, self.forker)
         left, self._free = [*self._free, *([self.current] if self.current else [])], []
         return left
 

@@ -24,7 +24,7 @@ from . import protocol, seccomp
 from . import syscalls as sys_
 from .cgroups import CgroupAllocator, memory_limit
 from .rights import STAGE, Rights, error_text, prepare_rights
-from .start import copy_to_memory, first_message, start_program
+from .start import Template, copy_to_memory, first_message, start_program
 from .user_ids import INNER_ROOT, RANGE_SIZE
 
 TYPE_CHECKING = False  # importing typing would double this process's memory
@@ -117,6 +117,7 @@ class _Launcher:
         self._owner, self._groups = owner, groups
         self._rights, self._ids = rights, rights.user_ids
         self._program_fd = program  # of the supervisor
+        self._template = self._start_template()
         self._stage = ""  # the stage of the last request
         self._kind = (True, True, False)
         self._unmappable: set[str] = set()  # layers that only the shared user id can use
@@ -204,6 +205,7 @@ class _Launcher:
             self._kind = (*self._kind[:2], False)
             return False
         request["has_layers"] = bool(layers)
+        request["template"] = self._template.pid
         given = [fds[0], *layers, *fds[1:]]
         try:
             with standby.socket:
@@ -319,13 +321,13 @@ class _Launcher:
         request: dict[str, Any] | None, fds: Sequence[int],
     ) -> int:  # fmt: skip
         """Start the process of a supervisor and send it the first message. Return its pid."""
-        given = theirs.fileno(), fds
-        try:
-            pid = start_program(self._program_fd, *given)
-        except PermissionError:  # it is on a file system mounted with noexec, or not for this user
-            on_disk, self._program_fd = self._program_fd, copy_to_memory(self._program_fd)
-            os.close(on_disk)
-            pid = start_program(self._program_fd, *given)
+        pid = 0
+        if request is None:
+            pid = self._fork_template(theirs.fileno())
+        if not pid:
+            pid = start_program(self._program_fd, theirs.fileno(), fds)
+            if self._groups is not None:
+                self._groups.move(str(self._groups.current), pid)
         setup = {"stage": self._stage, "devices": self._rights.nodes.take()}
         if self._ids is not None:
             setup = {**setup, "stage": STAGE, "user": str(user)}
@@ -336,6 +338,28 @@ class _Launcher:
         group = self._groups.supervisor_paths() if self._groups is not None else {}
         protocol.send(ours, {**message, "group": group})
         return pid
+
+    def _start_template(self) -> Template:
+        try:
+            template = Template(self._program_fd)
+        except PermissionError:  # it is on a file system mounted with noexec, or not for this user
+            on_disk, self._program_fd = self._program_fd, copy_to_memory(self._program_fd)
+            os.close(on_disk)
+            template = Template(self._program_fd)
+        if self._groups is not None:
+            self._groups.set_forker(template.pid)
+        return template
+
+    def _fork_template(self, connection: int) -> int:
+        """Fork a supervisor from the template. Return its pid, or 0 if that is not possible."""
+        try:
+            return self._template.fork(connection)
+        except (EOFError, ConnectionError):  # it was killed
+            self._template.close()
+            self._template = self._start_template()
+        except OSError:  # descriptors cannot be passed to it
+            pass
+        return 0
 
     def _enter_next_group(self) -> None:
         """Leave the group of the sandbox that was just forked, and enter that of the next."""

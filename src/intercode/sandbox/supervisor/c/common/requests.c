@@ -308,8 +308,8 @@ void send_handshake(bool ready) {
     struct text out = {0};
     int diagnostics = ready ? open_socket_diagnostics() : -1;
     if (ready) {
-        append_format(&out, "{\"ok\": true, \"pid\": %d, \"user\": %u, \"cgroups\": ", getpid(),
-                      sandbox.user);
+        append_format(&out, "{\"ok\": true, \"pid\": %d, \"user\": %u, \"template\": %lld, "
+                      "\"cgroups\": ", getpid(), sandbox.user, json_number(sandbox.spec, "template"));
         append_json_strings(&out, json_get(sandbox.spec, "cgroups"));
         append(&out, "}", 1);
     } else {

@@ -61,6 +61,11 @@ pid_t fork_into_group(void) {
     return (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments, 0L, 0L, 0L, filter_key);
 }
 
+/* Start a process as fork(2) does, but as another child of this process's parent. */
+pid_t fork_sibling(void) {
+    return (pid_t)syscall(SYS_clone, CLONE_PARENT, 0L, 0L, 0L, 0L);
+}
+
 /* Return to the group for a while. */
 int enter_group(void) {
     return group.enter >= 0 && write(group.enter, "0", 1) < 0 ? -1 : 0;
