@@ -18,6 +18,7 @@
 #define MAX_DEPTH 100
 #define SUBDIRECTORY (DIRECTORY | O_NOFOLLOW)
 #define CHUNK ((size_t)1 << 30)
+#define SMALL (1 << 14)
 #ifndef FICLONE
 #define FICLONE 0x40049409
 #endif
@@ -55,13 +56,22 @@ int copy_user_attributes(int source, int target) {
     return result;
 }
 
+static int copy_small(int source, int target) {
+    char content[SMALL];
+    ssize_t got = read(source, content, sizeof content);
+    return got < 0 || write(target, content, (size_t)got) != got ? fail("copy") : 0;
+}
+
 /* Copy the content of a file and keep its holes. */
 static int copy_data(int source, int target) {
     static bool clones = true;  /* until the file system refuses */
     struct stat info;
     if (clones && !ioctl(target, FICLONE, source)) return 0;
     clones = false;
-    if (fstat(source, &info) || ftruncate(target, info.st_size)) return fail("copy");
+    if (fstat(source, &info)) return fail("copy");
+    bool has_holes = info.st_blocks * 512 < info.st_size;
+    if (info.st_size <= SMALL && !has_holes) return copy_small(source, target);
+    if (ftruncate(target, info.st_size)) return fail("copy");
     for (off_t at = 0; at < info.st_size;) {
         off_t start = lseek(source, at, SEEK_DATA);
         if (start < 0) return 0;  /* only a hole is left */
