@@ -51,15 +51,23 @@ static int set_up(const int *fds, size_t count) {
     return 0;
 }
 
-/* Fork supervisors until the launcher ends. Return in each of them, with its connection. */
-static void fork_supervisors(void) {
+static int enter_all(const struct json *files) {
+    for (const struct json *file = files->first; file; file = file->next)
+        if (write_text(file->text, "0")) return -1;
+    return 0;
+}
+
+/* As the template, enter control groups and fork supervisors until the launcher ends. Return in each
+   supervisor, with its connection. */
+static void serve_as_template(void) {
     struct message order;
     for (;;) {
-        if (!receive(LAUNCHER, &order) || order.count != 1) _exit(0);
-        pid_t pid = fork_sibling();
-        if (pid == 0) break;
+        if (!receive(LAUNCHER, &order)) _exit(0);
+        const struct json *files = json_get(order.body, "enter");
+        int result = files ? enter_all(files) : fork_sibling();
+        if (!files && result == 0) break;
         struct text answer = {0};
-        append_format(&answer, "{\"pid\": %d}", (int)pid);
+        append_format(&answer, "{\"result\": %d}", result < 0 ? -errno : result);
         if (reply(LAUNCHER, &answer, NULL, 0)) _exit(0);
         free(answer.bytes);
         free_message(&order);
@@ -85,7 +93,7 @@ int main(int count, char **arguments) {
     for (int fd = LAUNCHER; fd < INHERITED + MOST_FDS; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (!receive(LAUNCHER, &setup)) _exit(1);
     if (json_bool(setup.body, "template")) {
-        fork_supervisors();
+        serve_as_template();
         if (!receive(LAUNCHER, &setup)) _exit(1);
     }
     size_t inherited = (size_t)json_number(setup.body, "inherited");

@@ -2,7 +2,7 @@
 
 Moving a process between groups can block for some milliseconds. So no sandbox is moved: the
 template that forks its supervisor is already in the group of the next sandbox, and the fork
-inherits the group. The launcher then moves the template to a new group while no request waits. Some
+inherits the group. The template then enters a new group, by itself, while no request waits. Some
 groups of ended sandboxes are reused. Groups are created below the owner's own group, so that the
 owner's limits still apply. A sandbox cannot see its group. The processors are divided between the
 groups where that controller is available (processor_shares.py).
@@ -19,7 +19,7 @@ from .control_files import read_control_file, write_control_file
 
 TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _PREFIX = "intercode-"  # prefix of names; the user id of the sandboxes follows
 _IDLE = "idle"  # the group of supervisors, and of launchers that end
@@ -37,10 +37,9 @@ class CgroupAllocator:
         if self.version == 2:
             delegate_controllers(parents[""])
         self.directories = {name: f"{parent}/{_PREFIX}{uid}" for name, parent in parents.items()}
-        self.forker = 0
-        """The pid of the process that forks supervisors; 0 is this process."""
+        self._enter: Callable[[Sequence[str]], None] = _enter_groups
         self.current: str | None = None
-        """The group of that process, which the next process that it forks inherits."""
+        """The group of the process that forks supervisors, which the next one inherits."""
         self._count = 0
         self._bounds: tuple[int, int] | None = None
         self._applied_bounds: dict[str, tuple[int, int]] = {}
@@ -83,16 +82,22 @@ class CgroupAllocator:
                 self._open_to_supervisors(path)
             if self._bounds:  # the last limits are most likely those of the next sandbox
                 self._write_bounds(name, self._bounds)
-        self.move(name, self.forker)
+        self._enter(self.entries(name))
         self.current = name
 
-    def set_forker(self, pid: int) -> None:
-        """Let another process fork the supervisors. It takes this process's place in the current
-        group. Raises OSError."""
+    def set_forker(self, enter: Callable[[Sequence[str]], None]) -> None:
+        """Let another process fork the supervisors. ``enter`` makes it write to the files that
+        ``entries`` returns. It takes this process's place in the current group. Raises OSError."""
+        self._enter = enter
         if self.current is not None:
-            self.move(self.current, pid)
-        self.forker = pid
-        self.move(_IDLE, 0)
+            enter(self.entries(self.current))
+        _enter_groups(self.entries(_IDLE))
+
+    def entries(self, name: str) -> list[str]:
+        """Return the files of a group through which a process enters it by itself. Version 1 can
+        move a single thread through the file ``tasks``, which does not block."""
+        file = "cgroup.procs" if self.version == 2 else "tasks"
+        return [f"{path}/{file}" for path in self.paths(name).values()]
 
     def _open_to_supervisors(self, path: str) -> None:
         """Let supervisors with other user ids than this process start programs in a group of
@@ -133,11 +138,9 @@ class CgroupAllocator:
         write_control_file(f"{paths['pids']}/pids.max", str(processes or "max"))
 
     def move(self, name: str, pid: int) -> None:
-        """Move a process with one thread to a group; 0 is this process. Version 1 can move a single
-        thread through the file ``tasks``, which does not block."""
-        file = "cgroup.procs" if self.version == 2 else "tasks"
-        for path in self.paths(name).values():
-            write_control_file(f"{path}/{file}", str(pid))
+        """Move another process to a group, which can block all processes for some milliseconds."""
+        for file in self.entries(name):
+            write_control_file(file, str(pid))
 
     def thaw(self, name: str) -> None:
         """Unfreeze a group, because version 1 cannot kill frozen processes."""
@@ -216,7 +219,7 @@ class CgroupAllocator:
             with contextlib.suppress(OSError):
                 os.mkdir(path)
         with contextlib.suppress(OSError):
-            self.move(_IDLE, self.forker)
+            self._enter(self.entries(_IDLE))
         left, self._free = [*self._free, *([self.current] if self.current else [])], []
         return left
 
@@ -235,6 +238,12 @@ class CgroupAllocator:
             if not alive:
                 self.thaw(name)
                 self.remove(name)
+
+
+def _enter_groups(files: Sequence[str]) -> None:
+    """Move this process, which has one thread, to groups. Raises OSError."""
+    for file in files:
+        write_control_file(file, "0")
 
 
 def remove_directories(homes: Sequence[str]) -> None:

@@ -118,6 +118,8 @@ class _Launcher:
         self._rights, self._ids = rights, rights.user_ids
         self._program_fd = program  # of the supervisor
         self._template = self._start_template()
+        if groups is not None:
+            groups.set_forker(self._move_template)
         self._stage = ""  # the stage of the last request
         self._kind = (True, True, False)
         self._unmappable: set[str] = set()  # layers that only the shared user id can use
@@ -341,25 +343,35 @@ class _Launcher:
 
     def _start_template(self) -> Template:
         try:
-            template = Template(self._program_fd)
+            return Template(self._program_fd)
         except PermissionError:  # it is on a file system mounted with noexec, or not for this user
             on_disk, self._program_fd = self._program_fd, copy_to_memory(self._program_fd)
             os.close(on_disk)
-            template = Template(self._program_fd)
-        if self._groups is not None:
-            self._groups.set_forker(template.pid)
-        return template
+            return Template(self._program_fd)
 
     def _fork_template(self, connection: int) -> int:
         """Fork a supervisor from the template. Return its pid, or 0 if that is not possible."""
         try:
             return self._template.fork(connection)
-        except (EOFError, ConnectionError):  # it was killed
-            self._template.close()
-            self._template = self._start_template()
+        except ConnectionError:  # it was killed
+            self._replace_template()
+            if self._groups is not None:
+                self._move_template(self._groups.entries(str(self._groups.current)))
         except OSError:  # descriptors cannot be passed to it
             pass
         return 0
+
+    def _move_template(self, files: Sequence[str]) -> None:
+        """Let the template enter control groups. Raises OSError."""
+        try:
+            self._template.enter(files)
+        except ConnectionError:  # it was killed
+            self._replace_template()
+            self._template.enter(files)
+
+    def _replace_template(self) -> None:
+        self._template.close()
+        self._template = self._start_template()
 
     def _enter_next_group(self) -> None:
         """Leave the group of the sandbox that was just forked, and enter that of the next."""

@@ -35,13 +35,24 @@ class Template:
 
     def fork(self, connection: int) -> int:
         """Fork a supervisor with this connection to the launcher. Return its pid. Raises OSError if
-        that is not possible, and EOFError if the template has ended."""
-        protocol.send(self._socket, {}, [connection])
-        answer, _ = protocol.receive(self._socket)
-        if answer["pid"] < 0:
-            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        pid: int = answer["pid"]
-        return pid
+        that is not possible, ConnectionError if the template has ended."""
+        return self._order({}, (connection,))
+
+    def enter(self, files: Sequence[str]) -> None:
+        """Let the template enter control groups by writing to these files. Raises OSError if it
+        cannot, ConnectionError if it has ended."""
+        self._order({"enter": files}, ())
+
+    def _order(self, order: dict[str, Any], fds: Sequence[int]) -> int:
+        protocol.send(self._socket, order, fds)
+        try:
+            answer, _ = protocol.receive(self._socket)
+        except EOFError as e:
+            raise ConnectionResetError(errno.ECONNRESET, "the template has ended") from e
+        result: int = answer["result"]
+        if result < 0:
+            raise OSError(-result, f"the template: {os.strerror(-result)}")
+        return result
 
     def close(self) -> None:
         """End the template."""
