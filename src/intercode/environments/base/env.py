@@ -29,6 +29,7 @@ from intercode.core.types import (
     Task,
 )
 from intercode.environments.base.contract import Workspace
+from intercode.environments.base.copying import Copyable
 from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.options import (
     check_action,
@@ -58,7 +59,7 @@ MAX_OBSERVATION_LENGTH = 1 << 21
 SUBMIT = "submit"
 
 
-class InterCodeEnv(gym.Env[str, str]):
+class InterCodeEnv(Copyable, gym.Env[str, str]):
     """An environment whose actions are code and whose observations are execution feedback.
 
     ``dataset``: ``name[:subset]``, a file, or a Dataset. ``profile``: ``standard``, or ``original``
@@ -403,10 +404,6 @@ class InterCodeEnv(gym.Env[str, str]):
         makers = repeat_factory(self.new_like, n)
         with self.snapshot() as snapshot:
             return restore_into_new(makers, snapshot)
-
-    def new_like(self) -> Self:
-        """Return an environment with the same dataset and settings, before its first ``reset``."""
-        return type(self)(self.dataset, **self.settings)
 
     def result_metadata(self) -> dict[str, Any]:
         """Return the metadata that every result of this environment records."""

@@ -1,0 +1,3 @@
+from intercode_tasks.taskset import InterCodeEnv, InterCodeTaskset
+
+__all__ = ["InterCodeEnv", "InterCodeTaskset"]
