@@ -66,6 +66,12 @@ def test_newer_files_and_prebuilt_images(tmp_path: Path) -> None:
     assert "not as 'root'" in config.noted[0]
 
 
+def test_a_task_without_a_network_in_the_newest_format(tmp_path: Path) -> None:
+    toml = "[environment]\nnetwork_mode = 'no-network'"
+    (task,) = load(f"harbor:{write_task(tmp_path / 't', **{'task.toml': toml})}").tasks
+    assert not task.data["config"].internet
+
+
 @pytest.mark.parametrize("name", ["dir:/root", "tar:x.tar", "recipe:/r.toml", "dockerfile:/x"])
 def test_files_of_this_machine_cannot_be_the_image_of_a_task(tmp_path: Path, name: str) -> None:
     folder = write_task(tmp_path / "t", **{"task.toml": f"[environment]\ndocker_image = '{name}'"})
@@ -81,6 +87,8 @@ def test_files_of_this_machine_cannot_be_the_image_of_a_task(tmp_path: Path, nam
         ({"task.toml": "[environment]\ngpus = 1"}, "GPUs"),
         ({"task.toml": "[environment]\nos = 'windows'"}, "'windows'"),
         ({"task.toml": "[verifier]\nenvironment_mode = 'separate'"}, "an environment of its own"),
+        ({"task.toml": "[verifier.environment]\ncpus = 1"}, "an environment of its own"),
+        ({"task.toml": "[[verifier.collect]]\ncommand = 'ls'"}, "collect files"),
         ({"task.toml": "[verifier]\ntimeout_sec = -1"}, "not a number of seconds"),
         ({"task.toml": "[environment]\nmemory = 'much'"}, "not a size"),
         ({"task.toml": "[environment]\nmemory_mb = 1e999"}, "not a size"),

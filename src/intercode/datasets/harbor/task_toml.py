@@ -70,7 +70,9 @@ def read_config(path: Path) -> Config:
         workdir=str(section.get("workdir") or ""),
         memory=_size(path, section, "memory", _MEMORY),
         storage=_size(path, section, "storage", _STORAGE),
-        internet=bool(section.get("allow_internet", section.get("network_mode") != "none")),
+        internet=bool(
+            section.get("allow_internet", section.get("network_mode") not in ("none", "no-network"))
+        ),
         difficulty=_optional_text(metadata.get("difficulty")),
         category=_optional_text(metadata.get("category")),
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
@@ -88,7 +90,10 @@ def _reject_unsupported(
         "GPUs": bool(section.get("gpus")),
         "TPUs": bool(section.get("tpu") or section.get("tpus")),
         "MCP servers": bool(section.get("mcp_servers")),
-        "a verifier in an environment of its own": verifier.get("environment_mode") == "separate",
+        "a verifier in an environment of its own": (
+            verifier.get("environment_mode") == "separate" or "environment" in verifier
+        ),
+        "commands that collect files for the verifier": bool(verifier.get("collect")),
         "a verifier in another container": verifier.get("service", "main") != "main",
     }
     for what, unsupported in reasons.items():
