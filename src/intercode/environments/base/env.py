@@ -29,7 +29,6 @@ from intercode.core.types import (
     Task,
 )
 from intercode.environments.base.contract import Workspace
-from intercode.environments.base.copying import Copyable
 from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.options import (
     check_action,
@@ -42,6 +41,7 @@ from intercode.environments.base.options import (
 from intercode.environments.base.policy import PolicyGuard, PolicySource
 from intercode.environments.base.reward_mode import RewardMode, RewardShaper
 from intercode.environments.base.rewards import RewardFunction, open_episode_reward
+from intercode.environments.base.snapshots.copying import Copyable
 from intercode.environments.base.snapshots.snapshot import (
     Snapshot,
     repeat_factory,
