@@ -21,7 +21,7 @@ from inspect_ai.tool import bash as shell_tool
 
 import intercode
 from intercode import datasets
-from intercode.integrations.inspect import bash, ctf, python, sql
+from intercode.integrations.inspect import bash, code, ctf, python, sql
 from support.faulty_endpoint import FaultyEndpoint, ok
 
 pytestmark = pytest.mark.sandbox
@@ -63,9 +63,9 @@ def test_the_installed_openai_is_one_that_inspect_accepts() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("environment", ["bash", "sql", "python", "ctf"])
+@pytest.mark.parametrize("environment", ["bash", "sql", "python", "ctf", "code"])
 def test_golds_score_one_and_nothing_does_not(environment: str, tmp_path: Path) -> None:
-    make = {"bash": bash, "sql": sql, "python": python, "ctf": ctf}[environment]
+    make = {"bash": bash, "sql": sql, "python": python, "ctf": ctf, "code": code}[environment]
     log = _run(make(agent="gold"), _model([]), tmp_path, limit=6)
     assert [v["success"] for v in _values(log).values()] == [1.0] * 6
     log = _run(make(agent="noop"), _model([]), tmp_path, limit=6)

@@ -1,0 +1,100 @@
+"""Draws the curves of single.py and credit.py, with intervals over the seeds, and prints a table.
+
+    python examples/learn/curves.py [--runs DIR] [--out DIR]
+
+A curve is the share of solved training episodes, each a task that was played for the first time,
+in windows of 160 episodes. The band is the 95 % interval of the mean over the seeds, by Student's
+t. `one turn` and `five turns` are compared in `interaction.svg`, the kinds of credit in
+`credit.svg`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from statistics import mean, stdev
+
+import matplotlib as mpl
+
+mpl.use("svg")
+from matplotlib import pyplot as plt
+from scipy.stats import t as student
+
+WINDOW = 160
+FIGURES = {
+    "interaction.svg": {"one-turn": "one turn", "five-turns": "five turns"},
+    "credit.svg": {
+        "five-turns": "final reward", "delta": "change of the score", "fork": "forks",
+    },
+}  # fmt: skip
+
+
+def read_curve(run: Path) -> list[float]:
+    """Return the success of a run in each window."""
+    windows, episodes, solved = [], 0, 0
+    for line in (run / "curve.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        episodes, solved = episodes + row["episodes"], solved + row["solved"]
+        if episodes >= WINDOW:
+            windows.append(solved / episodes)
+            episodes, solved = 0, 0
+    return windows
+
+
+def interval(values: list[float]) -> float:
+    """Return half the width of the 95 % interval of a mean."""
+    if len(values) < 2:
+        return float("nan")
+    return float(student.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+
+
+def draw(path: Path, runs: Path, arms: dict[str, str]) -> None:
+    """Draw one figure."""
+    figure, axes = plt.subplots(figsize=(6, 3.5))
+    for arm, label in arms.items():
+        curves = [read_curve(run) for run in sorted(runs.glob(f"{arm}-[0-9]*"))]
+        columns = [list(values) for values in zip(*curves, strict=False)]
+        places = [WINDOW * (n + 1) for n in range(len(columns))]
+        middle = [mean(values) for values in columns]
+        half = [interval(values) for values in columns]
+        axes.plot(places, middle, label=f"{label}, {len(curves)} seeds")
+        axes.fill_between(
+            places,
+            [max(m - h, 0) for m, h in zip(middle, half, strict=True)],
+            [min(m + h, 1) for m, h in zip(middle, half, strict=True)],
+            alpha=0.2,
+        )
+    axes.set(xlabel="episodes", ylabel="success on new tasks", ylim=(0, 1.02))
+    axes.legend(loc="upper left")
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+
+
+def print_table(runs: Path) -> None:
+    """Print the success before and after of each kind of run, as mean and half of the interval."""
+    names = {arm: label for arms in FIGURES.values() for arm, label in arms.items()}
+    for arm in names:
+        folders = sorted(runs.glob(f"{arm}-[0-9]*"))
+        results = [json.loads((run / "result.json").read_text()) for run in folders]
+        reached = [_episodes_to(0.8, read_curve(run)) for run in folders]
+        print(f"{arm}: episodes to 80 %: {', '.join(str(n or 'never') for n in reached)}")
+        for key in results[0] if results else ():
+            values = [result[key] for result in results]
+            print(f"  {key:24} {mean(values):.2f} ± {interval(values):.2f}")
+
+
+def _episodes_to(share: float, curve: list[float]) -> int | None:
+    return next((WINDOW * (n + 1) for n, value in enumerate(curve) if value >= share), None)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=Path, default=Path("runs/learn"), help="where runs are kept")
+    parser.add_argument("--out", type=Path, default=Path(), help="where the figures go")
+    args = parser.parse_args()
+    for name, arms in FIGURES.items():
+        if any(args.runs.glob(f"{next(iter(arms))}-[0-9]*")):
+            draw(args.out / name, args.runs, arms)
+    print_table(args.runs)

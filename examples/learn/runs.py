@@ -1,0 +1,38 @@
+"""Runs what single.py and credit.py compare, one process for each run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from training import train
+
+DIFFICULTY = "1..2"
+
+
+def run_all(arms: Mapping[str, tuple[str, int]], description: str | None) -> None:
+    """Train each arm, a kind of credit and a number of turns, from several seeds, and print the
+    success of each run on unseen tasks."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=Path("runs/learn"), help="where runs are kept")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each kind (default 3)")
+    parser.add_argument("--episodes", type=int, default=1920, help="of each run (default 1920)")
+    parser.add_argument("--parallel", type=int, default=2, help="runs at once (default 2)")
+    args = parser.parse_args()
+    chosen = [(arm, seed) for seed in range(args.seeds) for arm in arms]
+    with ProcessPoolExecutor(args.parallel, get_context("spawn")) as processes:
+        jobs = [
+            processes.submit(
+                train, args.out / f"{arm.replace(' ', '-')}-{seed}", arms[arm][0], seed,
+                args.episodes, DIFFICULTY, arms[arm][1],
+            )
+            for arm, seed in chosen
+        ]  # fmt: skip
+        for (arm, seed), job in zip(chosen, jobs, strict=True):
+            shares = ", ".join(f"{name} {share:.2f}" for name, share in job.result().items())
+            print(f"{arm}, seed {seed}: {shares}", flush=True)

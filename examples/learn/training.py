@@ -1,0 +1,184 @@
+"""Trains the policy of player.py with three kinds of credit, and stores its curve.
+
+Each run begins with a policy that imitates a scripted explorer, which opens files at random. Every
+episode is a task that was never played before, so the curve of the training episodes is one of
+unseen files.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean, pstdev
+
+import torch
+from player import (
+    Episode,
+    Policy,
+    Situation,
+    begin,
+    explore,
+    open_env,
+    play,
+    success,
+)
+
+from intercode.environments import InterCodeEnv
+
+TRAIN_WORDING, TEST_WORDING = 0, 1
+GROUP, GROUPS = 8, 4  # episodes of one task, and tasks of one update
+FORKS = 4  # continuations of one live state
+_RATE = 7e-3
+TEST_SEEDS = range(1_000_000, 1_000_040)
+Choice = tuple[Situation, str, float]
+"""A situation, the action taken there, and its advantage."""
+Credited = tuple[Episode, list[Choice]]
+
+
+def imitate_explorer(policy: Policy, difficulty: str, max_turns: int, episodes: int) -> None:
+    """Teach a policy to act as the explorer does, whether it solves its tasks or not."""
+    optimizer = torch.optim.Adam(policy.parameters(), lr=_RATE)
+    with open_env(difficulty, max_turns) as env:
+        for n in range(episodes):
+            episode = play(env, begin(env, 2_000_000 + n, TRAIN_WORDING), explore)
+            _update(policy, optimizer, [(*choice, 1.0) for choice in episode.choices], entropy=0.0)
+
+
+def final_credit(env: InterCodeEnv, policy: Policy, seed: int) -> Iterator[Credited]:
+    """Play a group of episodes of one task. All actions of one share its advantage (GRPO)."""
+    group = [play(env, begin(env, seed, TRAIN_WORDING), policy.choose) for _ in range(GROUP)]
+    for episode, advantage in zip(group, _standardize([e.score for e in group]), strict=True):
+        yield episode, [(*choice, advantage) for choice in episode.choices]
+
+
+def delta_credit(env: InterCodeEnv, policy: Policy, seed: int) -> Iterator[Credited]:
+    """Play a group of episodes of one task. An action's advantage is the sum of the rewards from
+    its turn on, compared with that of the group's other episodes at the same turn."""
+    group = [play(env, begin(env, seed, TRAIN_WORDING), policy.choose) for _ in range(GROUP)]
+    returns = [[sum(e.rewards[turn:]) for turn in range(len(e.rewards))] for e in group]
+    choices: list[list[Choice]] = [[] for _ in group]
+    for turn in range(max(map(len, returns))):
+        alive = [i for i, of_one in enumerate(returns) if len(of_one) > turn]
+        advantages = _standardize([returns[i][turn] for i in alive])
+        for i, advantage in zip(alive, advantages, strict=True):
+            choices[i].append((*group[i].choices[turn], advantage))
+    yield from zip(group, choices, strict=True)
+
+
+def fork_credit(env: InterCodeEnv, policy: Policy, seed: int) -> Iterator[Credited]:
+    """Play one episode. Before each action, fork its live state and play each fork to the end: the
+    fork's first action gets its advantage over those of the other forks. The episode goes on as
+    its first fork did."""
+    situation, over = begin(env, seed, TRAIN_WORDING), False
+    while not over:
+        forks = env.fork(FORKS)
+        try:
+            played = [play(fork, situation, policy.choose) for fork in forks]
+        finally:
+            for fork in forks:
+                fork.close()
+        for episode, advantage in zip(played, _standardize([e.score for e in played]), strict=True):
+            yield episode, [(*episode.choices[0], advantage)]
+        action = played[0].choices[0][1]
+        output, _, terminated, truncated, _ = env.step(action)
+        over = terminated or truncated
+        situation = Situation(situation.query, [*situation.turns, (action, output)])
+
+
+CREDITS = {"final": final_credit, "delta": delta_credit, "fork": fork_credit}
+
+
+def _standardize(values: list[float]) -> list[float]:
+    spread = pstdev(values)
+    return [(value - mean(values)) / (spread + 1e-3) for value in values]
+
+
+def _update(
+    policy: Policy, optimizer: torch.optim.Optimizer, choices: list[Choice], entropy: float = 0.003
+) -> None:
+    chosen = [choice for choice in choices if choice[2]]
+    if not chosen:
+        return
+    loss = torch.zeros(())
+    for situation, action, advantage in chosen:
+        log, uncertainty = policy.log_probability(situation, action)
+        loss = loss - advantage * log - entropy * uncertainty
+    optimizer.zero_grad()
+    (loss / len(chosen)).backward()
+    optimizer.step()
+
+
+def train(
+    folder: Path,
+    credit: str,
+    seed: int,
+    episodes: int,
+    difficulty: str,
+    max_turns: int,
+    imitated: int = 100,
+) -> dict[str, float]:
+    """Train with one kind of credit for so many episodes, and return the success on unseen tasks
+    before and after. A run that was interrupted goes on after its last update.
+
+    ``folder`` gets ``curve.jsonl``, with the share of solved episodes of each update,
+    ``state.pt`` and ``result.json``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    result = folder / "result.json"
+    if result.is_file():
+        return dict(json.loads(result.read_text()))
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    random.seed(seed)
+    policy, state = Policy(), folder / "state.pt"
+    optimizer = torch.optim.Adam(policy.parameters(), lr=_RATE)
+    if state.is_file():
+        stored = torch.load(state, weights_only=True)
+        policy.load_state_dict(stored["policy"])
+        optimizer.load_state_dict(stored["optimizer"])
+        rows, report = stored["rows"], stored["before"]
+        torch.manual_seed(seed + len(rows))
+    else:
+        imitate_explorer(policy, difficulty, max_turns, imitated)
+        rows, report = [], _measure(policy, "before", difficulty, max_turns)
+    played = sum(row["episodes"] for row in rows)
+    with open_env(difficulty, max_turns, "delta" if credit == "delta" else "final") as env:
+        while played < episodes:
+            choices: list[Choice] = []
+            solved: list[bool] = []
+            while len(solved) < GROUP * GROUPS:
+                task = seed * 100_000 + played + len(solved)
+                for episode, credited in CREDITS[credit](env, policy, task):
+                    solved.append(episode.solved)
+                    choices += credited
+            _update(policy, optimizer, choices)
+            played += len(solved)
+            rows.append({"episodes": len(solved), "solved": sum(solved)})
+            stored = {
+                "policy": policy.state_dict(), "optimizer": optimizer.state_dict(), "rows": rows,
+                "before": report,
+            }  # fmt: skip
+            torch.save(stored, state.with_suffix(".new"))
+            state.with_suffix(".new").replace(state)
+            print(f"{folder.name}: {played} episodes, {mean(solved):.2f} solved", flush=True)
+    report |= _measure(policy, "after", difficulty, max_turns)
+    (folder / "curve.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result.write_text(json.dumps(report))
+    return report
+
+
+def _measure(policy: Policy, when: str, difficulty: str, max_turns: int) -> dict[str, float]:
+    """Return the success on unseen files, greedy and sampled, and on unseen wordings and longer
+    trails."""
+
+    def greedy(situation: Situation) -> str:
+        return policy.choose(situation, greedy=True)
+
+    return {
+        f"greedy {when}": success(greedy, TEST_SEEDS, difficulty, max_turns, TRAIN_WORDING),
+        f"sampled {when}": success(policy.choose, TEST_SEEDS, difficulty, max_turns, TRAIN_WORDING),
+        f"other wording {when}": success(greedy, TEST_SEEDS, difficulty, max_turns, TEST_WORDING),
+        f"longer trails {when}": success(greedy, TEST_SEEDS, "3..4", 7, TRAIN_WORDING),
+    }
