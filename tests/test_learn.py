@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 
@@ -46,9 +47,13 @@ def test_a_run_goes_on_and_its_curve_is_drawn(
     }
     rows = [json.loads(line) for line in (run / "curve.jsonl").read_text().splitlines()]
     assert len(rows) > 1 and sum(row["episodes"] for row in rows) >= 40
+    later = [row["episodes"] - row["whole"] for row in rows]  # forks of later turns
+    assert any(later) == (credit == "fork") and all(row["solved"] <= row["whole"] for row in rows)
     import curves
 
     curves.WINDOW = 8
+    played = [place for place, _ in curves.read_curve(run)]
+    assert played == list(accumulate(row["episodes"] for row in rows))
     curves.draw(tmp_path / "credit.svg", tmp_path, {"five-turns": "final reward"})
     assert "<svg" in (tmp_path / "credit.svg").read_text()
 
@@ -67,3 +72,10 @@ def test_training_and_test_share_no_task(training: ModuleType) -> None:
     train = tasks(range(30), training.TRAIN_WORDING)
     test = tasks(range(1_000_000, 1_000_030), training.TRAIN_WORDING)
     assert len(train) == len(test) == 30 and not train & test
+
+
+def test_a_seed_that_could_train_on_tasks_of_the_test_is_refused(
+    training: ModuleType, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="seed 10 "):
+        training.train(tmp_path, "final", 10, 8, "1..2", 5)

@@ -3,8 +3,8 @@
     python examples/learn/curves.py [--runs DIR] [--out DIR]
 
 A curve is the share of solved training episodes, each a task that was played for the first time,
-in windows of 160 episodes. The band is the 95 % interval of the mean over the seeds, by Student's
-t. `one turn` and `five turns` are compared in `interaction.svg`, the kinds of credit in
+in windows of at least 160 episodes. The band is the 95 % interval of the mean over the seeds, by
+Student's t. `one turn` and `five turns` are compared in `interaction.svg`, the kinds of credit in
 `credit.svg`.
 """
 
@@ -30,15 +30,19 @@ FIGURES = {
 }  # fmt: skip
 
 
-def read_curve(run: Path) -> list[float]:
-    """Return the success of a run in each window."""
-    windows, episodes, solved = [], 0, 0
+def read_curve(run: Path) -> list[tuple[int, float]]:
+    """Return, for each window, the episodes played up to its end and the success of the whole ones.
+
+    Forks of later turns count as played, but not as successes or failures of whole episodes.
+    """
+    windows, played, begun, whole, solved = [], 0, 0, 0, 0
     for line in (run / "curve.jsonl").read_text().splitlines():
         row = json.loads(line)
-        episodes, solved = episodes + row["episodes"], solved + row["solved"]
-        if episodes >= WINDOW:
-            windows.append(solved / episodes)
-            episodes, solved = 0, 0
+        played += row["episodes"]
+        whole, solved = whole + row["whole"], solved + row["solved"]
+        if played - begun >= WINDOW:
+            windows.append((played, solved / whole))
+            begun, whole, solved = played, 0, 0
     return windows
 
 
@@ -55,9 +59,9 @@ def draw(path: Path, runs: Path, arms: dict[str, str]) -> None:
     for arm, label in arms.items():
         curves = [read_curve(run) for run in sorted(runs.glob(f"{arm}-[0-9]*"))]
         columns = [list(values) for values in zip(*curves, strict=False)]
-        places = [WINDOW * (n + 1) for n in range(len(columns))]
-        middle = [mean(values) for values in columns]
-        half = [interval(values) for values in columns]
+        places = [mean(played for played, _ in column) for column in columns]
+        middle = [mean(share for _, share in column) for column in columns]
+        half = [interval([share for _, share in column]) for column in columns]
         axes.plot(places, middle, label=f"{label}, {len(curves)} seeds")
         axes.fill_between(
             places,
@@ -83,8 +87,8 @@ def print_table(runs: Path) -> None:
             print(f"  {key:24} {mean(values):.2f} ± {interval(values):.2f}")
 
 
-def _episodes_to(share: float, curve: list[float]) -> int | None:
-    return next((WINDOW * (n + 1) for n, value in enumerate(curve) if value >= share), None)
+def _episodes_to(share: float, curve: list[tuple[int, float]]) -> int | None:
+    return next((played for played, value in curve if value >= share), None)
 
 
 if __name__ == "__main__":

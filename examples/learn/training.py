@@ -31,6 +31,7 @@ TRAIN_WORDING, TEST_WORDING = 0, 1
 GROUP, GROUPS = 8, 4  # episodes of one task, and tasks of one update
 FORKS = 4  # continuations of one live state
 _RATE = 7e-3
+TASKS_OF_A_SEED = 100_000
 TEST_SEEDS = range(1_000_000, 1_000_040)
 Choice = tuple[Situation, str, float]
 """A situation, the action taken there, and its advantage."""
@@ -122,9 +123,17 @@ def train(
     """Train with one kind of credit for so many episodes, and return the success on unseen tasks
     before and after. A run that was interrupted goes on after its last update.
 
-    ``folder`` gets ``curve.jsonl``, with the share of solved episodes of each update,
-    ``state.pt`` and ``result.json``.
+    ``folder`` gets ``state.pt``, ``result.json``, and ``curve.jsonl`` with a row for each update:
+    how many episodes were played, how many of them from the first turn on (``whole``), and how many
+    of the whole ones were solved. A fork of a later turn is played, but says nothing about the
+    success of whole episodes.
     """
+    last, most = TEST_SEEDS.start // TASKS_OF_A_SEED - 1, TASKS_OF_A_SEED // 2
+    if not 0 <= seed <= last or episodes > most:
+        raise ValueError(
+            f"seed {seed} with {episodes} episodes could train on tasks of the test: "
+            f"use seeds 0 to {last} and at most {most:,} episodes"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     result = folder / "result.json"
     if result.is_file():
@@ -147,15 +156,17 @@ def train(
     with open_env(difficulty, max_turns, "delta" if credit == "delta" else "final") as env:
         while played < episodes:
             choices: list[Choice] = []
-            solved: list[bool] = []
-            while len(solved) < GROUP * GROUPS:
-                task = seed * 100_000 + played + len(solved)
+            count, solved = 0, list[bool]()
+            while count < GROUP * GROUPS:
+                task = seed * TASKS_OF_A_SEED + played + count
                 for episode, credited in CREDITS[credit](env, policy, task):
-                    solved.append(episode.solved)
+                    count += 1
+                    if not episode.choices[0][0].turns:
+                        solved.append(episode.solved)
                     choices += credited
             _update(policy, optimizer, choices)
-            played += len(solved)
-            rows.append({"episodes": len(solved), "solved": sum(solved)})
+            played += count
+            rows.append({"episodes": count, "whole": len(solved), "solved": sum(solved)})
             stored = {
                 "policy": policy.state_dict(), "optimizer": optimizer.state_dict(), "rows": rows,
                 "before": report,
