@@ -52,7 +52,7 @@ def test_a_run_goes_on_and_its_curve_is_drawn(
     import curves
 
     curves.WINDOW = 8
-    played = [place for place, _ in curves.read_curve(run)]
+    played = [count for count, _ in curves.read_curve(run)]
     assert played == list(accumulate(row["episodes"] for row in rows))
     curves.draw(tmp_path / "credit.svg", tmp_path, {"five-turns": "final reward"})
     assert "<svg" in (tmp_path / "credit.svg").read_text()
