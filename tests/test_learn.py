@@ -30,7 +30,7 @@ def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize("credit", ["final", "delta", "fork"])
-def test_a_run_goes_on_and_its_curve_is_drawn(
+def test_a_run_goes_on_and_its_figure_shows_it(
     training: ModuleType, credit: str, tmp_path: Path
 ) -> None:
     run = tmp_path / "five-turns-0"
