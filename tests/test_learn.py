@@ -30,7 +30,7 @@ def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize("credit", ["final", "delta", "fork"])
-def test_a_run_goes_on_and_its_curve_is_drawn(
+def test_a_run_goes_on_and_its_figure_shows_it(
     training: ModuleType, credit: str, tmp_path: Path
 ) -> None:
     run = tmp_path / "five-turns-0"
@@ -52,7 +52,7 @@ def test_a_run_goes_on_and_its_curve_is_drawn(
     import curves
 
     curves.WINDOW = 8
-    played = [place for place, _ in curves.read_curve(run)]
+    played = [count for count, _ in curves.read_curve(run)]
     assert played == list(accumulate(row["episodes"] for row in rows))
     curves.draw(tmp_path / "credit.svg", tmp_path, {"five-turns": "final reward"})
     assert "<svg" in (tmp_path / "credit.svg").read_text()
