@@ -12,11 +12,6 @@ WORDS = (
     "knoll", "larch", "meadow", "north", "orchard", "pebble",
 )  # fmt: skip
 """Words of new names and texts."""
-WORDS = (
-    "alder", "brook", "cedar", "delta", "ember", "fjord", "grove", "harbor", "inlet", "jetty",
-    "knoll", "larch", "meadow", "north", "orchard", "pebble",
-)  # fmt: skip
-"""Words of new names and texts."""
 
 
 class Choices:

@@ -2,9 +2,9 @@
 
 Of each task: gold 1, doing nothing below 1, the same after another reset, no gold to be read (see
 ``dataset.check``); further golds do the same as the first; all hold in another world, where they do
-something else; the player who looks first solves it. Of all tasks together: no two are alike, none
-has the world, the query or the gold of another dataset. Of a family that cannot be solved without
-looking: how often an agent that acts without observing solves a task.
+something else; the player who looks first solves it. Of all tasks together: no two have the same
+world, and no installed dataset has the query or the gold of one. Of a family that cannot be solved
+without looking: how often an agent that acts without observing solves a task.
 """
 
 from __future__ import annotations

@@ -145,9 +145,9 @@ THREAT_MODELS = {
             "files": Protection(
                 "a changed root directory, two user ids per sandbox, and file modes; files of "
                 "programs are hard links that belong to root, and cannot be watched",
-                "on the image `host`, the programs of this machine can be read; no namespace would "
-                "hide its other files from a program that left the root directory; a lock on a "
-                "file of a program blocks other sandboxes that lock it, and the time of its last "
+                "on the image `host`, the programs of this machine can be read, and no namespace "
+                "would hide its other files from a program that left the root directory. A lock on "
+                "a file of a program blocks other sandboxes that lock it, and the time of its last "
                 "access tells that one read it",
             ),
             "processes": Protection(
