@@ -30,6 +30,11 @@ FIGURES = {
 }  # fmt: skip
 
 
+def finished_runs(runs: Path, arm: str) -> list[Path]:
+    """Return the folders of the finished runs of a kind."""
+    return sorted(result.parent for result in runs.glob(f"{arm}-[0-9]*/result.json"))
+
+
 def read_curve(run: Path) -> list[tuple[int, float]]:
     """Return, for each window, the episodes played up to its end and the success of the whole ones.
 
@@ -57,7 +62,7 @@ def draw(path: Path, runs: Path, arms: dict[str, str]) -> None:
     """Draw one figure."""
     figure, axes = plt.subplots(figsize=(6, 3.5))
     for arm, label in arms.items():
-        curves = [read_curve(run) for run in sorted(runs.glob(f"{arm}-[0-9]*"))]
+        curves = [read_curve(run) for run in finished_runs(runs, arm)]
         columns = [list(values) for values in zip(*curves, strict=False)]
         places = [mean(played for played, _ in column) for column in columns]
         middle = [mean(share for _, share in column) for column in columns]
@@ -78,7 +83,7 @@ def print_table(runs: Path) -> None:
     """Print the success before and after of each kind of run, as mean and half of the interval."""
     names = {arm: label for arms in FIGURES.values() for arm, label in arms.items()}
     for arm in names:
-        folders = sorted(runs.glob(f"{arm}-[0-9]*"))
+        folders = finished_runs(runs, arm)
         results = [json.loads((run / "result.json").read_text()) for run in folders]
         reached = [_episodes_to(0.8, read_curve(run)) for run in folders]
         print(f"{arm}: episodes to 80 %: {', '.join(str(n or 'never') for n in reached)}")
@@ -99,6 +104,6 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=Path(), help="where the figures go")
     args = parser.parse_args()
     for name, arms in FIGURES.items():
-        if any(args.runs.glob(f"{next(iter(arms))}-[0-9]*")):
+        if any(finished_runs(args.runs, arm) for arm in arms):
             draw(args.out / name, args.runs, arms)
     print_table(args.runs)

@@ -12,6 +12,7 @@ import re
 import socket
 import tarfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -494,6 +495,26 @@ def test_a_port_leads_to_a_server_in_a_sandbox_without_network(target: int | str
             socket.create_connection((forwarded.host, forwarded.port))
         with pytest.raises(UsageError, match="from 1 to 65535, not 0"):
             sandbox.forward(0)
+
+
+def test_closing_a_port_ends_its_connections_without_a_message(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with open_one() as sandbox:
+        sandbox.write("/tmp/server.py", SERVER)
+        server = sandbox.spawn(["python3", "/tmp/server.py", "8000"])
+        assert server.read(timeout=60) == b"ready\n"
+        with (
+            sandbox.forward(8000) as forwarded,
+            socket.create_connection((forwarded.host, forwarded.port)) as client,
+        ):
+            client.settimeout(60)
+            client.sendall(b"x")
+            time.sleep(0.2)  # until it is forwarded
+            forwarded.close()
+            with contextlib.suppress(ConnectionResetError):
+                assert client.recv(1) == b""
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
 
 
 def test_an_image_is_built_from_a_dockerfile(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ _SOON = 30.0
 
 
 def test_it_sends_the_handshake_of_every_supervisor(container: SupervisedContainer) -> None:
-    assert container.welcome == {"ok": True, "pid": 1, "user": 0, "cgroups": {}}
+    assert container.welcome == {"ok": True, "pid": 1, "user": 0, "template": 0, "cgroups": {}}
     assert container.rows() == {} and container.ask("touched_paths")["rows"] == []
 
 

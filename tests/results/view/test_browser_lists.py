@@ -162,7 +162,7 @@ def test_new_episodes_appear_without_a_reload_and_the_scroll_position_stays(
     assert page.evaluate(place) == ["search", 2]
     page = watched.open(served, "#/episode/0/1?run=0")
     trajectories.append_trajectory(log, plain_episode(41, True, dict(FACTS)))
-    page.evaluate("document.querySelector('.turn').dataset.same = 'yes'")
+    page.locator(".turn").first.evaluate("turn => { turn.dataset.same = 'yes'; }")
     page.wait_for_selector("#status:has-text('1 new episode')")
     assert page.locator(".turn[data-same]").count() == 1  # what is read stays as it is
     assert watched.said == []

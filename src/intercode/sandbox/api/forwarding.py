@@ -55,6 +55,8 @@ class ForwardedPort:
             await _exchange(reader, writer, inside)
         except (OSError, SandboxError):  # no server listens there, or the sandbox is gone
             writer.transport.abort()
+        except asyncio.CancelledError:  # by `close`; asyncio would print it
+            writer.transport.abort()
         finally:
             self._connections.discard(task)
             writer.close()
