@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from intercode.cli.output import print_documents
@@ -73,6 +74,8 @@ def handle(args: argparse.Namespace) -> int:
         raise UsageError("name a dataset to check, or give --prompts; see `intercode check --help`")
     if args.out is not None and args.draw is None:
         raise UsageError("--out is for the proofs of --draw: give --draw N, or print with --json")
+    if args.limit is not None and args.draw is not None:
+        raise UsageError("--draw N says how many tasks are proven: leave out --limit")
     results = [_check_prompts(args)] if args.prompts else []
     check = _check_dataset if args.draw is None else _prove_families
     results += [check(args, name) for name in args.datasets]
@@ -138,7 +141,8 @@ def _check_variants(args: argparse.Namespace, name: str) -> list[TaskVariants]:
         "sandbox": args.sandbox, **options,
     }  # fmt: skip
     loaded = load_cached(name, environment_for_options(options))
-    return check_variants(loaded, settings, args.variants, args.parallel)
+    chosen = replace(loaded, tasks=loaded.tasks[: args.limit])
+    return check_variants(chosen, settings, args.variants, args.parallel)
 
 
 def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
