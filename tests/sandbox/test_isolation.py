@@ -147,6 +147,16 @@ def test_no_path_of_the_machine_is_shown(sandbox: BaseSandbox) -> None:
     assert home[0] not in sandbox.run(["cat", "/proc/self/mountinfo"]).output
 
 
+@pytest.mark.namespace_only("an engine hides other directories of /proc")
+def test_hidden_directories_show_one_empty_file_system(sandbox: BaseSandbox) -> None:
+    """Each file system costs the kernel memory in every control group of the machine."""
+    paths = "/proc/acpi /proc/scsi /proc/tty/driver"
+    code = f"for path in {paths}; do test -d $path && stat -c %d $path && ls -A $path; done; true"
+    assert len(set(sandbox.run(["bash", "-c", code]).output.split())) == 1
+    made = sandbox.run(["bash", "-c", "> /proc/tty/driver/x"])
+    assert "Read-only file system" in made.output
+
+
 @back_end.not_in_chroot("there is no /proc")
 def test_no_descriptor_is_inherited(sandbox: BaseSandbox) -> None:
     code = (

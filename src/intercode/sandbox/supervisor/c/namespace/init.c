@@ -31,18 +31,29 @@
 #define COUNTER 4
 #define HARDENED_FLAGS (MS_NOSUID | MS_NODEV)
 
-/* Make a directory of /proc read-only, or if `empty`, hide its content. Ignore a missing path. */
-static int protect_path(const char *proc, const char *name, bool empty) {
+/* Make a directory of /proc read-only. Ignore a missing path. */
+static int protect_directory(const char *proc, const char *name) {
     char path[4096];
     struct stat found;
     snprintf(path, sizeof path, "%s/%s", proc, name);
-    if (stat(path, &found)) return 0;
-    if (!empty) {
-        if (!S_ISDIR(found.st_mode)) return 0;
-        return sys_mount(path, path, NULL, MS_BIND | MS_REC, NULL) || make_read_only(path) ? -1 : 0;
+    if (stat(path, &found) || !S_ISDIR(found.st_mode)) return 0;
+    return sys_mount(path, path, NULL, MS_BIND | MS_REC, NULL) || make_read_only(path) ? -1 : 0;
+}
+
+/* Hide the content of directories of /proc. All show one empty file system, because each costs the
+   kernel memory for every control group of the machine. */
+static int empty_directories(const char *proc, const char *const *names, size_t count) {
+    char path[4096], first[4096] = "";
+    struct stat found;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", proc, names[i]);
+        if (stat(path, &found) || !S_ISDIR(found.st_mode)) continue;
+        if (*first ? sys_mount(first, path, NULL, MS_BIND, NULL)
+                   : sys_mount("tmpfs", path, "tmpfs", HARDENED_FLAGS | MS_RDONLY,
+                               "mode=555,size=4k"))
+            return -1;
+        if (!*first) memcpy(first, path, sizeof first);
     }
-    if (S_ISDIR(found.st_mode))
-        return sys_mount("tmpfs", path, "tmpfs", HARDENED_FLAGS | MS_RDONLY, "mode=555,size=4k");
     return 0;
 }
 
@@ -79,9 +90,8 @@ int mount_own_proc(const char *stage) {
     if (last < 0) return fail("/dev/null");
     bound_shared_counts(proc);
     for (size_t i = 0; i < 4; i++)
-        if (protect_path(proc, read_only[i], false)) return -1;
-    for (size_t i = 0; i < 3; i++)
-        if (protect_path(proc, emptied[i], true)) return -1;
+        if (protect_directory(proc, read_only[i])) return -1;
+    if (empty_directories(proc, emptied, 3)) return -1;
     for (size_t i = 0; i < 7; i++) {
         snprintf(path, sizeof path, "%s/%s", proc, masked[i]);
         if (!access(path, F_OK) && sys_mount(null, path, NULL, MS_BIND, NULL)) return -1;

@@ -152,7 +152,7 @@ static int mount_by_bind(const char *source, const char *target) {
 
 static int mount_host_files(const struct json *spec) {
     static const char *const kinds[] = {"binds", "anonymous_mounts"};
-    char target[PATH_MAX];
+    char target[PATH_MAX], empty[PATH_MAX] = "";
     struct stat found;
     int number = 0;
     for (size_t i = 0; i < COUNT(kinds); i++) {
@@ -161,6 +161,11 @@ static int mount_host_files(const struct json *spec) {
             const char *source = *v->first->text ? v->first->text : "none";
             snprintf(target, sizeof target, "root%s", v->first->next->text);
             if (access(target, F_OK)) continue;  /* a hidden file was deleted */
+            if (!*v->first->text && *empty) {  /* empty directories share one overlay */
+                if (mount_by_bind(empty, target)) return -1;
+                continue;
+            }
+            if (!*v->first->text) memcpy(empty, target, sizeof empty);
             /* an overlay costs more than a bind, and nobody waits for or watches settings */
             if (strncmp(source, "/etc/", 5) && !stat(source, &found) && S_ISDIR(found.st_mode)
                 && !mount_anonymously(number++, source, target))
