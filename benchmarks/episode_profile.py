@@ -1,6 +1,6 @@
 """Print where the processor time of a gold episode goes, in the kernel and outside of it.
 
-    python benchmarks/episode_profile.py [DATASET] [--image IMAGE] [--episodes N]
+    python benchmarks/episode_profile.py [DATASET] [--image IMAGE] [--episodes N] [--recycle]
 
 An episode is a reset, the gold as an action, and a submission with its score. The results of golds
 come from the gold cache where it has them. `perf` samples the processor time of this process and of
@@ -40,7 +40,8 @@ def play(args: argparse.Namespace) -> None:
 
     dataset = datasets.load(args.dataset)
     tasks = itertools.cycle(range(len(dataset)))
-    with intercode.make("bash", dataset=dataset, image=args.image) as env:
+    settings = {"dataset": dataset, "image": args.image, "recycle": args.recycle}
+    with intercode.make("bash", **settings) as env:
         for number in range(-WARM_UP, args.episodes):
             if number == 0:
                 Path(args.control).write_text("enable\n")
@@ -111,6 +112,7 @@ def main() -> None:
     parser.add_argument("dataset", nargs="?", default="starter")
     parser.add_argument("--image")
     parser.add_argument("--episodes", type=int, default=300)
+    parser.add_argument("--recycle", action="store_true", help="reset sandboxes in place")
     parser.add_argument("--control", help=argparse.SUPPRESS)  # where perf takes orders
     args = parser.parse_args()
     if args.control:
