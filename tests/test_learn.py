@@ -1,47 +1,61 @@
-"""examples/learn: each kind of credit trains, a run that was interrupted goes on, and the figures
-are drawn. What is learned is measured by hand (docs/learning.md)."""
+"""examples/learn: each kind of credit trains, a run that was interrupted goes on, figures and
+tables are made, and no test task was met in training. What is learned is measured by hand
+(docs/learning.md)."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 pytest.importorskip("torch", reason="make training")
-FOLDER = Path(__file__).parent.parent / "examples" / "learn"
+EXAMPLES = Path(__file__).parent.parent / "examples"
+FOLDER = EXAMPLES / "learn"
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
 
 @pytest.fixture
 def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.syspath_prepend(str(EXAMPLES / "grpo_bash"))
+    import settings
     import training
 
     monkeypatch.setattr(training, "GROUPS", 1)
-    monkeypatch.setattr(training, "TEST_SEEDS", range(1_000_000, 1_000_002))
+    monkeypatch.setattr(settings, "TEST_SEEDS", range(1_000_000, 1_000_002))
     yield training
-    for name in ("training", "player", "curves"):
-        sys.modules.pop(name, None)
+    names = {
+        path.stem for folder in (FOLDER, EXAMPLES / "grpo_bash") for path in folder.glob("*.py")
+    }
+    for name in names & set(sys.modules):
+        del sys.modules[name]
+
+
+def small(setting: Any) -> Any:
+    return replace(setting, imitated=2)
 
 
 @pytest.mark.parametrize("credit", ["final", "delta", "fork"])
 def test_a_run_goes_on_and_its_figure_shows_it(
     training: ModuleType, credit: str, tmp_path: Path
 ) -> None:
-    run = tmp_path / "five-turns-0"
-    first = training.train(run, credit, 0, 8, "1..2", 5, imitated=2)
+    import curves
+    from settings import trails
+
+    run, setting = tmp_path / "five-turns-0", small(trails(5))
+    first = training.train(run, setting, credit, 0, 8)
     assert set(first) == {
-        f"{what} {when}"
-        for what in ("greedy", "sampled", "other wording", "longer trails")
-        for when in ("before", "after")
+        f"{what} {when}" for what in setting.tests for when in ("before", "after")
     }
     (run / "result.json").unlink()
-    after = training.train(run, credit, 0, 40, "1..2", 5, imitated=2)
+    after = training.train(run, setting, credit, 0, 40)
     assert {k: v for k, v in after.items() if "before" in k} == {
         k: v for k, v in first.items() if "before" in k
     }
@@ -49,8 +63,6 @@ def test_a_run_goes_on_and_its_figure_shows_it(
     assert len(rows) > 1 and sum(row["episodes"] for row in rows) >= 40
     later = [row["episodes"] - row["whole"] for row in rows]  # forks of later turns
     assert any(later) == (credit == "fork") and all(row["solved"] <= row["whole"] for row in rows)
-    import curves
-
     curves.WINDOW = 8
     played = [count for count, _ in curves.read_curve(run)]
     assert played == list(accumulate(row["episodes"] for row in rows))
@@ -58,24 +70,81 @@ def test_a_run_goes_on_and_its_figure_shows_it(
     assert "<svg" in (tmp_path / "credit.svg").read_text()
 
 
-def test_training_and_test_share_no_task(training: ModuleType) -> None:
-    import player
+def test_a_player_of_several_families_is_trained_and_measures_their_difficulty(
+    training: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    import difficulty
+    from skills import FAMILIES, HELD_OUT, skills
 
-    def tasks(seeds: range, wording: int) -> set[tuple[str, str | None]]:
-        found = set()
-        with player.open_env("1..2", 5) as env:
-            for seed in seeds:
-                query = player.begin(env, seed, wording).query
-                found.add((query, env.task.gold))
-        return found
+    tests = {name: test for name, test in skills().tests.items() if "sampled" in name}
+    setting = replace(small(skills()), tests=tests)
+    report = training.train(tmp_path / "families-0", setting, "success", 0, 16)
+    assert f"{HELD_OUT}, sampled after" in report
+    monkeypatch.setattr(difficulty, "DIFFICULTIES", (1, 5))
+    table = tmp_path / "table.json"
+    arguments = ["difficulty.py", "--runs", str(tmp_path), "--tasks", "1", "--out", str(table)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    difficulty.main()
+    shares = json.loads(table.read_text())
+    assert len(shares) == 3 * len(FAMILIES)
+    assert all(shares[f"{family}, solver"] == [1.0, 0.0] for family in FAMILIES), shares
+    assert "player, 1 seed" in capsys.readouterr().out
 
-    train = tasks(range(30), training.TRAIN_WORDING)
-    test = tasks(range(1_000_000, 1_000_030), training.TRAIN_WORDING)
-    assert len(train) == len(test) == 30 and not train & test
+
+def test_no_test_task_was_met_in_training(training: ModuleType) -> None:
+    import leaks
+    from settings import trails
+    from skills import HELD_OUT, skills
+
+    for setting in (small(trails(5)), small(skills())):
+        train = leaks.training_tasks(setting, seed=0, episodes=160)
+        assert len(train) == 22
+        for name, tasks in setting.tests.items():
+            if not tasks.sampled:
+                shared = leaks.shared(train, leaks.draw(tasks, range(1_000_000, 1_000_006)))
+                assert shared["world"] == 0, name
+                assert shared["query"] == 0 or "wording" not in name, name
+                assert shared["family"] == (0 if HELD_OUT in name else 6), name
+    first = train[0]
+    assert leaks.shared(train, [first]) == {"world": 1, "query": 1, "family": 1}
+
+
+def test_a_language_model_trains_on_the_same_tasks(
+    training: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model is tiny and made from scratch: it shows that the script runs, and nothing more."""
+    pytest.importorskip("trl", reason="make training")
+    import language_model
+    import tiny
+    from skills import skills
+
+    played: list[str] = []
+    act = language_model.BashEnvironment._act
+
+    def remember(self: Any, action: str) -> str:
+        played.append(action)
+        return str(act(self, action))
+
+    monkeypatch.setattr(language_model.BashEnvironment, "_act", remember)
+    monkeypatch.chdir(tmp_path)
+    shown = language_model.load(skills().train[0].dataset, "0..7", 0).tasks
+    model, tokenizer = tiny.make(
+        [(task.query, f"cat {task.query.split()[0]}") for task in shown], steps=60
+    )
+    config = {"per_device_train_batch_size": 4, "num_generations": 2, **tiny.TRAINING}
+    report = language_model.train(
+        model, tokenizer, steps=1, output="out", train_seeds="0..7", test_seeds="1000..1003",
+        instruction="", config=config,
+    )  # fmt: skip
+    tests = [name for name, test in skills().tests.items() if not test.sampled]
+    assert list(report) == [f"{name} {when}" for when in ("before", "after") for name in tests]
+    assert any(action.startswith("cat ") for action in played)
 
 
 def test_a_seed_that_could_train_on_tasks_of_the_test_is_refused(
     training: ModuleType, tmp_path: Path
 ) -> None:
+    from settings import trails
+
     with pytest.raises(ValueError, match="seed 10 "):
-        training.train(tmp_path, "final", 10, 8, "1..2", 5)
+        training.train(tmp_path, trails(5), "final", 10, 8)

@@ -10,6 +10,14 @@ played to the end counts as an episode.
 from __future__ import annotations
 
 from runs import run_all
+from settings import trails
 
 if __name__ == "__main__":
-    run_all({"five turns": ("final", 5), "delta": ("delta", 5), "fork": ("fork", 5)}, __doc__)
+    run_all(
+        {
+            "five turns": ("final", trails(5)),
+            "delta": ("delta", trails(5)),
+            "fork": ("fork", trails(5)),
+        },
+        __doc__,
+    )

@@ -1,4 +1,5 @@
-"""Draws the curves of single.py and credit.py, with intervals over the seeds, and prints a table.
+"""Draws the curves of single.py and credit.py, with intervals over the seeds, and prints a table of
+these and of families.py.
 
     python examples/learn/curves.py [--runs DIR] [--out DIR]
 
@@ -81,15 +82,16 @@ def draw(path: Path, runs: Path, arms: dict[str, str]) -> None:
 
 def print_table(runs: Path) -> None:
     """Print the success before and after of each kind of run, as mean and half of the interval."""
-    names = {arm: label for arms in FIGURES.values() for arm, label in arms.items()}
-    for arm in names:
+    for arm in sorted({arm for arms in FIGURES.values() for arm in arms} | {"families"}):
         folders = finished_runs(runs, arm)
         results = [json.loads((run / "result.json").read_text()) for run in folders]
+        if not results:
+            continue
         reached = [_episodes_to(0.8, read_curve(run)) for run in folders]
         print(f"{arm}: episodes to 80 %: {', '.join(str(n or 'never') for n in reached)}")
-        for key in results[0] if results else ():
+        for key in results[0]:
             values = [result[key] for result in results]
-            print(f"  {key:24} {mean(values):.2f} ± {interval(values):.2f}")
+            print(f"  {key:38} {mean(values):.2f} ± {interval(values):.2f}")
 
 
 def _episodes_to(share: float, curve: list[tuple[int, float]]) -> int | None:

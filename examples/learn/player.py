@@ -1,9 +1,8 @@
-"""A small policy that reads what commands print, and its episodes in tasks of the family `trail`.
+"""A small policy that reads what commands print, and its episodes.
 
-In such a task a file names another one, which names the next, and the content of the last is the
-answer. An action is one of four programs with a word that the player has read, or `submit`.
-Words are known by hashes of their letters, their shape and their neighbours, so that the policy can
-read words that it has never seen.
+An action is one of a few programs with a word that the player has read, or `submit`. Words are
+known by hashes of their letters, their shape and their neighbours, so that the policy can read
+words that it has never seen.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from torch import Tensor, nn
 import intercode
 from intercode.environments import InterCodeEnv
 
-FAMILY = "families:bash/trail"
-PROGRAMS = ("cat", "head -n 1", "wc -l", "ls -l")
+PROGRAMS = ("cat {}", "head -n 1 {}", "wc -l {}", "ls -l {}")
 SUBMIT = "submit"
 _BUCKETS, _SIZE = 4096, 32
 
@@ -60,28 +58,36 @@ def _shape(word: str) -> str:
 
 
 class Policy(nn.Module):
-    """Gives each action in a situation the logarithm of its probability."""
+    """Gives each action in a situation the logarithm of its probability.
 
-    def __init__(self) -> None:
+    ``templates``: the programs, each with {} where a word is put.
+    """
+
+    def __init__(self, templates: Sequence[str] = PROGRAMS) -> None:
         super().__init__()
+        self.templates = templates
         self.features = nn.EmbeddingBag(_BUCKETS, _SIZE, mode="sum")
         nn.init.normal_(self.features.weight, std=0.1)
         self.programs = nn.Sequential(
-            nn.Linear(2 * _SIZE, 64), nn.ReLU(), nn.Linear(64, len(PROGRAMS))
+            nn.Linear(2 * _SIZE, 64), nn.ReLU(), nn.Linear(64, len(templates))
         )
         self.submit = nn.Sequential(nn.Linear(_SIZE, 64), nn.ReLU(), nn.Linear(64, 1))
 
+    def describe(self, situation: Situation) -> tuple[dict[str, list[str]], list[str]]:
+        """Return the features of each word, and those of the situation as a whole."""
+        return situation.words(), situation.context()
+
     def forward(self, situation: Situation) -> tuple[list[str], Tensor]:
         """Return the actions and their logarithms."""
-        words = situation.words()
-        rows = [*words.values(), situation.context()]
+        words, whole = self.describe(situation)
+        rows = [*words.values(), whole]
         ids = [zlib.crc32(name.encode()) % _BUCKETS for row in rows for name in row]
         starts = torch.tensor([0, *(len(row) for row in rows[:-1])]).cumsum(0)
         vectors = self.features(torch.tensor(ids), starts)
         context = vectors[-1]
         pairs = torch.cat([vectors[:-1], context.expand(len(words), -1)], dim=1)
         scores = torch.cat([self.programs(pairs).flatten(), self.submit(context)])
-        actions = [f"{program} {word}" for word in words for program in PROGRAMS]
+        actions = [template.format(word) for word in words for template in self.templates]
         return [*actions, SUBMIT], torch.log_softmax(scores, dim=0)
 
     def choose(self, situation: Situation, greedy: bool = False) -> str:
@@ -102,7 +108,7 @@ def explore(situation: Situation) -> str:
     names = [word for word in situation.words() if "." in word or "/" in word]
     if situation.turns and random.random() < 0.3:
         return SUBMIT
-    return f"{random.choice(PROGRAMS)} {random.choice(names)}"
+    return random.choice(PROGRAMS).format(random.choice(names))
 
 
 @dataclass
@@ -123,12 +129,12 @@ class Episode:
 Player = Callable[[Situation], str]
 
 
-def open_env(difficulty: str, max_turns: int, reward_mode: str = "final") -> InterCodeEnv:
-    """Return an environment that draws a task from the seed of each episode."""
+def open_env(dataset: str, max_turns: int, reward_mode: str = "final") -> InterCodeEnv:
+    """Return an environment that draws a task of a dataset from the seed of each episode."""
+    environment = dataset.removeprefix("families:").partition("/")[0]
     env: InterCodeEnv = intercode.make(
-        "bash", dataset=f"{FAMILY}[difficulty={difficulty}]", max_turns=max_turns,
-        reward_mode=reward_mode, recycle=True,
-    )  # fmt: skip
+        environment, dataset=dataset, max_turns=max_turns, reward_mode=reward_mode, recycle=True
+    )
     return env
 
 
@@ -157,10 +163,9 @@ def play(env: InterCodeEnv, situation: Situation, player: Player) -> Episode:
 
 
 def success(
-    player: Player, seeds: Sequence[int], difficulty: str, max_turns: int, phrasing: int
+    player: Player, dataset: str, max_turns: int, seeds: Sequence[int], phrasing: int
 ) -> float:
     """Return the share of tasks that a player solves."""
-    with open_env(difficulty, max_turns) as env:
-        return sum(play(env, begin(env, seed, phrasing), player).solved for seed in seeds) / len(
-            seeds
-        )
+    with open_env(dataset, max_turns) as env:
+        solved = [play(env, begin(env, seed, phrasing), player).solved for seed in seeds]
+    return sum(solved) / len(solved)

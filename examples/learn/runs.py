@@ -8,13 +8,12 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+from settings import Setting
 from training import train
 
-DIFFICULTY = "1..2"
 
-
-def run_all(arms: Mapping[str, tuple[str, int]], description: str | None) -> None:
-    """Train each arm, a kind of credit and a number of turns, from several seeds, and print the
+def run_all(arms: Mapping[str, tuple[str, Setting]], description: str | None) -> None:
+    """Train each arm, a kind of credit and a setting, from several seeds, and print the
     success of each run on unseen tasks."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -28,8 +27,8 @@ def run_all(arms: Mapping[str, tuple[str, int]], description: str | None) -> Non
     with ProcessPoolExecutor(args.parallel, get_context("spawn")) as processes:
         jobs = [
             processes.submit(
-                train, args.out / f"{arm.replace(' ', '-')}-{seed}", arms[arm][0], seed,
-                args.episodes, DIFFICULTY, arms[arm][1],
+                train, args.out / f"{arm.replace(' ', '-')}-{seed}", arms[arm][1], arms[arm][0],
+                seed, args.episodes,
             )
             for arm, seed in chosen
         ]  # fmt: skip

@@ -8,6 +8,7 @@ Run it again after an interruption: it goes on. `curves.py` draws the result.
 from __future__ import annotations
 
 from runs import run_all
+from settings import trails
 
 if __name__ == "__main__":
-    run_all({"one turn": ("final", 1), "five turns": ("final", 5)}, __doc__)
+    run_all({"one turn": ("final", trails(1)), "five turns": ("final", trails(5))}, __doc__)

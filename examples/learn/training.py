@@ -1,4 +1,4 @@
-"""Trains the policy of player.py with three kinds of credit, and stores its curve.
+"""Trains a policy with one of four kinds of credit, and stores its curve.
 
 Each run begins with a policy that imitates a scripted explorer, which opens files at random. Every
 episode is a task that was never played before, so the curve of the training episodes is one of
@@ -10,47 +10,58 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import mean, pstdev
 
 import torch
-from player import (
-    Episode,
-    Policy,
-    Situation,
-    begin,
-    explore,
-    open_env,
-    play,
-    success,
-)
+from player import Episode, Policy, Situation, begin, open_env, play
+from settings import EXPLORED_SEED, TASKS_OF_A_SEED, TEST_SEEDS, TRAIN_WORDING, Setting
 
 from intercode.environments import InterCodeEnv
 
-TRAIN_WORDING, TEST_WORDING = 0, 1
 GROUP, GROUPS = 8, 4  # episodes of one task, and tasks of one update
 FORKS = 4  # continuations of one live state
 _RATE = 7e-3
-TASKS_OF_A_SEED = 100_000
-TEST_SEEDS = range(1_000_000, 1_000_040)
 Choice = tuple[Situation, str, float]
 """A situation, the action taken there, and its advantage."""
 Credited = tuple[Episode, list[Choice]]
 
 
-def imitate_explorer(policy: Policy, difficulty: str, max_turns: int, episodes: int) -> None:
+def imitate_explorer(policy: Policy, setting: Setting) -> None:
     """Teach a policy to act as the explorer does, whether it solves its tasks or not."""
+    with ExitStack() as stack:
+        envs, episodes = open_envs(stack, setting), list[Episode]()
+        for n in range(setting.imitated):
+            situation = begin(envs[n % len(envs)], EXPLORED_SEED + n, TRAIN_WORDING)
+            episodes.append(play(envs[n % len(envs)], situation, setting.explorer))
     optimizer = torch.optim.Adam(policy.parameters(), lr=_RATE)
-    with open_env(difficulty, max_turns) as env:
-        for n in range(episodes):
-            episode = play(env, begin(env, 2_000_000 + n, TRAIN_WORDING), explore)
-            _update(policy, optimizer, [(*choice, 1.0) for choice in episode.choices], entropy=0.0)
+    for episode in setting.passes * episodes:
+        _update(policy, optimizer, [(*choice, 1.0) for choice in episode.choices], entropy=0.0)
+
+
+def open_envs(stack: ExitStack, setting: Setting, reward_mode: str = "final") -> list[InterCodeEnv]:
+    """Return an environment for each part of the training tasks, until the stack is closed."""
+    return [
+        stack.enter_context(open_env(tasks.dataset, tasks.max_turns, reward_mode))
+        for tasks in setting.train
+    ]
 
 
 def final_credit(env: InterCodeEnv, policy: Policy, seed: int) -> Iterator[Credited]:
     """Play a group of episodes of one task. All actions of one share its advantage (GRPO)."""
     group = [play(env, begin(env, seed, TRAIN_WORDING), policy.choose) for _ in range(GROUP)]
-    for episode, advantage in zip(group, _standardize([e.score for e in group]), strict=True):
+    yield from _share(group, [episode.score for episode in group])
+
+
+def success_credit(env: InterCodeEnv, policy: Policy, seed: int) -> Iterator[Credited]:
+    """As the final reward, but an episode is worth 1 if it is solved, else 0."""
+    group = [play(env, begin(env, seed, TRAIN_WORDING), policy.choose) for _ in range(GROUP)]
+    yield from _share(group, [float(episode.solved) for episode in group])
+
+
+def _share(group: list[Episode], values: list[float]) -> Iterator[Credited]:
+    for episode, advantage in zip(group, _standardize(values), strict=True):
         yield episode, [(*choice, advantage) for choice in episode.choices]
 
 
@@ -88,7 +99,12 @@ def fork_credit(env: InterCodeEnv, policy: Policy, seed: int) -> Iterator[Credit
         situation = Situation(situation.query, [*situation.turns, (action, output)])
 
 
-CREDITS = {"final": final_credit, "delta": delta_credit, "fork": fork_credit}
+CREDITS = {
+    "final": final_credit,
+    "delta": delta_credit,
+    "fork": fork_credit,
+    "success": success_credit,
+}
 
 
 def _standardize(values: list[float]) -> list[float]:
@@ -112,13 +128,7 @@ def _update(
 
 
 def train(
-    folder: Path,
-    credit: str,
-    seed: int,
-    episodes: int,
-    difficulty: str,
-    max_turns: int,
-    imitated: int = 100,
+    folder: Path, setting: Setting, credit: str, seed: int, episodes: int
 ) -> dict[str, float]:
     """Train with one kind of credit for so many episodes, and return the success on unseen tasks
     before and after. A run that was interrupted goes on after its last update.
@@ -141,7 +151,7 @@ def train(
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     random.seed(seed)
-    policy, state = Policy(), folder / "state.pt"
+    policy, state = setting.policy(), folder / "state.pt"
     optimizer = torch.optim.Adam(policy.parameters(), lr=_RATE)
     if state.is_file():
         stored = torch.load(state, weights_only=True)
@@ -150,15 +160,18 @@ def train(
         rows, report = stored["rows"], stored["before"]
         torch.manual_seed(seed + len(rows))
     else:
-        imitate_explorer(policy, difficulty, max_turns, imitated)
-        rows, report = [], _measure(policy, "before", difficulty, max_turns)
+        imitate_explorer(policy, setting)
+        rows, report = [], setting.measure(policy, "before")
     played = sum(row["episodes"] for row in rows)
-    with open_env(difficulty, max_turns, "delta" if credit == "delta" else "final") as env:
+    with ExitStack() as stack:
+        envs = open_envs(stack, setting, "delta" if credit == "delta" else "final")
         while played < episodes:
             choices: list[Choice] = []
             count, solved = 0, list[bool]()
             while count < GROUP * GROUPS:
-                task = seed * TASKS_OF_A_SEED + played + count
+                number = played + count
+                env = envs[number // GROUP % len(envs)]
+                task = seed * TASKS_OF_A_SEED + number
                 for episode, credited in CREDITS[credit](env, policy, task):
                     count += 1
                     if not episode.choices[0][0].turns:
@@ -174,22 +187,7 @@ def train(
             torch.save(stored, state.with_suffix(".new"))
             state.with_suffix(".new").replace(state)
             print(f"{folder.name}: {played} episodes, {mean(solved):.2f} solved", flush=True)
-    report |= _measure(policy, "after", difficulty, max_turns)
+    report |= setting.measure(policy, "after")
     (folder / "curve.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     result.write_text(json.dumps(report))
     return report
-
-
-def _measure(policy: Policy, when: str, difficulty: str, max_turns: int) -> dict[str, float]:
-    """Return the success on unseen files, greedy and sampled, and on unseen wordings and longer
-    trails."""
-
-    def greedy(situation: Situation) -> str:
-        return policy.choose(situation, greedy=True)
-
-    return {
-        f"greedy {when}": success(greedy, TEST_SEEDS, difficulty, max_turns, TRAIN_WORDING),
-        f"sampled {when}": success(policy.choose, TEST_SEEDS, difficulty, max_turns, TRAIN_WORDING),
-        f"other wording {when}": success(greedy, TEST_SEEDS, difficulty, max_turns, TEST_WORDING),
-        f"longer trails {when}": success(greedy, TEST_SEEDS, "3..4", 7, TRAIN_WORDING),
-    }

@@ -1,0 +1,71 @@
+"""What is trained on and what is measured: datasets, wordings, seeds, and the kind of player."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from player import Player, Policy, Situation, explore, success
+
+TRAIN_WORDING, TEST_WORDING = 0, 1
+TASKS_OF_A_SEED = 100_000
+TEST_SEEDS = range(1_000_000, 1_000_040)
+EXPLORED_SEED = 2_000_000  # the first seed of the episodes of the explorer
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Tasks of one dataset with one wording of the query. Episodes have so many turns."""
+
+    dataset: str
+    max_turns: int
+    wording: int = TRAIN_WORDING
+
+
+@dataclass(frozen=True)
+class Test(Tasks):
+    """Tasks that are measured, with the most probable actions or with ``sampled`` ones."""
+
+    sampled: bool = False
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An experiment: the tasks of training, which take turns; the tests by their names; the policy;
+    and the script of which it imitates so many episodes, so many times, before any reward."""
+
+    train: tuple[Tasks, ...]
+    tests: Mapping[str, Test]
+    policy: Callable[[], Policy] = Policy
+    explorer: Player = explore
+    imitated: int = 100
+    passes: int = 1
+
+    def measure(self, policy: Policy, when: str) -> dict[str, float]:
+        """Return the success of a policy on each test."""
+
+        def greedy(situation: Situation) -> str:
+            return policy.choose(situation, greedy=True)
+
+        return {
+            f"{name} {when}": success(
+                policy.choose if test.sampled else greedy,
+                test.dataset, test.max_turns, TEST_SEEDS, test.wording,
+            )
+            for name, test in self.tests.items()
+        }  # fmt: skip
+
+
+def trails(max_turns: int) -> Setting:
+    """Return the setting of single.py and credit.py: one family, and longer trails as a test."""
+    family = "families:bash/trail[difficulty={}]"
+    tasks = (family.format("1..2"), max_turns)
+    return Setting(
+        train=(Tasks(*tasks),),
+        tests={
+            "greedy": Test(*tasks),
+            "sampled": Test(*tasks, sampled=True),
+            "other wording": Test(*tasks, TEST_WORDING),
+            "longer trails": Test(family.format("3..4"), 7),
+        },
+    )
