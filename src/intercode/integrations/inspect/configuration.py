@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,10 +19,10 @@ from inspect_ai.util import (
 )
 from pydantic import BaseModel, ConfigDict
 
-from intercode.core.errors import SandboxUnavailableError, UsageError
+from intercode.core.errors import UsageError
 from intercode.core.types import Image
-from intercode.sandbox import Limits, SandboxSpec, open_sandbox, resolve_image
-from intercode.sandbox.back_ends import tier_of
+from intercode.sandbox import Limits, SandboxSpec, resolve_image
+from intercode.sandbox.back_ends import open_with_users
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
 from intercode.sandbox.users import User, find_user
@@ -153,7 +152,7 @@ def open_plain_sandbox(
         directory, name = service.working_dir or directory, service.user
     else:
         name = config.user
-    sandbox = _open_with_users(spec, back_end)
+    sandbox = open_with_users(spec, back_end)
     try:
         user = find_user(sandbox, name)
         directory = directory or (f"/home/{user.name}" if user else "/root")
@@ -162,14 +161,6 @@ def open_plain_sandbox(
         sandbox.close()
         raise
     return sandbox, directory, user
-
-
-def _open_with_users(spec: SandboxSpec, back_end: str) -> BaseSandbox:
-    """Open a sandbox, with users besides root where that is possible."""
-    if tier_of(back_end).startswith("namespace"):
-        with suppress(SandboxUnavailableError):
-            return open_sandbox(replace(spec, users=True), back_end)
-    return open_sandbox(spec, back_end)
 
 
 def _add_missing_files(sandbox: BaseSandbox, directory: str, user: User | None) -> None:
