@@ -89,10 +89,20 @@ async def commands(env: Any) -> dict[str, Any]:
         "missing": row(await env.exec("true", cwd="/missing"))[2],
         "network": row(await env.exec("cat /proc/net/dev | grep -c :"))[0],
         "bash": row(await env.exec("set -o pipefail; [[ a == a ]] && echo yes"))[0],
-        "user": row(await env.exec("id -u", user="nobody"))[0],
+        "users": await users(env),
         "together": [row(r)[0] for r in await asyncio.gather(*(
             env.exec(f"sleep 0.2; echo {i}") for i in range(4)))],
     }  # fmt: skip
+
+
+async def users(env: Any) -> list[Any]:
+    """Run commands of an agent, which is not root, beside those of root and an unknown user."""
+    shown = []
+    with env.with_default_user("nobody"):
+        for user in (None, "root", 0, "1", 4242, "absent"):
+            result = await env.exec("id -u; touch /work/$(id -u) && echo written", user=user)
+            shown.append((result.stdout.split(), result.return_code))
+    return shown
 
 
 async def health(env: Any) -> list[str]:

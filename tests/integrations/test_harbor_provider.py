@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import intercode
-from support.harbor import TOML, write_task
+from support.harbor import TEST, TOML, write_task
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("Harbor is not told a back end")]
 ENVIRONMENT = "intercode.integrations.harbor:InterCodeEnvironment"
@@ -24,6 +24,11 @@ command = "test -f /app/words.txt"
 interval_sec = 1.0
 timeout_sec = 5.0
 """
+USERS = TOML.replace("[agent]", '[agent]\nuser = "nobody"').replace(
+    "[verifier]", "[verifier]\nuser = 1"
+)
+SOLVE_AS_NOBODY = '#!/bin/bash\n[ "$(id -un)" = nobody ] && echo "$GREETING" > /app/out.txt\n'
+TEST_AS_1 = f"{TEST}\n[ $(id -u) = 1 ] || echo 0 > /logs/verifier/reward.txt\n"
 WRONG = "#!/bin/bash\necho wrong > /app/out.txt\n"
 
 
@@ -51,6 +56,8 @@ def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
     write_task(tasks / "solved", **{"task.toml": TOML + HEALTH})
     write_task(tasks / "wrong", **{"solution/solve.sh": WRONG})
     write_task(tasks / "unhealthy", **{"task.toml": TOML + HEALTH.replace("words", "no")})
+    files = {"task.toml": USERS, "solution/solve.sh": SOLVE_AS_NOBODY, "tests/test.sh": TEST_AS_1}
+    write_task(tasks / "users", **files)
     _run(
         programs / "harbor", "run", "--path", tasks, "--agent", "oracle",
         "--environment-import-path", ENVIRONMENT, "--jobs-dir", tmp_path / "jobs",
@@ -65,6 +72,7 @@ def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
     assert trials == {
         "solved": ({"reward": 1.0}, None),
         "wrong": ({"reward": 0.0}, None),
+        "users": ({"reward": 1.0}, None),
         "unhealthy": (None, "HealthcheckError"),
     }
 
@@ -83,9 +91,12 @@ def test_its_methods(programs: Path, tmp_path: Path) -> None:
         "missing": 126,
         "network": "1\n",
         "bash": "yes\n",
-        "user": "0\n",
+        "users": [
+            [["65534", "written"], 0], [["0", "written"], 0], [["0", "written"], 0],
+            [["1"], 1], [["4242"], 1], [[], 126],
+        ],
         "together": ["0\n", "1\n", "2\n", "3\n"],
-    }
+    }  # fmt: skip
     assert found["memory"] == 256 << 20
     assert found["files"] == {
         "uploaded": "ran\nempty\nlink\nrun.sh\nran\n",

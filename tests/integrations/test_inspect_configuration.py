@@ -19,14 +19,10 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import ComposeConfig, sandbox
 
 from intercode.core.errors import UsageError
-from intercode.integrations.inspect.configuration import (
-    SandboxConfig,
-    open_plain_sandbox,
-    read_config,
-)
+from intercode.integrations.inspect.config_files import read_config
+from intercode.integrations.inspect.configuration import SandboxConfig, open_plain_sandbox
 from intercode.integrations.inspect.sandbox import InterCodeSandbox
 from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.users import User
 from support import requirements
 
 
@@ -72,7 +68,7 @@ def _run(which: Task, where: Path, **settings: str) -> EvalLog:
 )
 def test_a_text_names_an_image_as_inspect_passes_it(given: str | None, image: str | None) -> None:
     config = read_config(given)
-    assert isinstance(config, SandboxConfig) and config.image == image
+    assert config == SandboxConfig(image=image)
 
 
 @pytest.mark.parametrize("given", ["/tasks/nothing", "/tasks/settings.yaml"])
@@ -117,9 +113,11 @@ def test_commands_run_as_the_user_of_a_compose_file() -> None:
     if why := Launcher.get().user_ids_error:
         pytest.skip(f"sandboxes have one user: {why}")
     given = {"services": {"default": {"image": "host", "user": "1000:1000"}}}
-    sandbox, directory, user = open_plain_sandbox(ComposeConfig.model_validate(given))
+    config = read_config(ComposeConfig.model_validate(given))
+    sandbox, directory = open_plain_sandbox(config)
     with sandbox:
-        assert user == User("1000", 1000, 1000, (1000,)) and directory == "/home/1000"
+        assert config.user == "1000:1000" and directory == "/home/1000"
+        assert sandbox.run(["id", "-u"], user=config.user).output == "1000\n"
         assert sandbox.run(["stat", "-c", "%u %g", directory]).output == "1000 1000\n"
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,6 +131,15 @@ def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = Non
             "or leave out `users`"
         )
     return sandbox
+
+
+def open_with_users(spec: SandboxSpec, kind: str = "auto") -> BaseSandbox:
+    """Open a sandbox as ``open_sandbox`` does, with users besides root where the back end has them
+    on this machine."""
+    if tier_of(kind).startswith("namespace"):
+        with suppress(SandboxUnavailableError):  # this user has no ids for them
+            return open_sandbox(replace(spec, users=True), kind)
+    return open_sandbox(spec, kind)
 
 
 def tier_of(kind: str = "auto") -> str:

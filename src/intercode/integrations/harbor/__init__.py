@@ -26,10 +26,11 @@ from harbor.environments.definition import (
 
 from intercode.core.errors import InterCodeError, SandboxError, UsageError
 from intercode.core.types import Image, Network
-from intercode.sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec, open_sandbox
-from intercode.sandbox.back_ends import describe_choice, resolve_image
+from intercode.sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
+from intercode.sandbox.back_ends import describe_choice, open_with_users, resolve_image
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode.sandbox.users import find_user
 
 MAX_DISK = 4 << 30
 """The largest disk limit in bytes, because the disk may be in memory; also without a limit."""
@@ -37,7 +38,7 @@ _MEMORY = 2 << 30  # bytes, of a task that does not say
 _MAX_FILE = 4 << 30  # bytes of a download
 _TIMED_OUT = 124  # the exit status of ``timeout``, which other providers of Harbor return, too
 _CANNOT_START = 126
-_ROOT_USERS = (None, "root", "0", 0)
+_HOMES = "/home/"  # where the directories of users are that belong to nobody else
 Emit = Callable[[str, str], Awaitable[None]]
 
 
@@ -62,6 +63,9 @@ class InterCodeEnvironment(BaseEnvironment):
         self._sandbox: AsyncSandbox | None = None
         self._shell = "/bin/sh"
         self._directory = "/"
+        self._unowned: list[str] = []  # the working directory, until a user gets it
+        self._users: set[str | int] = set()  # whose directories belong to them
+        self._users_lock = asyncio.Lock()
         super().__init__(*args, **settings)
 
     # ------------------------------------------------------------- what it can do
@@ -102,6 +106,7 @@ class InterCodeEnvironment(BaseEnvironment):
         try:
             self._directory = self.task_env_config.workdir or image.cwd or "/"
             await self._opened.run(["mkdir", "-p", self._directory], cwd="/")
+            self._unowned = [self._directory] if self._directory != "/" else []
             if (await self._opened.run("command -v bash", cwd="/")).ok:
                 self._shell = "bash"
             await self.ensure_dirs(self._mount_targets(writable_only=True))
@@ -139,7 +144,7 @@ class InterCodeEnvironment(BaseEnvironment):
         if self._network_is_public and network == "none":
             self.logger.debug("the task may use a network and has none; --ek network=host")
         spec = SandboxSpec(image, network=network, limits=limits)
-        return Sandbox.from_base(open_sandbox(spec, self._back_end))
+        return Sandbox.from_base(open_with_users(spec, self._back_end))
 
     @property
     def _opened(self) -> AsyncSandbox:
@@ -159,22 +164,24 @@ class InterCodeEnvironment(BaseEnvironment):
         """Run a command in Bash, or in sh if the image has no Bash.
 
         At the time limit, everything that the command has started is killed, and the result has
-        the status 124 and the output so far. All users are root of the sandbox.
+        the status 124 and the output so far. ``user`` None is the user of the agent or verifier
+        whose turn it is, or root. Raises MissingCapabilityError for another user than root if the
+        back end has none.
         """
-        wanted = self._resolve_user(user)
-        if wanted not in _ROOT_USERS:
-            self.logger.warning(f"a sandbox has one user: a command for {wanted!r} runs as root")
+        name = self._resolve_user(user)
         pieces: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
         emit = self._output_callback()
         passing = asyncio.ensure_future(_pass_on(pieces, emit)) if emit else None
         try:
+            if name is not None:
+                await self._give_directories(name)
             result = await self._opened.run(
-                [self._shell, "-c", command],
+                [self._shell, "-c", command], user=name,
                 cwd=cwd or self._directory, env=self._merge_env(env), timeout=timeout_sec,
                 on_output=(lambda text, stream: pieces.put_nowait((text, stream)))
                 if emit else None,
             )  # fmt: skip
-        except OSError as e:
+        except (OSError, UsageError) as e:
             return ExecResult(stdout="", stderr=str(e), return_code=_CANNOT_START)
         finally:
             if passing is not None:
@@ -186,6 +193,21 @@ class InterCodeEnvironment(BaseEnvironment):
             code = _TIMED_OUT
         status = code if code >= 0 else 128 - code
         return ExecResult(stdout=result.stdout, stderr=errors, return_code=status)
+
+    async def _give_directories(self, name: str | int) -> None:
+        """Give a user its home directory before its first command, and the working directory if it
+        is the first whose turn it is. Images keep no owners: all their files belong to root."""
+        async with self._users_lock:
+            if name in self._users:
+                return
+            user = await asyncio.to_thread(find_user, self._opened.sandbox.base, name)
+            if user is not None:
+                owner = f"{user.uid}:{user.gid}"
+                paths = [user.home] if user.home.startswith(_HOMES) else []
+                if name == self.default_user:
+                    paths, self._unowned = paths + self._unowned, []
+                await self._opened.run(["chown", "-R", owner, *paths], cwd="/", timeout=None)
+            self._users.add(name)
 
     # ---------------------------------------------------------------------- files
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:

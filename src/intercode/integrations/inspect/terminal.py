@@ -17,26 +17,33 @@ import tempfile
 import termios
 import threading
 import tty
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
+LOGIN_SHELL = "command -v bash >/dev/null && exec bash -l; exec sh -l"
+"""The command of a shell for a person."""
+PROFILE = 'if [ -n "$BASH" ] && [ -f ~/.bashrc ]; then . ~/.bashrc; fi\n'
+"""The profile of an image that has none. Inspect's human agent configures the shell in .bashrc,
+which a login shell reads only if the profile says so, as Debian's does."""
 _SIZE = struct.Struct("!HH")  # what a client sends first: the rows and columns of its terminal
 _CHUNK = 1 << 16
 
 
-class Killable(Protocol):
-    """The process of a shell."""
+class Shell(Protocol):
+    """A shell on a terminal: ``intercode.sandbox.SandboxProcess``."""
 
-    def kill(self) -> None: ...
+    def chunks(self) -> Iterator[tuple[bytes, str]]: ...
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
 
 
 class TerminalServer:
-    """Serves shells in a sandbox. ``open_terminal`` starts one on a new terminal of a number of
-    rows and columns, and returns it with a descriptor of the terminal."""
+    """Serves shells in a sandbox. ``open_shell`` starts one on a new terminal of a number of rows
+    and columns."""
 
-    def __init__(self, open_terminal: Callable[[tuple[int, int]], tuple[Killable, int]]) -> None:
-        self._open_terminal = open_terminal
+    def __init__(self, open_shell: Callable[[tuple[int, int]], Shell]) -> None:
+        self._open_shell = open_shell
         self._directory = tempfile.mkdtemp(prefix="intercode-terminal-")  # mode 0700
         self.path = os.path.join(self._directory, "socket")
         self._listener = socket.socket(socket.AF_UNIX)
@@ -67,15 +74,18 @@ class TerminalServer:
             if len(greeting) < _SIZE.size:
                 return
             try:
-                process, master = self._open_terminal(_SIZE.unpack(greeting))
+                shell = self._open_shell(_SIZE.unpack(greeting))
             except Exception as e:  # the person at the terminal reads it
                 client.sendall(f"no shell in this sandbox: {e}\r\n".encode())
                 return
+            threading.Thread(target=_pass_input, args=(client, shell), daemon=True).start()
             try:
-                relay({client.fileno(): master, master: client.fileno()})
+                for data, _ in shell.chunks():
+                    client.sendall(data)
             finally:
-                os.close(master)
-                process.kill()
+                shell.close()
+                with suppress(OSError):
+                    client.shutdown(socket.SHUT_RDWR)  # wakes the thread that receives
 
     def close(self) -> None:
         """Stop serving. Shells end with the sandbox. May be called again."""
@@ -83,6 +93,14 @@ class TerminalServer:
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listener.close()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _pass_input(client: socket.socket, shell: Shell) -> None:
+    """Pass what a client types to its shell, until one of them is gone; then end the shell."""
+    with suppress(OSError):
+        while data := client.recv(_CHUNK):
+            shell.write(data)
+    shell.close()
 
 
 def relay(targets: dict[int, int]) -> None:
@@ -104,8 +122,8 @@ def main(path: str) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(path)
         on_terminal = sys.stdin.isatty()
-        columns, rows = os.get_terminal_size(0) if on_terminal else (80, 24)
-        server.sendall(_SIZE.pack(rows, columns))
+        columns, rows = os.get_terminal_size(0) if on_terminal else (0, 0)
+        server.sendall(_SIZE.pack(rows or 24, columns or 80))  # some terminals have no size
         saved = termios.tcgetattr(0) if on_terminal else None
         try:
             if on_terminal:
