@@ -12,8 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import intercode
-from intercode.core.errors import InterCodeError, UsageError
-from intercode.sandbox.diagnostics import diagnose
+from intercode.core.errors import InterCodeError
+from intercode.sandbox.diagnostics import diagnose, refused_system_calls
 from intercode.sandbox.tiers.choice import require_linux
 from intercode.sandbox.tiers.finding import Finding
 
@@ -88,12 +88,7 @@ def _print_threat_model() -> int:
 def _print_refused_calls() -> int:
     """Print the system calls that the filter of sandboxes refuses, one in each line."""
     require_linux()
-    from intercode.sandbox.supervisor.runtime import seccomp, syscall_numbers
-
-    machine = platform.machine()
-    if machine not in syscall_numbers.MACHINES:
-        raise UsageError(f"no list of system calls for {machine}, where no sandbox works")
-    print(*seccomp.refused_calls(machine), sep="\n")
+    print(*refused_system_calls(), sep="\n")
     return 0
 
 

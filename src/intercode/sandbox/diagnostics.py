@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from intercode.core.errors import SandboxError, SandboxUnavailableError
+from intercode.core.errors import SandboxError, SandboxUnavailableError, UsageError
 from intercode.core.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
@@ -35,6 +35,15 @@ def diagnose() -> list[Finding]:
     ]  # fmt: skip
 
 
+def refused_system_calls() -> list[str]:
+    """Return the names of the system calls that the filter of sandboxes refuses. Raises UsageError
+    on machines for which there is no filter."""
+    machine = platform.machine()
+    if machine not in syscall_numbers.MACHINES:
+        raise UsageError(f"there is no filter of system calls for {machine}, and no sandbox works")
+    return seccomp.refused_calls(machine)
+
+
 def _check_supervisor() -> Finding:
     """Look for the C programs that are compiled when the package is installed."""
     name = "sandbox supervisor"
@@ -51,7 +60,7 @@ def _count_system_calls() -> Finding:
     if machine not in syscall_numbers.MACHINES:
         return Finding(name, True, "no list for this machine")
     allowed = len(syscall_numbers.allowed_calls(machine))
-    refused = len(seccomp.refused_calls(machine))
+    refused = len(refused_system_calls())
     detail = f"{allowed} allowed; {refused} and unknown ones refused (--system-calls names them)"
     return Finding(name, True, detail)
 
