@@ -123,7 +123,7 @@ def kinds_of(reason: str) -> list[str]:
 MEANINGS = {
     **FAULT_KINDS, **NOTE_KINDS, "fails": "the gold ends with an error",
     "engines-differ": "the two engines give different results",
-    "idle-condition": "a condition of the gold has no effect: who ignores it is right by luck",
+    "idle-condition": "a condition of the gold has no effect: ignoring it is right by luck",
     "wrong-gold": "judged: the gold is wrong, and what is right is open or cannot be told apart",
     "text-order": "judged: the gold sorts numbers or dates that are stored as texts",
     "ambiguous": "judged: the query can be read in several ways that exclude each other",
@@ -168,8 +168,8 @@ def summary(audit: Audit) -> list[str]:
     return [
         "# Audit of Spider's development set",
         "",
-        f"An audit of the {total} Spider tasks on the dump that the InterCode authors published,",
-        f"in the `standard` profile on two engines: {engines}.",
+        f"This page says which of the {total} Spider tasks are sound, on the dump that the",
+        f"InterCode authors published, in the `standard` profile on two engines: {engines}.",
         "Tasks are named by number: 70 is `spider/70`. This page does not repeat their texts.",
         "",
         f"**{left} of {total} tasks are sound.** They are the subset `spider:verified`, hash",
@@ -266,7 +266,8 @@ def differences(audit: Audit) -> list[str]:
 ABOUT = """\
 ## How to repeat it
 
-```
+<!-- not run: needs data that is not in the package -->
+```sh
 intercode check spider:verified                          # all sound, exit status 0
 intercode check spider:verified --env-option engine=mysql
 intercode check spider                                   # the faults and notes of all tasks
@@ -284,19 +285,19 @@ python benchmarks/audit_spider.py                        # creates this page fro
   INTERSECT, UNION or EXCEPT, a WHERE, a HAVING). If the result is the same, the data cannot show
   whether an answer knew the condition, and the task is left out (`idle-condition`). Tables that are
   joined, and columns that are grouped or ordered by, are not varied.
-- **Reading**: one reader compared the query, the gold and the first rows of its result, of all
-  865 tasks that the automatic checks of the first version had left. 470 of the 1034 golds are those
-  of an earlier task, and were read with it. Nobody has read them a second time, and the tasks that
+- **Reading**: one reader compared the query, the gold and the first rows of its result, in each of
+  the 865 tasks that the automatic checks of the first version had left. 470 of the 1034 golds equal
+  that of an earlier task, and were read with it. No second reader has read them, and the tasks that
   execution leaves out were not read.
-- **Variants of the data** (other rows in the same tables) were used by whoever made the labels of
-  [validity.md](validity.md), whose list of wrong golds is in this audit. `--variants` of `check`,
+- **Variants of the data** (other rows in the same tables) were used to make the labels of
+  [validity.md](validity.md), whose wrong golds are in this audit. `--variants` of `check`,
   `audit`, `eval` and `regrade` makes such variants ([variants](variants.md)).
 
 A gold is **corrected** if the query has one answer and the gold another. A task has **further
 golds** if the query leaves open what a fair reader would take either way. It is **left out** if the
-readings exclude each other, or if the right answer depends on how the data is stored. Each decision
-stands with its reason in the list. That an answer is right by luck on this data remains possible:
-an answer can look the one row up and then name its key in place of the condition.
+readings exclude each other, or if the right answer depends on how the data is stored. The list has
+the reason of each decision. An answer can still be right by luck on this data: it can look up the
+one row and then name its key in place of the condition.
 
 The dump is truncated: all four tables of `wta_1` are empty, `cars_data` has 27 rows and `flights`
 50. Many golds therefore return nothing, and so do many wrong statements. Golds fail by MySQL 8's

@@ -24,7 +24,8 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "sql-replay.md"
 ABOUT = """\
 # Replay of the published SQL logs
 
-`python benchmarks/replay_sql.py LOGS --write` generates this page. To replay a single log:
+This page says how often a replay of the published SQL logs gives the recorded observations and
+rewards. `python benchmarks/replay_sql.py LOGS --write` generates it. To replay a single log:
 `intercode replay --profile original --env-option engine=mysql --out differences.jsonl LOG.json`.
 
 ## What counts as equal

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode.evaluation.conformance import check_dataset
+from intercode.evaluation import check_dataset
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "git_repair"
 pytestmark = pytest.mark.sandbox

@@ -10,6 +10,8 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,7 @@ from intercode.integrations.mcp.server import EnvironmentServer, ToolCallError, 
 from intercode.integrations.mcp.session import MAX_SNAPSHOTS, EnvironmentSession
 from intercode.sandbox.remote.access import Access
 from support.serving import serving
+from support.snippets import Reader, read_snippets
 
 TOKEN = "a-secret-of-this-test"
 
@@ -117,6 +120,19 @@ def test_the_reference_client_plays_over_http_in_sessions_of_its_own(url: str) -
             await later.initialize()
 
     asyncio.run(play())
+
+
+@pytest.mark.heavy
+def test_the_client_of_the_page_runs(tmp_path: Path) -> None:
+    """The test of snippets has no server."""
+    root = Path(__file__).parents[2]
+    page = (root / "docs/mcp.md").read_text("utf-8")
+    (snippet,) = [s for s in read_snippets(page) if "ClientSession" in s.body]
+    with serving("-m", "intercode", "mcp", "bash", "--http") as url:
+        body = snippet.body.replace("http://127.0.0.1:8000", url)
+        reader = Reader(tmp_path, root)
+        reader.run(replace(snippet, body=body))
+    assert not reader.names["step"].isError
 
 
 @pytest.mark.heavy

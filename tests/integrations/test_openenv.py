@@ -272,12 +272,14 @@ def eventually_refused(env: RemoteEnv, snapshot: Any) -> None:
         time.sleep(0.1)
 
 
-def test_the_example_of_the_page_runs(bash: str) -> None:
+def test_the_examples_of_the_page_run(bash: str) -> None:
     """The test of snippets has no server."""
     page = (Path(__file__).parents[2] / "docs/openenv.md").read_text("utf-8")
-    (example,) = [s.body for s in read_snippets(page) if "env.fork(" in s.body]
-    names: dict[str, Any] = {"RemoteEnv": RemoteEnv, "url": bash}
-    exec(example, names)
+    first, second = [s.body for s in read_snippets(page) if s.language == "python"]
+    names: dict[str, Any] = {"url": bash, "token": None}
+    exec(first.replace("http://sandbox-host:8000", bash), names)
+    assert names["query"] and names["observation"] and not names["terminated"]
+    exec(second, names)
     assert names["observations"] == ["1\n1\n"] * 3
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import intercode
 from intercode.core.errors import InterCodeError
-from intercode.sandbox.diagnostics import diagnose
+from intercode.sandbox.diagnostics import diagnose, refused_system_calls
 from intercode.sandbox.tiers.choice import require_linux
 from intercode.sandbox.tiers.finding import Finding
 
@@ -37,6 +37,7 @@ dataset [DATASET]  also start its first task
 --image IMAGE      the image to use for it (default: the dataset's)
 --fix              print the changes that give this machine more isolation tiers, and nothing else
 --threat-model     print what each isolation tier protects, and nothing else
+--system-calls     print the system calls that sandboxes refuse, and nothing else
 --json             for programs"""
 
 
@@ -46,6 +47,8 @@ def handle(args: argparse.Namespace) -> int:
         return _print_fixes()
     if args.threat_model:
         return _print_threat_model()
+    if args.system_calls:
+        return _print_refused_calls()
     findings = [_python(), *_packages(), *diagnose(), _sql_server()]
     if args.dataset:
         findings += [*_programs(args.dataset, args.image), _dataset(args.dataset, args.image)]
@@ -79,6 +82,13 @@ def _print_threat_model() -> int:
     except InterCodeError:
         current = ""
     print(protections.render_text(current))
+    return 0
+
+
+def _print_refused_calls() -> int:
+    """Print the system calls that the filter of sandboxes refuses, one in each line."""
+    require_linux()
+    print(*refused_system_calls(), sep="\n")
     return 0
 
 

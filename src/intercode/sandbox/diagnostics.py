@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from intercode.core.errors import SandboxError, SandboxUnavailableError
+from intercode.core.errors import SandboxError, SandboxUnavailableError, UsageError
 from intercode.core.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
@@ -29,10 +29,19 @@ def diagnose() -> list[Finding]:
     from intercode.sandbox.tiers import checks  # imports the back ends
 
     return [
-        _check_supervisor(), *check_kernel(), checks.check_cgroups(), _name_refused_calls(),
+        _check_supervisor(), *check_kernel(), checks.check_cgroups(), _count_system_calls(),
         *_check_cache(), *_check_programs(), *checks.check_tiers(),
         _check_sandbox(), _check_user_ids(), _check_users(),
     ]  # fmt: skip
+
+
+def refused_system_calls() -> list[str]:
+    """Return the names of the system calls that the filter of sandboxes refuses. Raises UsageError
+    on machines for which there is no filter."""
+    machine = platform.machine()
+    if machine not in syscall_numbers.MACHINES:
+        raise UsageError(f"there is no filter of system calls for {machine}, and no sandbox works")
+    return seccomp.refused_calls(machine)
 
 
 def _check_supervisor() -> Finding:
@@ -45,16 +54,15 @@ def _check_supervisor() -> Finding:
     return Finding(name, True, str(paths[0]), needed=True)
 
 
-def _name_refused_calls() -> Finding:
-    """Name the system calls that the filter of sandboxes refuses."""
-    machine = platform.machine()
+def _count_system_calls() -> Finding:
+    """Count the system calls that the filter of sandboxes allows and refuses."""
+    name, machine = "system calls in sandboxes", platform.machine()
     if machine not in syscall_numbers.MACHINES:
-        return Finding("system calls in sandboxes", True, "no list for this machine")
+        return Finding(name, True, "no list for this machine")
     allowed = len(syscall_numbers.allowed_calls(machine))
-    names = ", ".join(seccomp.refused_calls(machine))
-    return Finding(
-        "system calls in sandboxes", True, f"{allowed} allowed; refused: {names}, and unknown ones"
-    )
+    refused = len(refused_system_calls())
+    detail = f"{allowed} allowed; {refused} and unknown ones refused (--system-calls names them)"
+    return Finding(name, True, detail)
 
 
 def _check_user_ids(budget: Path = Path("/proc/sys/fs/pipe-user-pages-soft")) -> Finding:
