@@ -42,10 +42,10 @@ def code_task(
     at.
     """
     language = draw.query.one(sorted(programs))
-    phrasing = draw.query.index(len(queries))
+    phrasing, query = draw.phrase(queries)
     gold = string.Template(programs[language]).substitute(values)
     tests = tuple({"input": text, "output": solve(text)} for text in inputs)
-    query = f"{queries[phrasing]} The language is {_TITLES[language]}."
+    query = f"{query} The language is {_TITLES[language]}."
     if turns is None:
         first = tests[0]
         query += f"\n\nFor the input\n\n{first['input']}\nit prints\n\n{first['output']}"

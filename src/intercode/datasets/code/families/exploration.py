@@ -97,6 +97,9 @@ def rule_in_file(draw: Draw) -> Task:
             f"the input. Print the resulting numbers, one on a line, in their order.",
             f"Read whole numbers, apply the rules of {file} (in the working directory), and print "
             f"each result on a line. The order stays.",
+            f"What has to happen with the numbers is written in {file}, in the working directory. "
+            "Your program reads whole numbers, and prints what these rules make of them, one on "
+            "a line, in the order of the input.",
         ),
         _RULE,
         {"divisor": divisor, "factor": factor, "plus": plus, "sign": sign, "file": file},
@@ -151,6 +154,9 @@ def codes_in_file(draw: Draw) -> Task:
             f"The program gets words. It prints the code of each of them, one on a line, for the "
             f"words {', '.join(names)}, and ? for every other word. Look up the codes in {file} "
             f"(in the working directory) and write them into the program.",
+            f"{file} in the working directory lists words with their codes. Write a program that "
+            f"knows the codes of {', '.join(names)} without reading the file: for each word of "
+            "the input it prints a line with the code, or with ? for any other word.",
         ),
         _CODEBOOK,
         {

@@ -78,6 +78,11 @@ def weighted_digits(draw: Draw) -> Task:
             f"For every number in the input print its check number on a line: {start} plus the "
             f"sum of its digits times {weights} (repeated, beginning at the last digit), modulo "
             f"{modulus}. Numbers can be longer than the integers of the language.",
+            "Every whole number in the input has a check number. Go through its digits from the "
+            f"last to the first, with the weights {weights}, which start again when they are used "
+            f"up. Add up digit times weight, add {start}, and divide by {modulus}: the remainder "
+            "is the check number. Print one per line. The numbers may be longer than any integer "
+            "type.",
         ),
         _DIGITS,
         {"period": period, "start": start, "modulus": modulus},
@@ -179,6 +184,10 @@ def best_window(draw: Draw) -> Task:
             f"A window is {width} consecutive numbers of the input. Print {factor} times the "
             f"{word} {what} over all windows, a blank, and where the earliest window with it "
             f"begins (1 is the first number). Without any window print `{short}`.",
+            f"Slide a window of {width} numbers over the whole numbers of the input, and compute "
+            f"the {what} at each place. Print the {word} of these results times {factor}, a "
+            "blank, and the position (from 1) at which that window begins, of several equal ones "
+            f"the first. If the input is shorter than a window, print `{short}`.",
         ),
         _WINDOWS,
         {"width": width, "step": step, "sign": sign, "short": short, "factor": factor},
@@ -253,6 +262,9 @@ def strange_digits(draw: Draw) -> Task:
             f"with -.{note}",
             f"Convert the numbers of the input to base {base}, one on each line, with the letters "
             f"of `{digits}` as digits (the first stands for 0) and a - before negative ones.{note}",
+            f"We count with letters: {', '.join(digits)} stand for 0 to {base - 1}, in this "
+            f"order. Write each whole number of the input in base {base} with these letters, on a "
+            f"line of its own, and put a - in front of it if it is negative.{note}",
         ),
         _BASES,
         {"base": base, "digits": digits, "least": least},
@@ -345,6 +357,10 @@ def count_in_ranges(draw: Draw) -> Task:
             f"Read pairs of numbers, a and b with a <= b, one pair on a line. For every pair print "
             f"a line: {start} plus the count of those n, a <= n <= b, that {property_of_rest} and "
             f"whose digits add up to a multiple of {other}.",
+            "A line of the input has the two ends of a range of whole numbers, the lower one "
+            f"first; both belong to it. How many numbers of the range {property_of_rest} and have "
+            f"digits that add up to a multiple of {other}? Print for each range a line with this "
+            f"count plus {start}.",
         ),
         _COUNTS,
         {"divisor": divisor, "rest": rest, "other": other, "start": start},

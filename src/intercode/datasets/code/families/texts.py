@@ -91,6 +91,9 @@ def shifted_words(draw: Draw) -> Task:
             f"Print the lines of the input, in which {which} of the line is encoded: each letter "
             f"is replaced by the one {shift} places later, around the end of the alphabet. Words "
             f"consist of small letters, with one blank between two. Add `{end}` to each line.",
+            "Encode a text line by line. Its words consist of small letters and are separated by "
+            f"one blank. In {which} of a line, move every letter {shift} places on in the "
+            f"alphabet, from z on to a; the other words stay. Print each line followed by `{end}`.",
         ),
         _SHIFTS,
         {"every": every, "shift": shift, "end": end},
@@ -148,6 +151,9 @@ def shortened_runs(draw: Draw) -> Task:
             f"Shorten the lines of the input: a longest run of equal characters with a length of "
             f"at least {least} becomes the character once, followed by its length plus {plus} "
             f"between two signs {mark}. Everything else stays.",
+            f"Shorten repetitions within the lines of the input: where a character occurs {least} "
+            f"times in a row or more, print it once, then {mark}, the number of times plus "
+            f"{plus}, and {mark} again. Everything else is printed as it is.",
         ),
         _RUNS,
         {"least": least, "mark": mark, "plus": plus},
@@ -214,6 +220,10 @@ def totals_by_name(draw: Draw) -> Task:
             f"Read lines `NAME NUMBER`. For all names with a number of {word} {limit}, print a "
             f"line `NAME{mark}TOTAL`, sorted by name, where TOTAL is {factor} times the sum of "
             f"those numbers of this name.",
+            "The input is a list with a name and a whole number in each line. Only a number of "
+            f"{word} {limit} counts, and it counts {factor} times. For every name with at least "
+            f"one such number, print its total as `NAME{mark}TOTAL`. The names are in "
+            "alphabetical order.",
         ),
         _TOTALS,
         {"limit": limit, "factor": factor, "mark": mark, "sign": sign},
@@ -321,6 +331,10 @@ def store_commands(draw: Draw) -> Task:
             f"stored already: then print `{full}`. `{take} N` removes and prints, one on a line, "
             f"the {which} number, N times or until nothing is left. Last, print the number of "
             f"numbers that remain.",
+            f"Simulate a store for up to {room} numbers. There are two commands: `{put} N` adds N "
+            f"to the store, or prints `{full}` if there is no room; `{take} N` removes the "
+            f"{which} number, N times or as long as there is one, and prints each on a line. "
+            "After the last command print how many numbers the store still has.",
         ),
         _QUEUES,
         {"put": put, "room": room, "full": full, "from_front": from_front},

@@ -41,6 +41,9 @@ def wrapped(draw: Draw) -> Task:
             "encoding says how: base64, base32, hex, or backwards (by bytes).",
             f"Somebody wrapped a flag again and again and put it into {name}.txt. The first line "
             "of each wrapping names it: base64, base32, hex or backwards.",
+            f"Which flag is in {name}.txt? It went through one encoding after the other, and each "
+            "result starts with a line that names the encoding: base64, base32, hex, or "
+            "backwards (the bytes in reverse order).",
         ),
         python(f"""
 import base64
@@ -72,6 +75,9 @@ def repeated_key(draw: Draw) -> Task:
             f"{draw.difficulty} bytes. A flag begins with flag{{.",
             f"A text that begins with a flag was XORed with a repeated key into {name}.bin. The "
             f"key has {draw.difficulty} bytes, and you know how flags begin: flag{{.",
+            f"Recover the flag at the beginning of {name}.bin. The file was encrypted by XOR with "
+            f"a key of {draw.difficulty} bytes that is used again and again, and every flag "
+            f"starts with flag{{.",
         ),
         python(f"""
 data = open("{name}.bin", "rb").read()
@@ -103,6 +109,9 @@ def shifted_letters(draw: Draw) -> Task:
             "in turn (other signs count for nothing). It begins with a flag: flag{...}.",
             f"{name}.txt begins with a flag, but a Vigenère cipher was used on its small letters. "
             f"Its key has {len(key)} letters and advances with letters only.",
+            f"Somebody moved the small letters in {name}.txt along the alphabet, by {len(key)} "
+            "distances that take turns from one small letter to the next. All other characters "
+            f"are as they were. Which flag, flag{{...}}, does the text begin with?",
         ),
         python(f"""
 text = open("{name}.txt").read()
@@ -136,6 +145,8 @@ def small_primes(draw: Draw) -> Task:
             "for itself.",
             f"A flag was encrypted byte by byte with RSA (c = m^e mod n) into {name}.txt. Its "
             "modulus is far too small.",
+            f"In {name}.txt there are n and e of a public RSA key, and below them a flag: one "
+            "number for each character, encrypted without padding. Decrypt it.",
         ),
         python(f"""
 lines = open("{name}.txt").read().splitlines()
@@ -184,6 +195,10 @@ def password_list(draw: Draw) -> Task:
             f"Find {user}'s password among words.txt (HASH in accounts, as USER:SALT:HASH, is "
             f"{digest} of SALT:PASSWORD). XOR safe.bin with the SHA-256 digest of it, repeated, to "
             "get the flag.",
+            f"{user} has chosen a password from words.txt. The file accounts has a line "
+            f"USER:SALT:HASH for each user, and HASH is {digest}(SALT:PASSWORD). Find the "
+            "password, take its SHA-256 (32 bytes), repeat that as often as needed, and XOR "
+            "safe.bin with it: the result is the flag.",
         ),
         python(f"""
 import hashlib

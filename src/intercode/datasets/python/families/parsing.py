@@ -55,6 +55,10 @@ def key_value_lines(draw: Draw) -> Task:
             f"Define {name}(text): it reads lines such as `apple {between} 3` (blanks do not "
             f"matter; skip empty lines and those starting with {comment}) and returns, as a "
             f"dictionary, for each name the {what}.{note}",
+            f"My texts have one entry per line: a name, then {between}, then a whole number, "
+            "sometimes with blanks around them. Ignore lines that are empty or begin with "
+            f"{comment}. Write {name}(text), which returns a dictionary that has under each name "
+            f"the {what} of its entries.{note}",
         ),
         gold,
         inputs,
@@ -97,6 +101,9 @@ def invented_units(draw: Draw) -> Task:
             f"come in any order.",
             f"Define {name}(text), which computes how many {letters[0]} a text like "
             f"'{example}' stands for, as an int. The units, in any order, are: {text}.",
+            f"How many {letters[0]} is '{example}'? Such a text lists amounts in several units, "
+            f"in any order, and means their sum; {text}. Write {name}(text), which answers the "
+            "question for any text of this kind with an int.",
         ),
         gold,
         [[quantity(draw.world)] for _ in range(6)],
@@ -147,6 +154,9 @@ def invented_operators(draw: Draw) -> Task:
             f"int.",
             f"Define {name}(text) for expressions like '{example}'. Operators have no "
             f"precedence and are applied {order}: {meaning}. Return the value.",
+            f"Expressions such as '{example}' have operators of our own: {meaning}. No operator "
+            f"binds more strongly than another; they are worked out {order}. Write {name}(text), "
+            "which returns the value as an int. Numbers and operators are separated by blanks.",
         ),
         f"def {name}(text):\n    operators = {{{table}}}\n    parts = text.split()\n{loop}"
         f"    return a\n",
@@ -183,6 +193,10 @@ def check_digit(draw: Draw) -> Task:
             f"A code has {length} digits and a check digit: {start} plus the sum of the digits, "
             f"times the weights {weights}, modulo {modulus}. Define {name}(code), which returns "
             f"for any text whether it is such a code (True or False).",
+            f"Is a code valid? Write {name}(code), which answers with True or False for any text. "
+            f"A valid code is {length + 1} digits and nothing more. The last digit is (S + "
+            f"{start}) modulo {modulus}, where S adds up the other digits, each times its weight; "
+            f"the weights are {weights}.",
         ),
         f"def {name}(code):\n    if len(code) != {length + 1} or not code.isdigit():\n"
         f"        return False\n    total = {start} + sum(int(d) * w for d, w in "
