@@ -26,9 +26,9 @@ from intercode.datasets.families.selection import select_families
 
 FROZEN = {
     "bash": "6f0c710e08688fbf",
-    "ctf": "25a84476a7807be5",
-    "code": "1cab649894bdd9f4",
-    "python": "296dd384b1aa6acb",
+    "ctf": "6d4ed8ce1138e9cb",
+    "code": "b51c6bb8ac73d567",
+    "python": "49eba9f4e24ccd3a",
     "sql": "86f5b38b5373d776",
 }
 """Digests of a task of each family of seed 7, the same on every machine."""

@@ -68,6 +68,11 @@ def example_and_tests(draw: Draw, make: Callable[[Choices], str]) -> list[str]:
     return [make(draw.query), *(make(draw.world) for _ in range(5))]
 
 
+def further_rules(draw: Draw, *rules: str) -> str:
+    """Return the rules that a difficulty adds to the text of a task: none at 1, four at 5."""
+    return "".join(f" {rule}" for rule in rules[: draw.difficulty - 1])
+
+
 def numbers(choices: Choices, count: int, low: int, high: int) -> str:
     """Return ``count`` numbers with blanks between them, as a line."""
     return " ".join(str(choices.between(low, high)) for _ in range(count)) + "\n"

@@ -10,6 +10,7 @@ from intercode.datasets.code.families.code_task import (
     C,
     code_task,
     example_and_tests,
+    further_rules,
     numbers,
 )
 from intercode.datasets.families.choices import Choices
@@ -21,11 +22,16 @@ _DIGITS = {
 
 int main(void) {
     char code[64];
-    while (scanf("%63s", code) == 1) {
-        int total = $start, size = strlen(code);
-        for (int i = 0; i < size; i++)
-            total += (code[size - 1 - i] - '0') * (i % $period + 1);
-        printf("%d\\n", total % $modulus);
+    int check = 0;
+    for (int line = 0; scanf("%63s", code) == 1; line++) {
+        int total = $start, right = -1, size = strlen(code);
+        for (int i = 0; i < size; i++) {
+            int digit = code[size - 1 - i] - '0', product = digit * (i % $period + 1);
+            total += $term;
+            right = digit;
+        }
+        check = $check;
+        printf("%d\\n", check);
     }
     return 0;
 }
@@ -35,62 +41,98 @@ int main(void) {
 public class Main {
     public static void main(String[] arguments) {
         var input = new Scanner(System.in);
-        while (input.hasNext()) {
-            String code = new StringBuilder(input.next()).reverse().toString();
-            int total = $start;
-            for (int i = 0; i < code.length(); i++)
-                total += (code.charAt(i) - '0') * (i % $period + 1);
-            System.out.println(total % $modulus);
+        int check = 0;
+        for (int line = 0; input.hasNext(); line++) {
+            String code = input.next();
+            int total = $start, right = -1;
+            for (int i = 0; i < code.length(); i++) {
+                int digit = code.charAt(code.length() - 1 - i) - '0';
+                int product = digit * (i % $period + 1);
+                total += $term;
+                right = digit;
+            }
+            check = $check;
+            System.out.println(check);
         }
     }
 }
 """,
     JAVASCRIPT: """const input = require("fs").readFileSync(0, "utf8");
-const codes = input.split(/\\s+/).filter(Boolean);
-for (const code of codes) {
-  const digits = [...code].reverse().map(Number);
-  console.log(digits.reduce((sum, d, i) => sum + d * (i % $period + 1), $start) % $modulus);
-}
+let check = 0;
+input.split(/\\s+/).filter(Boolean).forEach((code, line) => {
+  let total = $start, right = -1;
+  [...code].reverse().map(Number).forEach((digit, i) => {
+    const product = digit * (i % $period + 1);
+    total += $term;
+    right = digit;
+  });
+  check = $check;
+  console.log(check);
+});
 """,
 }
 
 
 @family("code")
 def weighted_digits(draw: Draw) -> Task:
-    """Compute a check digit for each number."""
-    period, start = draw.query.between(2, 3 + draw.difficulty), draw.query.between(0, 999)
-    modulus = draw.query.between(5, 97)
+    """Compute a check number for each number."""
+    q, level = draw.query, draw.difficulty
+    period, start, modulus = q.between(2, 4), q.between(0, 999), q.between(5, 97)
     weights = ", ".join(map(str, range(1, period + 1)))
+    rules = further_rules(
+        draw,
+        "A product above 9 is replaced by the sum of its digits.",
+        "A digit that equals the digit to its right adds nothing, but its weight is used up.",
+        f"From the second number on, the check number of the number before takes the place of "
+        f"{start}.",
+        f"The check number is then what the remainder lacks to {modulus}, and 0 if the remainder "
+        f"is 0.",
+    )
+    term = "product" if level < 2 else "(product - product % 10) / 10 + product % 10"
+    if level > 2:
+        term = f"digit == right ? 0 : {term}"
+    remainder = f"total % {modulus}"
 
     def solve(text: str) -> str:
-        def check(code: str) -> int:
-            return start + sum(int(d) * (i % period + 1) for i, d in enumerate(code[::-1]))
+        out: list[int] = []
+        for code in text.split():
+            total = out[-1] if out and level > 3 else start
+            for i, digit in enumerate(code[::-1]):
+                product = int(digit) * (i % period + 1)
+                if level > 1:
+                    product = sum(map(int, str(product)))
+                if not (level > 2 and i and code[-i] == digit):
+                    total += product
+            out.append((-total if level > 4 else total) % modulus)
+        return "".join(f"{check}\n" for check in out)
 
-        return "".join(f"{check(code) % modulus}\n" for code in text.split())
-
-    size = draw.by_difficulty(3, 6, 9, 14, 20)
+    size = draw.by_difficulty(4, 7, 10, 14, 18)
     return code_task(
         draw,
         (
-            f"Read whole numbers, which may have many digits. For each print a line: multiply its "
-            f"digits, from the right, by the weights {weights}, again and again, add all products "
-            f"and {start}, and take the remainder modulo {modulus}.",
+            f"Read whole numbers, which may have many digits. For each print its check number on a "
+            f"line: multiply its digits, from the right, by the weights {weights}, again and "
+            f"again, add all products and {start}, and take the remainder modulo {modulus}.{rules}",
             f"For every number in the input print its check number on a line: {start} plus the "
             f"sum of its digits times {weights} (repeated, beginning at the last digit), modulo "
-            f"{modulus}. Numbers can be longer than the integers of the language.",
-            "Every whole number in the input has a check number. Go through its digits from the "
+            f"{modulus}.{rules} Numbers can be longer than the integers of the language.",
+            f"Every whole number in the input has a check number. Go through its digits from the "
             f"last to the first, with the weights {weights}, which start again when they are used "
-            f"up. Add up digit times weight, add {start}, and divide by {modulus}: the remainder "
-            "is the check number. Print one per line. The numbers may be longer than any integer "
-            "type.",
+            f"up. Add up the products of digit and weight, add {start}, and divide by {modulus}: "
+            f"the remainder is the check number.{rules} Print one per line. The numbers may be "
+            f"longer than any integer type.",
         ),
         _DIGITS,
-        {"period": period, "start": start, "modulus": modulus},
+        {
+            "period": period, "term": term,
+            "start": start if level < 4 else f"line > 0 ? check : {start}",
+            "check": remainder if level < 5 else f"({modulus} - {remainder}) % {modulus}",
+        },
         solve,
         example_and_tests(
             draw, lambda c: "".join(numbers(c, 1, 0, 10 ** c.between(1, size)) for _ in range(4))
         ),
-    )
+    )  # fmt: skip
 
 
 _WINDOWS = {
@@ -101,55 +143,58 @@ static long values[10000];
 int main(void) {
     int count = 0, place = 0;
     while (scanf("%ld", &values[count]) == 1) count++;
-    if (count < $width) {
-        puts("$short");
-        return 0;
-    }
     long best = 0;
-    for (int i = 0; i + $width <= count; i++) {
+    for (int i = 0; $begins; i++) {
         long sum = 0;
-        for (int j = i; j < i + $width; j++) sum += values[j] * ((j - i) % $step == 0);
-        if (i == 0 || sum $sign best) best = sum, place = i + 1;
+        for (int j = 0; j < $width; j += $step) {
+            long value = values[$at];
+            sum += $term;
+        }
+        if ($better) {
+            best = sum;
+            place = i + 1;
+        }
     }
-    printf("%ld %d\\n", best * $factor, place);
+    if (place > 0) printf("%ld %d\\n", best * $factor, place);
+    else puts("$short");
     return 0;
 }
 """,
-    JAVA: """import java.util.ArrayList;
-import java.util.Scanner;
+    JAVA: """import java.util.Scanner;
 
 public class Main {
     public static void main(String[] arguments) {
-        var input = new Scanner(System.in);
-        var values = new ArrayList<Long>();
-        while (input.hasNextLong()) values.add(input.nextLong());
-        if (values.size() < $width) {
-            System.out.println("$short");
-            return;
-        }
+        long[] values = new Scanner(System.in).tokens().mapToLong(Long::parseLong).toArray();
+        int count = values.length, place = 0;
         long best = 0;
-        int place = 0;
-        for (int i = 0; i + $width <= values.size(); i++) {
+        for (int i = 0; $begins; i++) {
             long sum = 0;
-            for (int j = 0; j < $width; j += $step) sum += values.get(i + j);
-            if (i == 0 || sum $sign best) {
+            for (int j = 0; j < $width; j += $step) {
+                long value = values[$at];
+                sum += $term;
+            }
+            if ($better) {
                 best = sum;
                 place = i + 1;
             }
         }
-        System.out.println(best * $factor + " " + place);
+        System.out.println(place > 0 ? best * $factor + " " + place : "$short");
     }
 }
 """,
     JAVASCRIPT: """const input = require("fs").readFileSync(0, "utf8");
 const values = input.split(/\\s+/).filter(Boolean).map(Number);
-let best = null, place = 0;
-for (let i = 0; i + $width <= values.length; i++) {
+const count = values.length;
+let best = 0, place = 0;
+for (let i = 0; $begins; i++) {
   let sum = 0;
-  for (let j = 0; j < $width; j += $step) sum += values[i + j];
-  if (best === null || sum $sign best) [best, place] = [sum, i + 1];
+  for (let j = 0; j < $width; j += $step) {
+    const value = values[$at];
+    sum += $term;
+  }
+  if ($better) [best, place] = [sum, i + 1];
 }
-console.log(best === null ? "$short" : best * $factor + " " + place);
+console.log(place > 0 ? best * $factor + " " + place : "$short");
 """,
 }
 
@@ -157,43 +202,63 @@ console.log(best === null ? "$short" : best * $factor + " " + place);
 @family("code", held_out=True)
 def best_window(draw: Draw) -> Task:
     """Find the window of neighbours with the largest or smallest sum."""
-    width = draw.query.between(2, 3 + draw.difficulty)
-    step = 1 if draw.difficulty < 3 else 2
-    word, sign = draw.query.one((("largest", ">"), ("smallest", "<")))
-    short, factor = draw.query.one(WORDS), draw.query.between(2, 999)
-    what = "sum" if step == 1 else "sum of its first, third, fifth ... number"
+    q, level = draw.query, draw.difficulty
+    width, step = q.between(3, 5), 1 if level < 2 else 2
+    word, sign = q.one((("largest", ">"), ("smallest", "<")))
+    short, factor, divisor = q.one(WORDS), q.between(2, 999), q.between(2, 5)
+    rules = further_rules(
+        draw,
+        "Of the numbers of a window only the first, the third, the fifth and so on are added.",
+        "A negative number is added twice.",
+        f"A window whose first number is a multiple of {divisor} is left out.",
+        "After the last number a window goes on with the first numbers of the input, so that one "
+        "begins at each number.",
+    )
+    better = f"place == 0 || sum {sign} best"
 
     def solve(text: str) -> str:
         values = list(map(int, text.split()))
-        sums = [sum(values[i : i + width : step]) for i in range(len(values) - width + 1)]
-        if not sums:
+        row = values + (values[: width - 1] if level > 4 and len(values) >= width else [])
+        found = []
+        for i in range(len(row) - width + 1):
+            window = row[i : i + width : step]
+            if level < 4 or window[0] % divisor:
+                total = sum(2 * n if n < 0 and level > 2 else n for n in window)
+                found.append((-total if word == "largest" else total, i + 1))
+        if not found:
             return f"{short}\n"
-        best = max(sums) if word == "largest" else min(sums)
-        return f"{best * factor} {sums.index(best) + 1}\n"
+        total, place = min(found)
+        return f"{(-total if word == 'largest' else total) * factor} {place}\n"
 
     inputs = example_and_tests(
-        draw, lambda c: numbers(c, width + c.between(2, 8 * draw.difficulty), -99, 99)
+        draw, lambda c: numbers(c, width + c.between(2, 4 + 4 * level), -99, 99)
     )
     return code_task(
         draw,
         (
             f"Read whole numbers. Of all {width} numbers that follow each other, find those with "
-            f"the {word} {what}. Print {factor} times that sum and the position of the first of "
-            f"them (from 1), with a blank between; of equal sums the earliest counts. If there are "
-            f"fewer numbers, print `{short}`.",
+            f"the {word} sum. Print {factor} times that sum and the position of the first of "
+            f"them (from 1), with a blank between; of equal sums the earliest counts. Such "
+            f"{width} numbers are called a window. If there is none, print `{short}`.{rules}",
             f"A window is {width} consecutive numbers of the input. Print {factor} times the "
-            f"{word} {what} over all windows, a blank, and where the earliest window with it "
-            f"begins (1 is the first number). Without any window print `{short}`.",
-            f"Slide a window of {width} numbers over the whole numbers of the input, and compute "
-            f"the {what} at each place. Print the {word} of these results times {factor}, a "
-            "blank, and the position (from 1) at which that window begins, of several equal ones "
-            f"the first. If the input is shorter than a window, print `{short}`.",
+            f"{word} sum over all windows, a blank, and where the earliest window with it "
+            f"begins (1 is the first number). Without any window print `{short}`.{rules}",
+            f"Slide a window of {width} numbers over the whole numbers of the input, and add up "
+            f"the numbers in it at each place. Print the {word} of these sums times {factor}, a "
+            f"blank, and the position (from 1) at which that window begins, of several equal ones "
+            f"the first.{rules} If there is no window, print `{short}`.",
         ),
         _WINDOWS,
-        {"width": width, "step": step, "sign": sign, "short": short, "factor": factor},
+        {
+            "width": width, "step": step, "short": short, "factor": factor,
+            "begins": f"i + {width} <= count" if level < 5 else f"i < count && count >= {width}",
+            "at": "i + j" if level < 5 else "(i + j) % count",
+            "term": "value" if level < 3 else "value < 0 ? 2 * value : value",
+            "better": better if level < 4 else f"values[i] % {divisor} != 0 && ({better})",
+        },
         solve,
         [*inputs, numbers(draw.world, width - 1, 0, 9)],
-    )
+    )  # fmt: skip
 
 
 _BASES = {
@@ -201,15 +266,20 @@ _BASES = {
 
 int main(void) {
     const char *digits = "$digits";
-    long long n;
+    long long n, value = 0;
     while (scanf("%lld", &n) == 1) {
-        char out[80];
-        int size = 0, negative = n < 0;
-        if (negative) n = -n;
-        do out[size++] = digits[n % $base]; while (n /= $base);
-        while (size < $least) out[size++] = digits[0];
-        if (negative) putchar('-');
-        while (size) putchar(out[--size]);
+        value = $value;
+        long long rest = value < 0 ? -value : value;
+        char out[200];
+        int size = 0;
+        for (int place = 0; rest > 0 || place < $least; place++) {
+            int base = $base, digit = rest % base;
+            if (place > 0 && place % $group == 0) out[size++] = '$mark';
+            out[size++] = digits[$digit];
+            rest = (rest - digit) / base;
+        }
+        if (value < 0) putchar('-');
+        while (size > 0) putchar(out[--size]);
         putchar('\\n');
     }
     return 0;
@@ -221,23 +291,35 @@ public class Main {
     public static void main(String[] arguments) {
         String digits = "$digits";
         var input = new Scanner(System.in);
+        long value = 0;
         while (input.hasNextLong()) {
             long n = input.nextLong();
+            value = $value;
+            long rest = Math.abs(value);
             var out = new StringBuilder();
-            for (long rest = Math.abs(n); rest > 0; rest /= $base)
-                out.append(digits.charAt((int) (rest % $base)));
-            while (out.length() < $least) out.append(digits.charAt(0));
-            System.out.println((n < 0 ? "-" : "") + out.reverse());
+            for (int place = 0; rest > 0 || place < $least; place++) {
+                int base = $base, digit = (int) (rest % base);
+                if (place > 0 && place % $group == 0) out.append("$mark");
+                out.append(digits.charAt($digit));
+                rest = (rest - digit) / base;
+            }
+            System.out.println((value < 0 ? "-" : "") + out.reverse());
         }
     }
 }
 """,
     JAVASCRIPT: """const digits = "$digits";
-for (const text of require("fs").readFileSync(0, "utf8").split(/\\s+/).filter(Boolean)) {
-  let out = "";
-  for (let n = Math.abs(Number(text)); n > 0; n = Math.floor(n / $base))
-    out = digits[n % $base] + out;
-  console.log((text.startsWith("-") ? "-" : "") + out.padStart($least, digits[0]));
+let value = 0;
+for (const n of require("fs").readFileSync(0, "utf8").split(/\\s+/).filter(Boolean).map(Number)) {
+  value = $value;
+  let rest = Math.abs(value), out = "";
+  for (let place = 0; rest > 0 || place < $least; place++) {
+    const base = $base, digit = rest % base;
+    if (place > 0 && place % $group === 0) out = "$mark" + out;
+    out = digits[$digit] + out;
+    rest = (rest - digit) / base;
+  }
+  console.log((value < 0 ? "-" : "") + out);
 }
 """,
 }
@@ -246,39 +328,70 @@ for (const text of require("fs").readFileSync(0, "utf8").split(/\\s+/).filter(Bo
 @family("code")
 def strange_digits(draw: Draw) -> Task:
     """Write numbers in another base, with digits of their own."""
-    base = draw.query.between(2, 4 + 2 * draw.difficulty)
-    digits = "".join(draw.query.some("abcdefghkmnprstuvwxyz", base))
-    least = draw.by_difficulty(1, 1, 3, 5, 8)
-    note = f" Fill up with {digits[0]} to at least {least} digits." if least > 1 else ""
+    q, level = draw.query, draw.difficulty
+    base = q.between(4, 12)
+    digits = "".join(q.some("abcdefghkmnprstuvwxyz", base))
+    group, mark = q.between(2, 4), q.one(".:/_")
+    least, second = 1 if level < 2 else q.between(5, 9), q.between(2, base - 1)
+    rules = further_rules(
+        draw,
+        f"Fill up with {digits[0]} to at least {least} digits.",
+        f"The base changes from place to place: the last digit has base {base}, the one before it "
+        f"{second}, the next one {base} again, and so on. A digit is the remainder of what is left "
+        f"of the number, which is then divided by the base of the digit.",
+        "In a negative number every digit, also one that fills up, is replaced by its opposite: "
+        "the lowest digit of the base by the highest, the second by the last but one, and so on.",
+        "In place of each number write the sum of it and all numbers before it.",
+    )
 
     def solve(text: str) -> str:
-        return "".join(f"{_in_base(int(n), digits, least)}\n" for n in text.split())
+        given, out = list(map(int, text.split())), []
+        for place, n in enumerate(given):
+            value = sum(given[: place + 1]) if level > 4 else n
+            bases = (base, second if level > 2 else base)
+            signs = _digits(abs(value), bases, least)
+            if value < 0 and level > 3:
+                signs = [bases[i % 2] - 1 - digit for i, digit in enumerate(signs)]
+            written = "".join(digits[digit] for digit in signs)
+            parts = [written[i : i + group] for i in range(0, len(written), group)]
+            out.append("-" * (value < 0) + mark.join(parts)[::-1])
+        return "".join(f"{row}\n" for row in out)
 
+    most = 10 ** (3 + level)
     return code_task(
         draw,
         (
             f"Read whole numbers and print each on a line in base {base}. The digits from 0 to "
             f"{base - 1} are the letters {', '.join(digits)}. A negative number begins "
-            f"with -.{note}",
+            f"with -. Between groups of {group} digits, counted from the right, there is a "
+            f"{mark} .{rules}",
             f"Convert the numbers of the input to base {base}, one on each line, with the letters "
-            f"of `{digits}` as digits (the first stands for 0) and a - before negative ones.{note}",
-            f"We count with letters: {', '.join(digits)} stand for 0 to {base - 1}, in this "
-            f"order. Write each whole number of the input in base {base} with these letters, on a "
-            f"line of its own, and put a - in front of it if it is negative.{note}",
+            f"of `{digits}` as digits (the first stands for 0) and a - before negative ones. "
+            f"Separate each {group} digits by `{mark}`, from the right.{rules}",
+            f"We count with letters: {', '.join(digits)} stand for 0 to {base - 1}, in this order. "
+            f"Write each whole number of the input in base {base} with these letters, on a line of "
+            f"its own, in groups of {group} from the right with `{mark}` between two groups. Put "
+            f"a - in front of it if it is negative.{rules}",
         ),
         _BASES,
-        {"base": base, "digits": digits, "least": least},
+        {
+            "digits": digits, "least": least, "group": group, "mark": mark,
+            "base": base if level < 3 else f"place % 2 == 0 ? {base} : {second}",
+            "digit": "digit" if level < 4 else "value < 0 ? base - 1 - digit : digit",
+            "value": "n" if level < 5 else "value + n",
+        },
         solve,
-        example_and_tests(draw, lambda c: "0 " + numbers(c, 4, -(10**draw.difficulty), 10**9)),
-    )
+        example_and_tests(draw, lambda c: "0 " + numbers(c, 4, -most, most)),
+    )  # fmt: skip
 
 
-def _in_base(n: int, digits: str, least: int) -> str:
-    out, rest = "", abs(n)
-    while rest:
-        rest, digit = divmod(rest, len(digits))
-        out = digits[digit] + out
-    return ("-" if n < 0 else "") + out.rjust(least, digits[0])
+def _digits(n: int, bases: tuple[int, int], least: int) -> list[int]:
+    """Return the digits of a number, the last first, in bases that take turns."""
+    found: list[int] = []
+    while n or len(found) < least:
+        n, digit = divmod(n, bases[len(found) % 2])
+        found.append(digit)
+    return found
 
 
 _COUNTS = {
@@ -287,29 +400,29 @@ _COUNTS = {
 int main(void) {
     long from, to;
     while (scanf("%ld %ld", &from, &to) == 2) {
-        long count = $start;
+        long total = $start;
         for (long n = from; n <= to; n++) {
             int sum = 0;
-            for (long rest = n; rest; rest /= 10) sum += rest % 10;
-            count += n % $divisor == $rest && sum % $other == 0;
+            for (long rest = n; rest > 0; rest /= 10) sum += rest % 10;
+            if ($counts) total += $gain;
         }
-        printf("%ld\\n", count);
+        printf("%ld\\n", total);
     }
     return 0;
 }
 """,
     JAVA: """import java.util.Scanner;
-import java.util.stream.LongStream;
 
 public class Main {
     public static void main(String[] arguments) {
         var input = new Scanner(System.in);
         while (input.hasNextLong()) {
-            long from = input.nextLong(), to = input.nextLong();
-            System.out.println($start + LongStream.rangeClosed(from, to)
-                .filter(n -> n % $divisor == $rest)
-                .filter(n -> Long.toString(n).chars().map(c -> c - '0').sum() % $other == 0)
-                .count());
+            long from = input.nextLong(), to = input.nextLong(), total = $start;
+            for (long n = from; n <= to; n++) {
+                int sum = Long.toString(n).chars().map(c -> c - '0').sum();
+                if ($counts) total += $gain;
+            }
+            System.out.println(total);
         }
     }
 }
@@ -317,12 +430,12 @@ public class Main {
     JAVASCRIPT: """const input = require("fs").readFileSync(0, "utf8");
 const given = input.split(/\\s+/).filter(Boolean).map(Number);
 for (let i = 0; i < given.length; i += 2) {
-  let count = $start;
+  let total = $start;
   for (let n = given[i]; n <= given[i + 1]; n++) {
     const sum = [...String(n)].reduce((a, d) => a + Number(d), 0);
-    if (n % $divisor === $rest && sum % $other === 0) count++;
+    if ($counts) total += $gain;
   }
-  console.log(count);
+  console.log(total);
 }
 """,
 }
@@ -330,19 +443,38 @@ for (let i = 0; i < given.length; i += 2) {
 
 @family("code")
 def count_in_ranges(draw: Draw) -> Task:
-    """Count the numbers in ranges that have two properties."""
-    divisor, other = draw.query.one((2, 4, 5, 8, 10)), draw.query.one((3, 7, 9))
-    start = draw.query.between(1, 9999)
-    rest, most = draw.query.between(0, divisor - 1), draw.by_difficulty(99, 999, 9999, 30000, 90000)
-    property_of_rest = f"leave the remainder {rest} when divided by {divisor}"
+    """Count the numbers in ranges that have several properties."""
+    q, level = draw.query, draw.difficulty
+    divisor, other, third = q.one((2, 4, 5, 8, 10)), q.one((3, 7, 9)), q.one((11, 13, 17))
+    start, rest = q.between(1, 9999), q.between(0, divisor - 1)
+    last = (rest + q.between(1, 9)) % 10
+    rules = further_rules(
+        draw,
+        f"The sum of the digits of such a number must also be a multiple of {other}.",
+        f"A multiple of {third} counts in any case.",
+        f"But no number counts whose last digit is {last}.",
+        "Each number that counts adds the sum of its digits, not 1.",
+    )
+    counts = f"n % {divisor} == {rest}"
+    if level > 1:
+        counts += f" && sum % {other} == 0"
+    if level > 2:
+        counts = f"{counts} || n % {third} == 0"
+    if level > 3:
+        counts = f"({counts}) && n % 10 != {last}"
+
+    def gain(n: int) -> int:
+        total = sum(map(int, str(n)))
+        fits = n % divisor == rest and (level < 2 or total % other == 0)
+        if level > 3 and str(n).endswith(str(last)):
+            return 0
+        return (total if level > 4 else 1) if fits or (level > 2 and n % third == 0) else 0
 
     def solve(text: str) -> str:
-        given = list(map(int, text.split()))
-        counts = (
-            sum(n % divisor == rest and sum(map(int, str(n))) % other == 0 for n in range(a, b + 1))
-            for a, b in zip(given[::2], given[1::2], strict=True)
-        )
-        return "".join(f"{start + count}\n" for count in counts)
+        pairs = (map(int, line.split()) for line in text.splitlines())
+        return "".join(f"{start + sum(map(gain, range(a, b + 1)))}\n" for a, b in pairs)
+
+    most = draw.by_difficulty(99, 500, 1000, 2000, 4000)
 
     def ranges(c: Choices) -> str:
         pairs = (sorted((c.between(1, most), c.between(1, most))) for _ in range(2))
@@ -352,18 +484,17 @@ def count_in_ranges(draw: Draw) -> Task:
         draw,
         (
             f"Each line has two whole numbers, the smaller one first. Print for each line {start} "
-            f"plus the number of those from the first to the second, both included, that "
-            f"{property_of_rest} and have a sum of digits that {other} divides.",
+            f"plus the number of those from the first to the second, both included, that leave the "
+            f"remainder {rest} when divided by {divisor}.{rules}",
             f"Read pairs of numbers, a and b with a <= b, one pair on a line. For every pair print "
-            f"a line: {start} plus the count of those n, a <= n <= b, that {property_of_rest} and "
-            f"whose digits add up to a multiple of {other}.",
-            "A line of the input has the two ends of a range of whole numbers, the lower one "
-            f"first; both belong to it. How many numbers of the range {property_of_rest} and have "
-            f"digits that add up to a multiple of {other}? Print for each range a line with this "
-            f"count plus {start}.",
+            f"a line: {start} plus the count of those n, a <= n <= b, for which n modulo {divisor} "
+            f"is {rest}.{rules}",
+            f"A line of the input has the two ends of a range of whole numbers, the lower one "
+            f"first; both belong to it. A number counts if its division by {divisor} leaves {rest}."
+            f"{rules} Print for each range a line: how many of its numbers count, plus {start}.",
         ),
         _COUNTS,
-        {"divisor": divisor, "rest": rest, "other": other, "start": start},
+        {"start": start, "counts": counts, "gain": 1 if level < 5 else "sum"},
         solve,
         example_and_tests(draw, ranges),
     )

@@ -133,26 +133,32 @@ def small_primes(draw: Draw) -> Task:
     """Break RSA whose modulus has small factors."""
     flag, name = new_flag(draw), draw.query.one(("message", "cable", "wire"))
     e, low = 65537, draw.by_difficulty(300, 1000, 5000, 30000, 100000)
+    size = draw.by_difficulty(1, 2, 3, 3, 4)
     p, q = _prime(draw, low), _prime(draw, 2 * low + 1000)
-    numbers = [str(pow(byte, e, p * q)) for byte in flag.encode()]
+    blocks = [flag.encode()[i : i + size] for i in range(0, len(flag), size)]
+    numbers = [str(pow(int.from_bytes(block), e, p * q)) for block in blocks]
     tree = FileTree()
     tree.file(f"{name}.txt", f"n = {p * q}\ne = {e}\n{' '.join(numbers)}\n")
+    each = "each byte" if size == 1 else f"each block of {size} bytes"
     return ctf_task(
         draw,
         flag,
         (
-            f"{name}.txt has a public RSA key n, e and then the bytes of a flag, each encrypted "
-            "for itself.",
-            f"A flag was encrypted byte by byte with RSA (c = m^e mod n) into {name}.txt. Its "
-            "modulus is far too small.",
+            f"{name}.txt has a public RSA key n, e and then a flag, of which {each} is encrypted "
+            "for itself, as a number whose first byte is the highest.",
+            f"A flag was encrypted with RSA (c = m^e mod n) into {name}.txt: {each} is an m, with "
+            "the first byte as the highest. The modulus is far too small.",
             f"In {name}.txt there are n and e of a public RSA key, and below them a flag: one "
-            "number for each character, encrypted without padding. Decrypt it.",
+            f"number for {each} (big-endian), encrypted without padding. Decrypt it.",
         ),
         python(f"""
 lines = open("{name}.txt").read().splitlines()
 n, e = (int(line.split()[2]) for line in lines[:2])
-table = {{pow(m, e, n): chr(m) for m in range(32, 127)}}
-print("".join(table[int(c)] for c in lines[2].split()))
+p = next(p for p in range(3, n, 2) if n % p == 0)
+d = pow(e, -1, (p - 1) * (n // p - 1))
+for c in lines[2].split():
+    m = pow(int(c), d, n)
+    print(m.to_bytes((m.bit_length() + 7) // 8, "big").decode(), end="")
 """),
         tree,
     )
