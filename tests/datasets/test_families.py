@@ -26,7 +26,7 @@ from intercode.datasets.families.selection import select_families
 
 FROZEN = {
     "bash": "6f0c710e08688fbf",
-    "ctf": "6d4ed8ce1138e9cb",
+    "ctf": "c5389c716a739871",
     "code": "b51c6bb8ac73d567",
     "python": "49eba9f4e24ccd3a",
     "sql": "86f5b38b5373d776",

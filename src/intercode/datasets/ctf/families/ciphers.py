@@ -135,7 +135,8 @@ def small_primes(draw: Draw) -> Task:
     e, low = 65537, draw.by_difficulty(300, 1000, 5000, 30000, 100000)
     size = draw.by_difficulty(1, 2, 3, 3, 4)
     p, q = _prime(draw, low), _prime(draw, 2 * low + 1000)
-    blocks = [flag.encode()[i : i + size] for i in range(0, len(flag), size)]
+    text = " ".join([flag, *draw.world.some(WORDS, 8 * (draw.difficulty - 1))]).encode()
+    blocks = [text[i : i + size] for i in range(0, len(text), size)]
     numbers = [str(pow(int.from_bytes(block), e, p * q)) for block in blocks]
     tree = FileTree()
     tree.file(f"{name}.txt", f"n = {p * q}\ne = {e}\n{' '.join(numbers)}\n")
@@ -144,21 +145,22 @@ def small_primes(draw: Draw) -> Task:
         draw,
         flag,
         (
-            f"{name}.txt has a public RSA key n, e and then a flag, of which {each} is encrypted "
-            "for itself, as a number whose first byte is the highest.",
-            f"A flag was encrypted with RSA (c = m^e mod n) into {name}.txt: {each} is an m, with "
-            "the first byte as the highest. The modulus is far too small.",
-            f"In {name}.txt there are n and e of a public RSA key, and below them a flag: one "
-            f"number for {each} (big-endian), encrypted without padding. Decrypt it.",
+            f"{name}.txt has a public RSA key n, e and then a text that begins with a flag, of "
+            f"which {each} is encrypted for itself, as a number whose first byte is the highest.",
+            f"A text with a flag at its beginning was encrypted with RSA (c = m^e mod n) into "
+            f"{name}.txt: {each} is an m, with the first byte as the highest. The modulus is far "
+            "too small.",
+            f"In {name}.txt there are n and e of a public RSA key, and below them a text: one "
+            f"number for {each} (big-endian), encrypted without padding. Decrypt it, and give the "
+            "flag that it begins with.",
         ),
         python(f"""
 lines = open("{name}.txt").read().splitlines()
 n, e = (int(line.split()[2]) for line in lines[:2])
 p = next(p for p in range(3, n, 2) if n % p == 0)
 d = pow(e, -1, (p - 1) * (n // p - 1))
-for c in lines[2].split():
-    m = pow(int(c), d, n)
-    print(m.to_bytes((m.bit_length() + 7) // 8, "big").decode(), end="")
+numbers = [pow(int(c), d, n) for c in lines[2].split()]
+print(b"".join(m.to_bytes((m.bit_length() + 7) // 8, "big") for m in numbers).decode().split()[0])
 """),
         tree,
     )
