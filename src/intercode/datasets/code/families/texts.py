@@ -207,9 +207,13 @@ def shortened_runs(draw: Draw) -> Task:
         "A run at the end of a line stays as it is.",
         f"In each line at most {limit} runs are shortened, the first ones.",
     )
-    conditions = [
-        f"count >= {least}", f"sign != '{letters[0]}'", "", r"next != '\n'", f"done < {limit}",
-    ]  # fmt: skip
+    shortens = f"count >= {least}"
+    if level > 1:
+        shortens += f" && sign != '{letters[0]}'"
+    if level > 3:
+        shortens += r" && next != '\n'"
+    if level > 4:
+        shortens += f" && done < {limit}"
 
     def solve(text: str) -> str:
         done = 0
@@ -252,7 +256,7 @@ def shortened_runs(draw: Draw) -> Task:
         ),
         _RUNS,
         {
-            "shortens": " && ".join(filter(None, conditions[:level])), "mark": mark,
+            "shortens": shortens, "mark": mark,
             "number": f"count + {plus}" + (f" + {step} * done" if level > 2 else ""),
         },
         solve,
