@@ -77,6 +77,7 @@ def test_a_family_draws_sound_tasks_from_seeds(
             assert not any(task.flag.encode() in entry.data for entry in task.initial_files)
     assert len(worlds) == 15
     assert len({family(seed, 3).query for seed in range(12)}) > 1
+    assert offered
     for queries in offered:
         assert len(set(queries)) >= 3
         assert not any(UNFILLED.search(query) for query in queries)

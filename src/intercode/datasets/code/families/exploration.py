@@ -198,10 +198,11 @@ def codes_in_file(draw: Draw) -> Task:
         "come so far, and behind a ? how many ? have been printed, both with this time.",
         f"A word that has come {'twice' if most == 2 else 'three times'} already has no code any "
         f"more.",
-        "For each ? so far, the code of a word is the one that belongs to the name after it in the "
-        "list above, counted on by one for each ? and from the last name to the first.",
-        "In lines with an even number (the first line of the output is 1) names are counted back "
-        "and not on.",
+        "Printed is not the code of the word itself, but that of the name which is as many places "
+        "after it in the list above as ? have been printed so far; after the last name comes the "
+        "first.",
+        "In every second line of the output it is the name as many places before the word, not "
+        "after it.",
     )
     index = "i"
     if level > 3:
