@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from intercode.core.types import Task
 from intercode.datasets.code.families.code_task import (
     FOLDER,
@@ -90,10 +93,7 @@ def rule_in_file(draw: Draw) -> Task:
     file = f"{draw.query.one(WORDS)}.txt"
     tree = FileTree(FOLDER)
     lines = [
-        f"The {draw.world.one(WORDS)} of page {draw.world.between(1, 99)} is not in use."
-        for _ in range(2 * level)
-    ]
-    lines += [
+        *_filler(draw),
         f"Only those numbers count that {word} {divisor}.",
         f"Each of them is multiplied by {factor}, and then made larger by {plus}.",
     ]
@@ -145,6 +145,14 @@ def rule_in_file(draw: Draw) -> Task:
     )
 
 
+def _filler(draw: Draw) -> list[str]:
+    """Return lines that say nothing about the task."""
+    return [
+        f"The {draw.world.one(WORDS)} of page {draw.world.between(1, 99)} is not in use."
+        for _ in range(2 * draw.difficulty)
+    ]
+
+
 _CODEBOOK = {
     C: """#include <stdio.h>
 #include <string.h>
@@ -187,11 +195,11 @@ def codes_in_file(draw: Draw) -> Task:
     codes = {name: draw.hidden.name(3) for name in names}
     rest = [word for word in WORDS if word not in names]
     most, count = draw.query.between(2, 3), len(names)
-    lines = [f"{name} {code}" for name, code in codes.items()]
-    lines += [f"{word} {draw.world.name(3)}" for word in draw.world.some(rest, level)]
+    lines = [f"{name} {code}\n" for name, code in codes.items()]
+    lines += [f"{word} {draw.world.name(3)}\n" for word in draw.world.some(rest, level)]
     file = f"{draw.query.one(rest)}.codes"
     tree = FileTree(FOLDER)
-    tree.file(file, "".join(f"{line}\n" for line in draw.world.shuffled(lines)))
+    tree.file(file, "".join(draw.world.shuffled(lines)))
     rules = further_rules(
         draw,
         "The number is then not that of the word: behind a code it says how often its word has "
@@ -208,26 +216,6 @@ def codes_in_file(draw: Draw) -> Task:
     if level > 3:
         back = f"(line % 2 == 0 ? {count - 1} : 1) * " if level > 4 else ""
         index = f"(i + {back}missed) % {count}"
-
-    def solve(text: str) -> str:
-        out: list[str] = []
-        seen: dict[str, int] = {}
-        missed = 0
-        for place, word in enumerate(text.split(), 1):
-            seen[word] = seen.get(word, 0) + 1
-            if word not in codes or (level > 2 and seen[word] > most):
-                missed += 1
-                out.append(f"? {place if level < 2 else missed}")
-                continue
-            way = (-missed if level > 4 and place % 2 == 0 else missed) if level > 3 else 0
-            code = codes[names[(names.index(word) + way) % count]]
-            out.append(f"{code} {place if level < 2 else seen[word]}")
-        return "".join(f"{line}\n" for line in out)
-
-    def words(c: Choices) -> str:
-        others = c.some(rest, 2)
-        chosen = [c.one([*names, *names, *others]) for _ in range(6 + 2 * level)]
-        return f"{' '.join([*chosen, others[0]])}\n"
 
     return code_task(
         draw,
@@ -253,8 +241,31 @@ def codes_in_file(draw: Draw) -> Task:
             "known": "i >= 0" if level < 3 else f"i >= 0 && seen[i] <= {most}",
             "number": "line" if level < 2 else "known ? seen[i] : missed",
         },
-        solve,
-        example_and_tests(draw, words),
+        lambda text: _encode(text, codes, level, most),
+        example_and_tests(draw, lambda c: _words(c, names, rest, 6 + 2 * level)),
         turns=_SHOW_FILE,
         tree=tree,
     )  # fmt: skip
+
+
+def _encode(text: str, codes: Mapping[str, str], level: int, most: int) -> str:
+    """Return the output of ``codes_in_file`` for an input."""
+    names, out, missed = list(codes), [], 0
+    seen: Counter[str] = Counter()
+    for place, word in enumerate(text.split(), 1):
+        seen[word] += 1
+        if word not in codes or (level > 2 and seen[word] > most):
+            missed += 1
+            out.append(f"? {place if level < 2 else missed}\n")
+            continue
+        way = (-missed if level > 4 and place % 2 == 0 else missed) if level > 3 else 0
+        code = codes[names[(names.index(word) + way) % len(names)]]
+        out.append(f"{code} {place if level < 2 else seen[word]}\n")
+    return "".join(out)
+
+
+def _words(choices: Choices, names: list[str], rest: list[str], count: int) -> str:
+    """Return a line of words, most of them names, with at least one of the others."""
+    others = choices.some(rest, 2)
+    chosen = [choices.one([*names, *names, *others]) for _ in range(count)]
+    return f"{' '.join([*chosen, others[0]])}\n"

@@ -186,13 +186,9 @@ def check_digit(draw: Draw) -> Task:
         return "X" if total % modulus == 10 else str(total % modulus)
 
     w = draw.world
-
-    def new_body() -> str:
-        return "".join(str(w.between(0, 9)) for _ in range(length))
-
-    bodies = [first + new_body()[1:], *(new_body() for _ in range(6))]
+    bodies = [first + _digits(w, length - 1), *(_digits(w, length) for _ in range(6))]
     while level == 5 and (check(bodies[1]) != "X" or bodies[1][0] == first):
-        bodies[1] = new_body()
+        bodies[1] = _digits(w, length)
     codes = [body + (check(body) if w.chance(80) else "0") for body in bodies]
     codes[:2] = [body + check(body) for body in bodies[:2]]
     codes += [bodies[2] + ("1" if check(bodies[2]) == "0" else "0"), codes[1][:-1]]
@@ -228,3 +224,7 @@ def check_digit(draw: Draw) -> Task:
         f"def {name}(code):\n" + "".join(f"    {line}\n" for line in lines),
         inputs,
     )
+
+
+def _digits(choices: Choices, count: int) -> str:
+    return "".join(str(choices.between(0, 9)) for _ in range(count))
