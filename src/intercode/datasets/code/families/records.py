@@ -221,10 +221,10 @@ def store_commands(draw: Draw) -> Task:
         draw,
         f"A multiple of {divisor} is never stored: `{full}` is printed for it, too.",
         f"To a number that is taken out add {factor} for each that is left, before it is printed.",
-        f"The commands `{take}` take turns: the first takes the {ends[0]} numbers, the second the "
-        f"{ends[1]} ones, the third the {ends[0]} again, and so on.",
+        f"Every second command `{take}` takes out the {ends[1]} numbers instead.",
         f"Whenever `{full}` is printed, the store has room for one number more from then on.",
     )
+    front = str(from_front).lower() if level < 4 else f"takes % 2 == {int(not from_front)}"
     refuses = f"size >= {room}{' + refused' if level > 4 else ''}"
 
     def solve(text: str) -> str:
@@ -265,9 +265,7 @@ def store_commands(draw: Draw) -> Task:
             "put": put, "full": full,
             "refuses": refuses if level < 2 else f"{refuses} || n % {divisor} == 0",
             "shown": "item" if level < 3 else f"item + {factor} * size",
-            "from_front": str(from_front).lower()
-            if level < 4
-            else f"takes % 2 == {int(not from_front)}",
+            "from_front": front,
         },
         solve,
         example_and_tests(draw, lambda c: _commands(c, level, put, take)),
