@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -14,6 +15,7 @@ from intercode.core.types import Task, tree_digest
 from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import (
     FIRST_EPISODE_SEED,
+    Draw,
     Family,
     all_families,
     find_family,
@@ -23,13 +25,15 @@ from intercode.datasets.families.file_tree import FileTree
 from intercode.datasets.families.selection import select_families
 
 FROZEN = {
-    "bash": "e2b413151b814b79",
-    "ctf": "c4aaecf8b446bf78",
-    "code": "885edaa2e51f6b75",
-    "python": "311c3a64e5528852",
-    "sql": "c34321fab8516756",
+    "bash": "6f0c710e08688fbf",
+    "ctf": "c5389c716a739871",
+    "code": "4103e1cb15129b47",
+    "python": "e2c090f8f27be350",
+    "sql": "86f5b38b5373d776",
 }
 """Digests of a task of each family of seed 7, the same on every machine."""
+UNFILLED = re.compile(r"\{[\w}]|\$\w")
+"""A placeholder that is left in a query."""
 LEAST = {"bash": 20, "code": 8, "ctf": 10, "python": 12, "sql": 20}
 """The least number of families of each environment."""
 
@@ -45,7 +49,16 @@ def _world(task: Task) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("family", list(all_families()), ids=lambda family: family.id)
-def test_a_family_draws_sound_tasks_from_seeds(family: Family) -> None:
+def test_a_family_draws_sound_tasks_from_seeds(
+    family: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose, offered = Draw.phrase, set()
+
+    def phrase(draw: Draw, queries: Sequence[str]) -> tuple[int, str]:
+        offered.add(tuple(queries))
+        return choose(draw, queries)
+
+    monkeypatch.setattr(Draw, "phrase", phrase)
     assert family.description.endswith(".")
     worlds = set()
     for difficulty in range(1, 6):
@@ -64,6 +77,10 @@ def test_a_family_draws_sound_tasks_from_seeds(family: Family) -> None:
             assert not any(task.flag.encode() in entry.data for entry in task.initial_files)
     assert len(worlds) == 15
     assert len({family(seed, 3).query for seed in range(12)}) > 1
+    assert offered
+    for queries in offered:
+        assert len(set(queries)) >= 3
+        assert not any(UNFILLED.search(query) for query in queries)
 
 
 @pytest.mark.parametrize("environment", FROZEN)

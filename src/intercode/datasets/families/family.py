@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
@@ -53,6 +53,12 @@ class Draw:
     def by_difficulty(self, *values: T) -> T:
         """Return the value for this difficulty, of five."""
         return values[self.difficulty - 1]
+
+    def phrase(self, queries: Sequence[str]) -> tuple[int, str]:
+        """Return one of several phrasings of a query, after its number. How many there are
+        influences no other choice."""
+        number = self.query.index(len(queries))
+        return number, queries[number]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ def archived_file(draw: Draw) -> Task:
         (
             f"Print {where} backup.{suffix}.",
             f"Show the content of {where} backup.{suffix}. Leave no new files behind.",
+            f"I only need to read {where} backup.{suffix}. Write its content to the "
+            "output, without unpacking anything to disk.",
         ),
         f"cat backup.{suffix} | {unpack}",
         tree,
@@ -67,6 +69,8 @@ def newest_backup(draw: Draw) -> Task:
             "names of the archives have their dates.",
             f"{folder} has archives with a date in each name. Restore the latest one into the new "
             f"directory {out}.",
+            f"The archives in {folder} carry their dates in their names. Create the directory "
+            f"{out}, and extract into it what the most recent archive contains.",
         ),
         f'mkdir {out} && tar -xf "$(ls {folder}/backup-* | sort | tail -n 1)" -C {out}',
         tree,
@@ -91,6 +95,9 @@ def compressed_lines(draw: Draw) -> Task:
             "which some are compressed? Print the number.",
             f"Count the lines that contain the whole word {word} in all files of {folder}, "
             "including those that are compressed with gzip.",
+            f"Some logs in {folder} are plain text and others are compressed with gzip (.gz). "
+            f"Over all of them, in how many lines does {word} occur as a whole word? Print the "
+            "number.",
         ),
         f"zcat -f {folder}/* | grep -cw {word}",
         tree,

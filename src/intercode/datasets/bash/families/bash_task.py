@@ -39,12 +39,12 @@ def bash_task(
     solves the task (empty: the gold alone). ``compare``: how outputs are compared (see COMPARISONS
     in environments/bash/reward.py; empty: the same lines in any order).
     """
-    phrasing = draw.query.index(len(queries))
+    phrasing, query = draw.phrase(queries)
     data: dict[str, object] = {"phrasing": phrasing, "turns": list(turns or (gold,))}
     if compare:
         data["compare"] = compare
     return Task(
-        "", queries[phrasing], gold, tuple(also), files=(folder_layer(),), cwd=FOLDER,
+        "", query, gold, tuple(also), files=(folder_layer(),), cwd=FOLDER,
         data=data, initial_files=tree.entries,
     )  # fmt: skip
 

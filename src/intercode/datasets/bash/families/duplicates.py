@@ -35,6 +35,8 @@ def remove_duplicates(draw: Draw) -> Task:
             "comes first in byte order (LC_ALL=C sort), and delete the others.",
             f"Remove duplicate files under {folder}: where several have the same content, only "
             "the one with the first path in the order of LC_ALL=C sort may stay.",
+            f"Some contents are stored several times below {folder}. Delete files until every "
+            "content is there once, in the file whose path LC_ALL=C sort puts first.",
         ),
         f"find {folder} -type f | LC_ALL=C sort | xargs sha256sum "
         "| awk 'seen[$1]++ { print $2 }' | xargs rm",
@@ -64,6 +66,9 @@ def wrong_checksums(draw: Draw) -> Task:
             "the files that do not match theirs, one per line.",
             f"Which files in {folder} have changed since {folder}/CHECKSUMS ({program}) was "
             "written? Print their names without the directory, one per line.",
+            f"Verify the files in {folder} against the list {folder}/CHECKSUMS, which "
+            f"{program}sum wrote. Print the name of each file that fails, without the directory, "
+            "one per line.",
         ),
         f"(cd {folder}; {program}sum -c CHECKSUMS 2> /dev/null | grep ': FAILED' | cut -d: -f1)",
         tree,

@@ -39,6 +39,8 @@ def line_ends(draw: Draw) -> Task:
             "Other files stay as they are.",
             f"Some {extension} files under {folder} have Windows line ends. Convert them to Unix "
             f"line ends, and change only {extension} files.",
+            "The carriage returns at the ends of lines have to go: remove them from each file "
+            f"below {folder} whose name ends in {extension}, and do not touch any other file.",
         ),
         f"find {folder} -name '*{extension}' -exec sed -i 's/\\r$//' {{}} +",
         tree,
@@ -66,6 +68,9 @@ def to_utf8(draw: Draw) -> Task:
             "place. Other files are in UTF-8 already.",
             f"Re-encode each .txt file under {folder} from Latin-1 (ISO-8859-1) to UTF-8, under "
             "the same name, and leave no other files behind.",
+            f"Our programs expect UTF-8, but the .txt files in {folder}, at any depth, are still "
+            "in ISO-8859-1 (Latin-1). Convert each of them in place. All other files are in "
+            "UTF-8 already, and no new file may be left behind.",
         ),
         f"for f in $(find {folder} -name '*.txt'); do iconv -f ISO-8859-1 -t UTF-8 $f > /tmp/x; "
         "cat /tmp/x > $f; rm /tmp/x; done",
@@ -91,6 +96,8 @@ def encoded_message(draw: Draw) -> Task:
         (
             f"The text in the file message was encoded with {steps}. Print the text.",
             f"Decode the file message, which somebody encoded with {steps}, and print it.",
+            f"The file message was made from a text, by encoding it with {steps}. Undo this, and "
+            "show the original text.",
         ),
         f"cat message | {' | '.join(decode)}",
         tree,

@@ -83,6 +83,8 @@ def trail(draw: Draw) -> Task:
             f"{start}.txt names another file, which may name another, and so on. Print the content "
             "of the last one.",
             f"A trail of files begins in {start}.txt. What does the file at its end contain?",
+            f"Every file of a chain says which file comes next, and {start}.txt is the first. "
+            "Follow the chain and print what its last file holds.",
         ),
         f"cat {paths[-1]}",
         tree,
@@ -117,6 +119,8 @@ def unnamed_column(draw: Draw) -> Task:
             f"Print the sum of every {wanted} in parcels.tsv. legend.txt explains the columns.",
             f"What is the total {wanted} in parcels.tsv? What its columns are stands in "
             "legend.txt.",
+            "parcels.tsv has no header, but legend.txt tells which column is what. Add up the "
+            f"column with the {wanted} over all lines, and print the sum.",
         ),
         gold,
         tree,
@@ -146,6 +150,9 @@ def failing_check(draw: Draw) -> Task:
             f"nothing else. The settings are {', '.join(sorted(names))}.",
             "Correct service.conf so that check.sh succeeds. It has the settings "
             f"{', '.join(sorted(names))}; leave check.sh as it is.",
+            "Some values in service.conf are wrong, and `sh check.sh` complains about them. Set "
+            "them right until it has no more complaints. Change neither check.sh nor anything "
+            f"else in service.conf, which holds the settings {', '.join(sorted(names))}.",
         ),
         "; ".join([*edits, "sh check.sh"]),
         tree,

@@ -57,6 +57,8 @@ def largest_files(draw: Draw) -> Task:
             f"Print the paths of the {count} largest files below {folder}, the largest first.",
             f"Which {count} files in {folder} (at any depth) are the biggest? Print their paths, "
             "beginning with the biggest, one per line.",
+            f"Disk space is short. Show the {count} biggest files anywhere under {folder}: only "
+            "their paths, one per line, from the biggest down.",
         ),
         f"find {folder} -type f -printf '%s\\t%p\\n' | sort -rn | head -n {count} | cut -f2",
         tree,
@@ -83,6 +85,8 @@ def old_files(draw: Draw) -> Task:
             f"Delete all files below {folder} that were last modified before {date}.",
             f"Clean up {folder}: remove each file, at any depth, whose last change is from before "
             f"{date}. Keep all directories.",
+            f"The files below {folder} whose modification time is earlier than {date} are no "
+            "longer needed. Delete them, and leave the directories in place.",
         ),
         f"find {folder} -type f ! -newermt '{date}' -delete",
         tree,
@@ -112,6 +116,8 @@ def empty_directories(draw: Draw) -> Task:
             "directories inside it. Hidden files count as files.",
             f"Delete all directories under {folder} in which there is no file at any depth (a "
             "hidden file is a file).",
+            f"Some directories below {folder} lead to no file at all, however deep one looks into "
+            "them. Remove these directories. A hidden file counts as a file.",
         ),
         f"find {folder} -mindepth 1 -type d -empty -delete",
         tree,

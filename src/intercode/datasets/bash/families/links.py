@@ -39,6 +39,8 @@ def broken_links(draw: Draw) -> Task:
         (
             f"Remove all symbolic links below {folder} whose target does not exist.",
             f"Delete the broken symbolic links under {folder}, and nothing else.",
+            f"Some symbolic links below {folder} point to files that no longer exist. Remove "
+            "these links, and leave everything else as it is.",
         ),
         f"find {folder} -xtype l -delete",
         tree,
@@ -69,6 +71,9 @@ def newest_release(draw: Draw) -> Task:
             f"directories in {folder} have version numbers as names (1.10 is newer than 1.9).",
             f"{link} links to an old version in {folder}. Make it a relative link to the directory "
             f"with the highest version number, of the form {folder}/VERSION; 1.10 comes after 1.9.",
+            "Versions are compared part by part as numbers, so that 1.10 is above 1.9. The "
+            f"directories in {folder} are named by version. Change the symbolic link {link} so "
+            f"that it points to {folder}/VERSION (this relative path) of the highest one.",
         ),
         f'ln -sfn "{folder}/$(ls {folder} | sort -V | tail -n 1)" {link}',
         tree,
@@ -99,6 +104,8 @@ def links_to_file(draw: Draw) -> Task:
             "Print the number.",
             f"Count the symbolic links under {folder} that end up at {goal} when all links are "
             "followed.",
+            f"Follow the symbolic links below {folder}, through further links if need be. Print "
+            f"how many of them arrive at {goal} in the end.",
         ),
         f"find -L {folder} -samefile {goal} | wc -l",
         tree,

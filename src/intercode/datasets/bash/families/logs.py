@@ -42,6 +42,9 @@ def errors_by_service(draw: Draw) -> Task:
             f"for every service with {level} messages its name and their number, as in: crane 3",
             f"How many messages of the level {level} (the second column) does each service (the "
             f"third) have in {folder}/*.log? Print lines of service and number.",
+            f"Make a summary of {folder}/*.log, where the second word of a line is the level and "
+            f"the third the service: for each service with at least one {level} message, print a "
+            "line with its name, a blank and how many it has.",
         ),
         f"cat {folder}/*.log | awk '$2 == \"{level}\" {{ n[$3]++ }} "
         "END { for (s in n) print s, n[s] }'",
@@ -69,6 +72,9 @@ def slowest_request(draw: Draw) -> Task:
             f"the line of the service {service} (the third column) with the greatest number.",
             f"When was {service} slowest? Its lines in {folder}/*.log have its name as the third "
             "word and end in ms=NUMBER; print the first word of the one with the largest number.",
+            f"Consider only the lines of {folder}/*.log whose third word is {service}. Find the "
+            "one with the largest number after ms= at its end, and print its first word, the "
+            "time.",
         ),
         f"cat {folder}/*.log | awk -F'[ =]' '$3 == \"{service}\" {{ print $NF, $1 }}' "
         "| sort -rn | head -n 1 | cut -d' ' -f2",
@@ -93,6 +99,9 @@ def merge_logs(draw: Draw) -> Task:
             f"Merge all files in {folder} into one file {out} in the current directory, ordered "
             "by the times at the beginning of their lines.",
             f"Write {out}: the lines of every log in {folder}, sorted by time.",
+            f"The log files in {folder} belong together. Put all their lines into one new file "
+            f"{out} in the current directory, the earliest line first. Each line begins with its "
+            "time.",
         ),
         f"sort {folder}/*.log > {out}",
         tree,

@@ -39,6 +39,9 @@ def executable_scripts(draw: Draw) -> Task:
             "are #!, whatever its name. Change no other permission.",
             f"Files under {folder} that begin with #! are scripts. Give their owner the right to "
             "execute them, and leave all other rights as they are.",
+            "A file is a script if it starts with the two characters #!. Find the scripts below "
+            f"{folder}, whatever they are called, and add the permission to execute for their "
+            "owner, but no other permission.",
         ),
         f"find {folder} -type f | while read -r f; do {test.format('u+x')}; done; true",
         tree,
@@ -61,6 +64,8 @@ def files_of_mode(draw: Draw) -> Task:
         (
             f"List the paths of the files below {folder} with exactly the permissions {mode:04o}.",
             f"Which files under {folder} have the mode {mode:o}? Print their paths, one per line.",
+            f"I need a list of all files below {folder} whose octal mode is {mode:04o}, with no "
+            "permission more and none less. Write one path per line.",
         ),
         f"find {folder} -type f -perm {mode:o}",
         tree,
@@ -85,6 +90,9 @@ def private_files(draw: Draw) -> Task:
             f"below {folder}.",
             f"The files under {folder} whose names end in {extension} must not be readable, "
             "writable or executable for others. Owner and group keep their permissions.",
+            f"Nobody except owner and group may do anything with the {extension} files anywhere "
+            f"in {folder}: remove read, write and execute permission for others, and change no "
+            "other permission.",
         ),
         f"find {folder} -type f -name '*{extension}' -exec chmod o= {{}} +",
         tree,

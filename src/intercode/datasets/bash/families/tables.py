@@ -47,6 +47,8 @@ def best_group(draw: Draw) -> Task:
             "Which city in sales.csv has the greatest sum of amounts? Print the city.",
             "Add up the column amount of sales.csv for each city, and print the name of the city "
             "with the largest total.",
+            "sales.csv lists sales, each with a city and an amount. In which city do the amounts "
+            "add up to the most? Print only the name of the city.",
         ),
         f"awk -F, 'NR > 1 {{ {total} }} END {{ for (c in n) if (n[c] > m) "
         "{ m = n[c]; b = c } print b }' sales.csv",
@@ -82,6 +84,9 @@ def joined_total(draw: Draw) -> Task:
             "The column customer has the number of a customer in customers.csv.",
             f"For how much have the customers of {city} (see customers.csv) ordered in "
             "orders.csv? Print the total.",
+            "customers.csv says in which city each customer lives, and the column customer of "
+            f"orders.csv has the customer's number. Add up the amounts of all orders from {city}, "
+            "and print the sum.",
         ),
         f"awk -F, 'NR == FNR {{ if ($3 == \"{city}\") c[$1]; next }} $2 in c {{ n += $3 }} "
         "END { print n }' customers.csv orders.csv",
@@ -115,6 +120,9 @@ def json_records(draw: Draw) -> Task:
             f"{kind} with a size above {limit}, one per line.",
             f"Which records of the kind {kind} in the directory records are larger than {limit}? "
             "Print their ids, one per line.",
+            "The files records/*.jsonl have one JSON object per line, with an id, a kind and a "
+            f"size. Find all objects whose kind is {kind} and whose size is greater than {limit}, "
+            "and print the id of each on a line.",
         ),
         f"grep -h '\"kind\":\"{kind}\"' records/*.jsonl "
         f"| awk -F'[:,]' '$6 > {limit} {{ print $2 }}'",
@@ -161,6 +169,10 @@ def timetable(draw: Draw) -> Task:
             "timetable has the fields minute, hour, weekday (1-7 from Monday) and command, in the "
             f"style of cron: *, 5, 5-9 or 1,4-6. Print the commands that start at {clock} on a "
             f"{names[day - 1]}.",
+            f"What does the file timetable start on a {names[day - 1]} at {clock}? Its lines have "
+            "the fields minute, hour, weekday (Monday is 1, Sunday 7) and command. The field * "
+            "always fits; any other is a number, a range a-b with both ends, or several of these "
+            "separated by commas. Print the commands, one per line.",
         ),
         f"awk '{match} m($1, {minute}) && m($2, {hour}) && m($3, {day}) {{ print $4 }}' timetable",
         tree,

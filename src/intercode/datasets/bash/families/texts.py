@@ -45,6 +45,9 @@ def count_lines_with(draw: Draw) -> Task:
             f"{word}? Print the number.",
             f"Print the number of lines with the word {word} (not as a part of a longer word) in "
             f"all files under {folder} whose names end in {extension}.",
+            f"Look into the files below {folder} whose names end in {extension}. In how many of "
+            f"their lines, all files together, does {word} occur as a word of its own? Print that "
+            "number.",
         ),
         f"grep -rhw --include='*{extension}' {word} {folder} | wc -l",
         tree,
@@ -70,6 +73,9 @@ def replace_word(draw: Draw) -> Task:
             f"words that contain {word} stay as they are.",
             f"In all files under {folder} whose names end in {extension}, write {new} where the "
             f"whole word {word} stands.",
+            f"We no longer say {word}, but {new}. Correct every occurrence in the {extension} "
+            f"files of {folder} and its subdirectories. A longer word with {word} in it is not "
+            "meant.",
         ),
         f"find {folder} -name '*{extension}' -exec sed -i 's/\\b{word}\\b/{new}/g' {{}} +",
         tree,
@@ -102,6 +108,8 @@ def most_frequent_word(draw: Draw) -> Task:
             "often it occurs.",
             f"Count the words of {files} over all, and print the most frequent one with its "
             "number, as in: word 12",
+            f"Treat {files} as one text. Print its most common word and the number of times it "
+            "occurs, on one line with a blank between the two.",
         ),
         f"cat {files} | tr -s ' ' '\\n' | sort | uniq -c | sort -rn | head -n 1 "
         "| awk '{ print $2, $1 }'",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from intercode.datasets.code.families import exploration, numbers, texts
+from intercode.datasets.code.families import digits, exploration, numbers, records, texts
 from intercode.datasets.families.family import families_in
 
-FAMILIES = families_in(numbers, texts, exploration)
+FAMILIES = families_in(digits, numbers, texts, records, exploration)
 """Every family, in the order of the modules."""

@@ -42,10 +42,10 @@ def code_task(
     at.
     """
     language = draw.query.one(sorted(programs))
-    phrasing = draw.query.index(len(queries))
+    phrasing, query = draw.phrase(queries)
     gold = string.Template(programs[language]).substitute(values)
     tests = tuple({"input": text, "output": solve(text)} for text in inputs)
-    query = f"{queries[phrasing]} The language is {_TITLES[language]}."
+    query = f"{query} The language is {_TITLES[language]}."
     if turns is None:
         first = tests[0]
         query += f"\n\nFor the input\n\n{first['input']}\nit prints\n\n{first['output']}"
@@ -66,6 +66,11 @@ def _folder_layer() -> LayerSpec:
 def example_and_tests(draw: Draw, make: Callable[[Choices], str]) -> list[str]:
     """Return the inputs of a task: that of the example, which the query shows, and five others."""
     return [make(draw.query), *(make(draw.world) for _ in range(5))]
+
+
+def further_rules(draw: Draw, *rules: str) -> str:
+    """Return the rules that a difficulty adds to the text of a task: none at 1, four at 5."""
+    return "".join(f" {rule}" for rule in rules[: draw.difficulty - 1])
 
 
 def numbers(choices: Choices, count: int, low: int, high: int) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from intercode.core.types import Task
 from intercode.datasets.code.families.code_task import (
     FOLDER,
@@ -11,8 +14,10 @@ from intercode.datasets.code.families.code_task import (
     C,
     code_task,
     example_and_tests,
+    further_rules,
     numbers,
 )
+from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.families.file_tree import FileTree
 
@@ -41,9 +46,12 @@ _RULE = {
     C: """#include <stdio.h>
 
 int main(void) {
-    long n;
+    long n, count = 0;
     while (scanf("%ld", &n) == 1)
-        if (n % $divisor $sign 0) printf("%ld\\n", n * $factor + $plus);
+        if ($counts) {
+            printf("%ld\\n", $result);
+            count++;
+        }
     return 0;
 }
 """,
@@ -52,43 +60,70 @@ int main(void) {
 public class Main {
     public static void main(String[] arguments) {
         var input = new Scanner(System.in);
+        long count = 0;
         while (input.hasNextLong()) {
             long n = input.nextLong();
-            if (n % $divisor $sign 0) System.out.println(n * $factor + $plus);
+            if ($counts) {
+                System.out.println($result);
+                count++;
+            }
         }
     }
 }
 """,
     JAVASCRIPT: """const input = require("fs").readFileSync(0, "utf8");
-for (const text of input.split(/\\s+/).filter(Boolean)) {
-  const n = Number(text);
-  if (n % $divisor $sign 0) console.log(n * $factor + $plus);
-}
+let count = 0;
+for (const n of input.split(/\\s+/).filter(Boolean).map(Number))
+  if ($counts) {
+    console.log($result);
+    count++;
+  }
 """,
 }
 
 
 @family("code", blind=0.05)
 def rule_in_file(draw: Draw) -> Task:
-    """Apply a rule to numbers that a file states."""
-    h = draw.hidden
+    """Apply rules to numbers that a file states."""
+    h, level = draw.hidden, draw.difficulty
     divisor, factor, plus = h.between(2, 6), h.between(2, 20), h.between(1, 999)
     word, sign = h.one((("are multiples of", "=="), ("are no multiples of", "!=")))
+    most, edge, less = h.between(70, 90), h.between(30, 60), h.between(1, 29)
+    step, modulus = h.between(2, 99), h.between(101, 997)
     file = f"{draw.query.one(WORDS)}.txt"
     tree = FileTree(FOLDER)
-    filler = "".join(
-        f"The {draw.world.one(WORDS)} of page {draw.world.between(1, 99)} is not in use.\n"
-        for _ in range(2 * draw.difficulty)
-    )
-    tree.file(
-        file,
-        f"{filler}Only those numbers count that {word} {divisor}.\n"
-        f"Each of them is multiplied by {factor}, and then made larger by {plus}.\n",
-    )
+    lines = [
+        *_filler(draw),
+        f"Only those numbers count that {word} {divisor}.",
+        f"Each of them is multiplied by {factor}, and then made larger by {plus}.",
+    ]
+    counts, value = f"n % {divisor} {sign} 0", "n"
+    if level > 1:
+        lines.insert(-1, f"Of these, those above {edge} are made smaller by {less} at first.")
+        value = f"(n > {edge} ? n - {less} : n)"
+    if level > 2:
+        lines.insert(-2, f"Numbers above {most} count in any case.")
+        counts = f"{counts} || n > {most}"
+    result = f"{value} * {factor} + {plus}"
+    if level > 3:
+        lines.append(f"To every result but the first, {step} is added for each result before it.")
+        result += f" + {step} * count"
+    if level > 4:
+        lines.append(f"What is printed is the remainder of the result modulo {modulus}.")
+        result = f"({result}) % {modulus}"
+    tree.file(file, "".join(f"{line}\n" for line in lines))
 
     def solve(text: str) -> str:
-        chosen = [n for n in map(int, text.split()) if (n % divisor == 0) == (sign == "==")]
-        return "".join(f"{n * factor + plus}\n" for n in chosen)
+        chosen = [
+            n for n in map(int, text.split())
+            if (n % divisor == 0) == (sign == "==") or (level > 2 and n > most)
+        ]  # fmt: skip
+        if level > 1:
+            chosen = [n - less if n > edge else n for n in chosen]
+        results = [n * factor + plus for n in chosen]
+        if level > 3:
+            results = [n + step * place for place, n in enumerate(results)]
+        return "".join(f"{n % modulus if level > 4 else n}\n" for n in results)
 
     return code_task(
         draw,
@@ -97,14 +132,25 @@ def rule_in_file(draw: Draw) -> Task:
             f"the input. Print the resulting numbers, one on a line, in their order.",
             f"Read whole numbers, apply the rules of {file} (in the working directory), and print "
             f"each result on a line. The order stays.",
+            f"What has to happen with the numbers is written in {file}, in the working directory. "
+            f"Your program reads whole numbers, and prints what these rules make of them, one on a "
+            f"line, in the order of the input.",
         ),
         _RULE,
-        {"divisor": divisor, "factor": factor, "plus": plus, "sign": sign, "file": file},
+        {"counts": counts, "result": result, "file": file},
         solve,
-        example_and_tests(draw, lambda c: numbers(c, 4 + 4 * draw.difficulty, 1, 99)),
+        example_and_tests(draw, lambda c: numbers(c, 6 + 4 * level, 1, 99)),
         turns=_SHOW_FILE,
         tree=tree,
     )
+
+
+def _filler(draw: Draw) -> list[str]:
+    """Return lines that say nothing about the task."""
+    return [
+        f"The {draw.world.one(WORDS)} of page {draw.world.between(1, 99)} is not in use."
+        for _ in range(2 * draw.difficulty)
+    ]
 
 
 _CODEBOOK = {
@@ -113,20 +159,30 @@ _CODEBOOK = {
 
 int main(void) {
     const char *names[] = {$names}, *codes[] = {$codes};
+    int seen[$count] = {0}, missed = 0;
     char word[64];
-    while (scanf("%63s", word) == 1) {
-        int known = 0;
-        for (int i = 0; i < $count; i++)
-            if (!strcmp(word, names[i])) puts(codes[i]), known = 1;
-        if (!known) puts("?");
+    for (int line = 1; scanf("%63s", word) == 1; line++) {
+        int i = $last;
+        while (i >= 0 && strcmp(word, names[i])) i--;
+        if (i >= 0) seen[i]++;
+        int known = $known;
+        if (!known) missed++;
+        printf("%s %d\\n", known ? codes[$index] : "?", $number);
     }
     return 0;
 }
 """,
     JAVASCRIPT: """const names = [$names], codes = [$codes];
+const seen = Array($count).fill(0);
+let missed = 0;
 const input = require("fs").readFileSync(0, "utf8");
-for (const word of input.split(/\\s+/).filter(Boolean))
-  console.log(codes[names.indexOf(word)] || "?");
+input.split(/\\s+/).filter(Boolean).forEach((word, place) => {
+  const line = place + 1, i = names.indexOf(word);
+  if (i >= 0) seen[i]++;
+  const known = $known;
+  if (!known) missed++;
+  console.log((known ? codes[$index] : "?") + " " + ($number));
+});
 """,
 }
 
@@ -134,33 +190,82 @@ for (const word of input.split(/\\s+/).filter(Boolean))
 @family("code", blind=0.05)
 def codes_in_file(draw: Draw) -> Task:
     """Replace words by codes, which a file lists."""
-    names = draw.query.some(WORDS, draw.by_difficulty(2, 3, 5, 7, 9))
+    level = draw.difficulty
+    names = draw.query.some(WORDS, draw.by_difficulty(2, 3, 4, 5, 6))
     codes = {name: draw.hidden.name(3) for name in names}
     rest = [word for word in WORDS if word not in names]
-    lines = [f"{name} {code}" for name, code in codes.items()]
-    lines += [f"{word} {draw.world.name(3)}" for word in draw.world.some(rest, draw.difficulty)]
+    most, count = draw.query.between(2, 3), len(names)
+    lines = [f"{name} {code}\n" for name, code in codes.items()]
+    lines += [f"{word} {draw.world.name(3)}\n" for word in draw.world.some(rest, level)]
     file = f"{draw.query.one(rest)}.codes"
     tree = FileTree(FOLDER)
-    tree.file(file, "".join(f"{line}\n" for line in draw.world.shuffled(lines)))
+    tree.file(file, "".join(draw.world.shuffled(lines)))
+    rules = further_rules(
+        draw,
+        "The number is then not that of the word: behind a code it says how often its word has "
+        "come so far, and behind a ? how many ? have been printed, both with this time.",
+        f"A word that has come {'twice' if most == 2 else 'three times'} already has no code any "
+        f"more.",
+        "Printed is not the code of the word itself, but that of the name which is as many places "
+        "after it in the list above as ? have been printed so far; after the last name comes the "
+        "first.",
+        "In every second line of the output it is the name as many places before the word, not "
+        "after it.",
+    )
+    index = "i"
+    if level > 3:
+        back = f"(line % 2 == 0 ? {count - 1} : 1) * " if level > 4 else ""
+        index = f"(i + {back}missed) % {count}"
+
     return code_task(
         draw,
         (
-            f"Print for each word of the input a line with its code. The program knows the codes "
-            f"of {', '.join(names)}, which the file {file} in the working directory lists. For "
-            f"any other word print a question mark.",
-            f"The program gets words. It prints the code of each of them, one on a line, for the "
-            f"words {', '.join(names)}, and ? for every other word. Look up the codes in {file} "
-            f"(in the working directory) and write them into the program.",
+            f"Print for each word of the input a line with its code, a blank and a number, that of "
+            f"the word (1 is the first). The program knows the codes of {', '.join(names)}, which "
+            f"the file {file} in the working directory lists. Any other word has no code: print a "
+            f"question mark in its place.{rules}",
+            f"The program gets words. On a line for each it prints the code, for the words "
+            f"{', '.join(names)}, or ? for every other word, which has none, and then a blank and "
+            f"a number: how many words have come, with this one.{rules} Look up the codes in "
+            f"{file} (in the working directory) and write them into the program.",
+            f"{file} in the working directory lists words with their codes. Write a program that "
+            f"knows the codes of {', '.join(names)} without reading the file; no other word has "
+            f"one. For each word of the input it prints a line with the code, or with ? if there "
+            f"is none, and behind a blank the number of the word, counted from 1.{rules}",
         ),
         _CODEBOOK,
         {
             "names": ", ".join(f'"{name}"' for name in names),
             "codes": ", ".join(f'"{code}"' for code in codes.values()),
-            "count": len(names),
-            "file": file,
+            "count": count, "last": count - 1, "file": file, "index": index,
+            "known": "i >= 0" if level < 3 else f"i >= 0 && seen[i] <= {most}",
+            "number": "line" if level < 2 else "known ? seen[i] : missed",
         },
-        lambda text: "".join(f"{codes.get(word, '?')}\n" for word in text.split()),
-        example_and_tests(draw, lambda c: f"{' '.join(c.shuffled([*names, 'unknown']))}\n"),
+        lambda text: _encode(text, codes, level, most),
+        example_and_tests(draw, lambda c: _words(c, names, rest, 6 + 2 * level)),
         turns=_SHOW_FILE,
         tree=tree,
-    )
+    )  # fmt: skip
+
+
+def _encode(text: str, codes: Mapping[str, str], level: int, most: int) -> str:
+    """Return the output of ``codes_in_file`` for an input."""
+    names, out, missed = list(codes), [], 0
+    seen: Counter[str] = Counter()
+    for place, word in enumerate(text.split(), 1):
+        seen[word] += 1
+        if word not in codes or (level > 2 and seen[word] > most):
+            missed += 1
+            out.append(f"? {place if level < 2 else missed}\n")
+            continue
+        way = (-missed if level > 4 and place % 2 == 0 else missed) if level > 3 else 0
+        code = codes[names[(names.index(word) + way) % len(names)]]
+        out.append(f"{code} {place if level < 2 else seen[word]}\n")
+    return "".join(out)
+
+
+def _words(choices: Choices, names: list[str], rest: list[str], count: int) -> str:
+    """Return a line of words, most of them names, with at least one of the others."""
+    others = choices.some(rest, 2)
+    chosen = [choices.one([*names, *names, *others]) for _ in range(count)]
+    return f"{' '.join([*chosen, others[0]])}\n"

@@ -10,83 +10,11 @@ from intercode.datasets.code.families.code_task import (
     C,
     code_task,
     example_and_tests,
+    further_rules,
     numbers,
 )
 from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import Draw, family
-
-_DIGITS = {
-    C: """#include <stdio.h>
-#include <string.h>
-
-int main(void) {
-    char code[64];
-    while (scanf("%63s", code) == 1) {
-        int total = $start, size = strlen(code);
-        for (int i = 0; i < size; i++)
-            total += (code[size - 1 - i] - '0') * (i % $period + 1);
-        printf("%d\\n", total % $modulus);
-    }
-    return 0;
-}
-""",
-    JAVA: """import java.util.Scanner;
-
-public class Main {
-    public static void main(String[] arguments) {
-        var input = new Scanner(System.in);
-        while (input.hasNext()) {
-            String code = new StringBuilder(input.next()).reverse().toString();
-            int total = $start;
-            for (int i = 0; i < code.length(); i++)
-                total += (code.charAt(i) - '0') * (i % $period + 1);
-            System.out.println(total % $modulus);
-        }
-    }
-}
-""",
-    JAVASCRIPT: """const input = require("fs").readFileSync(0, "utf8");
-const codes = input.split(/\\s+/).filter(Boolean);
-for (const code of codes) {
-  const digits = [...code].reverse().map(Number);
-  console.log(digits.reduce((sum, d, i) => sum + d * (i % $period + 1), $start) % $modulus);
-}
-""",
-}
-
-
-@family("code")
-def weighted_digits(draw: Draw) -> Task:
-    """Compute a check digit for each number."""
-    period, start = draw.query.between(2, 3 + draw.difficulty), draw.query.between(0, 999)
-    modulus = draw.query.between(5, 97)
-    weights = ", ".join(map(str, range(1, period + 1)))
-
-    def solve(text: str) -> str:
-        def check(code: str) -> int:
-            return start + sum(int(d) * (i % period + 1) for i, d in enumerate(code[::-1]))
-
-        return "".join(f"{check(code) % modulus}\n" for code in text.split())
-
-    size = draw.by_difficulty(3, 6, 9, 14, 20)
-    return code_task(
-        draw,
-        (
-            f"Read whole numbers, which may have many digits. For each print a line: multiply its "
-            f"digits, from the right, by the weights {weights}, again and again, add all products "
-            f"and {start}, and take the remainder modulo {modulus}.",
-            f"For every number in the input print its check number on a line: {start} plus the "
-            f"sum of its digits times {weights} (repeated, beginning at the last digit), modulo "
-            f"{modulus}. Numbers can be longer than the integers of the language.",
-        ),
-        _DIGITS,
-        {"period": period, "start": start, "modulus": modulus},
-        solve,
-        example_and_tests(
-            draw, lambda c: "".join(numbers(c, 1, 0, 10 ** c.between(1, size)) for _ in range(4))
-        ),
-    )
-
 
 _WINDOWS = {
     C: """#include <stdio.h>
@@ -96,113 +24,20 @@ static long values[10000];
 int main(void) {
     int count = 0, place = 0;
     while (scanf("%ld", &values[count]) == 1) count++;
-    if (count < $width) {
-        puts("$short");
-        return 0;
-    }
     long best = 0;
-    for (int i = 0; i + $width <= count; i++) {
+    for (int i = 0; $begins; i++) {
         long sum = 0;
-        for (int j = i; j < i + $width; j++) sum += values[j] * ((j - i) % $step == 0);
-        if (i == 0 || sum $sign best) best = sum, place = i + 1;
-    }
-    printf("%ld %d\\n", best * $factor, place);
-    return 0;
-}
-""",
-    JAVA: """import java.util.ArrayList;
-import java.util.Scanner;
-
-public class Main {
-    public static void main(String[] arguments) {
-        var input = new Scanner(System.in);
-        var values = new ArrayList<Long>();
-        while (input.hasNextLong()) values.add(input.nextLong());
-        if (values.size() < $width) {
-            System.out.println("$short");
-            return;
+        for (int j = 0; j < $width; j += $step) {
+            long value = values[$at];
+            sum += $term;
         }
-        long best = 0;
-        int place = 0;
-        for (int i = 0; i + $width <= values.size(); i++) {
-            long sum = 0;
-            for (int j = 0; j < $width; j += $step) sum += values.get(i + j);
-            if (i == 0 || sum $sign best) {
-                best = sum;
-                place = i + 1;
-            }
+        if ($better) {
+            best = sum;
+            place = i + 1;
         }
-        System.out.println(best * $factor + " " + place);
     }
-}
-""",
-    JAVASCRIPT: """const input = require("fs").readFileSync(0, "utf8");
-const values = input.split(/\\s+/).filter(Boolean).map(Number);
-let best = null, place = 0;
-for (let i = 0; i + $width <= values.length; i++) {
-  let sum = 0;
-  for (let j = 0; j < $width; j += $step) sum += values[i + j];
-  if (best === null || sum $sign best) [best, place] = [sum, i + 1];
-}
-console.log(best === null ? "$short" : best * $factor + " " + place);
-""",
-}
-
-
-@family("code", held_out=True)
-def best_window(draw: Draw) -> Task:
-    """Find the window of neighbours with the largest or smallest sum."""
-    width = draw.query.between(2, 3 + draw.difficulty)
-    step = 1 if draw.difficulty < 3 else 2
-    word, sign = draw.query.one((("largest", ">"), ("smallest", "<")))
-    short, factor = draw.query.one(WORDS), draw.query.between(2, 999)
-    what = "sum" if step == 1 else "sum of its first, third, fifth ... number"
-
-    def solve(text: str) -> str:
-        values = list(map(int, text.split()))
-        sums = [sum(values[i : i + width : step]) for i in range(len(values) - width + 1)]
-        if not sums:
-            return f"{short}\n"
-        best = max(sums) if word == "largest" else min(sums)
-        return f"{best * factor} {sums.index(best) + 1}\n"
-
-    inputs = example_and_tests(
-        draw, lambda c: numbers(c, width + c.between(2, 8 * draw.difficulty), -99, 99)
-    )
-    return code_task(
-        draw,
-        (
-            f"Read whole numbers. Of all {width} numbers that follow each other, find those with "
-            f"the {word} {what}. Print {factor} times that sum and the position of the first of "
-            f"them (from 1), with a blank between; of equal sums the earliest counts. If there are "
-            f"fewer numbers, print `{short}`.",
-            f"A window is {width} consecutive numbers of the input. Print {factor} times the "
-            f"{word} {what} over all windows, a blank, and where the earliest window with it "
-            f"begins (1 is the first number). Without any window print `{short}`.",
-        ),
-        _WINDOWS,
-        {"width": width, "step": step, "sign": sign, "short": short, "factor": factor},
-        solve,
-        [*inputs, numbers(draw.world, width - 1, 0, 9)],
-    )
-
-
-_BASES = {
-    C: """#include <stdio.h>
-
-int main(void) {
-    const char *digits = "$digits";
-    long long n;
-    while (scanf("%lld", &n) == 1) {
-        char out[80];
-        int size = 0, negative = n < 0;
-        if (negative) n = -n;
-        do out[size++] = digits[n % $base]; while (n /= $base);
-        while (size < $least) out[size++] = digits[0];
-        if (negative) putchar('-');
-        while (size) putchar(out[--size]);
-        putchar('\\n');
-    }
+    if (place > 0) printf("%ld %d\\n", best * $factor, place);
+    else puts("$short");
     return 0;
 }
 """,
@@ -210,63 +45,101 @@ int main(void) {
 
 public class Main {
     public static void main(String[] arguments) {
-        String digits = "$digits";
-        var input = new Scanner(System.in);
-        while (input.hasNextLong()) {
-            long n = input.nextLong();
-            var out = new StringBuilder();
-            for (long rest = Math.abs(n); rest > 0; rest /= $base)
-                out.append(digits.charAt((int) (rest % $base)));
-            while (out.length() < $least) out.append(digits.charAt(0));
-            System.out.println((n < 0 ? "-" : "") + out.reverse());
+        long[] values = new Scanner(System.in).tokens().mapToLong(Long::parseLong).toArray();
+        int count = values.length, place = 0;
+        long best = 0;
+        for (int i = 0; $begins; i++) {
+            long sum = 0;
+            for (int j = 0; j < $width; j += $step) {
+                long value = values[$at];
+                sum += $term;
+            }
+            if ($better) {
+                best = sum;
+                place = i + 1;
+            }
         }
+        System.out.println(place > 0 ? best * $factor + " " + place : "$short");
     }
 }
 """,
-    JAVASCRIPT: """const digits = "$digits";
-for (const text of require("fs").readFileSync(0, "utf8").split(/\\s+/).filter(Boolean)) {
-  let out = "";
-  for (let n = Math.abs(Number(text)); n > 0; n = Math.floor(n / $base))
-    out = digits[n % $base] + out;
-  console.log((text.startsWith("-") ? "-" : "") + out.padStart($least, digits[0]));
+    JAVASCRIPT: """const input = require("fs").readFileSync(0, "utf8");
+const values = input.split(/\\s+/).filter(Boolean).map(Number);
+const count = values.length;
+let best = 0, place = 0;
+for (let i = 0; $begins; i++) {
+  let sum = 0;
+  for (let j = 0; j < $width; j += $step) {
+    const value = values[$at];
+    sum += $term;
+  }
+  if ($better) [best, place] = [sum, i + 1];
 }
+console.log(place > 0 ? best * $factor + " " + place : "$short");
 """,
 }
 
 
-@family("code")
-def strange_digits(draw: Draw) -> Task:
-    """Write numbers in another base, with digits of their own."""
-    base = draw.query.between(2, 4 + 2 * draw.difficulty)
-    digits = "".join(draw.query.some("abcdefghkmnprstuvwxyz", base))
-    least = draw.by_difficulty(1, 1, 3, 5, 8)
-    note = f" Fill up with {digits[0]} to at least {least} digits." if least > 1 else ""
+@family("code", held_out=True)
+def best_window(draw: Draw) -> Task:
+    """Find the window of neighbours with the largest or smallest sum."""
+    q, level = draw.query, draw.difficulty
+    width, step = q.between(3, 5), 1 if level < 2 else 2
+    word, sign = q.one((("largest", ">"), ("smallest", "<")))
+    short, factor, divisor = q.one(WORDS), q.between(2, 999), q.between(2, 5)
+    rules = further_rules(
+        draw,
+        "Of the numbers of a window only the first, the third, the fifth and so on are added.",
+        "A negative number is added twice.",
+        f"A window whose first number is a multiple of {divisor} is left out.",
+        "After the last number a window goes on with the first numbers of the input, so that one "
+        "begins at each number.",
+    )
+    better = f"place == 0 || sum {sign} best"
 
     def solve(text: str) -> str:
-        return "".join(f"{_in_base(int(n), digits, least)}\n" for n in text.split())
+        values = list(map(int, text.split()))
+        row = values + (values[: width - 1] if level > 4 and len(values) >= width else [])
+        found = []
+        for i in range(len(row) - width + 1):
+            window = row[i : i + width : step]
+            if level < 4 or window[0] % divisor:
+                total = sum(2 * n if n < 0 and level > 2 else n for n in window)
+                found.append((-total if word == "largest" else total, i + 1))
+        if not found:
+            return f"{short}\n"
+        total, place = min(found)
+        return f"{(-total if word == 'largest' else total) * factor} {place}\n"
 
+    inputs = example_and_tests(
+        draw, lambda c: numbers(c, width + c.between(2, 4 + 4 * level), -99, 99)
+    )
     return code_task(
         draw,
         (
-            f"Read whole numbers and print each on a line in base {base}. The digits from 0 to "
-            f"{base - 1} are the letters {', '.join(digits)}. A negative number begins "
-            f"with -.{note}",
-            f"Convert the numbers of the input to base {base}, one on each line, with the letters "
-            f"of `{digits}` as digits (the first stands for 0) and a - before negative ones.{note}",
+            f"Read whole numbers. Of all {width} numbers that follow each other, find those with "
+            f"the {word} sum. Print {factor} times that sum and the position of the first of "
+            f"them (from 1), with a blank between; of equal sums the earliest counts. Such "
+            f"{width} numbers are called a window. If there is none, print `{short}`.{rules}",
+            f"A window is {width} consecutive numbers of the input. Print {factor} times the "
+            f"{word} sum over all windows, a blank, and where the earliest window with it "
+            f"begins (1 is the first number). Without any window print `{short}`.{rules}",
+            f"Slide a window of {width} numbers over the whole numbers of the input, and add up "
+            f"the numbers in it at each place. Print the {word} of these sums times {factor}, a "
+            f"blank, and the position (from 1) at which that window begins, of several equal ones "
+            f"the first.{rules} If there is no window, print `{short}`.",
         ),
-        _BASES,
-        {"base": base, "digits": digits, "least": least},
+        _WINDOWS,
+        {
+            "width": width, "step": step, "short": short, "factor": factor,
+            "begins": f"i + {width} <= count" if level < 5 else f"i < count && count >= {width}",
+            "at": "i + j" if level < 5 else "(i + j) % count",
+            "term": "value" if level < 3 else "value < 0 ? 2 * value : value",
+            "better": better if level < 4 else f"values[i] % {divisor} != 0 && ({better})",
+        },
         solve,
-        example_and_tests(draw, lambda c: "0 " + numbers(c, 4, -(10**draw.difficulty), 10**9)),
-    )
-
-
-def _in_base(n: int, digits: str, least: int) -> str:
-    out, rest = "", abs(n)
-    while rest:
-        rest, digit = divmod(rest, len(digits))
-        out = digits[digit] + out
-    return ("-" if n < 0 else "") + out.rjust(least, digits[0])
+        [*inputs, numbers(draw.world, width - 1, 0, 9)],
+    )  # fmt: skip
 
 
 _COUNTS = {
@@ -275,29 +148,29 @@ _COUNTS = {
 int main(void) {
     long from, to;
     while (scanf("%ld %ld", &from, &to) == 2) {
-        long count = $start;
+        long total = $start;
         for (long n = from; n <= to; n++) {
             int sum = 0;
-            for (long rest = n; rest; rest /= 10) sum += rest % 10;
-            count += n % $divisor == $rest && sum % $other == 0;
+            for (long rest = n; rest > 0; rest /= 10) sum += rest % 10;
+            if ($counts) total += $gain;
         }
-        printf("%ld\\n", count);
+        printf("%ld\\n", total);
     }
     return 0;
 }
 """,
     JAVA: """import java.util.Scanner;
-import java.util.stream.LongStream;
 
 public class Main {
     public static void main(String[] arguments) {
         var input = new Scanner(System.in);
         while (input.hasNextLong()) {
-            long from = input.nextLong(), to = input.nextLong();
-            System.out.println($start + LongStream.rangeClosed(from, to)
-                .filter(n -> n % $divisor == $rest)
-                .filter(n -> Long.toString(n).chars().map(c -> c - '0').sum() % $other == 0)
-                .count());
+            long from = input.nextLong(), to = input.nextLong(), total = $start;
+            for (long n = from; n <= to; n++) {
+                int sum = Long.toString(n).chars().map(c -> c - '0').sum();
+                if ($counts) total += $gain;
+            }
+            System.out.println(total);
         }
     }
 }
@@ -305,12 +178,12 @@ public class Main {
     JAVASCRIPT: """const input = require("fs").readFileSync(0, "utf8");
 const given = input.split(/\\s+/).filter(Boolean).map(Number);
 for (let i = 0; i < given.length; i += 2) {
-  let count = $start;
+  let total = $start;
   for (let n = given[i]; n <= given[i + 1]; n++) {
     const sum = [...String(n)].reduce((a, d) => a + Number(d), 0);
-    if (n % $divisor === $rest && sum % $other === 0) count++;
+    if ($counts) total += $gain;
   }
-  console.log(count);
+  console.log(total);
 }
 """,
 }
@@ -318,19 +191,38 @@ for (let i = 0; i < given.length; i += 2) {
 
 @family("code")
 def count_in_ranges(draw: Draw) -> Task:
-    """Count the numbers in ranges that have two properties."""
-    divisor, other = draw.query.one((2, 4, 5, 8, 10)), draw.query.one((3, 7, 9))
-    start = draw.query.between(1, 9999)
-    rest, most = draw.query.between(0, divisor - 1), draw.by_difficulty(99, 999, 9999, 30000, 90000)
-    property_of_rest = f"leave the remainder {rest} when divided by {divisor}"
+    """Count the numbers in ranges that have several properties."""
+    q, level = draw.query, draw.difficulty
+    divisor, other, third = q.one((2, 4, 5, 8, 10)), q.one((3, 7, 9)), q.one((11, 13, 17))
+    start, rest = q.between(1, 9999), q.between(0, divisor - 1)
+    last = (rest + q.between(1, 9)) % 10
+    rules = further_rules(
+        draw,
+        f"The sum of the digits of such a number must also be a multiple of {other}.",
+        f"A multiple of {third} counts in any case.",
+        f"But no number counts whose last digit is {last}.",
+        "Each number that counts adds the sum of its digits, not 1.",
+    )
+    counts = f"n % {divisor} == {rest}"
+    if level > 1:
+        counts += f" && sum % {other} == 0"
+    if level > 2:
+        counts = f"{counts} || n % {third} == 0"
+    if level > 3:
+        counts = f"({counts}) && n % 10 != {last}"
+
+    def gain(n: int) -> int:
+        total = sum(map(int, str(n)))
+        fits = n % divisor == rest and (level < 2 or total % other == 0)
+        if level > 3 and str(n).endswith(str(last)):
+            return 0
+        return (total if level > 4 else 1) if fits or (level > 2 and n % third == 0) else 0
 
     def solve(text: str) -> str:
-        given = list(map(int, text.split()))
-        counts = (
-            sum(n % divisor == rest and sum(map(int, str(n))) % other == 0 for n in range(a, b + 1))
-            for a, b in zip(given[::2], given[1::2], strict=True)
-        )
-        return "".join(f"{start + count}\n" for count in counts)
+        pairs = (map(int, line.split()) for line in text.splitlines())
+        return "".join(f"{start + sum(map(gain, range(a, b + 1)))}\n" for a, b in pairs)
+
+    most = draw.by_difficulty(99, 500, 1000, 2000, 4000)
 
     def ranges(c: Choices) -> str:
         pairs = (sorted((c.between(1, most), c.between(1, most))) for _ in range(2))
@@ -340,14 +232,17 @@ def count_in_ranges(draw: Draw) -> Task:
         draw,
         (
             f"Each line has two whole numbers, the smaller one first. Print for each line {start} "
-            f"plus the number of those from the first to the second, both included, that "
-            f"{property_of_rest} and have a sum of digits that {other} divides.",
+            f"plus the number of those from the first to the second, both included, that leave the "
+            f"remainder {rest} when divided by {divisor}.{rules}",
             f"Read pairs of numbers, a and b with a <= b, one pair on a line. For every pair print "
-            f"a line: {start} plus the count of those n, a <= n <= b, that {property_of_rest} and "
-            f"whose digits add up to a multiple of {other}.",
+            f"a line: {start} plus the count of those n, a <= n <= b, for which n modulo {divisor} "
+            f"is {rest}.{rules}",
+            f"A line of the input has the two ends of a range of whole numbers, the lower one "
+            f"first; both belong to it. A number counts if its division by {divisor} leaves {rest}."
+            f"{rules} Print for each range a line: how many of its numbers count, plus {start}.",
         ),
         _COUNTS,
-        {"divisor": divisor, "rest": rest, "other": other, "start": start},
+        {"start": start, "counts": counts, "gain": 1 if level < 5 else "sum"},
         solve,
         example_and_tests(draw, ranges),
     )

@@ -12,6 +12,7 @@ from intercode.datasets.code.families.code_task import (
     C,
     code_task,
     example_and_tests,
+    further_rules,
 )
 from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import Draw, family
@@ -23,16 +24,25 @@ def _lines(choices: Choices, lines: int, words: int) -> str:
 
 _SHIFTS = {
     C: """#include <stdio.h>
+#include <string.h>
 
 int main(void) {
-    int sign, word = 1;
-    while ((sign = getchar()) != EOF) {
-        if (sign == ' ') word++;
-        if (sign == '\\n') word = 1;
-        if (sign >= 'a' && sign <= 'z' && word % $every == 0)
-            sign = (sign - 'a' + $shift) % 26 + 'a';
-        if (sign == '\\n') printf("$end");
-        putchar(sign);
+    char text[1000];
+    for (int line = 0; fgets(text, sizeof text, stdin); line++) {
+        text[strcspn(text, "\\n")] = 0;
+        int word = 1;
+        for (char *item = strtok(text, " "); item; item = strtok(NULL, " ")) {
+            char first = item[0];
+            int size = strlen(item), chosen = $chosen;
+            if (word > 1) putchar(' ');
+            for (int i = 0; i < size; i++) {
+                int at = $at, letter = item[at] - 'a';
+                if (chosen) letter = (letter + $move) % 26;
+                putchar('a' + letter);
+            }
+            word++;
+        }
+        puts("$end");
     }
     return 0;
 }
@@ -42,24 +52,42 @@ int main(void) {
 public class Main {
     public static void main(String[] arguments) {
         var input = new Scanner(System.in);
-        while (input.hasNextLine()) {
-            String[] words = input.nextLine().split(" ");
-            for (int i = $every - 1; i < words.length; i += $every) {
+        for (int line = 0; input.hasNextLine(); line++) {
+            String[] items = input.nextLine().split(" ");
+            for (int word = 1; word <= items.length; word++) {
+                String item = items[word - 1];
+                char first = item.charAt(0);
+                int size = item.length();
+                boolean chosen = $chosen;
                 var out = new StringBuilder();
-                for (char sign : words[i].toCharArray())
-                    out.append((char) ((sign - 'a' + $shift) % 26 + 'a'));
-                words[i] = out.toString();
+                for (int i = 0; i < size; i++) {
+                    int at = $at, letter = item.charAt(at) - 'a';
+                    if (chosen) letter = (letter + $move) % 26;
+                    out.append((char) ('a' + letter));
+                }
+                items[word - 1] = out.toString();
             }
-            System.out.println(String.join(" ", words) + "$end");
+            System.out.println(String.join(" ", items) + "$end");
         }
     }
 }
 """,
-    JAVASCRIPT: """const shifted = (word) => [...word].map((sign) =>
-  String.fromCharCode((sign.charCodeAt(0) - 97 + $shift) % 26 + 97)).join("");
-const lines = require("fs").readFileSync(0, "utf8").trimEnd().split("\\n");
-for (const line of lines)
-  console.log(line.split(" ").map((w, i) => (i + 1) % $every ? w : shifted(w)).join(" ") + "$end");
+    JAVASCRIPT: """const text = require("fs").readFileSync(0, "utf8");
+text.trimEnd().split("\\n").forEach((row, line) => {
+  const items = row.split(" ").map((item, place) => {
+    const word = place + 1, first = item[0], size = item.length;
+    const chosen = $chosen;
+    let out = "";
+    for (let i = 0; i < size; i++) {
+      const at = $at;
+      let letter = item.charCodeAt(at) - 97;
+      if (chosen) letter = (letter + $move) % 26;
+      out += String.fromCharCode(97 + letter);
+    }
+    return out;
+  });
+  console.log(items.join(" ") + "$end");
+});
 """,
 }
 
@@ -67,56 +95,99 @@ for (const line of lines)
 @family("code")
 def shifted_words(draw: Draw) -> Task:
     """Shift the letters of some words of each line."""
-    every, shift = draw.query.between(1, 4), draw.query.between(1, 25)
-    end = f" {draw.query.one('.:;/')}{draw.query.between(1, 999)}"
-    which = ("each word", "every second word", "every third word", "every fourth word")[every - 1]
+    q, level = draw.query, draw.difficulty
+    every, shift, grow = q.between(1, 3), q.between(1, 25), q.between(2, 9)
+    kept = q.some("bcglmop", 2)
+    end = f" {q.one('.:;/')}{q.between(1, 999)}"
+    which = ("each word", "every second word", "every third word")[every - 1]
+    rules = further_rules(
+        draw,
+        f"The first letter of a word is shifted by {shift}, and each further letter by {grow} more "
+        f"than the one before it.",
+        f"A word that begins with {kept[0]} or {kept[1]} is not shifted.",
+        "A word that was shifted is then written backwards.",
+        "In each line all letters are shifted by 1 more than in the line before.",
+    )
+    move = f"{shift}{f' + {grow} * at' if level > 1 else ''}{' + line' if level > 4 else ''}"
+    chosen = f"word % {every} == 0"
+    if level > 2:
+        chosen += f" && first != '{kept[0]}' && first != '{kept[1]}'"
 
-    def shifted(word: str) -> str:
-        return "".join(chr((ord(sign) - 97 + shift) % 26 + 97) for sign in word)
+    def shifted(word: str, line: int) -> str:
+        if level > 2 and word[0] in kept:
+            return word
+        start, step = shift + (line if level > 4 else 0), grow if level > 1 else 0
+        letters = [chr((ord(s) - 97 + start + step * i) % 26 + 97) for i, s in enumerate(word)]
+        return "".join(reversed(letters) if level > 3 else letters)
 
     def solve(text: str) -> str:
         rows = [line.split(" ") for line in text.splitlines()]
         return "".join(
-            " ".join(w if i % every else shifted(w) for i, w in enumerate(row, 1)) + f"{end}\n"
-            for row in rows
+            " ".join(w if i % every else shifted(w, line) for i, w in enumerate(row, 1))
+            + f"{end}\n"
+            for line, row in enumerate(rows)
         )
 
-    size = draw.by_difficulty(1, 2, 4, 7, 12)
+    size = draw.by_difficulty(1, 2, 3, 4, 5)
     return code_task(
         draw,
         (
             f"Read lines of words in small letters with single blanks between them. Shift the "
             f"letters of {which} of a line by {shift} in the alphabet (after z comes a), and print "
-            f"the lines, each with `{end}` at its end.",
-            f"Print the lines of the input, in which {which} of the line is encoded: each letter "
+            f"the lines, each with `{end}` at its end.{rules}",
+            f"Print the lines of the input, in which {which} of the line is shifted: each letter "
             f"is replaced by the one {shift} places later, around the end of the alphabet. Words "
-            f"consist of small letters, with one blank between two. Add `{end}` to each line.",
+            f"consist of small letters, with one blank between two. Add `{end}` to each line."
+            f"{rules}",
+            f"Encode a text line by line. Its words consist of small letters and are separated by "
+            f"one blank. In {which} of a line every letter is shifted {shift} places on in the "
+            f"alphabet, from z on to a; the other words stay.{rules} Print each line followed by "
+            f"`{end}`.",
         ),
         _SHIFTS,
-        {"every": every, "shift": shift, "end": end},
+        {
+            "chosen": chosen, "move": move, "end": end,
+            "at": "i" if level < 4 else "chosen ? size - 1 - i : i",
+        },
         solve,
         example_and_tests(draw, lambda c: _lines(c, size, c.between(3, 8))),
-    )
+    )  # fmt: skip
 
 
 _RUNS = {
     C: """#include <stdio.h>
 
 int main(void) {
-    int sign = getchar();
+    int sign = getchar(), done = 0;
     while (sign != EOF) {
         int next, count = 1;
-        while ((next = getchar()) == sign && sign != '\\n') count++;
-        if (count >= $least) printf("%c$mark%d$mark", sign, count + $plus);
-        else while (count--) putchar(sign);
+        while ((next = getchar()) == sign) count++;
+        if ($shortens) {
+            printf("%c$mark%d$mark", sign, $number);
+            done++;
+        } else
+            while (count-- > 0) putchar(sign);
+        if (sign == '\\n') done = 0;
         sign = next;
     }
     return 0;
 }
 """,
     JAVASCRIPT: """const text = require("fs").readFileSync(0, "utf8");
-process.stdout.write(text.replace(/([^\\n])\\1*/g, (run, sign) =>
-  run.length >= $least ? sign + "$mark" + (run.length + $plus) + "$mark" : run));
+let out = "", done = 0;
+for (let i = 0; i < text.length;) {
+  const sign = text[i];
+  let count = 1;
+  while (text[i + count] === sign) count++;
+  const next = text[i + count];
+  if ($shortens) {
+    out += sign + "$mark" + ($number) + "$mark";
+    done++;
+  } else out += sign.repeat(count);
+  if (sign === "\\n") done = 0;
+  i += count;
+}
+process.stdout.write(out);
 """,
 }
 
@@ -124,206 +195,79 @@ process.stdout.write(text.replace(/([^\\n])\\1*/g, (run, sign) =>
 @family("code")
 def shortened_runs(draw: Draw) -> Task:
     """Shorten runs of equal characters."""
-    least, mark = draw.query.between(2, 6), draw.query.one("*#=~:;!")
-    plus = draw.query.between(1, 9999)
-    letters = "".join(draw.query.some("abcdefgh", 3))
+    q, level = draw.query, draw.difficulty
+    least, mark = q.between(2, 4), q.one("*#=~:;!")
+    plus, step, limit = q.between(1, 9999), q.between(2, 99), q.between(2, 3)
+    letters = "".join(q.some("abcdefgh", 4))
+    rules = further_rules(
+        draw,
+        f"Runs of the letter {letters[0]} always stay as they are.",
+        f"The number is also made larger by {step} for each run that was shortened before in the "
+        f"same line.",
+        "A run at the end of a line stays as it is.",
+        f"In each line at most {limit} runs are shortened, the first ones.",
+    )
 
     def solve(text: str) -> str:
+        done = 0
+
         def short(run: re.Match[str]) -> str:
-            size = len(run[0])
-            return f"{run[1]}{mark}{size + plus}{mark}" if size >= least else run[0]
+            nonlocal done
+            size, last = len(run[0]), run.end() == len(run.string)
+            if size < least or (level > 1 and run[1] == letters[0]):
+                return run[0]
+            if (level > 3 and last) or (level > 4 and done == limit):
+                return run[0]
+            number = size + plus + (step * done if level > 2 else 0)
+            done += 1
+            return f"{run[1]}{mark}{number}{mark}"
 
-        return re.sub(r"([^\n])\1*", short, text)
-
-    def runs(c: Choices) -> str:
-        size = c.between(2, 3 * draw.difficulty)
-        lines = ["".join(c.one(letters) * c.between(1, 9) for _ in range(size)) for _ in range(2)]
-        return "".join(f"{line}\n" for line in lines)
+        rows = []
+        for line in text.splitlines():
+            done = 0
+            rows.append(re.sub(r"(.)\1*", short, line))
+        return "".join(f"{row}\n" for row in rows)
 
     return code_task(
         draw,
         (
             f"Copy the input to the output, but write every run of {least} or more equal "
-            f"characters in a line as the character, {mark}, their number plus {plus}, and {mark}.",
+            f"characters in a line as the character, {mark}, their number plus {plus}, and {mark}."
+            f"{rules}",
             f"Shorten the lines of the input: a longest run of equal characters with a length of "
-            f"at least {least} becomes the character once, followed by its length plus {plus} "
-            f"between two signs {mark}. Everything else stays.",
+            f"at least {least} becomes the character once, followed by a number, its length plus "
+            f"{plus}, between two signs {mark}.{rules} Everything else stays.",
+            f"Shorten repetitions, which are called runs, within the lines of the input: where a "
+            f"character occurs {least} times in a row or more, print it once, then {mark}, a "
+            f"number, and {mark} again. The number is how many times plus {plus}.{rules} "
+            f"Everything else is printed as it is.",
         ),
         _RUNS,
-        {"least": least, "mark": mark, "plus": plus},
+        {
+            "shortens": _condition(level, least, letters[0], limit), "mark": mark,
+            "number": f"count + {plus}" + (f" + {step} * done" if level > 2 else ""),
+        },
         solve,
-        example_and_tests(draw, runs),
+        example_and_tests(draw, lambda c: _runs(c, letters, 5 + 2 * level)),
+    )  # fmt: skip
+
+
+def _condition(level: int, least: int, kept: str, limit: int) -> str:
+    """Return the condition under which a run is shortened, in all languages."""
+    condition = f"count >= {least}"
+    if level > 1:
+        condition += f" && sign != '{kept}'"
+    if level > 3:
+        condition += r" && next != '\n'"
+    if level > 4:
+        condition += f" && done < {limit}"
+    return condition
+
+
+def _runs(choices: Choices, letters: str, most: int) -> str:
+    """Return two lines of 3 to ``most`` runs each."""
+    size = choices.between(3, most)
+    rows = (
+        "".join(choices.one(letters) * choices.between(1, 9) for _ in range(size)) for _ in range(2)
     )
-
-
-_TOTALS = {
-    JAVA: """import java.util.Scanner;
-import java.util.TreeMap;
-
-public class Main {
-    public static void main(String[] arguments) {
-        var totals = new TreeMap<String, Integer>();
-        var input = new Scanner(System.in);
-        while (input.hasNext()) {
-            String name = input.next();
-            int n = input.nextInt();
-            if (n $sign $limit) totals.merge(name, n * $factor, Integer::sum);
-        }
-        totals.forEach((name, total) -> System.out.println(name + "$mark" + total));
-    }
-}
-""",
-    JAVASCRIPT: """const input = require("fs").readFileSync(0, "utf8");
-const words = input.split(/\\s+/).filter(Boolean);
-const totals = {};
-for (let i = 0; i < words.length; i += 2) {
-  const n = Number(words[i + 1]);
-  if (n $sign $limit) totals[words[i]] = (totals[words[i]] || 0) + n * $factor;
-}
-for (const name of Object.keys(totals).sort()) console.log(name + "$mark" + totals[name]);
-""",
-}
-
-
-@family("code", held_out=True)
-def totals_by_name(draw: Draw) -> Task:
-    """Add up numbers by name, and sort."""
-    q = draw.query
-    limit, factor, mark = q.between(5, 40), q.between(2, 999), q.one((": ", " = ", " -> ", ","))
-    word, sign = q.one((("at least", ">="), ("at most", "<=")))
-
-    def solve(text: str) -> str:
-        totals: dict[str, int] = {}
-        for line in text.splitlines():
-            name, n = line.split()
-            if int(n) >= limit if sign == ">=" else int(n) <= limit:
-                totals[name] = totals.get(name, 0) + int(n) * factor
-        return "".join(f"{name}{mark}{totals[name]}\n" for name in sorted(totals))
-
-    def rows(c: Choices) -> str:
-        names = c.some(WORDS, 1 + draw.difficulty)
-        size = c.between(3, 6 * draw.difficulty)
-        return "".join(f"{c.one(names)} {c.between(0, 60)}\n" for _ in range(size))
-
-    return code_task(
-        draw,
-        (
-            f"Each line has a name and a whole number. Leave out lines whose number is not {word} "
-            f"{limit}, multiply the others by {factor}, and add up for each name. Print the names "
-            f"that are left in alphabetical order, each as `NAME{mark}TOTAL`.",
-            f"Read lines `NAME NUMBER`. For all names with a number of {word} {limit}, print a "
-            f"line `NAME{mark}TOTAL`, sorted by name, where TOTAL is {factor} times the sum of "
-            f"those numbers of this name.",
-        ),
-        _TOTALS,
-        {"limit": limit, "factor": factor, "mark": mark, "sign": sign},
-        solve,
-        example_and_tests(draw, rows),
-    )
-
-
-_QUEUES = {
-    C: """#include <stdio.h>
-#include <string.h>
-
-int main(void) {
-    char word[32];
-    int n, size = 0, items[1000];
-    while (scanf("%31s %d", word, &n) == 2) {
-        if (!strcmp(word, "$put")) {
-            if (size >= $room) puts("$full");
-            else items[size++] = n;
-        } else {
-            while (n-- > 0 && size > 0) {
-                int at = $from_front ? 0 : size - 1;
-                printf("%d\\n", items[at]);
-                memmove(items + at, items + at + 1, (size - at - 1) * sizeof *items);
-                size--;
-            }
-        }
-    }
-    printf("%d\\n", size);
-    return 0;
-}
-""",
-    JAVA: """import java.util.ArrayDeque;
-import java.util.Scanner;
-
-public class Main {
-    public static void main(String[] arguments) {
-        var items = new ArrayDeque<Integer>();
-        var input = new Scanner(System.in);
-        while (input.hasNext()) {
-            String word = input.next();
-            int n = input.nextInt();
-            if (word.equals("$put")) {
-                if (items.size() >= $room) System.out.println("$full");
-                else items.addLast(n);
-            } else {
-                while (n-- > 0 && !items.isEmpty())
-                    System.out.println($from_front == 1 ? items.pollFirst() : items.pollLast());
-            }
-        }
-        System.out.println(items.size());
-    }
-}
-""",
-    JAVASCRIPT: """const items = [];
-for (const line of require("fs").readFileSync(0, "utf8").trim().split("\\n")) {
-  const [word, text] = line.split(" ");
-  if (word === "$put") {
-    if (items.length >= $room) console.log("$full");
-    else items.push(Number(text));
-  } else {
-    for (let n = Number(text); n > 0 && items.length; n--)
-      console.log($from_front ? items.shift() : items.pop());
-  }
-}
-console.log(items.length);
-""",
-}
-
-
-@family("code")
-def store_commands(draw: Draw) -> Task:
-    """Carry out commands on a store with limited room."""
-    q = draw.query
-    put, take, full = q.some(WORDS, 3)
-    room, from_front = q.between(2, 3 + 2 * draw.difficulty), q.index(2)
-    which = "oldest" if from_front else "newest"
-
-    def solve(text: str) -> str:
-        items: list[str] = []
-        out: list[str] = []
-        for line in text.splitlines():
-            word, n = line.split()
-            if word == put and len(items) >= room:
-                out.append(full)
-            elif word == put:
-                items.append(n)
-            else:
-                for _ in range(min(int(n), len(items))):
-                    out.append(items.pop(0 if from_front else -1))
-        return "".join(f"{line}\n" for line in [*out, str(len(items))])
-
-    def commands(c: Choices) -> str:
-        size = c.between(4, 6 * draw.difficulty + 4)
-        rows = [put if c.chance(65) else take for _ in range(size)]
-        return "".join(f"{word} {c.between(1, 99 if word == put else 3)}\n" for word in rows)
-
-    return code_task(
-        draw,
-        (
-            f"A store has room for {room} numbers. `{put} N` puts N into it; if it is full, print "
-            f"`{full}` instead. `{take} N` takes out the {which} N numbers (fewer if there are not "
-            f"so many) and prints each on a line. At the end print how many are left.",
-            f"Read commands, one on a line. `{put} N` stores the number N, unless {room} are "
-            f"stored already: then print `{full}`. `{take} N` removes and prints, one on a line, "
-            f"the {which} number, N times or until nothing is left. Last, print the number of "
-            f"numbers that remain.",
-        ),
-        _QUEUES,
-        {"put": put, "room": room, "full": full, "from_front": from_front},
-        solve,
-        example_and_tests(draw, commands),
-    )
+    return "".join(f"{row}\n" for row in rows)

@@ -41,6 +41,9 @@ def wrapped(draw: Draw) -> Task:
             "encoding says how: base64, base32, hex, or backwards (by bytes).",
             f"Somebody wrapped a flag again and again and put it into {name}.txt. The first line "
             "of each wrapping names it: base64, base32, hex or backwards.",
+            f"Which flag is in {name}.txt? It went through one encoding after the other, and each "
+            "result starts with a line that names the encoding: base64, base32, hex, or "
+            "backwards (the bytes in reverse order).",
         ),
         python(f"""
 import base64
@@ -72,6 +75,9 @@ def repeated_key(draw: Draw) -> Task:
             f"{draw.difficulty} bytes. A flag begins with flag{{.",
             f"A text that begins with a flag was XORed with a repeated key into {name}.bin. The "
             f"key has {draw.difficulty} bytes, and you know how flags begin: flag{{.",
+            f"Recover the flag at the beginning of {name}.bin. The file was encrypted by XOR with "
+            f"a key of {draw.difficulty} bytes that is used again and again, and every flag "
+            f"starts with flag{{.",
         ),
         python(f"""
 data = open("{name}.bin", "rb").read()
@@ -103,6 +109,9 @@ def shifted_letters(draw: Draw) -> Task:
             "in turn (other signs count for nothing). It begins with a flag: flag{...}.",
             f"{name}.txt begins with a flag, but a Vigenère cipher was used on its small letters. "
             f"Its key has {len(key)} letters and advances with letters only.",
+            f"Somebody moved the small letters in {name}.txt along the alphabet, by {len(key)} "
+            "distances that take turns from one small letter to the next. All other characters "
+            f"are as they were. Which flag, flag{{...}}, does the text begin with?",
         ),
         python(f"""
 text = open("{name}.txt").read()
@@ -124,24 +133,34 @@ def small_primes(draw: Draw) -> Task:
     """Break RSA whose modulus has small factors."""
     flag, name = new_flag(draw), draw.query.one(("message", "cable", "wire"))
     e, low = 65537, draw.by_difficulty(300, 1000, 5000, 30000, 100000)
+    size = draw.by_difficulty(1, 2, 3, 3, 4)
     p, q = _prime(draw, low), _prime(draw, 2 * low + 1000)
-    numbers = [str(pow(byte, e, p * q)) for byte in flag.encode()]
+    text = " ".join([flag, *draw.world.some(WORDS, 8 * (draw.difficulty - 1))]).encode()
+    blocks = [text[i : i + size] for i in range(0, len(text), size)]
+    numbers = [str(pow(int.from_bytes(block), e, p * q)) for block in blocks]
     tree = FileTree()
     tree.file(f"{name}.txt", f"n = {p * q}\ne = {e}\n{' '.join(numbers)}\n")
+    each = "each byte" if size == 1 else f"each block of {size} bytes"
     return ctf_task(
         draw,
         flag,
         (
-            f"{name}.txt has a public RSA key n, e and then the bytes of a flag, each encrypted "
-            "for itself.",
-            f"A flag was encrypted byte by byte with RSA (c = m^e mod n) into {name}.txt. Its "
-            "modulus is far too small.",
+            f"{name}.txt has a public RSA key n, e and then a text that begins with a flag, of "
+            f"which {each} is encrypted for itself, as a number whose first byte is the highest.",
+            f"A text with a flag at its beginning was encrypted with RSA (c = m^e mod n) into "
+            f"{name}.txt: {each} is an m, with the first byte as the highest. The modulus is far "
+            "too small.",
+            f"In {name}.txt there are n and e of a public RSA key, and below them a text: one "
+            f"number for {each} (big-endian), encrypted without padding. Decrypt it, and give the "
+            "flag that it begins with.",
         ),
         python(f"""
 lines = open("{name}.txt").read().splitlines()
 n, e = (int(line.split()[2]) for line in lines[:2])
-table = {{pow(m, e, n): chr(m) for m in range(32, 127)}}
-print("".join(table[int(c)] for c in lines[2].split()))
+p = next(p for p in range(3, n, 2) if n % p == 0)
+d = pow(e, -1, (p - 1) * (n // p - 1))
+numbers = [pow(int(c), d, n) for c in lines[2].split()]
+print(b"".join(m.to_bytes((m.bit_length() + 7) // 8, "big") for m in numbers).decode().split()[0])
 """),
         tree,
     )
@@ -184,6 +203,10 @@ def password_list(draw: Draw) -> Task:
             f"Find {user}'s password among words.txt (HASH in accounts, as USER:SALT:HASH, is "
             f"{digest} of SALT:PASSWORD). XOR safe.bin with the SHA-256 digest of it, repeated, to "
             "get the flag.",
+            f"{user} has chosen a password from words.txt. The file accounts has a line "
+            f"USER:SALT:HASH for each user, and HASH is {digest}(SALT:PASSWORD). Find the "
+            "password, take its SHA-256 (32 bytes), repeat that as often as needed, and XOR "
+            "safe.bin with it: the result is the flag.",
         ),
         python(f"""
 import hashlib

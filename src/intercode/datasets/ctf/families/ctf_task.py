@@ -30,10 +30,10 @@ def ctf_task(
     ``gold``: Bash code that prints the flag; a block of Python is given as its lines. ``turns``:
     the actions of a player who looks first (empty: the gold alone).
     """
-    phrasing = draw.query.index(len(queries))
+    phrasing, query = draw.phrase(queries)
     layer = LayerSpec("dir", cached_tree("families/ctf", empty_directory(FOLDER)))
     return Task(
-        "", queries[phrasing], gold, files=(layer,), cwd=FOLDER, flag=flag,
+        "", query, gold, files=(layer,), cwd=FOLDER, flag=flag,
         data={"phrasing": phrasing, "turns": list(turns or (gold,))}, initial_files=tree.entries,
     )  # fmt: skip
 

@@ -38,6 +38,8 @@ def odd_permissions(draw: Draw) -> Task:
             f"Every file below {folder} holds something in base64 that looks like a flag. The real "
             f"one is in the only file with the permissions {mode:04o}.",
             f"One file under {folder} has the mode {mode:o}. Decode it (base64): it is the flag.",
+            f"The files below {folder} all look like flags in base64, but only one is real: the "
+            f"one whose permissions are {mode:o} in octal. Which flag is in it?",
         ),
         f"find {folder} -type f -perm {mode:o} -exec base64 -d {{}} +",
         tree,
@@ -66,6 +68,9 @@ def nested_archives(draw: Draw) -> Task:
             "zip, tar and gzip. The innermost has flag.txt, a flag in base64.",
             f"Open {name}: zip, tar and gzip files in each other. In the last of them a file "
             "flag.txt has the flag, encoded in base64.",
+            f"Deep inside {name} there is a file flag.txt, which holds a flag in base64. {name} "
+            "was packed several times with zip, tar or gzip; at each level go on with "
+            f"{name}-NUMBER, and ignore other files.",
         ),
         python(f"""
 import base64, gzip, io, tarfile, zipfile
@@ -115,6 +120,10 @@ def stolen_by_dns(draw: Draw) -> Task:
             "pieces with their numbers: NUMBER.PIECE.sync.example.net.",
             f"dns.log shows that {thief} asked for TXT records of NUMBER.PIECE.sync.example.net. "
             "The pieces, ordered by number, are a flag in hexadecimal.",
+            f"A flag has left our network, and dns.log shows how: {thief} cut its hexadecimal "
+            "form into pieces, and sent each by asking for the TXT record of "
+            "NUMBER.PIECE.sync.example.net, with its place as NUMBER. Put the flag together "
+            "again.",
         ),
         f'awk \'$2 == "{thief}" && $3 == "TXT" {{ print $4 }}\' dns.log | sort -n | cut -d. -f2 '
         "| tr -d '\\n' | python3 -c 'print(bytes.fromhex(input()).decode())'",
@@ -142,6 +151,9 @@ def blanks_at_line_ends(draw: Draw) -> Task:
             "character, are a flag.",
             f"{name}.txt hides a flag at the ends of its lines: a blank there is a 0, a tab a 1, "
             "and eight bits are a character. Lines that end otherwise do not count.",
+            f"Look at what cannot be seen in {name}.txt: a line that ends in a blank stands for a "
+            "0, one that ends in a tab for a 1, and all others for nothing. Every eight of these "
+            "bits are a character of the flag.",
         ),
         python(f"""
 lines = open("{name}.txt").read().split("\\n")
@@ -172,6 +184,8 @@ def behind_data(draw: Draw) -> Task:
             "notes/1 that has a flag in base64.",
             f"A zip archive hides behind the picture {name}. Its member notes/1 is the flag in "
             "base64.",
+            f"Something was appended to the image {name}, a zip archive. Take it out, and decode "
+            "its file notes/1 from base64 to get the flag.",
         ),
         python(f"""
 import base64, io, zipfile
@@ -206,6 +220,9 @@ def removed_lines(draw: Draw) -> Task:
             "PART` was removed again; the parts, in the order of the versions, are a flag.",
             f"Each version of {name} in versions/NUMBER lost a line `key PART` of the version "
             "before it. Join the parts in order: they are the flag.",
+            f"Compare the versions of {name} in versions/1, versions/2 and so on, in the order of "
+            "the numbers. From each one to the next a line `key PART` disappears. All these "
+            "parts, one after the other, are a flag.",
         ),
         f"for v in $(ls versions | sort -n); do sed -n 's/^key //p' versions/$v/{name}; done "
         "| tr -d '\\n'",
@@ -232,10 +249,13 @@ def trail_of_notes(draw: Draw) -> Task:
         draw,
         flag,
         (
-            f"{start} names a note, which names another, and so on. The last one is a flag in "
-            "base64. Many other notes lead nowhere.",
-            f"Follow the notes that begin in {start}: at their end is a flag, encoded in base64. "
-            "What other notes hold are no flags.",
+            f"The file {start} names a note, which names another, and so on. The last one is a "
+            "flag in base64. Many other notes lead nowhere.",
+            f"Follow the notes from the file {start} on: at their end is a flag, encoded in "
+            "base64. What other notes hold are no flags.",
+            f"The first note is {start}. Each note says in its own words which one to read next, "
+            "and at the end of the chain there is a flag in base64. Notes outside of the chain "
+            "only mislead.",
         ),
         gold,
         tree,

@@ -46,6 +46,9 @@ def undo_module(draw: Draw) -> Task:
             f"returns that code.",
             f"Define {name}, the inverse of the function encode in {module}.py: for a code of "
             f"small letters it returns the text that encode turns into this code.",
+            f"{module}.py in the working directory defines encode(text), which turns small "
+            f"letters into other small letters. We need the way back: write {name}(code) so that "
+            f"{name}(encode(text)) is text again, for any text of small letters.",
         ),
         f"def {name}(code):\n    out = []\n    for place, sign in enumerate(code):\n"
         f"        move = {shift} + {grow} * (place % {period})\n"
@@ -92,6 +95,9 @@ def failing_checks(draw: Draw) -> Task:
             f"Define {name}(word) so that {module}.run({name}) passes; {module} is a module in the "
             f"working directory, and its message says what it expects. The words are "
             f"{', '.join(keys)}; for every other one the function returns None.",
+            f"The module {module} in the working directory tests functions: {module}.run(f) "
+            f"reports the first mistake of f. Write {name}(word) so that {module}.run({name}) "
+            f"finds none. It is about the words {', '.join(keys)}; for any other word return None.",
         ),
         f"def {name}(word):\n    return {words!r}.get(word)\n",
         [[key] for key in (*keys, *others)],
@@ -136,6 +142,9 @@ def rule_in_file(draw: Draw) -> Task:
             f"working directory says, and returns the result.",
             f"The rules for {name}(text) are in {file}; the text has words with blanks between "
             f"them. Define the function.",
+            f"The file {file} in the working directory states what has to be done with a text, "
+            f"whose words are separated by blanks. Write {name}(text), which does that and "
+            "returns the result.",
         ),
         f"def {name}(text):\n    words = [w for w in text.split() if {code}]\n"
         f"    return {joined}\n",

@@ -55,6 +55,10 @@ def key_value_lines(draw: Draw) -> Task:
             f"Define {name}(text): it reads lines such as `apple {between} 3` (blanks do not "
             f"matter; skip empty lines and those starting with {comment}) and returns, as a "
             f"dictionary, for each name the {what}.{note}",
+            f"My texts have one entry per line: a name, then {between}, then a whole number, "
+            "sometimes with blanks around them. Ignore lines that are empty or begin with "
+            f"{comment}. Write {name}(text), which returns a dictionary that has under each name "
+            f"the {what} of its entries.{note}",
         ),
         gold,
         inputs,
@@ -97,6 +101,9 @@ def invented_units(draw: Draw) -> Task:
             f"come in any order.",
             f"Define {name}(text), which computes how many {letters[0]} a text like "
             f"'{example}' stands for, as an int. The units, in any order, are: {text}.",
+            f"How many {letters[0]} is '{example}'? Such a text lists amounts in several units, "
+            f"in any order, and means their sum; {text}. Write {name}(text), which answers the "
+            "question for any text of this kind with an int.",
         ),
         gold,
         [[quantity(draw.world)] for _ in range(6)],
@@ -147,6 +154,9 @@ def invented_operators(draw: Draw) -> Task:
             f"int.",
             f"Define {name}(text) for expressions like '{example}'. Operators have no "
             f"precedence and are applied {order}: {meaning}. Return the value.",
+            f"Expressions such as '{example}' have operators of our own: {meaning}. No operator "
+            f"binds more strongly than another; they are worked out {order}. Write {name}(text), "
+            "which returns the value as an int. Numbers and operators are separated by blanks.",
         ),
         f"def {name}(text):\n    operators = {{{table}}}\n    parts = text.split()\n{loop}"
         f"    return a\n",
@@ -158,20 +168,43 @@ def invented_operators(draw: Draw) -> Task:
 def check_digit(draw: Draw) -> Task:
     """Tell whether a number with a check digit is valid."""
     q, name = draw.query, function_name(draw)
-    length = draw.by_difficulty(4, 5, 6, 8, 10)
+    level, length = draw.difficulty, draw.by_difficulty(4, 5, 6, 7, 8)
     weights = [q.between(1, 9) for _ in range(length)]
-    modulus = q.one((7, 9, 10))
-    start = q.between(1, 6)
+    modulus = q.one((7, 9, 10)) if level < 5 else 11
+    start, first = q.between(1, 6), str(q.between(0, 9))
+    rules = (
+        "Hyphens in the text mean nothing; leave them out first.",
+        "Of each product only the last digit counts.",
+        f"The first digit is never {first}.",
+        "If the remainder is 10, the last character is an X in place of a digit.",
+    )
+    note = "".join(f" {rule}" for rule in rules[: level - 1])
 
-    def digit(body: str) -> int:
-        return (start + sum(int(d) * w for d, w in zip(body, weights, strict=True))) % modulus
+    def check(body: str) -> str:
+        products = [int(d) * w for d, w in zip(body, weights, strict=True)]
+        total = start + sum(n % 10 if level > 2 else n for n in products)
+        return "X" if total % modulus == 10 else str(total % modulus)
 
-    inputs = []
-    for number in range(6):
-        body = "".join(str(draw.world.between(0, 9)) for _ in range(length))
-        wrong = draw.world.between(0, 1) if number > 1 else number
-        inputs.append([body + str((digit(body) + wrong) % 10)])
-    inputs += [[str(inputs[0][0])[:-1]], [""], ["x" * (length + 1)]]
+    w = draw.world
+    bodies = [first + _digits(w, length - 1), *(_digits(w, length) for _ in range(6))]
+    while level == 5 and (check(bodies[1]) != "X" or bodies[1][0] == first):
+        bodies[1] = _digits(w, length)
+    codes = [body + (check(body) if w.chance(80) else "0") for body in bodies]
+    codes[:2] = [body + check(body) for body in bodies[:2]]
+    codes += [bodies[2] + ("1" if check(bodies[2]) == "0" else "0"), codes[1][:-1]]
+    if level > 1:
+        codes = [f"{code[:2]}-{code[2:]}" if w.chance(50) else code for code in codes]
+    inputs = [[code] for code in (*codes, "", "x" * (length + 1))]
+    lines = [
+        *(["code = code.replace('-', '')"] if level > 1 else []),
+        f"if len(code) != {length + 1} or not code[:-1].isdigit():\n        return False",
+        *([f"if code[0] == '{first}':\n        return False"] if level > 3 else []),
+        f"products = [int(d) * w for d, w in zip(code, {weights!r})]",
+        *(["products = [n % 10 for n in products]"] if level > 2 else []),
+        f"check = ({start} + sum(products)) % {modulus}",
+        "return code[-1] == "
+        + ("str(check)" if level < 5 else "('X' if check == 10 else str(check))"),
+    ]
     return python_task(
         draw,
         name,
@@ -179,13 +212,19 @@ def check_digit(draw: Draw) -> Task:
             f"Write {name}(code), which returns True or False: whether a text is a valid code. It "
             f"has {length + 1} digits and nothing else. Multiply the first {length} by the weights "
             f"{weights}, add up, and add {start}: the last digit is the remainder modulo "
-            f"{modulus}.",
+            f"{modulus}.{note}",
             f"A code has {length} digits and a check digit: {start} plus the sum of the digits, "
             f"times the weights {weights}, modulo {modulus}. Define {name}(code), which returns "
-            f"for any text whether it is such a code (True or False).",
+            f"for any text whether it is such a code (True or False).{note}",
+            f"Is a code valid? Write {name}(code), which answers with True or False for any text. "
+            f"A valid code is {length + 1} digits and nothing more. The last digit is the "
+            f"remainder of S + {start} modulo {modulus}, where S adds up the other digits, each "
+            f"times its weight; the weights are {weights}.{note}",
         ),
-        f"def {name}(code):\n    if len(code) != {length + 1} or not code.isdigit():\n"
-        f"        return False\n    total = {start} + sum(int(d) * w for d, w in "
-        f"zip(code, {weights!r}))\n    return total % {modulus} == int(code[-1])\n",
+        f"def {name}(code):\n" + "".join(f"    {line}\n" for line in lines),
         inputs,
     )
+
+
+def _digits(choices: Choices, count: int) -> str:
+    return "".join(str(choices.between(0, 9)) for _ in range(count))

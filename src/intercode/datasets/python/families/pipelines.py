@@ -92,6 +92,8 @@ def steps_on_texts(draw: Draw) -> Task:
             f"the text that is returned. {text}",
             f"Define {name}, which gets words separated by single spaces, as one text, changes "
             f"them in these steps, and returns them in the same form: {text}",
+            f"Program {name}(text). What goes in is one text of words with a single space between "
+            f"two of them, and what it returns has the same form. In between, do this: {text}",
         ),
         _body(name, "text", [code for _, code in chosen]),
         [[sentence(draw.world, draw.world.between(2, 9))] for _ in range(draw.difficulty + 4)],
@@ -122,6 +124,8 @@ def recurrence(draw: Draw) -> Task:
             f"later a(n) is the remainder of {rule} when divided by {modulus}.",
             f"A sequence begins with {given}. After that, a(n) is {rule}, modulo {modulus}. Define "
             f"{name}(n), which returns a(n).",
+            f"Let {given}. For every larger n, a(n) is what remains of {rule} after division by "
+            f"{modulus}. I need a function {name}(n) that returns a(n) for each n from 0 on.",
         ),
         f"def {name}(n):\n    a = {start!r}\n    while len(a) <= n:\n"
         f"        a.append(({code}) % {modulus})\n    return a[n]\n",
@@ -154,6 +158,8 @@ def bands(draw: Draw) -> Task:
             f"{text}; else: '{labels[-1]}'.",
             f"Define {name}(n). It returns the word of the first line that holds. {text}; "
             f"anything else: '{labels[-1]}'.",
+            f"Numbers belong to classes, of which the first that fits is the right one: {text}; "
+            f"and '{labels[-1]}' for all others. Write {name}(n), which returns the class of n.",
         ),
         f"def {name}(n):\n{tests}    return '{labels[-1]}'\n",
         [*near, [draw.world.between(-99, 299)], [draw.world.between(-99, 299) + 0.5]],

@@ -50,7 +50,7 @@ def python_task(
     hidden test; the gold gives the expected values. ``also``: further golds. ``turns``: the actions
     of a player who looks first, before the gold. ``tree``: the initial files.
     """
-    phrasing = draw.query.index(len(queries))
+    phrasing, query = draw.phrase(queries)
     namespace: dict[str, Any] = {}
     exec(gold, namespace)
     tests = tuple(
@@ -59,7 +59,7 @@ def python_task(
         for arguments in inputs
     )
     return Task(
-        "", queries[phrasing], gold, tuple(also), files=(_folder_layer(),), cwd=FOLDER,
+        "", query, gold, tuple(also), files=(_folder_layer(),), cwd=FOLDER,
         data={"phrasing": phrasing, "turns": [*turns, gold], "entry": name, "tests": tests,
               "setup": "", "mode": "assert"},
         initial_files=tree.entries if tree else (),

@@ -46,6 +46,10 @@ def command_list(draw: Draw) -> Task:
             f"{meaning}.",
             f"Define {name}(commands). Each command is [word, number] and changes a list, which is "
             f"empty at first: {meaning}. Return the list after the last command.",
+            "At first a list of numbers is empty, and then commands change it, one after the "
+            "other. Each command is a pair of a word and a number, and the word says what "
+            f"happens: {meaning}. Write {name}(commands), which returns the list as it is after "
+            "all commands.",
         ),
         f"def {name}(commands):\n    items = []\n    for word, n in commands:\n{branches}"
         f"    return items\n",
@@ -102,6 +106,9 @@ def walk_on_grid(draw: Draw) -> Task:
             f"Define {name}(moves), which returns {ask}, of a walk on a grid that is {width} wide "
             f"and {height} high. It begins at x, y = {start[0]}, {start[1]}. Of the letters of "
             f"`moves`, {text}; {border}.{note}",
+            f"Somebody walks on a grid from x = 0 to {width - 1} and y = 0 to {height - 1}, and "
+            f"starts at {start}. A text of letters says how: {text}; {border}.{note} Write "
+            f"{name}(moves), which gets this text and returns {ask}.",
         ),
         gold,
         inputs,
@@ -153,6 +160,9 @@ def flatten_nested(draw: Draw) -> Task:
             f"Define {name}(data). `data` is a dictionary of numbers and of further dictionaries "
             f"of this kind. Return one dictionary that maps each path, its keys joined by "
             f"'{between}', to the number there {what}.{note}",
+            f"Nested dictionaries are hard to compare. Write {name}(data), which returns a "
+            f"dictionary of one level only. Each number in `data` is in it, {what}, and its key "
+            f"is made of all keys on the way to the number, joined with '{between}'.{note}",
         ),
         gold,
         [*inputs, [{}]],
@@ -185,6 +195,10 @@ def join_intervals(draw: Draw) -> Task:
             f"Define {name}(intervals): pairs [begin, end], unsorted. Two of them belong together "
             f"if the later one begins at most {gap} after the end of what is before it. Return "
             f"the pairs [begin, end] of what belongs together, in rising order.{note}",
+            "Given is an unsorted list of intervals [begin, end]. Merge two of them if they "
+            f"overlap, touch, or lie at most {gap} apart, and go on until none can be merged. "
+            f"Write {name}(intervals), which returns the pairs [begin, end] that are left, the "
+            f"lowest first.{note}",
         ),
         f"def {name}(intervals):\n    joined = []\n    for begin, end in sorted(intervals):\n"
         f"        if joined and begin - joined[-1][1] <= {gap}:\n"
@@ -229,6 +243,9 @@ def group_records(draw: Draw) -> Task:
             f"Define {name}(records). Each record is a dictionary with '{key}' and '{value}'. "
             f"Group them by '{key}' and return [{key}, {what} of '{value}'] for every group, "
             f"{order}.{note}",
+            f"Records are dictionaries with a text '{key}' and a number '{value}'. For each "
+            f"'{key}' that occurs I need the {what} of its '{value}'. Write {name}(records), "
+            f"which returns this as a list of pairs [{key}, {what}], sorted {order}.{note}",
         ),
         f"def {name}(records):\n    groups = {{}}\n    for r in records:\n{condition}"
         f"        groups.setdefault(r['{key}'], []).append(r['{value}'])\n"

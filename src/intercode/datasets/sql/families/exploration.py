@@ -37,6 +37,8 @@ def unknown_names(draw: Draw) -> Task:
         queries: tuple[str, ...] = (
             f"How many {w.member[1]} are not {level} and came in {year} or later?",
             f"Count the {w.member[1]} other than {level} who are here since {year} or later.",
+            f"Leave the {level} {w.member[1]} aside. How many of the others came in {year} or "
+            f"later?",
         )
         gold = (
             f"SELECT COUNT(*) FROM {s.member} WHERE {s.level} <> '{level}' AND "
@@ -48,6 +50,9 @@ def unknown_names(draw: Draw) -> Task:
         f"{year} or later come to in all? Give the total {w.amount} and their number.",
         f"Give total {w.amount} and number of the {w.event[1]} since the beginning of {year} in "
         f"which a {w.member[0]} is not {level} and the {w.item[0]} is of the sort {kind}.",
+        f"Only {w.event[1]} in {year} or later count, with {w.item[1]} of the sort {kind} and by "
+        f"{w.member[1]} who are anything but {level}. What is their total {w.amount}, and how many "
+        f"are there?",
     )
     gold = (
         f"SELECT SUM(e.{s.amount}), COUNT(*) FROM {s.all_joined} WHERE p.{s.level} <> '{level}' "
@@ -81,6 +86,8 @@ def coded_values(draw: Draw) -> Task:
             f"than {limit}, in alphabetical order.",
             f"Which {w.item[1]} are {' or '.join(kinds)} and cheaper than {limit}? Give their "
             f"names, sorted.",
+            f"I am looking for {w.item[1]} with a price below {limit}, and of no other sort than "
+            f"{' or '.join(kinds)}. List their names in alphabetical order.",
         ),
         f"SELECT {s.name} FROM {s.item} WHERE {s.kind} IN ({wanted}) AND {s.price} < {limit} "
         f"ORDER BY {s.name}",
@@ -124,6 +131,9 @@ def defined_word(draw: Draw) -> Task:
             f"word, in alphabetical order.",
             f"Which {w.member[1]} count as {word}? The database says what that means. Show the "
             f"names alphabetically.",
+            f"The database holds a definition of what makes a {w.member[0]} {word}. Find it and "
+            f"apply it: list the names of all {w.member[1]} to whom it applies, in alphabetical "
+            "order.",
         ),
         f"SELECT p.{s.name} FROM {s.all_joined} WHERE YEAR(e.{s.day}) >= {year} AND e.{s.amount} "
         f">= {floor} GROUP BY p.{s.id}, p.{s.name} HAVING COUNT(*) >= {least} ORDER BY p.{s.name}",
@@ -170,6 +180,9 @@ def several_archives(draw: Draw) -> Task:
             f"Leave the present {w.event[1]} aside and look at all archived ones, whichever tables "
             f"they are in: show the name of each {w.site[0]} that occurs and {what}, in the order "
             f"of the names.",
+            f"The {w.event[1]} of past years are in tables of their own, apart from the present "
+            f"ones. Taking all those older tables together, give the name of every {w.site[0]} in "
+            f"them with {what}, ordered by name.",
         ),
         group,
         turns=exploration_of(s.site, tables[0]),

@@ -42,6 +42,8 @@ def sum_per_group(draw: Draw) -> Task:
             f"For the {w.event[1]} {text}: show each {group} and {what}, sorted by the former.",
             f"Group the {w.event[1]} {text} by the {group}. Show the group and {what} in the order "
             f"of the groups.",
+            f"What is {what} for each {group}? Only {w.event[1]} {text} count. Show one row per "
+            f"group, the {group} first, in the order of this column.",
         ),
         f"SELECT {column}, {value} FROM {s.all_joined} WHERE {condition} "
         f"GROUP BY {column} ORDER BY {column}",
@@ -64,10 +66,13 @@ def groups_above(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Which {w.member[1]} have {what}, {w.event[1]} {text}? Show name and number of these "
-            f"{w.event[1]}, the highest number first and equal ones by name.",
+            f"Among the {w.event[1]} {text}: which {w.member[1]} have {what}? Show name and number "
+            f"of these {w.event[1]}, the highest number first and equal ones by name.",
             f"Counting only {w.event[1]} {text}: name the {w.member[1]} who have {what}, together "
             f"with their number, in falling order of the number (ties in order of the name).",
+            f"Only {w.event[1]} {text} count. Every {w.member[0]} who has {what}, is wanted: name "
+            f"and number of these {w.event[1]}, the highest number on top, by name where it is "
+            f"equal.",
         ),
         f"SELECT p.{s.name}, COUNT(*) FROM {s.all_joined} WHERE {condition} "
         f"GROUP BY p.{s.id}, p.{s.name} HAVING {having} ORDER BY COUNT(*) DESC, p.{s.name}",
@@ -97,6 +102,10 @@ def columns_by_year(draw: Draw) -> Task:
             f"nothing). Sort by the first column.",
             f"Make a table of the {w.event[1]} {text}: a row for each {group}, sorted by it, a "
             f"column each for the sums of {s.quantity} in {shown}, in this order, with 0 for none.",
+            f"I want to compare the years {shown}. Show one row for each {group}, ordered by it: "
+            f"first the {group}, then for each of these years, in this order, the sum of "
+            f"{s.quantity}, or 0. Only {w.event[1]} {text} count, and a group without any of them "
+            "has no row.",
         ),
         f"SELECT {column}, {', '.join(sums)} {rest}",
         also=(f"SELECT {column}, {', '.join(also)} {rest}",),
@@ -121,6 +130,9 @@ def share_of_total(draw: Draw) -> Task:
             f"former.",
             f"Take the {w.event[1]} {text}. Show each {group} with its share of their total "
             f"{s.amount} in percent, rounded to one decimal, in the order of the {group}.",
+            f"How is the {s.amount} of the {w.event[1]} {text} divided up? For each {group} that "
+            "occurs, give it and its percentage of the whole, rounded to one decimal, in the "
+            "order of the first column.",
         ),
         f"SELECT {column}, ROUND(100 * SUM(e.{s.amount}) / {total}, 1) {rest}",
         also=(

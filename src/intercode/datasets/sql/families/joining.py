@@ -24,6 +24,8 @@ def events_in_full(draw: Draw) -> Task:
         (
             f"For each of the {w.event[1]} {text} show its {s.id}, {shown}, sorted by {s.id}.",
             f"List all {w.event[1]} {text} with {s.id}, {shown}. Sort by {s.id}.",
+            f"I need a report with one row for each {w.event[0]} {text}: {s.id} of the "
+            f"{w.event[0]}, then {shown}. Order the rows by {s.id}.",
         ),
         f"SELECT e.{s.id}, {columns} FROM {s.all_joined} WHERE {condition} ORDER BY e.{s.id}",
     )
@@ -75,6 +77,9 @@ def pairs_alike(draw: Draw) -> Task:
             f"of the {w.member[0]} with the lower {s.id}, sorted by first and second name.",
             f"List all pairs of {w.member[1]} with {text}: the name of the one whose {s.id} is "
             f"lower, followed by the other name; sorted by the first and the second name.",
+            f"Pair up the {w.member[1]} who have {text}. A row is one pair, two names, of which "
+            f"that of the {w.member[0]} with the lower {s.id} comes first; no pair occurs twice. "
+            "Order the rows by the first name and then by the second.",
         ),
         f"{columns} FROM {s.member} AS a JOIN {s.member} AS b ON a.{s.id} < b.{s.id} "
         f"WHERE {condition} ORDER BY a.{s.name}, b.{s.name}",
@@ -110,6 +115,8 @@ def with_zero(draw: Draw) -> Task:
             f"by name.",
             f"For {shown} show its name and how many {w.event[1]} {text} it has, 0 if none. Sort "
             f"by name.",
+            f"Make a list with {shown}, in the order of the names: the name, and the number of "
+            f"{w.event[1]} {text}. Where there are none, the number is 0.",
         ),
         f"SELECT i.{s.name}, COUNT(e.{s.id}) FROM {s.item} AS i LEFT JOIN {s.event} AS e ON "
         f"e.{s.item_id} = i.{s.id} AND {condition} {outer}GROUP BY i.{s.id}, i.{s.name} "

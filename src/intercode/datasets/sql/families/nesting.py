@@ -28,6 +28,9 @@ def above_own_average(draw: Draw) -> Task:
             f"Among the {w.item[1]} whose {s.kind} is {' or '.join(kinds)}, find those whose "
             f"{s.price} exceeds the mean {s.price} of all {w.item[1]} of the same {s.kind}{extra}. "
             f"Give name and {s.price} in the order of the names.",
+            f"The average {s.price} of a {s.kind} is that of all its {w.item[1]}. Which "
+            f"{w.item[1]} of the {s.kind} {' or '.join(kinds)} lie above the average of their "
+            f"{s.kind}{extra}? List name and {s.price}, by name.",
         ),
         f"SELECT i.{s.name}, i.{s.price} FROM {s.item} AS i WHERE i.{s.price} > (SELECT "
         f"AVG(o.{s.price}) + {more} FROM {s.item} AS o WHERE o.{s.kind} = i.{s.kind}) AND {order}",
@@ -61,6 +64,9 @@ def had_every_kind(draw: Draw) -> Task:
             f"{', '.join(kinds)}? Give the names alphabetically.",
             f"Consider the {w.event[1]} {text}. Name in alphabetical order the {w.member[1]} who "
             f"had {w.item[1]} of each {s.kind} of these: {', '.join(kinds)}.",
+            f"We look for {w.member[1]} who have, for each of {', '.join(kinds)}, at least one "
+            f"{w.event[0]} {text} whose {w.item[0]} is of that {s.kind}. List their names in "
+            "alphabetical order.",
         ),
         f"SELECT p.{s.name} FROM {s.all_joined} WHERE i.{s.kind} IN ({among}) AND {condition} "
         f"GROUP BY p.{s.id}, p.{s.name} HAVING COUNT(DISTINCT i.{s.kind}) = {len(kinds)} "
@@ -92,6 +98,8 @@ def best_of_each(draw: Draw) -> Task:
             f"{s.price} of the one with the {word} {s.price}, sorted by {s.kind}.",
             f"Which of the {text} has the {word} {s.price} within its {s.kind}? Show {s.kind}, "
             f"name and {s.price}, in the order of the {s.kind}.",
+            f"In every {s.kind} that occurs, one of the {text} has the {word} {s.price}. Show "
+            f"{s.kind}, name and {s.price} of each of these, ordered by {s.kind}.",
         ),
         f"SELECT i.{s.kind}, i.{s.name}, i.{s.price} FROM {s.item} AS i WHERE {outer} AND "
         f"i.{s.price} = (SELECT {function}(o.{s.price}) FROM {s.item} AS o WHERE o.{s.kind} = "
@@ -126,6 +134,8 @@ def extreme_of_sums(draw: Draw) -> Task:
             f"there, and which is the {word}?",
             f"For the {w.event[1]} {text}, compute the sum of {s.amount} per {by}. Show the number "
             f"of these sums and the {word} of them.",
+            f"Group the {w.event[1]} {text} by {by}, and add up the {s.amount} of each group. "
+            f"Give two values in one row: how many groups there are, and the {word} of their sums.",
         ),
         f"SELECT COUNT(*), {function}(total) FROM ({inner}) AS sums",
         also=(

@@ -46,6 +46,9 @@ def largest_events(draw: Draw) -> Task:
             f"For the {w.event[1]} {text}: which {count}{without} come first if the largest "
             f"{s.amount} is on top (ties: lower {s.id} first)? Give {s.id}, the {w.member[0]}'s "
             f"name and {s.amount}.",
+            f"Rank the {w.event[1]} {text} from the largest {s.amount} to the smallest; where it "
+            f"is equal, the lower {s.id} comes first. I need {s.id}, the name of the "
+            f"{w.member[0]} and {s.amount} of the top {count}{without}.",
         ),
         f"SELECT e.{s.id}, p.{s.name}, e.{s.amount} FROM {s.all_joined} WHERE {condition} "
         f"ORDER BY e.{s.amount} DESC, e.{s.id} LIMIT {count} OFFSET {skip}",
@@ -76,6 +79,8 @@ def names_like(draw: Draw) -> Task:
             f"the letters {shown}, in alphabetical order.",
             f"Leave out the {w.member[1]} whose name starts with any of {shown}. Show the names of "
             f"the others whose {text}, alphabetically.",
+            f"I want to write to the {w.member[1]} whose {text}. List their names in alphabetical "
+            f"order, but skip every name whose first letter is one of {shown}.",
         ),
         f"SELECT {s.name} FROM {s.member} WHERE {other} AND {known} ORDER BY {s.name}",
         also=(
@@ -111,6 +116,8 @@ def missing_values(draw: Draw) -> Task:
             f"is no {s.email}, show '{default}'.",
             f"List the {w.member[1]} {text} in the order of their names, with name and {s.email}; "
             f"write '{default}' instead of a missing {s.email}.",
+            f"For each of the {w.member[1]} {text}, give the name and beside it the {s.email}, or "
+            f"'{default}' if it is missing. Order the rows by name.",
         ),
         f"SELECT {s.name}, COALESCE({s.email}, '{default}') {order}",
         also=(f"SELECT {s.name}, IF({s.email} IS NULL, '{default}', {s.email}) {order}",),
@@ -137,6 +144,9 @@ def months_of_a_year(draw: Draw) -> Task:
             f"in the order of the {part}.",
             f"Count the {w.event[1]} {text} by the {part} of {s.day}, all years together but "
             f"without {year}. Show the {part} as a number and the count, sorted by the {part}.",
+            f"Ignore {year}, and let all other years count together. How do the {w.event[1]} "
+            f"{text} spread over each {part} of {s.day}? Give the {part} as a number and the "
+            "count, one row for each that occurs, in rising order.",
         ),
         f"SELECT {number}, COUNT(*) FROM {s.all_joined} WHERE {condition} AND "
         f"YEAR(e.{s.day}) <> {year} GROUP BY {number} ORDER BY {number}",

@@ -33,6 +33,9 @@ def one_or_the_other(draw: Draw) -> Task:
             f"{w.event[0]} {one}, or a {w.event[0]} {other}, or both. Sort it alphabetically.",
             f"Who among the {w.member[1]} has at least one {w.event[0]} {one}, or at least one "
             f"{w.event[0]} {other}? Give every name once, in alphabetical order.",
+            f"Put together two lists of {w.member[1]}: those with a {w.event[0]} {one}, and those "
+            f"with a {w.event[0]} {other}. Show the names in alphabetical order; a name that is "
+            "in both lists appears once.",
         ),
         f"{first} UNION {second} ORDER BY {s.name}",
         also=(
@@ -56,6 +59,9 @@ def one_and_the_other(draw: Draw) -> Task:
             f"{w.event[0]} {other}? Give their names once each, alphabetically.",
             f"Give in alphabetical order the names of those {w.member[1]} who have both a "
             f"{w.event[0]} {one} and a {w.event[0]} {other}; these may be one and the same.",
+            f"One list has the {w.member[1]} with a {w.event[0]} {one}, another those with a "
+            f"{w.event[0]} {other}. Whose names are in both lists? Show each of them once, in "
+            "alphabetical order.",
         ),
         f"{first} INTERSECT {second} ORDER BY {s.name}",
         also=(
@@ -79,6 +85,8 @@ def one_without_the_other(draw: Draw) -> Task:
             f"their names once each, in alphabetical order.",
             f"Take the {w.member[1]} with a {w.event[0]} {one}. Leave out those who have a "
             f"{w.event[0]} {other}. Give the names of the others, sorted, each once.",
+            f"I need the names of {w.member[1]} who have at least one {w.event[0]} {one}, but not "
+            f"a single {w.event[0]} {other}; sorted and without repetitions.",
         ),
         f"{first} EXCEPT {second} ORDER BY {s.name}",
         also=(

@@ -29,8 +29,8 @@ def sql_task(
     query does not name tables and columns (None: it names them). ``changes``: the task asks for a
     change of the database, which is compared instead of the result.
     """
-    phrasing = draw.query.index(len(queries))
-    query = re.sub(r"\b([Aa]) (?=[aeio])", r"\1n ", queries[phrasing])
+    phrasing, query = draw.phrase(queries)
+    query = re.sub(r"\b([Aa]) (?=[aeio])", r"\1n ", query)
     names = f"\n\nTables: {data.schema.description}." if turns is None else ""
     more = {"compare": "database"} if changes else {}
     return Task(

@@ -29,6 +29,9 @@ def running_total(draw: Draw) -> Task:
             f"Sort by {s.id}.",
             f"For each of the {w.event[1]} {text}, show {s.id} and the running total of "
             f"{s.amount} in the order of {s.day}, then {s.id}{shown}; sorted by {s.id}.",
+            f"Keep a running sum of {s.amount} over the {w.event[1]} {text}{shown}. They follow "
+            f"each other by {s.day}, and within a day by {s.id}. Give {s.id} of each with the sum "
+            f"that it brings the total to, in the order of {s.id}.",
         ),
         f"SELECT e.{s.id}, SUM(e.{s.amount}) OVER ({part}ORDER BY e.{s.day}, e.{s.id}) "
         f"FROM {s.all_joined} WHERE {condition} ORDER BY e.{s.id}",
@@ -68,6 +71,9 @@ def first_few_of_each(draw: Draw) -> Task:
             f"Per {group}: which {count} of the {w.event[1]} {text} have the largest {s.amount} "
             f"(ties: the lower {s.id} comes first)? Show group, {s.id} and its position within the "
             f"group, 1 being the largest, in the order of group and position.",
+            f"Make a ranking of the {w.event[1]} {text} for each {group}: the largest {s.amount} "
+            f"is number 1, and of equal ones the lower {s.id} comes first. Show group, {s.id} and "
+            f"rank of the best {count} of every ranking, ordered by group and rank.",
         ),
         f"SELECT part, event, position FROM ({numbered}) AS numbered {rest}",
         also=(f"WITH numbered AS ({numbered}) SELECT part, event, position FROM numbered {rest}",),
@@ -96,6 +102,10 @@ def days_between(draw: Draw) -> Task:
             f"Among the {w.event[1]} {text}: find those that are more than {least} days later "
             f"than the previous one of the same {who} (by {s.day}, then {s.id}). Show {s.id} and "
             f"the days between, in the order of {s.id}.",
+            f"How long were the breaks? Take the {w.event[1]} {text} for each {who} separately, "
+            f"in the order of {s.day} and then {s.id}, and count the days since the one before. "
+            f"Where it is more than {least}, show {s.id} and this number of days, ordered by "
+            f"{s.id}.",
         ),
         f"SELECT event, days FROM ({inner}) AS gaps WHERE days > {least} ORDER BY event",
         also=(

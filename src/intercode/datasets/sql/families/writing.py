@@ -42,6 +42,8 @@ def change_prices(draw: Draw) -> Task:
             f"decimals. Change nothing else.",
             f"{word} by {percent} percent the {s.price} of each {w.item[0]} {text}; round to two "
             f"decimals and leave everything else as it is.",
+            f"Update the {w.item[1]} {text}: {word.lower()} their {s.price} by {percent} percent, "
+            "and round the result to two decimals. Nothing else may change.",
         ),
         f"{changed} WHERE {condition}",
         changes=True,
@@ -99,6 +101,8 @@ def add_people(draw: Draw) -> Task:
             f"their {s.email} is not known.",
             f"Enter as new {w.member[1]}, in this order: {listed}. There is no {s.email}. They "
             f"belong to the {w.site[0]} that has the {words}.",
+            f"There are new {w.member[1]} to enter, one after the other: {listed}. All of them "
+            f"belong to the {w.site[0]} with the {words}. We do not have their {s.email}.",
         ),
         f"INSERT INTO {s.member} ({columns}) VALUES {values}",
         changes=True,
@@ -124,6 +128,9 @@ def copy_events(draw: Draw) -> Task:
             f"Plan ahead: for each of the {w.event[1]} {text}, in the order of {s.id}, insert "
             f"another one {years} years later, otherwise equal, but with {s.amount} 0 and no "
             f"{s.note}.",
+            f"Repeat the {w.event[1]} {text}: for each of them, by rising {s.id}, insert a new "
+            f"row with a {s.day} that is {years} years later, the {s.amount} 0 and no {s.note}. "
+            "In everything else it equals the old one.",
         ),
         f"INSERT INTO {s.event} ({columns}) SELECT e.{s.member_id}, e.{s.item_id}, {day}, "
         f"e.{s.quantity}, 0 FROM {s.all_joined} WHERE {condition} ORDER BY e.{s.id}",
@@ -151,6 +158,10 @@ def table_of_totals(draw: Draw) -> Task:
             f"bigint not null default 0, and {total} decimal(32,2), without a key. Fill it with a "
             f"row for every {s.kind} among the {w.event[1]} {text}: the {s.kind}, their number, "
             f"and the sum of their {s.amount}.",
+            f"I want the {w.event[1]} {text} summed up in a table of its own, named {table} and "
+            f"without a key, with {s.kind} varchar(20) not null, {number} bigint not null default "
+            f"0 and {total} decimal(32,2). For each {s.kind} of their {w.item[1]} it has a row: "
+            f"the {s.kind}, how many {w.event[1]}, and the sum of {s.amount}.",
         ),
         f"CREATE TABLE {table} ({s.kind} varchar(20) NOT NULL, {number} bigint NOT NULL DEFAULT 0, "
         f"{total} decimal(32,2)) SELECT i.{s.kind} AS {s.kind}, COUNT(*) AS {number}, "
@@ -188,6 +199,8 @@ def add_column(draw: Draw) -> Task:
             f"by default {value}, at the end of the table.{text}",
             f"Add to the table of the {noun}, after its other columns, {name} {kind}, not null, "
             f"with the default {value}.{text}",
+            f"Extend the table of the {noun} by one column at its end, {name} of the type {kind}. "
+            f"It must not be NULL, and its default is {value}.{text}",
         ),
         f"ALTER TABLE {table} {parts}",
         changes=True,
