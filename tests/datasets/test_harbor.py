@@ -83,7 +83,7 @@ def test_files_of_this_machine_cannot_be_the_image_of_a_task(tmp_path: Path, nam
     ("files", "message"),
     [
         ({"task.toml": "a ="}, "no TOML|not valid TOML|not TOML"),
-        ({"task.toml": "[[steps]]\nname = 'x'"}, "several steps"),
+        ({"task.toml": "steps = 3"}, "must be a list of tables"),
         ({"task.toml": "[environment]\ngpus = 1"}, "GPUs"),
         ({"task.toml": "[environment]\nos = 'windows'"}, "'windows'"),
         ({"task.toml": "[verifier]\nenvironment_mode = 'separate'"}, "an environment of its own"),
@@ -115,7 +115,9 @@ def test_skip_leaves_unplayable_tasks_out(tmp_path: Path) -> None:
     broken = {"a": {}, "b": {"task.toml": "[[steps]]"}, "c": {"tests__test.sh": ""}}
     for name, files in broken.items():
         write_task(tmp_path / "set" / name, **files)
-    with pytest.raises(DataError, match=r"b: .*several steps.*; c: .*\?skip=unplayable plays the"):
+    with pytest.raises(
+        DataError, match=r"b: .*the step name None.*; c: .*\?skip=unplayable plays the"
+    ):
         load(f"harbor:{tmp_path}/set")
     dataset = load(f"harbor:{tmp_path}/set?skip=unplayable")
     assert [task.id for task in dataset.tasks] == ["set/a"]

@@ -121,6 +121,13 @@ class Task:
         solution: str | None = self.data.get("solution", self.gold)
         return solution
 
+    @property
+    def solution_actions(self) -> tuple[str, ...]:
+        """The actions that solve the task: ``data["actions"]`` for a task that submits several
+        times, else ``solution``. Empty without a solution."""
+        solution = () if self.solution is None else (self.solution,)
+        return tuple(self.data.get("actions", solution))
+
 
 @dataclass(frozen=True, slots=True)
 class Dataset:

@@ -1,7 +1,8 @@
 """Loads tasks in Harbor's format: ``harbor:PATH`` of a task directory or of its parent directory.
 
 A task directory has ``task.toml``, ``instruction.md``, ``environment/`` with a Dockerfile,
-``tests/test.sh``, and optionally ``solution/solve.sh``. The agent's sandbox is built from
+``tests/test.sh``, and optionally ``solution/solve.sh``. A task with several steps has the
+instruction, the tests and the solution of each in ``steps/NAME``. The agent's sandbox is built from
 ``environment/`` alone; it never contains the tests or the solution.
 """
 
@@ -12,6 +13,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,18 @@ SCHEME = "harbor:"
 SOLUTION, TESTS = "/solution", "/tests"
 """The paths of the directories ``solution`` and ``tests`` in a sandbox, as Harbor defines them."""
 UNPLAYABLE = "unplayable"
+STEPS = "steps"
+_TEST_SCRIPT = "test.sh"
 MAX_FILES_SIZE = 64 << 20
 """The largest total size of the files in ``environment``, ``tests`` or ``solution``, in bytes."""
 _HEREDOC_END = "END-OF-SOLUTION-FILE"
 LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
 """Matches names of images that refer to files of this machine."""
+SUBMIT_ACTION = "submit"
+_STEPS_NOTE = (
+    "The task has {} steps, of which this is the first. `submit` ends a step, and the observation "
+    "is the instruction of the next one."
+)
 _MAX_SOLUTION_LENGTH = 120_000  # characters of the action that runs a solution
 
 Files = dict[str, tuple[bytes, int]]
@@ -39,9 +48,9 @@ def load(spec: str) -> Dataset:
     """Return the task in a directory, or the tasks in its subdirectories, ordered by name.
 
     Raises UsageError for a path without tasks. Raises DataError for a task that is broken or
-    needs a feature that InterCode does not support: several containers, several steps, a separate
-    image for the verifier, GPUs. With ``?skip=unplayable``, such tasks are left out and named in
-    the dataset's notes.
+    needs a feature that InterCode does not support: several containers, a separate image for the
+    verifier, GPUs. With ``?skip=unplayable``, such tasks are left out and named in the dataset's
+    notes.
     """
     path, columns, options = parse_options(spec, ("skip",))
     if columns.names or options.get("skip", UNPLAYABLE) != UNPLAYABLE:
@@ -85,20 +94,18 @@ def read_task(folder: Path, name: str) -> Task:
     - ``config``: the settings of task.toml
     - ``folder``: the path of the task directory
     - ``tests``: the content of each hidden test file, or the digest of a binary one
+    - ``notes``, ``actions``: of a task with several steps, a note for agents and the actions that
+      solve it
     - ``setup``: a checksum over everything that affects an episode
     """
-    for part in ("task.toml", "instruction.md"):
-        require_inside(folder / part, folder, str(folder / part))
+    require_inside(folder / "task.toml", folder, str(folder / "task.toml"))
     config = read_config(folder / "task.toml")
-    query = read_text(folder / "instruction.md").strip()
-    if not query:
-        raise DataError(
-            f"{folder / 'instruction.md'} is empty: write the agent's instruction into it"
-        )
-    tests = read_files(folder, "tests")
-    if "test.sh" not in tests:
-        raise DataError(f"{folder} has no tests/test.sh, which verifies the solution")
-    solution = read_files(folder, "solution")
+    names = tuple(step.name for step in config.steps) or ("",)
+    query = read_instruction(folder, names[0])
+    tests = {
+        f"{name}/{path}": file for name in names for path, file in read_tests(folder, name).items()
+    }
+    actions = solution_actions(folder, config)
     data: dict[str, Any] = {
         "image": _image_reference(folder, config),
         "dockerfile": _dockerfile(folder) or "",
@@ -107,10 +114,62 @@ def read_task(folder: Path, name: str) -> Task:
         "tests": tuple(_text_or_digest(content) for content, _ in tests.values()),
         "setup": _checksum(folder, config),
     }
+    if config.steps:
+        for name in names[1:]:
+            read_instruction(folder, name)
+        data |= {"notes": _STEPS_NOTE.format(len(names)), "actions": actions}
     return Task(
-        name, query, solution_action(solution, config.solution_env), cwd=config.workdir or "/",
+        name, query, "\nsubmit\n".join(actions[::2]) or None, cwd=config.workdir or "/",
         group=config.category, hardness=config.difficulty, tags=config.tags, data=data,
     )  # fmt: skip
+
+
+def read_instruction(folder: Path, step: str = "") -> str:
+    """Return the instruction of a step, or of a task without steps."""
+    path = step_directory(folder, step) / "instruction.md"
+    require_inside(path, folder, str(path))
+    query = read_text(path).strip()
+    if not query:
+        raise DataError(f"{path} is empty: write the agent's instruction into it")
+    return query
+
+
+def read_tests(folder: Path, step: str = "") -> Files:
+    """Return the hidden tests: those of the task, and over them those of the step, if any."""
+    tests = read_files(folder, "tests")
+    if step:
+        tests |= read_files(folder, f"{STEPS}/{step}/tests")
+    if _TEST_SCRIPT not in tests:
+        where = step_directory(folder, step)
+        raise DataError(f"{where} has no tests/{_TEST_SCRIPT}, which verifies the solution")
+    return tests
+
+
+def step_directory(folder: Path, step: str) -> Path:
+    """Return the directory with the files of a step; ``folder`` itself without a name."""
+    return folder / STEPS / step if step else folder
+
+
+def step_files_directory(step: str) -> str:
+    """Return the path of the files that a step brings, relative to the task's directory."""
+    return f"{STEPS}/{step}/workdir"
+
+
+def solution_actions(folder: Path, config: Config) -> tuple[str, ...]:
+    """Return the actions that solve a task: one, or one for each step with ``submit`` in between.
+
+    A step without a solution of its own has that of the task. Empty if a solution is absent or too
+    long.
+    """
+    shared = read_files(folder, "solution")
+    solutions = [read_files(folder, f"{STEPS}/{s.name}/solution") or shared for s in config.steps]
+    actions: list[str] = []
+    for files in solutions or [shared]:
+        action = solution_action(files, config.solution_env)
+        if action is None:
+            return ()
+        actions += [SUBMIT_ACTION, action] if actions else [action]
+    return tuple(actions)
 
 
 def read_files(folder: Path, part: str = ".") -> Files:
@@ -192,10 +251,15 @@ def _dockerfile(folder: Path) -> str | None:
 def _checksum(folder: Path, config: Config) -> str:
     """Return a SHA-256 over everything that affects an episode and its reward.
 
-    ``repr(config)`` is part of it: renaming Config or its fields changes the hash of datasets.
+    ``repr(config)`` is part of it: renaming Config or its fields changes the hash of datasets. Of
+    the fields that are not in it, those that are set are a part.
     """
     sum_ = hashlib.sha256(repr(config).encode())
-    for part in ("environment", "tests"):
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if not field.repr and value != field.default:
+            sum_.update(f"\0{field.name}={value!r}".encode())
+    for part in ("environment", "tests", *([STEPS] if config.steps else [])):
         for name, (content, mode) in read_files(folder, part).items():
             sum_.update(f"\0{part}/{name}\0{mode:o}\0{len(content)}\0".encode() + content)
     return f"sha256:{sum_.hexdigest()}"

@@ -307,7 +307,7 @@ class SandboxedEnv(InterCodeEnv):
             last_result=values["last_result"], transcript=tuple(values["transcript"]),
             random_state=values["random_state"], previous_score=values["previous_score"],
             captured=captured, omitted=tuple(values["omitted"]),
-            release=lambda: None,
+            step_rewards=values["step_rewards"], release=lambda: None,
         )  # fmt: skip
 
 

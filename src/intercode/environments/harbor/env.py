@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from intercode.core.errors import DataError, UsageError
-from intercode.core.types import Dataset, ExecResult, Layer, LayerSpec, State, Task
-from intercode.datasets.harbor.task_directory import read_files
+from intercode.core.errors import DataError, SandboxLostError, TaskSetupError, UsageError
+from intercode.core.types import Dataset, ExecResult, Layer, LayerSpec, Score, State, Task
+from intercode.datasets.harbor.steps import Rewards, StepConfig, is_passed
+from intercode.datasets.harbor.task_directory import read_instruction, read_tests
 from intercode.datasets.harbor.task_toml import Config
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
+from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
+from intercode.environments.harbor.preparation import prepare_step
+from intercode.environments.harbor.reward import step_tests
 from intercode.environments.harbor.verifier import run_verifier
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import BaseSandbox, Limits
@@ -32,6 +38,7 @@ class HarborEnv(TaskImageEnv):
     replaces the image of every task. ``score`` copies the files of the agent's sandbox into another
     sandbox, adds the tests and runs ``tests/test.sh``. The agent cannot read the tests, and none of
     its processes runs during them. A verifier that was killed or left processes gives no reward.
+    Of a task with several steps, ``submit`` ends a step, and the episode after the last one.
     The other settings are those of InterCodeEnv. There is no
     ``original`` profile.
     """
@@ -52,6 +59,8 @@ class HarborEnv(TaskImageEnv):
             raise UsageError("Harbor tasks have the profile 'standard' only: leave out the profile")
         super().__init__(dataset, timeout=timeout, **settings)
         self.build = build
+        self._submitted: tuple[Rewards, ...] = ()
+        self._rewards: Rewards = {}
         self.settings |= {"build": build}
         for task in self.dataset.tasks:
             if not isinstance(task.data.get("config"), Config):
@@ -95,19 +104,67 @@ class HarborEnv(TaskImageEnv):
         """Return the directory in which an episode starts: the task's, else the image's."""
         return task.cwd if task.cwd != "/" else self.image.cwd or "/"
 
+    # --------------------------------------------------------------- the steps
+    @property
+    def _folder(self) -> Path:
+        return Path(self.task.data["folder"])
+
+    @property
+    def _step(self) -> StepConfig | None:
+        """The current step of a task with several."""
+        steps = self._config.steps
+        return steps[len(self._submitted)] if steps else None
+
+    def _open_workspace(self, task: Task) -> SandboxWorkspace:
+        self._submitted, self._rewards = (), {}
+        return super()._open_workspace(task)
+
+    def _acquire_workspace(self) -> SandboxWorkspace:
+        with closed_on_error(super()._acquire_workspace()) as workspace:
+            self._prepare(workspace.sandbox, self._config.steps[:1])
+            return workspace
+
+    def _prepare(self, sandbox: BaseSandbox, steps: Sequence[StepConfig]) -> None:
+        for step in steps:
+            prepare_step(sandbox, self._folder, step.name, self._start_directory(self.task))
+
+    def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:  # noqa: ARG002
+        """Go on to the next step, unless this is the last or its rewards are too low."""
+        done, steps = len(self._submitted) + 1, self._config.steps
+        if done >= len(steps) or not is_passed(steps[done - 1], self._rewards):
+            return None
+        try:
+            self._prepare(self._current_workspace.sandbox, steps[done : done + 1])
+        except (TaskSetupError, SandboxLostError) as e:  # what the agent did may be the reason
+            self._last_result = ExecResult("", None, note=f"[{e}]")
+            return None
+        self._submitted = (*self._submitted, self._rewards)
+        return read_instruction(self._folder, steps[done].name), False
+
+    def snapshot(self) -> Snapshot:
+        return replace(super().snapshot(), step_rewards=self._submitted)
+
+    def restore(self, snapshot: Snapshot, *, consume: bool = False) -> None:
+        super().restore(snapshot, consume=consume)
+        self._submitted = snapshot.step_rewards
+
     # ------------------------------------------------------------- the verdict
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
-        task, config = self.task, self._config
-        tests = read_files(Path(task.data["folder"]), "tests")
+        config, step = self._config, self._step
+        name, given = (step.name, step) if step else ("", config)
+        tests, cwd = read_tests(self._folder, name), self._start_directory(self.task)
         with self._current_workspace.sandbox.fork() as copy:
-            state = run_verifier(
-                copy,
-                tests,
-                self._start_directory(task),
-                config.verifier_env,
-                config.verifier_seconds,
-            )
+            state = run_verifier(copy, tests, cwd, given.verifier_env, given.verifier_seconds)
+        if step is not None:
+            state = self._with_steps(state)
         return replace(state, answer=answer)
+
+    def _with_steps(self, state: State) -> State:
+        """Return the state with the rewards of all steps so far as its tests."""
+        self._rewards = {} if state.failed else {t.test: float(t.output or 0) for t in state.tests}
+        pairs = zip(self._config.steps, (*self._submitted, self._rewards), strict=False)
+        tests = [test for step, rewards in pairs for test in step_tests(step.name, rewards)]
+        return replace(state, tests=tuple(tests))
 
     def _gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
         return [State()]
