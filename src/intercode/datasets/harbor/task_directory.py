@@ -12,7 +12,8 @@ import base64
 import hashlib
 import re
 import shlex
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ SOLUTION, TESTS = "/solution", "/tests"
 UNPLAYABLE = "unplayable"
 STEPS = "steps"
 _TEST_SCRIPT = "test.sh"
+_EARLIER_CONVERSATION = "trajectory.json"
 MAX_FILES_SIZE = 64 << 20
 """The largest total size of the files in ``environment``, ``tests`` or ``solution``, in bytes."""
 _HEREDOC_END = "END-OF-SOLUTION-FILE"
@@ -80,7 +82,19 @@ def load(spec: str) -> Dataset:
     notes = "tasks in Harbor's format; the image and the verifier are each task's own"
     if faults:
         notes += f"; left out are {'; '.join(faults)}"
-    return Dataset(spec, "harbor", tuple(tasks), image="", comparable=False, notes=notes)
+    return Dataset(
+        spec, "harbor", tuple(tasks), image="", comparable=False, notes=notes,
+        warnings=_warnings(tasks),
+    )  # fmt: skip
+
+
+def _warnings(tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Name the settings without an effect, each with the number of tasks that have it."""
+    counts = Counter(name for task in tasks for name in task.data["config"].named)
+    if not counts:
+        return ()
+    names = ", ".join(f"{name} ({counts[name]})" for name in sorted(counts))
+    return (f"settings of task.toml without an effect here, and the number of tasks: {names}",)
 
 
 def read_task(folder: Path, name: str) -> Task:
@@ -99,6 +113,12 @@ def read_task(folder: Path, name: str) -> Task:
     - ``setup``: a checksum over everything that affects an episode
     """
     require_inside(folder / "task.toml", folder, str(folder / "task.toml"))
+    for path in (folder, *folder.glob(f"{STEPS}/*")):
+        if (path / _EARLIER_CONVERSATION).exists():
+            raise DataError(
+                f"{path / _EARLIER_CONVERSATION} is a conversation that the agent continues, which "
+                "is not supported"
+            )
     config = read_config(folder / "task.toml")
     names = tuple(step.name for step in config.steps) or ("",)
     query = read_instruction(folder, names[0])
@@ -257,7 +277,7 @@ def _checksum(folder: Path, config: Config) -> str:
     sum_ = hashlib.sha256(repr(config).encode())
     for field in fields(config):
         value = getattr(config, field.name)
-        if not field.repr and value != field.default:
+        if field.compare and not field.repr and value != field.default:
             sum_.update(f"\0{field.name}={value!r}".encode())
     for part in ("environment", "tests", *([STEPS] if config.steps else [])):
         for name, (content, mode) in read_files(folder, part).items():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from intercode.core.errors import DataError
 from intercode.datasets.files import read_text
+from intercode.datasets.harbor.settings import named_settings
 from intercode.datasets.harbor.steps import StepConfig, read_steps, read_strategy
 from intercode.datasets.harbor.values import (
     Table,
@@ -16,10 +17,12 @@ from intercode.datasets.harbor.values import (
     read_optional_text,
     read_size,
     read_table,
+    read_tables,
     read_timeout,
 )
 
 _SECTIONS = ("task", "metadata", "verifier", "agent", "solution", "environment")
+_PUBLIC = "public"
 _MEMORY, _STORAGE = 2 << 30, 10 << 30
 
 
@@ -31,8 +34,10 @@ class Config:
     task asks for a network; the caller decides whether it gets one. ``noted`` describes the
     settings that are ignored.
 
+    ``agent_internet``: whether the agent may use a network, if that differs from ``internet``.
     ``steps``: the steps of the task, in order; none for a task with one instruction.
-    ``reward_strategy``: how their rewards are combined, ``mean`` or ``final``.
+    ``reward_strategy``: how their rewards are combined, ``mean`` or ``final``. ``named``: the names
+    of all settings that have no effect.
 
     The settings with ``repr=False`` came later. They are a part of the checksum of a task only
     where they are set, so that the hashes of other tasks stay.
@@ -53,8 +58,15 @@ class Config:
     category: str | None = None
     tags: tuple[str, ...] = ()
     noted: tuple[str, ...] = ()
+    agent_internet: bool | None = field(default=None, repr=False)
     steps: tuple[StepConfig, ...] = field(default=(), repr=False)
     reward_strategy: str = field(default="mean", repr=False)
+    named: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def allows_network(self) -> bool:
+        """Whether the agent may use a network."""
+        return self.internet if self.agent_internet is None else self.agent_internet
 
 
 def read_config(path: Path) -> Config:
@@ -67,6 +79,9 @@ def read_config(path: Path) -> Config:
     section, verifier = sections["environment"], sections["verifier"]
     _reject_unsupported(path, section, verifier)
     verifier_env = read_env(path, verifier, "verifier")
+    mode = section.get("network_mode")
+    internet = bool(section.get("allow_internet", mode not in ("none", "no-network")))
+    agent_internet = _agent_internet(path, table, internet)
     metadata = sections["metadata"]
     tags = metadata.get("tags") or sections["task"].get("keywords") or []
     return Config(
@@ -80,15 +95,15 @@ def read_config(path: Path) -> Config:
         workdir=str(section.get("workdir") or ""),
         memory=read_size(path, section, "memory", _MEMORY),
         storage=read_size(path, section, "storage", _STORAGE),
-        internet=bool(
-            section.get("allow_internet", section.get("network_mode") not in ("none", "no-network"))
-        ),
+        internet=internet,
         difficulty=read_optional_text(metadata.get("difficulty")),
         category=read_optional_text(metadata.get("category")),
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
         noted=tuple(_ignored_settings(sections)),
+        agent_internet=None if agent_internet == internet else agent_internet,
         steps=read_steps(path, table, verifier_env),
         reward_strategy=read_strategy(path, table),
+        named=tuple(dict.fromkeys(named_settings(table))),
     )
 
 
@@ -108,6 +123,21 @@ def _reject_unsupported(path: Path, section: Table, verifier: Table) -> None:
     for what, unsupported in reasons.items():
         if unsupported:
             raise DataError(f"{path} asks for {what}, which is not supported")
+
+
+def _agent_internet(path: Path, table: Table, internet: bool) -> bool:
+    """Return whether the agent may use a network in all of its phases.
+
+    A list of allowed hosts cannot be enforced, so such an agent gets none.
+    """
+    baseline = read_table(path, table, "environment").get("network_mode")
+    task = read_table(path, table, "agent").get("network_mode", baseline)
+    steps = [read_table(path, step, "agent") for step in read_tables(path, table, "steps")]
+    modes = [step.get("network_mode", task) for step in steps] or [task]
+    for mode in (*modes, baseline):
+        if mode not in (None, _PUBLIC, "allowlist", "no-network", "none"):
+            raise DataError(f"{path}: network_mode = {mode!r} is not a network mode")
+    return all(mode == _PUBLIC or (mode is None and internet) for mode in modes)
 
 
 def _ignored_settings(sections: Mapping[str, Table]) -> list[str]:

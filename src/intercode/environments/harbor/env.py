@@ -91,9 +91,8 @@ class HarborEnv(TaskImageEnv):
         )
         with self._task_image_errors():
             logs = task_layer(_LOG_DIRECTORIES, image)
-        return SandboxSpec(
-            image, (logs, *layers), network=self.network, limits=limits, env=config.env
-        )
+        network = self.network if config.allows_network else "none"
+        return SandboxSpec(image, (logs, *layers), network=network, limits=limits, env=config.env)
 
     def _open_session(
         self, sandbox: BaseSandbox, task: Task, state: SessionState | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from intercode.core.types import Score, State, Task, TestResult
 from intercode.datasets.harbor.steps import MAIN_REWARD, Rewards, combine_rewards
@@ -30,7 +31,11 @@ def standard(task: Task, agent: State, _gold: State) -> Score:
     libraries, start-up files and settings.
     """
     trusted = sorted(filter(_TRUSTED.fullmatch, agent.files))[:_MAX_PATHS]
-    details = {"verifier": agent.exit_code, "said": agent.output, "trusted": trusted}
+    details: dict[str, Any] = {
+        "verifier": agent.exit_code,
+        "said": agent.output,
+        "trusted": trusted,
+    }
     config: Config = task.data["config"]
     if config.steps:
         rewards = step_rewards(agent.tests)

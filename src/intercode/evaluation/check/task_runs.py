@@ -162,7 +162,8 @@ class TaskRunner:
         answer, the output of the code is submitted as the answer, unless the code has submitted
         one.
         """
-        started, output, status, ended = time.time(), "", 0, False
+        started, output, ended = time.time(), "", False
+        status: int | None = 0
         for action in actions:
             result = self.env.execute(action)
             output, ended = output + result.observation, result.terminated
