@@ -96,6 +96,34 @@ def test_a_step_that_cannot_begin(tmp_path: Path) -> None:
         assert "setup.sh of step 'two' ended with 3" in shown
 
 
+def test_health_checks(tmp_path: Path) -> None:
+    """The first waits for a file that a process of the set-up writes; that of step two fails."""
+    toml = STEPS_TOML.replace(
+        '"one"',
+        """"one"
+healthcheck = { command = "test -e ready", start_period_sec = 60, start_interval_sec = 0.05 }""",
+    )
+    toml = toml.replace(
+        '"two"',
+        """"two"
+healthcheck = { command = "echo x >> runs; exit 7", interval_sec = 0, retries = 2 }""",
+    )
+    folder = write_steps_task(tmp_path / "t", **{
+        "task.toml": toml + "[environment.healthcheck]\ncommand = 'touch before'\n",
+        "steps__one__workdir__setup.sh": "ls before && (sleep 0.3; touch ready) > log 2>&1 &\n",
+    })  # fmt: skip
+    with HarborEnv(f"harbor:{folder}") as env:
+        env.reset()
+        assert env.step("ls ready; echo first > out.txt")[0] == "ready\n"
+        shown, _, terminated, *_ = env.step("submit")
+        assert terminated and "exit 7' failed 2 times in a row and ended with 7" in shown
+        assert env.scored_sandbox.read("/app/runs", 10) == b"x\nx\n"
+    toml = "[environment.healthcheck]\ncommand = 'exit 5'\nretries = 1\n"
+    bad = write_steps_task(tmp_path / "bad", **{"task.toml": toml + STEPS_TOML})
+    with HarborEnv(f"harbor:{bad}") as env, pytest.raises(TaskSetupError, match="'exit 5' failed"):
+        env.reset()
+
+
 def test_rewards_are_combined_as_in_harbor() -> None:
     steps = [StepConfig("a", {"reward": 0.5}), StepConfig("b", {"style": 1}), StepConfig("c")]
     for strategy, rewards, combined in (
@@ -124,6 +152,14 @@ def test_rewards_are_combined_as_in_harbor() -> None:
         ),
         ({"task.toml": STEPS_TOML.replace("1.0", "'all'")}, r"min_reward\] reward = 'all' is not"),
         ({"steps__two__instruction.md": ""}, r"steps/two/instruction\.md"),
+        (
+            {"task.toml": STEPS_TOML + "healthcheck = {}"},
+            r"\[steps\.three\.healthcheck\] needs a c",
+        ),
+        (
+            {"task.toml": STEPS_TOML + "healthcheck = { command = 'x', retries = 0.5 }"},
+            "retries = 0.5",
+        ),
         ({"tests__test.sh": ""}, r"steps/one has no tests/test\.sh"),
     ],
 )

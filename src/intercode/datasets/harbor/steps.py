@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from intercode.core.errors import DataError
+from intercode.datasets.harbor.health_check import HealthCheck, read_health_check
 from intercode.datasets.harbor.values import (
     Table,
     read_env,
@@ -29,12 +30,14 @@ class StepConfig:
 
     ``min_rewards``: the task ends after the step unless each of these rewards is reached.
     ``verifier_seconds``, ``verifier_env``: as those of Config, with the task's own variables.
+    ``health_check``: one that follows the set-up of the step.
     """
 
     name: str
     min_rewards: Rewards = field(default_factory=dict)
     verifier_seconds: float = 600.0
     verifier_env: Mapping[str, str] = field(default_factory=dict)
+    health_check: HealthCheck | None = None
 
 
 def read_steps(path: Path, table: Table, verifier_env: Mapping[str, str]) -> tuple[StepConfig, ...]:
@@ -59,6 +62,7 @@ def _read_step(path: Path, step: Table, verifier_env: Mapping[str, str]) -> Step
         _min_rewards(path, step, where),
         read_timeout(path, verifier, f"{where}.verifier"),
         {**verifier_env, **read_env(path, verifier, f"{where}.verifier")},
+        read_health_check(path, step, where),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from intercode.core.errors import DataError
 from intercode.datasets.files import read_text
+from intercode.datasets.harbor.health_check import HealthCheck, read_health_check
 from intercode.datasets.harbor.settings import named_settings
 from intercode.datasets.harbor.steps import StepConfig, read_steps, read_strategy
 from intercode.datasets.harbor.values import (
@@ -35,9 +36,9 @@ class Config:
     settings that are ignored.
 
     ``agent_internet``: whether the agent may use a network, if that differs from ``internet``.
-    ``steps``: the steps of the task, in order; none for a task with one instruction.
-    ``reward_strategy``: how their rewards are combined, ``mean`` or ``final``. ``named``: the names
-    of all settings that have no effect.
+    ``health_check``: one before the first action. ``steps``: the steps of the task, in order; none
+    for a task with one instruction. ``reward_strategy``: how their rewards are combined, ``mean``
+    or ``final``. ``named``: the names of all settings that have no effect.
 
     The settings with ``repr=False`` came later. They are a part of the checksum of a task only
     where they are set, so that the hashes of other tasks stay.
@@ -59,6 +60,7 @@ class Config:
     tags: tuple[str, ...] = ()
     noted: tuple[str, ...] = ()
     agent_internet: bool | None = field(default=None, repr=False)
+    health_check: HealthCheck | None = field(default=None, repr=False)
     steps: tuple[StepConfig, ...] = field(default=(), repr=False)
     reward_strategy: str = field(default="mean", repr=False)
     named: tuple[str, ...] = field(default=(), repr=False, compare=False)
@@ -101,6 +103,7 @@ def read_config(path: Path) -> Config:
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
         noted=tuple(_ignored_settings(sections)),
         agent_internet=None if agent_internet == internet else agent_internet,
+        health_check=read_health_check(path, section, "environment"),
         steps=read_steps(path, table, verifier_env),
         reward_strategy=read_strategy(path, table),
         named=tuple(dict.fromkeys(named_settings(table))),
@@ -142,11 +145,8 @@ def _agent_internet(path: Path, table: Table, internet: bool) -> bool:
 
 def _ignored_settings(sections: Mapping[str, Table]) -> list[str]:
     # these texts are part of the checksum in ``task_directory``: a new wording changes hashes
-    ignored = [
+    return [
         f"the {name} runs as the box's one user, not as {section['user']!r}"
         for name, section in sections.items()
         if name in ("agent", "verifier") and section.get("user")
     ]
-    if sections["environment"].get("healthcheck"):
-        ignored.append("the health check is not run")
-    return ignored

@@ -16,7 +16,7 @@ from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
-from intercode.environments.harbor.preparation import prepare_step
+from intercode.environments.harbor.preparation import prepare_step, run_health_check
 from intercode.environments.harbor.reward import step_tests
 from intercode.environments.harbor.verifier import run_verifier
 from intercode.sandbox import SandboxSpec
@@ -120,12 +120,14 @@ class HarborEnv(TaskImageEnv):
 
     def _acquire_workspace(self) -> SandboxWorkspace:
         with closed_on_error(super()._acquire_workspace()) as workspace:
+            if check := self._config.health_check:
+                run_health_check(workspace.sandbox, check, self._start_directory(self.task))
             self._prepare(workspace.sandbox, self._config.steps[:1])
             return workspace
 
     def _prepare(self, sandbox: BaseSandbox, steps: Sequence[StepConfig]) -> None:
         for step in steps:
-            prepare_step(sandbox, self._folder, step.name, self._start_directory(self.task))
+            prepare_step(sandbox, self._folder, step, self._start_directory(self.task))
 
     def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:  # noqa: ARG002
         """Go on to the next step, unless this is the last or its rewards are too low."""
