@@ -13,7 +13,7 @@ import pytest
 
 from intercode.core.errors import DataError
 from intercode.datasets import load
-from intercode.datasets.harbor.settings import NAMED, SETTINGS, named_settings
+from intercode.datasets.harbor.settings import SETTINGS, named_settings
 from intercode.environments.harbor.env import HarborEnv
 from support.harbor import write_steps_task, write_task
 
@@ -66,6 +66,7 @@ def test_the_page_lists_every_setting() -> None:
 
 def test_settings_without_an_effect_are_named(tmp_path: Path) -> None:
     toml = """
+    artifacts = ["/app/out.txt"]
     [agent]
     timeout_sec = 60.0
     [environment]
@@ -80,8 +81,8 @@ def test_settings_without_an_effect_are_named(tmp_path: Path) -> None:
     write_task(tmp_path / "set/b", **{"task.toml": "[environment]\ncpus = 1"})
     (warning,) = load(f"harbor:{tmp_path}/set").warnings
     assert warning.endswith(
-        "agent.timeout_sec (1), environment.cpus (2), environment.from_the_future (1), "
-        "environment.skills_dir (1), steps.agent.user (1)"
+        "agent.timeout_sec (1), artifacts (1), environment.cpus (2), "
+        "environment.from_the_future (1), environment.skills_dir (1), steps.agent.user (1)"
     )
     plain = write_task(tmp_path / "plain", **{"task.toml": "[environment]\nmemory_mb = 512"})
     assert load(f"harbor:{plain}").warnings == ()
@@ -126,5 +127,5 @@ def test_what_would_change_the_grade_is_refused(tmp_path: Path) -> None:
 
 
 def test_names_of_settings() -> None:
-    assert list(named_settings({"metadata": {"x": 1}, "agent": {"user": 1}})) == ["agent.user"]
-    assert NAMED in SETTINGS["steps"].values()
+    table = {"metadata": {"x": 1}, "verifier": {"collect": [{"command": "x", "user": 1}]}}
+    assert list(named_settings(table)) == ["verifier.collect.user"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from intercode.core.errors import DataError
 from intercode.datasets.harbor.values import Table
 
 DONE, INFORMATION, NAMED, REFUSED = "done", "information", "named", "refused"
@@ -13,13 +15,13 @@ SETTINGS: dict[str, dict[str, str]] = {
         "version": INFORMATION, "schema_version": INFORMATION, "source": INFORMATION,
         "task": INFORMATION, "metadata": INFORMATION, "agent": DONE, "verifier": DONE,
         "environment": DONE, "solution": DONE, "multi_step_reward_strategy": DONE, "steps": DONE,
-        "artifacts": NAMED,
+        "artifacts": DONE,
     },
     "agent": {"timeout_sec": NAMED, "user": NAMED, **_NETWORK},
     "verifier": {
         "timeout_sec": DONE, "env": DONE, "user": NAMED, "network_mode": NAMED,
-        "allowed_hosts": NAMED, "environment_mode": REFUSED, "environment": REFUSED,
-        "collect": REFUSED, "service": REFUSED,
+        "allowed_hosts": NAMED, "environment_mode": DONE, "environment": DONE,
+        "collect": DONE, "service": REFUSED,
     },
     "environment": {
         "docker_image": DONE, "env": DONE, "workdir": DONE, "memory_mb": DONE, "memory": DONE,
@@ -31,14 +33,16 @@ SETTINGS: dict[str, dict[str, str]] = {
     "solution": {"env": DONE},
     "steps": {
         "name": DONE, "min_reward": DONE, "agent": DONE, "verifier": DONE, "healthcheck": DONE,
-        "artifacts": NAMED,
+        "artifacts": DONE,
     },
     "healthcheck": dict.fromkeys(
         ("command", "interval_sec", "timeout_sec", "retries", "start_period_sec",
          "start_interval_sec"), DONE,
     ),
-    "artifacts": dict.fromkeys(("source", "destination", "exclude", "service"), NAMED),
-    "collect": dict.fromkeys(("command", "timeout_sec", "service", "user"), REFUSED),
+    "artifacts": {
+        "source": DONE, "exclude": DONE, "destination": INFORMATION, "service": REFUSED,
+    },
+    "collect": {"command": DONE, "timeout_sec": DONE, "service": REFUSED, "user": NAMED},
 }  # fmt: skip
 """What becomes of each setting, by the name of its table (empty: the root).
 
@@ -59,3 +63,19 @@ def named_settings(table: Table, kind: str = "", path: str = "") -> Iterator[str
             for inner in value if isinstance(value, list) else [value]:
                 if isinstance(inner, dict):
                     yield from named_settings(inner, key, f"{path}{key}.")
+
+
+def reject_unsupported(path: Path, environment: Table) -> None:
+    """Raise DataError for settings of an environment that would change the task if they were
+    ignored."""
+    reasons = {
+        f"the system {environment.get('os')!r}": (
+            str(environment.get("os", "linux")).lower() != "linux"
+        ),
+        "GPUs": bool(environment.get("gpus")),
+        "TPUs": bool(environment.get("tpu") or environment.get("tpus")),
+        "MCP servers": bool(environment.get("mcp_servers")),
+    }
+    for what, unsupported in reasons.items():
+        if unsupported:
+            raise DataError(f"{path} asks for {what}, which is not supported")

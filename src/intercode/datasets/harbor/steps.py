@@ -9,6 +9,12 @@ from pathlib import Path
 
 from intercode.core.errors import DataError
 from intercode.datasets.harbor.health_check import HealthCheck, read_health_check
+from intercode.datasets.harbor.separate_verifier import (
+    CollectCommand,
+    SeparateVerifier,
+    read_collect_commands,
+    read_separate_verifier,
+)
 from intercode.datasets.harbor.values import (
     Table,
     read_env,
@@ -30,7 +36,8 @@ class StepConfig:
 
     ``min_rewards``: the task ends after the step unless each of these rewards is reached.
     ``verifier_seconds``, ``verifier_env``: as those of Config, with the task's own variables.
-    ``health_check``: one that follows the set-up of the step.
+    ``health_check``: one that follows the set-up of the step. ``collect``, ``separate``: as those
+    of Config.
     """
 
     name: str
@@ -38,12 +45,14 @@ class StepConfig:
     verifier_seconds: float = 600.0
     verifier_env: Mapping[str, str] = field(default_factory=dict)
     health_check: HealthCheck | None = None
+    collect: tuple[CollectCommand, ...] = ()
+    separate: SeparateVerifier | None = None
 
 
 def read_steps(path: Path, table: Table, verifier_env: Mapping[str, str]) -> tuple[StepConfig, ...]:
     """Return the steps in ``[[steps]]``. Raises DataError that names the setting."""
     steps = tuple(
-        _read_step(path, step, verifier_env) for step in read_tables(path, table, "steps")
+        _read_step(path, table, step, verifier_env) for step in read_tables(path, table, "steps")
     )
     names = [step.name.casefold() for step in steps]
     if doubles := {name for name in names if names.count(name) > 1}:
@@ -51,7 +60,9 @@ def read_steps(path: Path, table: Table, verifier_env: Mapping[str, str]) -> tup
     return steps
 
 
-def _read_step(path: Path, step: Table, verifier_env: Mapping[str, str]) -> StepConfig:
+def _read_step(
+    path: Path, table: Table, step: Table, verifier_env: Mapping[str, str]
+) -> StepConfig:
     name = step.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise DataError(f"{path}: the step name {name!r} is not the name of a directory")
@@ -63,6 +74,8 @@ def _read_step(path: Path, step: Table, verifier_env: Mapping[str, str]) -> Step
         read_timeout(path, verifier, f"{where}.verifier"),
         {**verifier_env, **read_env(path, verifier, f"{where}.verifier")},
         read_health_check(path, step, where),
+        read_collect_commands(path, table, step),
+        read_separate_verifier(path, table, step),
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets.columns import parse_options
 from intercode.datasets.files import read_text, require_inside
+from intercode.datasets.harbor.separate_verifier import LOCAL_IMAGE, SeparateVerifier
 from intercode.datasets.harbor.task_toml import Config, read_config
 
 SCHEME = "harbor:"
@@ -34,8 +34,6 @@ _EARLIER_CONVERSATION = "trajectory.json"
 MAX_FILES_SIZE = 64 << 20
 """The largest total size of the files in ``environment``, ``tests`` or ``solution``, in bytes."""
 _HEREDOC_END = "END-OF-SOLUTION-FILE"
-LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
-"""Matches names of images that refer to files of this machine."""
 SUBMIT_ACTION = "submit"
 _STEPS_NOTE = (
     "The task has {} steps, of which this is the first. `submit` ends a step, and the observation "
@@ -50,9 +48,8 @@ def load(spec: str) -> Dataset:
     """Return the task in a directory, or the tasks in its subdirectories, ordered by name.
 
     Raises UsageError for a path without tasks. Raises DataError for a task that is broken or
-    needs a feature that InterCode does not support: several containers, a separate image for the
-    verifier, GPUs. With ``?skip=unplayable``, such tasks are left out and named in the dataset's
-    notes.
+    needs a feature that InterCode does not support: several containers, GPUs. With
+    ``?skip=unplayable``, such tasks are left out and named in the dataset's notes.
     """
     path, columns, options = parse_options(spec, ("skip",))
     if columns.names or options.get("skip", UNPLAYABLE) != UNPLAYABLE:
@@ -123,7 +120,9 @@ def read_task(folder: Path, name: str) -> Task:
     names = tuple(step.name for step in config.steps) or ("",)
     query = read_instruction(folder, names[0])
     tests = {
-        f"{name}/{path}": file for name in names for path, file in read_tests(folder, name).items()
+        f"{name}/{path}": file
+        for name, owner in zip(names, config.steps or [config], strict=True)
+        for path, file in read_tests(folder, name, owner.separate).items()
     }
     actions = solution_actions(folder, config)
     data: dict[str, Any] = {
@@ -154,12 +153,15 @@ def read_instruction(folder: Path, step: str = "") -> str:
     return query
 
 
-def read_tests(folder: Path, step: str = "") -> Files:
-    """Return the hidden tests: those of the task, and over them those of the step, if any."""
+def read_tests(folder: Path, step: str = "", separate: SeparateVerifier | None = None) -> Files:
+    """Return the hidden tests: those of the task, and over them those of the step, if any.
+
+    Raises DataError if there is no test.sh, which the image of a separate verifier may have.
+    """
     tests = read_files(folder, "tests")
     if step:
         tests |= read_files(folder, f"{STEPS}/{step}/tests")
-    if _TEST_SCRIPT not in tests:
+    if _TEST_SCRIPT not in tests and not (separate and separate.has_tests):
         where = step_directory(folder, step)
         raise DataError(f"{where} has no tests/{_TEST_SCRIPT}, which verifies the solution")
     return tests

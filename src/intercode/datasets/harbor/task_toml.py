@@ -10,7 +10,15 @@ from pathlib import Path
 from intercode.core.errors import DataError
 from intercode.datasets.files import read_text
 from intercode.datasets.harbor.health_check import HealthCheck, read_health_check
-from intercode.datasets.harbor.settings import named_settings
+from intercode.datasets.harbor.separate_verifier import (
+    DEFAULT_MEMORY,
+    DEFAULT_STORAGE,
+    CollectCommand,
+    SeparateVerifier,
+    read_collect_commands,
+    read_separate_verifier,
+)
+from intercode.datasets.harbor.settings import named_settings, reject_unsupported
 from intercode.datasets.harbor.steps import StepConfig, read_steps, read_strategy
 from intercode.datasets.harbor.values import (
     Table,
@@ -24,7 +32,6 @@ from intercode.datasets.harbor.values import (
 
 _SECTIONS = ("task", "metadata", "verifier", "agent", "solution", "environment")
 _PUBLIC = "public"
-_MEMORY, _STORAGE = 2 << 30, 10 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,8 @@ class Config:
     settings that are ignored.
 
     ``agent_internet``: whether the agent may use a network, if that differs from ``internet``.
-    ``health_check``: one before the first action. ``steps``: the steps of the task, in order; none
+    ``health_check``: one before the first action. ``collect``: commands that precede the verifier.
+    ``separate``: its own sandbox, if it has one. ``steps``: the steps of the task, in order; none
     for a task with one instruction. ``reward_strategy``: how their rewards are combined, ``mean``
     or ``final``. ``named``: the names of all settings that have no effect.
 
@@ -52,8 +60,8 @@ class Config:
     env: Mapping[str, str] = field(default_factory=dict)
     docker_image: str = ""
     workdir: str = ""
-    memory: int = _MEMORY
-    storage: int = _STORAGE
+    memory: int = DEFAULT_MEMORY
+    storage: int = DEFAULT_STORAGE
     internet: bool = True
     difficulty: str | None = None
     category: str | None = None
@@ -61,6 +69,8 @@ class Config:
     noted: tuple[str, ...] = ()
     agent_internet: bool | None = field(default=None, repr=False)
     health_check: HealthCheck | None = field(default=None, repr=False)
+    collect: tuple[CollectCommand, ...] = field(default=(), repr=False)
+    separate: SeparateVerifier | None = field(default=None, repr=False)
     steps: tuple[StepConfig, ...] = field(default=(), repr=False)
     reward_strategy: str = field(default="mean", repr=False)
     named: tuple[str, ...] = field(default=(), repr=False, compare=False)
@@ -79,13 +89,17 @@ def read_config(path: Path) -> Config:
         raise DataError(f"{path} is not valid TOML: {e}") from e
     sections = {name: read_table(path, table, name) for name in _SECTIONS}
     section, verifier = sections["environment"], sections["verifier"]
-    _reject_unsupported(path, section, verifier)
+    reject_unsupported(path, section)
+    if verifier.get("service", "main") != "main":
+        raise DataError(f"{path} asks for a verifier in another container, which is not supported")
     verifier_env = read_env(path, verifier, "verifier")
     mode = section.get("network_mode")
     internet = bool(section.get("allow_internet", mode not in ("none", "no-network")))
     agent_internet = _agent_internet(path, table, internet)
     metadata = sections["metadata"]
     tags = metadata.get("tags") or sections["task"].get("keywords") or []
+    steps = read_steps(path, table, verifier_env)
+    separate = None if steps else read_separate_verifier(path, table)
     return Config(
         name=str(sections["task"].get("name", "")),
         agent_seconds=read_timeout(path, sections["agent"], "agent"),
@@ -95,8 +109,8 @@ def read_config(path: Path) -> Config:
         env=read_env(path, section, "environment"),
         docker_image=str(section.get("docker_image") or ""),
         workdir=str(section.get("workdir") or ""),
-        memory=read_size(path, section, "memory", _MEMORY),
-        storage=read_size(path, section, "storage", _STORAGE),
+        memory=read_size(path, section, "memory", DEFAULT_MEMORY),
+        storage=read_size(path, section, "storage", DEFAULT_STORAGE),
         internet=internet,
         difficulty=read_optional_text(metadata.get("difficulty")),
         category=read_optional_text(metadata.get("category")),
@@ -104,28 +118,12 @@ def read_config(path: Path) -> Config:
         noted=tuple(_ignored_settings(sections)),
         agent_internet=None if agent_internet == internet else agent_internet,
         health_check=read_health_check(path, section, "environment"),
-        steps=read_steps(path, table, verifier_env),
+        collect=read_collect_commands(path, table),
+        separate=separate,
+        steps=steps,
         reward_strategy=read_strategy(path, table),
-        named=tuple(dict.fromkeys(named_settings(table))),
+        named=_named(table, separate is not None or any(step.separate for step in steps)),
     )
-
-
-def _reject_unsupported(path: Path, section: Table, verifier: Table) -> None:
-    """Raise DataError for unsupported settings that would change the task if they were ignored."""
-    reasons = {
-        f"the system {section.get('os')!r}": str(section.get("os", "linux")).lower() != "linux",
-        "GPUs": bool(section.get("gpus")),
-        "TPUs": bool(section.get("tpu") or section.get("tpus")),
-        "MCP servers": bool(section.get("mcp_servers")),
-        "a verifier in an environment of its own": (
-            verifier.get("environment_mode") == "separate" or "environment" in verifier
-        ),
-        "commands that collect files for the verifier": bool(verifier.get("collect")),
-        "a verifier in another container": verifier.get("service", "main") != "main",
-    }
-    for what, unsupported in reasons.items():
-        if unsupported:
-            raise DataError(f"{path} asks for {what}, which is not supported")
 
 
 def _agent_internet(path: Path, table: Table, internet: bool) -> bool:
@@ -141,6 +139,16 @@ def _agent_internet(path: Path, table: Table, internet: bool) -> bool:
         if mode not in (None, _PUBLIC, "allowlist", "no-network", "none"):
             raise DataError(f"{path}: network_mode = {mode!r} is not a network mode")
     return all(mode == _PUBLIC or (mode is None and internet) for mode in modes)
+
+
+def _named(table: Table, has_separate_verifier: bool) -> tuple[str, ...]:
+    """Return the settings without an effect. Artifacts have one if a verifier receives them."""
+    names = dict.fromkeys(named_settings(table))
+    if not has_separate_verifier:
+        steps = table.get("steps") or []
+        names |= {"artifacts": None} if table.get("artifacts") else {}
+        names |= {"steps.artifacts": None} if any(s.get("artifacts") for s in steps) else {}
+    return tuple(names)
 
 
 def _ignored_settings(sections: Mapping[str, Table]) -> list[str]:

@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, SandboxLostError, TaskSetupError, UsageError
-from intercode.core.types import Dataset, ExecResult, Layer, LayerSpec, Score, State, Task
+from intercode.core.types import Dataset, ExecResult, Image, Layer, LayerSpec, Score, State, Task
+from intercode.datasets.harbor.separate_verifier import SeparateVerifier
 from intercode.datasets.harbor.steps import Rewards, StepConfig, is_passed
-from intercode.datasets.harbor.task_directory import read_instruction, read_tests
+from intercode.datasets.harbor.task_directory import Files, read_instruction, read_tests
 from intercode.datasets.harbor.task_toml import Config
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
+from intercode.environments.harbor.artifacts import copy_artifacts, run_collect_commands
 from intercode.environments.harbor.preparation import prepare_step, run_health_check
 from intercode.environments.harbor.reward import step_tests
 from intercode.environments.harbor.verifier import run_verifier
-from intercode.sandbox import SandboxSpec
+from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.contract import BaseSandbox, Limits
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
@@ -84,15 +86,19 @@ class HarborEnv(TaskImageEnv):
         return super().result_metadata() | {"env_options": {"build": self.build}}
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
-        config, image = self._config, self.image
-        disk = min(config.storage, MAX_DISK)
+        return self._sandbox_spec(self.image, self._config, layers)
+
+    def _sandbox_spec(
+        self, image: Image, settings: Config | SeparateVerifier, layers: tuple[Layer, ...] = ()
+    ) -> SandboxSpec:
+        disk = min(settings.storage, MAX_DISK)
         limits = Limits(
-            disk=disk, file_size=disk, memory=config.memory, address_space=_ADDRESS_SPACE
+            disk=disk, file_size=disk, memory=settings.memory, address_space=_ADDRESS_SPACE
         )
         with self._task_image_errors():
             logs = task_layer(_LOG_DIRECTORIES, image)
-        network = self.network if config.allows_network else "none"
-        return SandboxSpec(image, (logs, *layers), network=network, limits=limits, env=config.env)
+        network = self.network if settings.allows_network else "none"
+        return SandboxSpec(image, (logs, *layers), network=network, limits=limits, env=settings.env)
 
     def _open_session(
         self, sandbox: BaseSandbox, task: Task, state: SessionState | None
@@ -116,6 +122,9 @@ class HarborEnv(TaskImageEnv):
 
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
         self._submitted, self._rewards = (), {}
+        for owner in self._config.steps or [self._config]:
+            if owner.separate is not None:
+                self._verifier_image(owner.separate)  # an image that cannot be had shows now
         return super()._open_workspace(task)
 
     def _acquire_workspace(self) -> SandboxWorkspace:
@@ -152,13 +161,43 @@ class HarborEnv(TaskImageEnv):
     # ------------------------------------------------------------- the verdict
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
         config, step = self._config, self._step
-        name, given = (step.name, step) if step else ("", config)
-        tests, cwd = read_tests(self._folder, name), self._start_directory(self.task)
+        given = step or config
+        cwd, separate = self._start_directory(self.task), given.separate
+        tests = read_tests(self._folder, step.name if step else "", separate)
         with self._current_workspace.sandbox.fork() as copy:
-            state = run_verifier(copy, tests, cwd, given.verifier_env, given.verifier_seconds)
+            run_collect_commands(copy, given.collect, cwd)
+            if separate is None:
+                state = run_verifier(copy, tests, cwd, given.verifier_env, given.verifier_seconds)
+            else:
+                state = self._run_separate_verifier(copy, given, separate, tests)
         if step is not None:
             state = self._with_steps(state)
         return replace(state, answer=answer)
+
+    def _run_separate_verifier(
+        self,
+        copy: BaseSandbox,
+        given: StepConfig | Config,
+        separate: SeparateVerifier,
+        tests: Files,
+    ) -> State:
+        """Return the result of a verifier in a sandbox of its own, which gets the artifacts."""
+        image = self._verifier_image(separate)
+        cwd = separate.workdir or image.cwd or "/"
+        spec = self._with_determinism(self._sandbox_spec(image, separate))
+        with open_sandbox(spec, self.sandbox_kind) as sandbox:
+            copy_artifacts(copy, sandbox, separate.artifacts)
+            given_tests = {} if separate.has_tests else tests
+            return run_verifier(
+                sandbox, given_tests, cwd, given.verifier_env, given.verifier_seconds
+            )
+
+    def _verifier_image(self, separate: SeparateVerifier) -> Image:
+        if separate.image:
+            return self._find_image(separate.image, False)
+        if separate.directory:
+            return self._find_image(f"dockerfile:{self._folder / separate.directory}", True)
+        return self.image
 
     def _with_steps(self, state: State) -> State:
         """Return the state with the rewards of all steps so far as its tests."""

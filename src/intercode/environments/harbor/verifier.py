@@ -37,9 +37,10 @@ def run_verifier(
     """Return the verifier's result on the files in a sandbox, in which no process of the agent
     runs. The sandbox cannot be used afterwards.
 
-    ``tests`` are written into the sandbox now. Files that the agent left where they go, or where
-    the reward is written, are removed. ``env``: the task's own variables. ``files`` are the agent's
-    changes. ``exit_code`` is the verifier's, or None if it did not end within ``timeout`` seconds.
+    ``tests`` are written into the sandbox now; if there are none, its image has them. Files that
+    the agent left where they go, or where the reward is written, are removed. ``env``: the task's
+    own variables. ``files`` are the agent's changes. ``exit_code`` is the verifier's, or None if it
+    did not end within ``timeout`` seconds.
     ``failed``: the result does not count, and ``output`` begins with the reason: the verifier was
     killed, ended its sandbox, ran out of time, left processes, or it or its reward's file was
     tampered with.
@@ -51,7 +52,9 @@ def run_verifier(
     try:
         files = sandbox.changes(digests=False)
         _prepare_files(sandbox, files, tests)
-        command = ["/bin/sh", "-c", f"exec {TESTS}/test.sh"]
+        script = f"{TESTS}/test.sh"
+        executable = "" if tests else f"chmod +x {script}; "  # an image may lack that
+        command = ["/bin/sh", "-c", f"{executable}exec {script}"]
         variables = _environment(sandbox.env, files) | dict(env)
         result = sandbox.run(command, cwd=cwd, env=variables, timeout=timeout)
         rewards = _read_rewards(sandbox)  # before processes that it left can change them
