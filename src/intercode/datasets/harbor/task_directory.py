@@ -22,6 +22,7 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets.columns import parse_options
 from intercode.datasets.files import read_text, require_inside
 from intercode.datasets.harbor.separate_verifier import LOCAL_IMAGE, SeparateVerifier
+from intercode.datasets.harbor.steps import StepConfig
 from intercode.datasets.harbor.task_toml import Config, read_config
 
 SCHEME = "harbor:"
@@ -119,9 +120,10 @@ def read_task(folder: Path, name: str) -> Task:
     config = read_config(folder / "task.toml")
     names = tuple(step.name for step in config.steps) or ("",)
     query = read_instruction(folder, names[0])
+    owners: Sequence[StepConfig | Config] = config.steps or (config,)
     tests = {
         f"{name}/{path}": file
-        for name, owner in zip(names, config.steps or [config], strict=True)
+        for name, owner in zip(names, owners, strict=True)
         for path, file in read_tests(folder, name, owner.separate).items()
     }
     actions = solution_actions(folder, config)
