@@ -95,6 +95,11 @@ def test_files_of_this_machine_cannot_be_the_image_of_a_task(tmp_path: Path, nam
         ({"task.toml": "[[verifier.collect]]"}, "needs a command"),
         ({"task.toml": "artifacts = ['/logs']\nverifier.environment = {}"}, "place of the tests"),
         ({"task.toml": "artifacts = ['/a/../b']\nverifier.environment = {}"}, "not an absolute"),
+        ({"task.toml": "artifacts = 3\nverifier.environment = {}"}, "must be a list, not 3"),
+        (
+            {"task.toml": "verifier.environment = {}\n[[artifacts]]\nsource = '/a'\nexclude = 3"},
+            "must be a list, not 3",
+        ),
         ({"task.toml": "artifacts = [3]\nverifier.environment = {}"}, "has no source"),
         (
             {

@@ -168,7 +168,12 @@ def _require_main(path: Path, table: Table) -> None:
 
 
 def _artifacts(path: Path, *owners: Table) -> tuple[Artifact, ...]:
-    found = [_artifact(path, entry) for owner in owners for entry in owner.get("artifacts") or []]
+    found = []
+    for owner in owners:
+        entries = owner.get("artifacts") or []
+        if not isinstance(entries, list):
+            raise DataError(f"{path}: artifacts must be a list, not {entries!r}")
+        found += [_artifact(path, entry) for entry in entries]
     if all(artifact.source.rstrip("/") != ARTIFACTS for artifact in found):
         found.insert(0, Artifact(ARTIFACTS))
     for first, second in combinations(found, 2):
@@ -184,6 +189,9 @@ def _artifact(path: Path, entry: object) -> Artifact:
     table = {"source": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict) or not isinstance(table.get("source"), str):
         raise DataError(f"{path}: the artifact {entry!r} has no source")
+    exclude = table.get("exclude") or []
+    if not isinstance(exclude, list):
+        raise DataError(f"{path}: exclude must be a list, not {exclude!r}")
     _require_main(path, table)
     source = PurePosixPath(table["source"])
     if not source.is_absolute() or ".." in source.parts:
@@ -195,7 +203,7 @@ def _artifact(path: Path, entry: object) -> Artifact:
         )
     return Artifact(
         str(source),
-        tuple(map(str, table.get("exclude") or ())),
+        tuple(map(str, exclude)),
         str(table.get("destination") or ""),
     )
 

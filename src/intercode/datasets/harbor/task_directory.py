@@ -140,7 +140,7 @@ def read_task(folder: Path, name: str) -> Task:
             read_instruction(folder, name)
         data |= {"notes": _STEPS_NOTE.format(len(names)), "actions": actions}
     return Task(
-        name, query, "\nsubmit\n".join(actions[::2]) or None, cwd=config.workdir or "/",
+        name, query, f"\n{SUBMIT_ACTION}\n".join(actions[::2]) or None, cwd=config.workdir or "/",
         group=config.category, hardness=config.difficulty, tags=config.tags, data=data,
     )  # fmt: skip
 

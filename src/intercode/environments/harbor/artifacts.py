@@ -39,10 +39,11 @@ def run_collect_commands(
 def copy_artifacts(
     agent: BaseSandbox, verifier: BaseSandbox, artifacts: Sequence[Artifact]
 ) -> None:
-    """Copy artifacts to the same paths of a verifier's sandbox; a directory replaces the one there.
+    """Copy artifacts to the same paths of a verifier's sandbox, in place of what is there.
 
     Artifacts that do not exist, are larger than 1 GiB or cannot be read are left out, and so are
-    links. ``agent`` and ``verifier`` stay open.
+    links. ``agent`` and ``verifier`` stay open. Raises OSError or SandboxError if an artifact
+    cannot be written.
     """
     modes = agent.changes(digests=False)
     with tempfile.TemporaryDirectory() as scratch:
@@ -50,9 +51,9 @@ def copy_artifacts(
             local = Path(scratch, str(number))
             if not _fetch(agent, artifact.source, local):
                 continue
+            verifier.run(["/bin/rm", "-rf", "--", artifact.source])
             if local.is_dir():
                 _remove_excluded(local, artifact.exclude)
-                verifier.run(["/bin/rm", "-rf", "--", artifact.source])
             elif artifact.source in modes:
                 local.chmod(modes[artifact.source].mode & 0o777 | 0o400)
             _send(verifier, local, artifact.source)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from intercode.core.errors import DataError, SandboxLostError, TaskSetupError, UsageError
+from intercode.core.errors import DataError, SandboxKilledError, TaskSetupError, UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, LayerSpec, Score, State, Task
 from intercode.datasets.harbor.separate_verifier import SeparateVerifier
 from intercode.datasets.harbor.steps import Rewards, StepConfig, is_passed
-from intercode.datasets.harbor.task_directory import Files, read_instruction, read_tests
+from intercode.datasets.harbor.task_directory import read_instruction, read_tests
 from intercode.datasets.harbor.task_toml import Config
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
@@ -145,8 +146,9 @@ class HarborEnv(TaskImageEnv):
             return None
         try:
             self._prepare(self._current_workspace.sandbox, steps[done : done + 1])
-        except (TaskSetupError, SandboxLostError) as e:  # what the agent did may be the reason
+        except (TaskSetupError, SandboxKilledError) as e:  # what the agent did may be the reason
             self._last_result = ExecResult("", None, note=f"[{e}]")
+            self._loss = str(e) if isinstance(e, SandboxKilledError) else ""
             return None
         self._submitted = (*self._submitted, self._rewards)
         return read_instruction(self._folder, steps[done].name), False
@@ -155,6 +157,9 @@ class HarborEnv(TaskImageEnv):
         return replace(super().snapshot(), step_rewards=self._submitted)
 
     def restore(self, snapshot: Snapshot, *, consume: bool = False) -> None:
+        steps, submitted = len(snapshot.task.data["config"].steps), len(snapshot.step_rewards)
+        if submitted and submitted >= steps:
+            raise DataError(f"the snapshot has {submitted} finished steps, and its task {steps}")
         super().restore(snapshot, consume=consume)
         self._submitted = snapshot.step_rewards
 
@@ -164,33 +169,35 @@ class HarborEnv(TaskImageEnv):
         given = step or config
         cwd, separate = self._start_directory(self.task), given.separate
         tests = read_tests(self._folder, step.name if step else "", separate)
-        with self._current_workspace.sandbox.fork() as copy:
-            run_collect_commands(copy, given.collect, cwd)
-            if separate is None:
-                state = run_verifier(copy, tests, cwd, given.verifier_env, given.verifier_seconds)
-            else:
-                state = self._run_separate_verifier(copy, given, separate, tests)
+        with ExitStack() as opened:
+            copy = opened.enter_context(self._current_workspace.sandbox.fork())
+            sandbox = copy
+            if separate is not None:
+                sandbox = opened.enter_context(self._open_verifier_sandbox(separate))
+
+            def prepare() -> None:
+                run_collect_commands(copy, given.collect, cwd)
+                if separate is not None:
+                    copy_artifacts(copy, sandbox, separate.artifacts)
+
+            state = run_verifier(
+                sandbox,
+                {} if separate and separate.has_tests else tests,
+                self._verifier_directory(separate) if separate else cwd,
+                given.verifier_env,
+                given.verifier_seconds,
+                prepare,
+            )
         if step is not None:
             state = self._with_steps(state)
         return replace(state, answer=answer)
 
-    def _run_separate_verifier(
-        self,
-        copy: BaseSandbox,
-        given: StepConfig | Config,
-        separate: SeparateVerifier,
-        tests: Files,
-    ) -> State:
-        """Return the result of a verifier in a sandbox of its own, which gets the artifacts."""
-        image = self._verifier_image(separate)
-        cwd = separate.workdir or image.cwd or "/"
-        spec = self._with_determinism(self._sandbox_spec(image, separate))
-        with open_sandbox(spec, self.sandbox_kind) as sandbox:
-            copy_artifacts(copy, sandbox, separate.artifacts)
-            given_tests = {} if separate.has_tests else tests
-            return run_verifier(
-                sandbox, given_tests, cwd, given.verifier_env, given.verifier_seconds
-            )
+    def _open_verifier_sandbox(self, separate: SeparateVerifier) -> BaseSandbox:
+        spec = self._sandbox_spec(self._verifier_image(separate), separate)
+        return open_sandbox(self._with_determinism(spec), self.sandbox_kind)
+
+    def _verifier_directory(self, separate: SeparateVerifier) -> str:
+        return separate.workdir or self._verifier_image(separate).cwd or "/"
 
     def _verifier_image(self, separate: SeparateVerifier) -> Image:
         if separate.image:

@@ -6,7 +6,7 @@ import json
 import math
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from intercode.core.errors import SandboxError, SandboxKilledError, SandboxLostError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, FileEntry, State, TestResult
@@ -32,7 +32,12 @@ class _VerdictError(Exception):
 
 
 def run_verifier(
-    sandbox: BaseSandbox, tests: Files, cwd: str, env: Mapping[str, str], timeout: float
+    sandbox: BaseSandbox,
+    tests: Files,
+    cwd: str,
+    env: Mapping[str, str],
+    timeout: float,
+    prepare: Callable[[], None] = lambda: None,
 ) -> State:
     """Return the verifier's result on the files in a sandbox, in which no process of the agent
     runs. The sandbox cannot be used afterwards.
@@ -40,7 +45,8 @@ def run_verifier(
     ``tests`` are written into the sandbox now; if there are none, its image has them. Files that
     the agent left where they go, or where the reward is written, are removed. ``env``: the task's
     own variables. ``files`` are the agent's changes. ``exit_code`` is the verifier's, or None if it
-    did not end within ``timeout`` seconds.
+    did not end within ``timeout`` seconds. ``prepare`` is called first; its errors of a sandbox are
+    a verdict, too, because the agent's files may be the reason.
     ``failed``: the result does not count, and ``output`` begins with the reason: the verifier was
     killed, ended its sandbox, ran out of time, left processes, or it or its reward's file was
     tampered with.
@@ -50,6 +56,7 @@ def run_verifier(
     rewards: Mapping[str, float] = {}
     reason = ""
     try:
+        prepare()
         files = sandbox.changes(digests=False)
         _prepare_files(sandbox, files, tests)
         script = f"{TESTS}/test.sh"
