@@ -26,8 +26,8 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HarborEnv]:
 
 
 def test_a_step_follows_each_submission(env: HarborEnv) -> None:
-    query, _ = env.reset()
-    assert query == "Write first." and "3 steps" in env.brief.notes
+    query, info = env.reset()
+    assert info["task"] == "words" and query == "Write first." and "3 steps" in env.brief.notes
     shown, *_ = env.step("cat given.txt; echo first > out.txt; cat set-up.txt")
     assert shown.startswith("given\n") and "set-up.txt" in shown
     assert env.score().value == pytest.approx(1 / 3)
@@ -110,7 +110,7 @@ healthcheck = { command = "echo x >> runs; exit 7", interval_sec = 0, retries = 
     )
     folder = write_steps_task(tmp_path / "t", **{
         "task.toml": toml + "[environment.healthcheck]\ncommand = 'touch before'\n",
-        "steps__one__workdir__setup.sh": "ls before && (sleep 0.3; touch ready) > log 2>&1 &\n",
+        "steps__one__workdir__setup.sh": "ls before || exit\n(sleep 0.3; touch ready) > log 2>&1 &\n",
     })  # fmt: skip
     with HarborEnv(f"harbor:{folder}") as env:
         env.reset()

@@ -118,13 +118,13 @@ def read_task(folder: Path, name: str) -> Task:
                 "is not supported"
             )
     config = read_config(folder / "task.toml")
-    names = tuple(step.name for step in config.steps) or ("",)
-    query = read_instruction(folder, names[0])
+    steps = tuple(step.name for step in config.steps) or ("",)
+    query, *_ = (read_instruction(folder, step) for step in steps)
     owners: Sequence[StepConfig | Config] = config.steps or (config,)
     tests = {
-        f"{name}/{path}": file
-        for name, owner in zip(names, owners, strict=True)
-        for path, file in read_tests(folder, name, owner.separate).items()
+        f"{step}/{path}": file
+        for step, owner in zip(steps, owners, strict=True)
+        for path, file in read_tests(folder, step, owner.separate).items()
     }
     actions = solution_actions(folder, config)
     data: dict[str, Any] = {
@@ -136,9 +136,7 @@ def read_task(folder: Path, name: str) -> Task:
         "setup": _checksum(folder, config),
     }
     if config.steps:
-        for name in names[1:]:
-            read_instruction(folder, name)
-        data |= {"notes": _STEPS_NOTE.format(len(names)), "actions": actions}
+        data |= {"notes": _STEPS_NOTE.format(len(steps)), "actions": actions}
     return Task(
         name, query, f"\n{SUBMIT_ACTION}\n".join(actions[::2]) or None, cwd=config.workdir or "/",
         group=config.category, hardness=config.difficulty, tags=config.tags, data=data,
