@@ -110,7 +110,7 @@ healthcheck = { command = "echo x >> runs; exit 7", interval_sec = 0, retries = 
     )
     folder = write_steps_task(tmp_path / "t", **{
         "task.toml": toml + "[environment.healthcheck]\ncommand = 'touch before'\n",
-        "steps__one__workdir__setup.sh": "ls before || exit\n(sleep 0.3; touch ready) > log 2>&1 &\n",
+        "steps__one__workdir__setup.sh": "ls before || exit\n(sleep 0.3; >ready) > log 2>&1 &\n",
     })  # fmt: skip
     with HarborEnv(f"harbor:{folder}") as env:
         env.reset()
