@@ -83,12 +83,31 @@ def test_files_of_this_machine_cannot_be_the_image_of_a_task(tmp_path: Path, nam
     ("files", "message"),
     [
         ({"task.toml": "a ="}, "no TOML|not valid TOML|not TOML"),
-        ({"task.toml": "[[steps]]\nname = 'x'"}, "several steps"),
+        ({"task.toml": "steps = 3"}, "must be a list of tables"),
         ({"task.toml": "[environment]\ngpus = 1"}, "GPUs"),
         ({"task.toml": "[environment]\nos = 'windows'"}, "'windows'"),
-        ({"task.toml": "[verifier]\nenvironment_mode = 'separate'"}, "an environment of its own"),
-        ({"task.toml": "[verifier.environment]\ncpus = 1"}, "an environment of its own"),
-        ({"task.toml": "[[verifier.collect]]\ncommand = 'ls'"}, "collect files"),
+        ({"task.toml": "[verifier]\nenvironment_mode = 'own'"}, "'own' is not shared or separate"),
+        ({"task.toml": "[verifier]\nenvironment_mode = 'shared'\nenvironment = {}"}, "contradicts"),
+        ({"task.toml": "[verifier.environment]\ngpus = 1"}, "GPUs"),
+        ({"task.toml": "[verifier.environment]\ndocker_image = 'dir:/'"}, "files of this machine"),
+        ({"task.toml": "[verifier]\nservice = 'db'"}, "in another container"),
+        ({"task.toml": "[[verifier.collect]]\ncommand = 'ls'\nservice = 'db'"}, "container 'db'"),
+        ({"task.toml": "[[verifier.collect]]"}, "needs a command"),
+        ({"task.toml": "artifacts = ['/logs']\nverifier.environment = {}"}, "place of the tests"),
+        ({"task.toml": "artifacts = ['/a/../b']\nverifier.environment = {}"}, "not an absolute"),
+        ({"task.toml": "artifacts = 3\nverifier.environment = {}"}, "must be a list, not 3"),
+        (
+            {"task.toml": "verifier.environment = {}\n[[artifacts]]\nsource = '/a'\nexclude = 3"},
+            "must be a list, not 3",
+        ),
+        ({"task.toml": "artifacts = [3]\nverifier.environment = {}"}, "has no source"),
+        (
+            {
+                "task.toml": "artifacts = ['/a', { source = '/b', destination = 'a/c' }]\n"
+                "verifier.environment = {}"
+            },
+            "'/a' and '/b' have overlapping destinations",
+        ),
         ({"task.toml": "[verifier]\ntimeout_sec = -1"}, "not a number of seconds"),
         ({"task.toml": "[environment]\nmemory = 'much'"}, "not a size"),
         ({"task.toml": "[environment]\nmemory_mb = 1e999"}, "not a size"),
@@ -115,7 +134,9 @@ def test_skip_leaves_unplayable_tasks_out(tmp_path: Path) -> None:
     broken = {"a": {}, "b": {"task.toml": "[[steps]]"}, "c": {"tests__test.sh": ""}}
     for name, files in broken.items():
         write_task(tmp_path / "set" / name, **files)
-    with pytest.raises(DataError, match=r"b: .*several steps.*; c: .*\?skip=unplayable plays the"):
+    with pytest.raises(
+        DataError, match=r"b: .*the step name None.*; c: .*\?skip=unplayable plays the"
+    ):
         load(f"harbor:{tmp_path}/set")
     dataset = load(f"harbor:{tmp_path}/set?skip=unplayable")
     assert [task.id for task in dataset.tasks] == ["set/a"]

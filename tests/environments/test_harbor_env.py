@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -137,6 +138,29 @@ def test_a_task_that_cannot_be_built_costs_only_itself(
     assert "4 errors" in said.err
     main(["report", str(out)])
     assert "failed (ended in an error, counted as not solved): 4" in capsys.readouterr().out
+
+
+def test_check_reports_a_task_that_cannot_begin_and_checks_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first task cannot be built, the second never becomes healthy."""
+    sick = "[environment.healthcheck]\ncommand = 'exit 4'\nretries = 1\n"
+    for name, files in {
+        "a": {"environment__Dockerfile": "FROM host\nRUN exit 7\n"},
+        "b": {"task.toml": sick},
+        "c": {"solution__word.sh": "WORD=bye"},
+        "d": {"instruction.md": "Greet.\n", "solution__word.sh": "WORD=hello"},
+    }.items():
+        write_task(tmp_path / "set" / name, **files)
+    assert main(["check", f"harbor:{tmp_path}/set", "--json"]) == 1
+    said = capsys.readouterr()
+    faults = json.loads(said.out)["faults"]
+    found = {(fault["task"], fault["kind"]): fault["detail"] for fault in faults}
+    assert "RUN exit 7 failed (7)" in found["set/a", "fails"]
+    assert "'exit 4' failed 1 times in a row and ended with 4" in found["set/b", "fails"]
+    assert ("set/c", "gold-below-1") in found
+    assert not [kind for task, kind in found if task == "set/d"]
+    assert said.err.rstrip().endswith("number of tasks: agent.timeout_sec (3)")
 
 
 def test_the_image_of_a_task_is_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,3 +60,50 @@ def write_task(folder: Path, **files: str) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
     return folder
+
+
+STEPS_TOML = """\
+[verifier.env]
+EXPECTED = "unused"
+[[steps]]
+name = "one"
+min_reward = 1.0
+verifier.env = { EXPECTED = "first" }
+[[steps]]
+name = "two"
+verifier.env = { EXPECTED = "second" }
+[[steps]]
+name = "three"
+"""
+STEP_TEST = """\
+#!/bin/bash
+. /tests/expect.sh
+[ "$(cat "$PLACE/out.txt")" = "$EXPECTED" ] && [ ! -e /app/tests-were-here ] && reward=1
+touch /app/tests-were-here
+echo "${reward:-0}" > /logs/verifier/reward.txt
+"""
+
+
+def write_steps_task(folder: Path, **files: str) -> Path:
+    """Write a task of three steps, each of which asks for another word in the same file.
+
+    The first brings a file, the second a set-up script, and the third tests of its own.
+    """
+    solve = "#!/bin/sh\necho {} > /app/out.txt\n"
+    contents = {
+        "task.toml": STEPS_TOML,
+        "instruction.md": "",
+        "tests__test.sh": STEP_TEST,
+        "tests__expect.sh": ": nothing\n",
+        "solution__word.sh": "",
+        "solution__solve.sh": solve.format("third"),
+        "steps__one__instruction.md": "Write first.\n",
+        "steps__one__workdir__given.txt": "given\n",
+        "steps__one__solution__solve.sh": solve.format("first"),
+        "steps__two__instruction.md": "Write second.\n",
+        "steps__two__workdir__setup.sh": "echo $(pwd) $GREETING-two > set-up.txt\n",
+        "steps__two__solution__solve.sh": solve.format("second"),
+        "steps__three__instruction.md": "Write third.\n",
+        "steps__three__tests__expect.sh": "EXPECTED=third\n",
+    }
+    return write_task(folder, **(contents | files))

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from intercode.cli.output import print_documents
+from intercode.cli.output import log_warnings, print_documents
 from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.core.config import parse_key_values
 from intercode.core.errors import DataError, UsageError
@@ -85,15 +85,20 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
+    from intercode import datasets
     from intercode.core.types import to_jsonable
+    from intercode.datasets.load_cache import environment_for_options
     from intercode.evaluation.check import dataset, findings
     from intercode.evaluation.variants.tables import variant_tables
     from intercode.results.rendering import render
 
+    env_options = parse_key_values(args.env_option)
+    chosen = datasets.load(name, environment_for_options(env_options))
+    log_warnings(chosen)
     report = dataset.check(
-        name, profile=args.profile, image=args.image, network=args.network, limit=args.limit,
+        chosen, profile=args.profile, image=args.image, network=args.network, limit=args.limit,
         parallel=args.parallel, timeout=args.timeout, cache_golds=not args.no_gold_cache,
-        env_options=parse_key_values(args.env_option), sandbox=args.sandbox,
+        env_options=env_options, sandbox=args.sandbox,
     )  # fmt: skip
     if args.baseline is not None:
         report = dataset.compare_with_baseline(report, _read_baseline(args), str(args.baseline))

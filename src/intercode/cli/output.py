@@ -10,7 +10,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from intercode.core.types import Dataset
 
 LOG_DELAY = 2.0
 """Seconds after which a log says what is waited for."""
@@ -22,6 +25,12 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u
 def log(message: str) -> None:
     """Print a message to standard error."""
     print(message, file=sys.stderr)
+
+
+def log_warnings(dataset: Dataset) -> None:
+    """Print what the tasks of a dataset ask for and do not get."""
+    for warning in dataset.warnings:
+        log(f"{dataset.name}: {escape_control(warning)}")
 
 
 def episode_progress() -> Callable[[int, int], None]:

@@ -9,7 +9,9 @@
     ├── BudgetError              a limit on tokens, cost or time was reached: an end, not a failure
     ├── TooManyErrorsError       a run stopped because more episodes failed than allowed
     ├── GoldError                the gold of a task cannot run: an error in the dataset
-    ├── TaskImageError           the image of a task cannot be had; other tasks can be played
+    ├── TaskError                a task cannot begin; other tasks can be played
+    │   ├── TaskImageError       its image cannot be had
+    │   └── TaskSetupError       its set-up or its health check failed
     └── InfrastructureError      the sandbox failed, not the command; evaluations retry these
         ├── SandboxError         a sandbox could not be created or driven
         │   ├── TooManyChangesError       too many files were changed to copy a sandbox
@@ -78,8 +80,16 @@ class GoldError(InterCodeError):
     """The gold of a task cannot run."""
 
 
-class TaskImageError(InterCodeError):
-    """The image that a task brings cannot be built or pulled. Other tasks can be played."""
+class TaskError(InterCodeError):
+    """A task cannot begin because of what it brings. Other tasks can be played."""
+
+
+class TaskImageError(TaskError):
+    """The image that a task brings cannot be built or pulled."""
+
+
+class TaskSetupError(TaskError):
+    """The set-up of a task or its health check failed before the first action."""
 
 
 class InfrastructureError(InterCodeError, RuntimeError):

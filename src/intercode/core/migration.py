@@ -80,7 +80,7 @@ def migrate_snapshot(values: Mapping[str, Any]) -> dict[str, Any]:
         snapshot = _renamed(snapshot, _SNAPSHOT_KEYS)
         if isinstance(snapshot.get("last_result"), Mapping):
             snapshot["last_result"] = _renamed(snapshot["last_result"], _RESULT_KEYS)
-    return snapshot
+    return {"step_rewards": [], **snapshot}  # files of earlier releases lack it
 
 
 def _pop_version(values: dict[str, Any], default: int | None = None) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intercode.cli.evaluate.options import ARGUMENTS, SETTINGS, read_settings
-from intercode.cli.output import log, temporary_line
+from intercode.cli.output import log, log_warnings, temporary_line
 from intercode.cli.parser import given_options
 from intercode.core.config import make_config
 from intercode.core.errors import (
@@ -86,6 +86,7 @@ def _run(
         from intercode.evaluation.evaluate.sandbox_check import with_remedy
 
         raise with_remedy(e, config.sandbox) from e
+    log_warnings(plan.dataset)
     if dry:
         dry_run.print_estimate(plan)
         return 0

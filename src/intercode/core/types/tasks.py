@@ -121,6 +121,13 @@ class Task:
         solution: str | None = self.data.get("solution", self.gold)
         return solution
 
+    @property
+    def solution_actions(self) -> tuple[str, ...]:
+        """The actions that solve the task: ``data["actions"]`` for a task that submits several
+        times, else ``solution``. Empty without a solution."""
+        solution = () if self.solution is None else (self.solution,)
+        return tuple(self.data.get("actions", solution))
+
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
@@ -131,7 +138,8 @@ class Dataset:
     user names another. ``comparable``: false if results cannot be compared with those of others.
     ``programs``: the programs that the image must have beyond a shell and the usual small tools.
     ``reward``: the name of the reward in the ``standard`` profile, or a reference to one (None: the
-    reward of the environment).
+    reward of the environment). ``warnings``: what the tasks ask for and do not get; commands print
+    it before they run anything.
     """
 
     name: str
@@ -142,6 +150,7 @@ class Dataset:
     notes: str = ""
     programs: tuple[str, ...] = ()
     reward: str | None = None
+    warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tasks)

@@ -1,7 +1,8 @@
 """Loads tasks in Harbor's format: ``harbor:PATH`` of a task directory or of its parent directory.
 
 A task directory has ``task.toml``, ``instruction.md``, ``environment/`` with a Dockerfile,
-``tests/test.sh``, and optionally ``solution/solve.sh``. The agent's sandbox is built from
+``tests/test.sh``, and optionally ``solution/solve.sh``. A task with several steps has the
+instruction, the tests and the solution of each in ``steps/NAME``. The agent's sandbox is built from
 ``environment/`` alone; it never contains the tests or the solution.
 """
 
@@ -9,9 +10,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import shlex
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +21,25 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets.columns import parse_options
 from intercode.datasets.files import read_text, require_inside
+from intercode.datasets.harbor.separate_verifier import LOCAL_IMAGE, SeparateVerifier
+from intercode.datasets.harbor.steps import StepConfig
 from intercode.datasets.harbor.task_toml import Config, read_config
 
 SCHEME = "harbor:"
 SOLUTION, TESTS = "/solution", "/tests"
 """The paths of the directories ``solution`` and ``tests`` in a sandbox, as Harbor defines them."""
 UNPLAYABLE = "unplayable"
+STEPS = "steps"
+_TEST_SCRIPT = "test.sh"
+_EARLIER_CONVERSATION = "trajectory.json"
 MAX_FILES_SIZE = 64 << 20
 """The largest total size of the files in ``environment``, ``tests`` or ``solution``, in bytes."""
 _HEREDOC_END = "END-OF-SOLUTION-FILE"
-LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
-"""Matches names of images that refer to files of this machine."""
+SUBMIT_ACTION = "submit"
+_STEPS_NOTE = (
+    "The task has {} steps, of which this is the first. `submit` ends a step, and the observation "
+    "is the instruction of the next one."
+)
 _MAX_SOLUTION_LENGTH = 120_000  # characters of the action that runs a solution
 
 Files = dict[str, tuple[bytes, int]]
@@ -39,9 +49,8 @@ def load(spec: str) -> Dataset:
     """Return the task in a directory, or the tasks in its subdirectories, ordered by name.
 
     Raises UsageError for a path without tasks. Raises DataError for a task that is broken or
-    needs a feature that InterCode does not support: several containers, several steps, a separate
-    image for the verifier, GPUs. With ``?skip=unplayable``, such tasks are left out and named in
-    the dataset's notes.
+    needs a feature that InterCode does not support: several containers, GPUs. With
+    ``?skip=unplayable``, such tasks are left out and named in the dataset's notes.
     """
     path, columns, options = parse_options(spec, ("skip",))
     if columns.names or options.get("skip", UNPLAYABLE) != UNPLAYABLE:
@@ -71,7 +80,19 @@ def load(spec: str) -> Dataset:
     notes = "tasks in Harbor's format; the image and the verifier are each task's own"
     if faults:
         notes += f"; left out are {'; '.join(faults)}"
-    return Dataset(spec, "harbor", tuple(tasks), image="", comparable=False, notes=notes)
+    return Dataset(
+        spec, "harbor", tuple(tasks), image="", comparable=False, notes=notes,
+        warnings=_warnings(tasks),
+    )  # fmt: skip
+
+
+def _warnings(tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Name the settings without an effect, each with the number of tasks that have it."""
+    counts = Counter(name for task in tasks for name in task.data["config"].named)
+    if not counts:
+        return ()
+    names = ", ".join(f"{name} ({counts[name]})" for name in sorted(counts))
+    return (f"settings of task.toml without an effect here, and the number of tasks: {names}",)
 
 
 def read_task(folder: Path, name: str) -> Task:
@@ -85,20 +106,27 @@ def read_task(folder: Path, name: str) -> Task:
     - ``config``: the settings of task.toml
     - ``folder``: the path of the task directory
     - ``tests``: the content of each hidden test file, or the digest of a binary one
+    - ``notes``, ``actions``: of a task with several steps, a note for agents and the actions that
+      solve it
     - ``setup``: a checksum over everything that affects an episode
     """
-    for part in ("task.toml", "instruction.md"):
-        require_inside(folder / part, folder, str(folder / part))
+    require_inside(folder / "task.toml", folder, str(folder / "task.toml"))
+    for path in (folder, *folder.glob(f"{STEPS}/*")):
+        if (path / _EARLIER_CONVERSATION).exists():
+            raise DataError(
+                f"{path / _EARLIER_CONVERSATION} is a conversation that the agent continues, which "
+                "is not supported"
+            )
     config = read_config(folder / "task.toml")
-    query = read_text(folder / "instruction.md").strip()
-    if not query:
-        raise DataError(
-            f"{folder / 'instruction.md'} is empty: write the agent's instruction into it"
-        )
-    tests = read_files(folder, "tests")
-    if "test.sh" not in tests:
-        raise DataError(f"{folder} has no tests/test.sh, which verifies the solution")
-    solution = read_files(folder, "solution")
+    steps = tuple(step.name for step in config.steps) or ("",)
+    query, *_ = (read_instruction(folder, step) for step in steps)
+    owners: Sequence[StepConfig | Config] = config.steps or (config,)
+    tests = {
+        f"{step}/{path}": file
+        for step, owner in zip(steps, owners, strict=True)
+        for path, file in read_tests(folder, step, owner.separate).items()
+    }
+    actions = solution_actions(folder, config)
     data: dict[str, Any] = {
         "image": _image_reference(folder, config),
         "dockerfile": _dockerfile(folder) or "",
@@ -107,10 +135,63 @@ def read_task(folder: Path, name: str) -> Task:
         "tests": tuple(_text_or_digest(content) for content, _ in tests.values()),
         "setup": _checksum(folder, config),
     }
+    if config.steps:
+        data |= {"notes": _STEPS_NOTE.format(len(steps)), "actions": actions}
     return Task(
-        name, query, solution_action(solution, config.solution_env), cwd=config.workdir or "/",
+        name, query, f"\n{SUBMIT_ACTION}\n".join(actions[::2]) or None, cwd=config.workdir or "/",
         group=config.category, hardness=config.difficulty, tags=config.tags, data=data,
     )  # fmt: skip
+
+
+def read_instruction(folder: Path, step: str = "") -> str:
+    """Return the instruction of a step, or of a task without steps."""
+    path = step_directory(folder, step) / "instruction.md"
+    require_inside(path, folder, str(path))
+    query = read_text(path).strip()
+    if not query:
+        raise DataError(f"{path} is empty: write the agent's instruction into it")
+    return query
+
+
+def read_tests(folder: Path, step: str = "", separate: SeparateVerifier | None = None) -> Files:
+    """Return the hidden tests: those of the task, and over them those of the step, if any.
+
+    Raises DataError if there is no test.sh, which the image of a separate verifier may have.
+    """
+    tests = read_files(folder, "tests")
+    if step:
+        tests |= read_files(folder, f"{STEPS}/{step}/tests")
+    if _TEST_SCRIPT not in tests and not (separate and separate.has_tests):
+        where = step_directory(folder, step)
+        raise DataError(f"{where} has no tests/{_TEST_SCRIPT}, which verifies the solution")
+    return tests
+
+
+def step_directory(folder: Path, step: str) -> Path:
+    """Return the directory with the files of a step; ``folder`` itself without a name."""
+    return folder / STEPS / step if step else folder
+
+
+def step_files_directory(step: str) -> str:
+    """Return the path of the files that a step brings, relative to the task's directory."""
+    return f"{STEPS}/{step}/workdir"
+
+
+def solution_actions(folder: Path, config: Config) -> tuple[str, ...]:
+    """Return the actions that solve a task: one, or one for each step with ``submit`` in between.
+
+    A step without a solution of its own has that of the task. Empty if a solution is absent or too
+    long.
+    """
+    shared = read_files(folder, "solution")
+    solutions = [read_files(folder, f"{STEPS}/{s.name}/solution") or shared for s in config.steps]
+    actions: list[str] = []
+    for files in solutions or [shared]:
+        action = solution_action(files, config.solution_env)
+        if action is None:
+            return ()
+        actions += [SUBMIT_ACTION, action] if actions else [action]
+    return tuple(actions)
 
 
 def read_files(folder: Path, part: str = ".") -> Files:
@@ -192,10 +273,15 @@ def _dockerfile(folder: Path) -> str | None:
 def _checksum(folder: Path, config: Config) -> str:
     """Return a SHA-256 over everything that affects an episode and its reward.
 
-    ``repr(config)`` is part of it: renaming Config or its fields changes the hash of datasets.
+    ``repr(config)`` is part of it: renaming Config or its fields changes the hash of datasets. Of
+    the fields that are not in it, those that are set are a part.
     """
     sum_ = hashlib.sha256(repr(config).encode())
-    for part in ("environment", "tests"):
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if field.compare and not field.repr and value != field.default:
+            sum_.update(f"\0{field.name}={value!r}".encode())
+    for part in ("environment", "tests", *([STEPS] if config.steps else [])):
         for name, (content, mode) in read_files(folder, part).items():
             sum_.update(f"\0{part}/{name}\0{mode:o}\0{len(content)}\0".encode() + content)
     return f"sha256:{sum_.hexdigest()}"

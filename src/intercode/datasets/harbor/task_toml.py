@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.datasets.files import read_text
+from intercode.datasets.harbor.health_check import HealthCheck, read_health_check
+from intercode.datasets.harbor.separate_verifier import (
+    DEFAULT_MEMORY,
+    DEFAULT_STORAGE,
+    CollectCommand,
+    SeparateVerifier,
+    read_collect_commands,
+    read_separate_verifier,
+)
+from intercode.datasets.harbor.settings import named_settings, reject_unsupported
+from intercode.datasets.harbor.steps import StepConfig, read_steps, read_strategy
+from intercode.datasets.harbor.values import (
+    Table,
+    read_env,
+    read_optional_text,
+    read_size,
+    read_table,
+    read_tables,
+    read_timeout,
+)
 
 _SECTIONS = ("task", "metadata", "verifier", "agent", "solution", "environment")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
-_MEMORY, _STORAGE = 2 << 30, 10 << 30
-_MAX_NUMBER = 1e15  # a number of bytes or larger units
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_PUBLIC = "public"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +41,15 @@ class Config:
     ``agent_seconds`` is Harbor's time limit for the whole episode. ``internet`` says whether the
     task asks for a network; the caller decides whether it gets one. ``noted`` describes the
     settings that are ignored.
+
+    ``agent_internet``: whether the agent may use a network, if that differs from ``internet``.
+    ``health_check``: one before the first action. ``collect``: commands that precede the verifier.
+    ``separate``: its own sandbox, if it has one. ``steps``: the steps of the task, in order; none
+    for a task with one instruction. ``reward_strategy``: how their rewards are combined, ``mean``
+    or ``final``. ``named``: the names of all settings that have no effect.
+
+    The settings with ``repr=False`` came later. They are a part of the checksum of a task only
+    where they are set, so that the hashes of other tasks stay.
     """
 
     name: str = ""
@@ -36,13 +60,25 @@ class Config:
     env: Mapping[str, str] = field(default_factory=dict)
     docker_image: str = ""
     workdir: str = ""
-    memory: int = _MEMORY
-    storage: int = _STORAGE
+    memory: int = DEFAULT_MEMORY
+    storage: int = DEFAULT_STORAGE
     internet: bool = True
     difficulty: str | None = None
     category: str | None = None
     tags: tuple[str, ...] = ()
     noted: tuple[str, ...] = ()
+    agent_internet: bool | None = field(default=None, repr=False)
+    health_check: HealthCheck | None = field(default=None, repr=False)
+    collect: tuple[CollectCommand, ...] = field(default=(), repr=False)
+    separate: SeparateVerifier | None = field(default=None, repr=False)
+    steps: tuple[StepConfig, ...] = field(default=(), repr=False)
+    reward_strategy: str = field(default="mean", repr=False)
+    named: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def allows_network(self) -> bool:
+        """Whether the agent may use a network."""
+        return self.internet if self.agent_internet is None else self.agent_internet
 
 
 def read_config(path: Path) -> Config:
@@ -51,110 +87,74 @@ def read_config(path: Path) -> Config:
         table = tomllib.loads(read_text(path))
     except (ValueError, RecursionError) as e:  # also numbers too long, and lists too deep
         raise DataError(f"{path} is not valid TOML: {e}") from e
-    sections = {name: table.get(name, {}) for name in _SECTIONS}
-    for name, section in sections.items():
-        if not isinstance(section, dict):
-            raise DataError(f"{path}: [{name}] must be a table, not {section!r}")
+    sections = {name: read_table(path, table, name) for name in _SECTIONS}
     section, verifier = sections["environment"], sections["verifier"]
-    _reject_unsupported(path, table, section, verifier)
+    reject_unsupported(path, section)
+    if verifier.get("service", "main") != "main":
+        raise DataError(f"{path} asks for a verifier in another container, which is not supported")
+    verifier_env = read_env(path, verifier, "verifier")
+    mode = section.get("network_mode")
+    internet = bool(section.get("allow_internet", mode not in ("none", "no-network")))
+    agent_internet = _agent_internet(path, table, internet)
     metadata = sections["metadata"]
     tags = metadata.get("tags") or sections["task"].get("keywords") or []
+    steps = read_steps(path, table, verifier_env)
+    separate = None if steps else read_separate_verifier(path, table)
     return Config(
         name=str(sections["task"].get("name", "")),
-        agent_seconds=_seconds(path, sections["agent"], "agent"),
-        verifier_seconds=_seconds(path, verifier, "verifier"),
-        verifier_env=_env(path, verifier, "verifier"),
-        solution_env=_env(path, sections["solution"], "solution"),
-        env=_env(path, section, "environment"),
+        agent_seconds=read_timeout(path, sections["agent"], "agent"),
+        verifier_seconds=read_timeout(path, verifier, "verifier"),
+        verifier_env=verifier_env,
+        solution_env=read_env(path, sections["solution"], "solution"),
+        env=read_env(path, section, "environment"),
         docker_image=str(section.get("docker_image") or ""),
         workdir=str(section.get("workdir") or ""),
-        memory=_size(path, section, "memory", _MEMORY),
-        storage=_size(path, section, "storage", _STORAGE),
-        internet=bool(
-            section.get("allow_internet", section.get("network_mode") not in ("none", "no-network"))
-        ),
-        difficulty=_optional_text(metadata.get("difficulty")),
-        category=_optional_text(metadata.get("category")),
+        memory=read_size(path, section, "memory", DEFAULT_MEMORY),
+        storage=read_size(path, section, "storage", DEFAULT_STORAGE),
+        internet=internet,
+        difficulty=read_optional_text(metadata.get("difficulty")),
+        category=read_optional_text(metadata.get("category")),
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
         noted=tuple(_ignored_settings(sections)),
+        agent_internet=None if agent_internet == internet else agent_internet,
+        health_check=read_health_check(path, section, "environment"),
+        collect=read_collect_commands(path, table),
+        separate=separate,
+        steps=steps,
+        reward_strategy=read_strategy(path, table),
+        named=_named(table, separate is not None or any(step.separate for step in steps)),
     )
 
 
-def _reject_unsupported(
-    path: Path, table: Mapping[str, Any], section: Mapping[str, Any], verifier: Mapping[str, Any]
-) -> None:
-    """Raise DataError for unsupported settings that would change the task if they were ignored."""
-    reasons = {
-        "several steps": bool(table.get("steps")),
-        f"the system {section.get('os')!r}": str(section.get("os", "linux")).lower() != "linux",
-        "GPUs": bool(section.get("gpus")),
-        "TPUs": bool(section.get("tpu") or section.get("tpus")),
-        "MCP servers": bool(section.get("mcp_servers")),
-        "a verifier in an environment of its own": (
-            verifier.get("environment_mode") == "separate" or "environment" in verifier
-        ),
-        "commands that collect files for the verifier": bool(verifier.get("collect")),
-        "a verifier in another container": verifier.get("service", "main") != "main",
-    }
-    for what, unsupported in reasons.items():
-        if unsupported:
-            raise DataError(f"{path} asks for {what}, which is not supported")
+def _agent_internet(path: Path, table: Table, internet: bool) -> bool:
+    """Return whether the agent may use a network in all of its phases.
+
+    A list of allowed hosts cannot be enforced, so such an agent gets none.
+    """
+    baseline = read_table(path, table, "environment").get("network_mode")
+    task = read_table(path, table, "agent").get("network_mode", baseline)
+    steps = [read_table(path, step, "agent") for step in read_tables(path, table, "steps")]
+    modes = [step.get("network_mode", task) for step in steps] or [task]
+    for mode in (*modes, baseline):
+        if mode not in (None, _PUBLIC, "allowlist", "no-network", "none"):
+            raise DataError(f"{path}: network_mode = {mode!r} is not a network mode")
+    return all(mode == _PUBLIC or (mode is None and internet) for mode in modes)
 
 
-def _ignored_settings(sections: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _named(table: Table, has_separate_verifier: bool) -> tuple[str, ...]:
+    """Return the settings without an effect. Artifacts have one if a verifier receives them."""
+    names = dict.fromkeys(named_settings(table))
+    if not has_separate_verifier:
+        steps = table.get("steps") or []
+        names |= {"artifacts": None} if table.get("artifacts") else {}
+        names |= {"steps.artifacts": None} if any(s.get("artifacts") for s in steps) else {}
+    return tuple(names)
+
+
+def _ignored_settings(sections: Mapping[str, Table]) -> list[str]:
     # these texts are part of the checksum in ``task_directory``: a new wording changes hashes
-    ignored = [
+    return [
         f"the {name} runs as the box's one user, not as {section['user']!r}"
         for name, section in sections.items()
         if name in ("agent", "verifier") and section.get("user")
     ]
-    if sections["environment"].get("healthcheck"):
-        ignored.append("the health check is not run")
-    return ignored
-
-
-def _seconds(path: Path, section: Mapping[str, Any], name: str) -> float:
-    value = section.get("timeout_sec", 600.0)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e7:
-        raise DataError(f"{path}: [{name}] timeout_sec = {value!r} is not a number of seconds")
-    return float(value)
-
-
-def _size(path: Path, section: Mapping[str, Any], name: str, default: int) -> int:
-    """Return a size in bytes: ``memory_mb = 2048``, or ``memory = "2G"`` in older files."""
-    in_mb, text = section.get(f"{name}_mb"), section.get(name)
-    number = in_mb if isinstance(in_mb, int | float) and not isinstance(in_mb, bool) else 0
-    if 0 < number < _MAX_NUMBER:
-        return int(number * (1 << 20))
-    match = _SIZE.fullmatch(str(text).strip()) if text is not None else None
-    if match is not None and 0 < float(match[1]) < _MAX_NUMBER:
-        return int(float(match[1]) * (1 << _UNITS[match[2].upper()]))
-    if in_mb is None and text is None:
-        return default
-    raise DataError(f"{path}: {name} is {in_mb if text is None else text!r}, which is not a size")
-
-
-def _env(path: Path, section: Mapping[str, Any], name: str) -> dict[str, str]:
-    """Return the environment variables of a section.
-
-    ``${NAME}`` would be replaced by a variable of this machine and is rejected;
-    ``${NAME:-value}`` becomes ``value``.
-    """
-    given = section.get("env", {})
-    if not isinstance(given, dict):
-        raise DataError(f"{path}: [{name}] env must be a table, not {given!r}")
-    variables = {}
-    for key, value in given.items():
-        text = str(value)
-        reference = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", text)
-        if reference and reference[2] is None:
-            raise DataError(
-                f"{path}: [{name}] env would pass this machine's variable {reference[1]} to code "
-                "of the task; to allow that, write its value instead"
-            )
-        variables[str(key)] = reference[2] if reference else text
-    return variables
-
-
-def _optional_text(value: Any) -> str | None:
-    return str(value) if value else None

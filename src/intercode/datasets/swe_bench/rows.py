@@ -22,7 +22,7 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets import files
 from intercode.datasets.columns import parse_options
 from intercode.datasets.data_files import find_data_file
-from intercode.datasets.harbor.task_directory import LOCAL_IMAGE
+from intercode.datasets.harbor.separate_verifier import LOCAL_IMAGE
 
 SCHEME = "swe-bench:"
 DIRECTORY = "/testbed"

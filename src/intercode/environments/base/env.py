@@ -171,8 +171,9 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
         """Submit, with or without an answer: ``finish``, as Gymnasium returns it."""
         return self.finish(answer).as_gymnasium()
 
-    def _answer_refusal(self, score: Score) -> str | None:  # noqa: ARG002
-        """Return the observation for an answer that the environment refuses, None to accept it."""
+    def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:  # noqa: ARG002
+        """Return the observation with which the episode goes on after an answer, and whether the
+        answer is refused. None: it ends the episode."""
         return None
 
     def render(self) -> str | None:
@@ -231,17 +232,17 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
     def finish(self, answer: str | None = None) -> StepResult:
         """Submit, with or without an answer: score the state and end the episode.
 
-        An environment may refuse an answer. That costs a turn, the episode continues, and
-        ``refused`` is true.
+        An environment may refuse an answer, and ``refused`` is then true, or go on to the next step
+        of the task. That costs a turn, and the episode continues.
         """
         self._require_running("submit")
         self._answer, self._running = answer, False
         score, action = self.score(), f"{SUBMIT} {answer or ''}".rstrip()
-        refusal = None if self._loss else self._answer_refusal(score)
-        if refusal is not None:
+        reply = None if self._loss else self._reply_to_answer(score)
+        if reply is not None:
             self._answer = None
-            result = self._finish_turn(action, ExecResult(refusal, 0), [], True, lambda: score)
-            return replace(result, score=score)
+            said, refused = ExecResult(reply[0], 0), reply[1]
+            return replace(self._finish_turn(action, said, [], refused, lambda: score), score=score)
         self._transcript.append(f"$ {action}\nreward {score.value}")
         return StepResult(
             self.last_observation, self._reward_shaper.reward_for(score), True, False,

@@ -151,10 +151,13 @@ class SandboxedEnv(InterCodeEnv):
         now = determinism.fixed_time if determinism else None
         extra = self.extra_layers(self.image) if self.extra_layers else ()
         files = (task_layer(s, self.image, now) for s in task.files)
-        spec = self._make_spec((*extra, *files))
-        if determinism is not None:
-            spec = replace(spec, determinism=determinism, hostname=determinism.hostname)
-        return spec
+        return self._with_determinism(self._make_spec((*extra, *files)))
+
+    def _with_determinism(self, spec: SandboxSpec) -> SandboxSpec:
+        """Return the specification with the clock and the random numbers of the environment."""
+        if self.determinism is None:
+            return spec
+        return replace(spec, determinism=self.determinism, hostname=self.determinism.hostname)
 
     @property
     def _prewarm_key(self) -> Any:
@@ -307,7 +310,7 @@ class SandboxedEnv(InterCodeEnv):
             last_result=values["last_result"], transcript=tuple(values["transcript"]),
             random_state=values["random_state"], previous_score=values["previous_score"],
             captured=captured, omitted=tuple(values["omitted"]),
-            release=lambda: None,
+            step_rewards=values["step_rewards"], release=lambda: None,
         )  # fmt: skip
 
 
@@ -335,10 +338,16 @@ class TaskImageEnv(SandboxedEnv):
 
         Raises TaskImageError if it cannot be built or pulled.
         """
-        name = self.image_name or self._task_image_name(self._task or self.dataset.tasks[0])
+        if self.image_name:
+            return self._find_image(self.image_name, True)
+        name = self._task_image_name(self._task or self.dataset.tasks[0])
+        return self._find_image(name, name.startswith("dockerfile:"))
+
+    def _find_image(self, name: str, is_plain_image: bool) -> Image:
+        """Return an image, built or pulled on first use. ``is_plain_image``: ``name`` is a
+        specification and not a name as in a FROM line."""
         if name not in self._images:
             with self._task_image_errors():
-                is_plain_image = self.image_name or name.startswith("dockerfile:")
                 self._images[name] = (
                     resolve_image(name, self.sandbox_kind)
                     if is_plain_image

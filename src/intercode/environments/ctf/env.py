@@ -82,5 +82,7 @@ class CTFEnv(SandboxedEnv):
         accepted = task.data.get("also_flags", ()) if self.profile == "standard" else ()
         return [State(answer=flag) for flag in (task.flag, *accepted)]
 
-    def _answer_refusal(self, score: Score) -> str | None:
-        return None if score.success or self._answer is None else WRONG_FLAG[self.profile]
+    def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:
+        if score.success or self._answer is None:
+            return None
+        return WRONG_FLAG[self.profile], True

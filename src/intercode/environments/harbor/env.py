@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from intercode.core.errors import DataError, UsageError
-from intercode.core.types import Dataset, ExecResult, Layer, LayerSpec, State, Task
-from intercode.datasets.harbor.task_directory import read_files
+from intercode.core.errors import DataError, SandboxKilledError, TaskSetupError, UsageError
+from intercode.core.types import Dataset, ExecResult, Image, Layer, LayerSpec, Score, State, Task
+from intercode.datasets.harbor.separate_verifier import SeparateVerifier
+from intercode.datasets.harbor.steps import Rewards, StepConfig, is_passed
+from intercode.datasets.harbor.task_directory import read_instruction, read_tests
 from intercode.datasets.harbor.task_toml import Config
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
+from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
+from intercode.environments.harbor.artifacts import copy_artifacts, run_collect_commands
+from intercode.environments.harbor.preparation import prepare_step, run_health_check
+from intercode.environments.harbor.reward import step_tests
 from intercode.environments.harbor.verifier import run_verifier
-from intercode.sandbox import SandboxSpec
+from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.contract import BaseSandbox, Limits
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
@@ -32,6 +41,7 @@ class HarborEnv(TaskImageEnv):
     replaces the image of every task. ``score`` copies the files of the agent's sandbox into another
     sandbox, adds the tests and runs ``tests/test.sh``. The agent cannot read the tests, and none of
     its processes runs during them. A verifier that was killed or left processes gives no reward.
+    Of a task with several steps, ``submit`` ends a step, and the episode after the last one.
     The other settings are those of InterCodeEnv. There is no
     ``original`` profile.
     """
@@ -52,6 +62,8 @@ class HarborEnv(TaskImageEnv):
             raise UsageError("Harbor tasks have the profile 'standard' only: leave out the profile")
         super().__init__(dataset, timeout=timeout, **settings)
         self.build = build
+        self._submitted: tuple[Rewards, ...] = ()
+        self._rewards: Rewards = {}
         self.settings |= {"build": build}
         for task in self.dataset.tasks:
             if not isinstance(task.data.get("config"), Config):
@@ -75,16 +87,19 @@ class HarborEnv(TaskImageEnv):
         return super().result_metadata() | {"env_options": {"build": self.build}}
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
-        config, image = self._config, self.image
-        disk = min(config.storage, MAX_DISK)
+        return self._sandbox_spec(self.image, self._config, layers)
+
+    def _sandbox_spec(
+        self, image: Image, settings: Config | SeparateVerifier, layers: tuple[Layer, ...] = ()
+    ) -> SandboxSpec:
+        disk = min(settings.storage, MAX_DISK)
         limits = Limits(
-            disk=disk, file_size=disk, memory=config.memory, address_space=_ADDRESS_SPACE
+            disk=disk, file_size=disk, memory=settings.memory, address_space=_ADDRESS_SPACE
         )
         with self._task_image_errors():
             logs = task_layer(_LOG_DIRECTORIES, image)
-        return SandboxSpec(
-            image, (logs, *layers), network=self.network, limits=limits, env=config.env
-        )
+        network = self.network if settings.allows_network else "none"
+        return SandboxSpec(image, (logs, *layers), network=network, limits=limits, env=settings.env)
 
     def _open_session(
         self, sandbox: BaseSandbox, task: Task, state: SessionState | None
@@ -95,19 +110,108 @@ class HarborEnv(TaskImageEnv):
         """Return the directory in which an episode starts: the task's, else the image's."""
         return task.cwd if task.cwd != "/" else self.image.cwd or "/"
 
+    # --------------------------------------------------------------- the steps
+    @property
+    def _folder(self) -> Path:
+        return Path(self.task.data["folder"])
+
+    @property
+    def _step(self) -> StepConfig | None:
+        """The current step of a task with several."""
+        steps = self._config.steps
+        return steps[len(self._submitted)] if steps else None
+
+    def _open_workspace(self, task: Task) -> SandboxWorkspace:
+        self._submitted, self._rewards = (), {}
+        for owner in self._config.steps or [self._config]:
+            if owner.separate is not None:
+                self._verifier_image(owner.separate)  # an image that cannot be had shows now
+        return super()._open_workspace(task)
+
+    def _acquire_workspace(self) -> SandboxWorkspace:
+        with closed_on_error(super()._acquire_workspace()) as workspace:
+            if check := self._config.health_check:
+                run_health_check(workspace.sandbox, check, self._start_directory(self.task))
+            self._prepare(workspace.sandbox, self._config.steps[:1])
+            return workspace
+
+    def _prepare(self, sandbox: BaseSandbox, steps: Sequence[StepConfig]) -> None:
+        for step in steps:
+            prepare_step(sandbox, self._folder, step, self._start_directory(self.task))
+
+    def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:  # noqa: ARG002
+        """Go on to the next step, unless this is the last or its rewards are too low."""
+        done, steps = len(self._submitted) + 1, self._config.steps
+        if done >= len(steps) or not is_passed(steps[done - 1], self._rewards):
+            return None
+        try:
+            self._prepare(self._current_workspace.sandbox, steps[done : done + 1])
+        except (TaskSetupError, SandboxKilledError) as e:  # what the agent did may be the reason
+            self._last_result = ExecResult("", None, note=f"[{e}]")
+            self._loss = str(e) if isinstance(e, SandboxKilledError) else ""
+            return None
+        self._submitted = (*self._submitted, self._rewards)
+        return read_instruction(self._folder, steps[done].name), False
+
+    def snapshot(self) -> Snapshot:
+        return replace(super().snapshot(), step_rewards=self._submitted)
+
+    def restore(self, snapshot: Snapshot, *, consume: bool = False) -> None:
+        steps, submitted = len(snapshot.task.data["config"].steps), len(snapshot.step_rewards)
+        if submitted and submitted >= steps:
+            raise DataError(f"the snapshot has {submitted} finished steps, and its task {steps}")
+        super().restore(snapshot, consume=consume)
+        self._submitted = snapshot.step_rewards
+
     # ------------------------------------------------------------- the verdict
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
-        task, config = self.task, self._config
-        tests = read_files(Path(task.data["folder"]), "tests")
-        with self._current_workspace.sandbox.fork() as copy:
+        config, step = self._config, self._step
+        given = step or config
+        cwd, separate = self._start_directory(self.task), given.separate
+        tests = read_tests(self._folder, step.name if step else "", separate)
+        with ExitStack() as opened:
+            copy = opened.enter_context(self._current_workspace.sandbox.fork())
+            sandbox = copy
+            if separate is not None:
+                sandbox = opened.enter_context(self._open_verifier_sandbox(separate))
+
+            def prepare() -> None:
+                run_collect_commands(copy, given.collect, cwd)
+                if separate is not None:
+                    copy_artifacts(copy, sandbox, separate.artifacts)
+
             state = run_verifier(
-                copy,
-                tests,
-                self._start_directory(task),
-                config.verifier_env,
-                config.verifier_seconds,
+                sandbox,
+                {} if separate and separate.has_tests else tests,
+                self._verifier_directory(separate) if separate else cwd,
+                given.verifier_env,
+                given.verifier_seconds,
+                prepare,
             )
+        if step is not None:
+            state = self._with_steps(state)
         return replace(state, answer=answer)
+
+    def _open_verifier_sandbox(self, separate: SeparateVerifier) -> BaseSandbox:
+        spec = self._sandbox_spec(self._verifier_image(separate), separate)
+        return open_sandbox(self._with_determinism(spec), self.sandbox_kind)
+
+    def _verifier_directory(self, separate: SeparateVerifier) -> str:
+        return separate.workdir or self._verifier_image(separate).cwd or "/"
+
+    def _verifier_image(self, separate: SeparateVerifier) -> Image:
+        if separate.image:
+            return self._find_image(separate.image, False)
+        if separate.directory:
+            return self._find_image(f"dockerfile:{self._folder / separate.directory}", True)
+        return self.image
+
+    def _with_steps(self, state: State) -> State:
+        """Return the state with the rewards of all steps so far as its tests."""
+        self._rewards = {} if state.failed else {t.test: float(t.output or 0) for t in state.tests}
+        pairs = zip(self._config.steps, (*self._submitted, self._rewards), strict=False)
+        tests = [test for step, rewards in pairs for test in step_tests(step.name, rewards)]
+        return replace(state, tests=tuple(tests))
 
     def _gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
         return [State()]

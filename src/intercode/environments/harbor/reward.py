@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
-from intercode.core.types import Score, State, Task
+from intercode.core.types import Score, State, Task, TestResult
+from intercode.datasets.harbor.steps import MAIN_REWARD, Rewards, combine_rewards
+from intercode.datasets.harbor.task_toml import Config
 
-MAIN_REWARD = "reward"
 _TRUSTED = re.compile(
     r"/(?:bin|sbin|lib\w*|usr|etc)/.*"  # programs, libraries and their settings
     r"|(?:/root|/home/[^/]+)/\..*"
@@ -16,19 +19,49 @@ _TRUSTED = re.compile(
 _MAX_PATHS = 50  # in the details
 
 
-def standard(_task: Task, agent: State, _gold: State) -> Score:
+def standard(task: Task, agent: State, _gold: State) -> Score:
     """Return the number that the verifier wrote.
 
     Of several numbers this is the one called ``reward``, or else their mean; all of them become
     parts. 0 if the verifier wrote no readable number, or if its result does not count (see
-    ``run_verifier``). The details have its exit status as ``verifier`` and the reason and its
-    output as ``said``. ``trusted`` lists the agent's files that a verifier may have executed or
-    loaded without naming them: programs, libraries, start-up files and settings.
+    ``run_verifier``). Of a task with steps, these are the numbers that ``combine_rewards`` returns,
+    and the details have those of each step as ``steps``. The details have the exit status of the
+    verifier as ``verifier`` and the reason and its output as ``said``. ``trusted`` lists the
+    agent's files that a verifier may have executed or loaded without naming them: programs,
+    libraries, start-up files and settings.
     """
-    parts = {test.test: float(test.output or 0.0) for test in agent.tests}
     trusted = sorted(filter(_TRUSTED.fullmatch, agent.files))[:_MAX_PATHS]
-    details = {"verifier": agent.exit_code, "said": agent.output, "trusted": trusted}
-    if not parts or agent.failed:
+    details: dict[str, Any] = {
+        "verifier": agent.exit_code,
+        "said": agent.output,
+        "trusted": trusted,
+    }
+    config: Config = task.data["config"]
+    if config.steps:
+        rewards = step_rewards(agent.tests)
+        details["steps"] = dict(zip((step.name for step in config.steps), rewards, strict=False))
+        parts = combine_rewards(config.steps, config.reward_strategy, rewards) if rewards else {}
+    else:
+        parts = {} if agent.failed else {test.test: _number(test) for test in agent.tests}
+    if not parts:
         return Score(0.0, {MAIN_REWARD: 0.0}, details)
     value = parts.get(MAIN_REWARD, sum(parts.values()) / len(parts))
     return Score(value, parts, details)
+
+
+def step_tests(name: str, rewards: Rewards) -> tuple[TestResult, ...]:
+    """Return the rewards of a step as results, of which each is named ``STEP/REWARD``."""
+    return tuple(TestResult(f"{name}/{k}", v >= 1.0, repr(v)) for k, v in rewards.items())
+
+
+def step_rewards(tests: Sequence[TestResult]) -> list[Rewards]:
+    """Return the rewards of each step, in order: the inverse of ``step_tests``."""
+    steps: dict[str, dict[str, float]] = {}
+    for test in tests:
+        step, _, name = test.test.partition("/")
+        steps.setdefault(step, {})[name] = _number(test)
+    return list(steps.values())
+
+
+def _number(test: TestResult) -> float:
+    return float(test.output or 0.0)

@@ -6,7 +6,7 @@ import json
 import math
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from intercode.core.errors import SandboxError, SandboxKilledError, SandboxLostError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, FileEntry, State, TestResult
@@ -32,14 +32,21 @@ class _VerdictError(Exception):
 
 
 def run_verifier(
-    sandbox: BaseSandbox, tests: Files, cwd: str, env: Mapping[str, str], timeout: float
+    sandbox: BaseSandbox,
+    tests: Files,
+    cwd: str,
+    env: Mapping[str, str],
+    timeout: float,
+    prepare: Callable[[], None] = lambda: None,
 ) -> State:
     """Return the verifier's result on the files in a sandbox, in which no process of the agent
     runs. The sandbox cannot be used afterwards.
 
-    ``tests`` are written into the sandbox now. Files that the agent left where they go, or where
-    the reward is written, are removed. ``env``: the task's own variables. ``files`` are the agent's
-    changes. ``exit_code`` is the verifier's, or None if it did not end within ``timeout`` seconds.
+    ``tests`` are written into the sandbox now; if there are none, its image has them. Files that
+    the agent left where they go, or where the reward is written, are removed. ``env``: the task's
+    own variables. ``files`` are the agent's changes. ``exit_code`` is the verifier's, or None if it
+    did not end within ``timeout`` seconds. ``prepare`` is called first; its errors of a sandbox are
+    a verdict, too, because the agent's files may be the reason.
     ``failed``: the result does not count, and ``output`` begins with the reason: the verifier was
     killed, ended its sandbox, ran out of time, left processes, or it or its reward's file was
     tampered with.
@@ -49,9 +56,12 @@ def run_verifier(
     rewards: Mapping[str, float] = {}
     reason = ""
     try:
+        prepare()
         files = sandbox.changes(digests=False)
         _prepare_files(sandbox, files, tests)
-        command = ["/bin/sh", "-c", f"exec {TESTS}/test.sh"]
+        script = f"{TESTS}/test.sh"
+        executable = "" if tests else f"chmod +x {script}; "  # an image may lack that
+        command = ["/bin/sh", "-c", f"{executable}exec {script}"]
         variables = _environment(sandbox.env, files) | dict(env)
         result = sandbox.run(command, cwd=cwd, env=variables, timeout=timeout)
         rewards = _read_rewards(sandbox)  # before processes that it left can change them

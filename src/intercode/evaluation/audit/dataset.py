@@ -87,7 +87,7 @@ def _audit_gold(runner: TaskRunner, index: int) -> list[TaskFinding]:
     """Run the golds of a task and apply the rules that read their results."""
     task = runner.env.dataset.tasks[index]
     try:
-        run = runner.run(index, task.solution or "")
+        run = runner.run(index, *task.solution_actions)
         if run.state is None:
             return [TaskFinding(task.id, "gold-fails", "it did not end within the time limit")]
         return list(_findings_of_run(runner, index, run, run.state))

@@ -12,7 +12,7 @@ from intercode.core.errors import (
     DataError,
     GoldError,
     InfrastructureError,
-    TaskImageError,
+    TaskError,
     UsageError,
 )
 from intercode.core.registry import Registry
@@ -149,7 +149,7 @@ class _TaskCheck:
     """The check of one task: its findings and the runs of its gold."""
 
     def __init__(self, index: int, task: Task) -> None:
-        self.index, self.task, self.solution = index, task, task.solution or ""
+        self.index, self.task, self.solution = index, task, task.solution_actions
         self.findings: list[TaskFinding] = []
         self.first_run: TaskRun | None = None
         self.second_run: TaskRun | None = None
@@ -189,7 +189,7 @@ def _with_retry(
         try:
             run_pass(runner, check)
             break
-        except (GoldError, TaskImageError) as e:
+        except (GoldError, TaskError) as e:
             check.add_finding("fails", str(e))
             break
         except DataError as e:
@@ -203,7 +203,7 @@ def _with_retry(
 
 def _first_pass(runner: TaskRunner, check: _TaskCheck) -> None:
     """Check that the gold runs, scores 1 and prints no error message."""
-    run = runner.run(check.index, check.solution)
+    run = runner.run(check.index, *check.solution)
     check.require_success("gold-below-1", "the gold", run)
     if run.timed_out:
         return
@@ -222,11 +222,11 @@ def _second_pass(runner: TaskRunner, check: _TaskCheck) -> None:
     start = runner.score_after_reset(check.index)
     if start.success:
         check.add_finding("noop-scores-1", f"reward {start.value:g} right after reset")
-    run = runner.run(check.index, check.solution)
+    run = runner.run(check.index, *check.solution)
     if check.first_run.difference(run) and check.first_run.started // 3600 != run.started // 3600:
         check.first_run = run  # task files get new dates with the hour: compare within it
         time.sleep(_MIN_SECONDS_BETWEEN_RUNS)
-        run = runner.run(check.index, check.solution)
+        run = runner.run(check.index, *check.solution)
     check.second_run = run
     if difference := check.first_run.difference(run):
         check.add_finding("volatile", difference + _instability_reason(check.task))

@@ -150,27 +150,33 @@ class TaskRunner:
         self.reset(index)
         return self.env.score()
 
-    def run(self, index: int, code: str) -> TaskRun:
-        """Run code as the first action of a task and score it, as ``run_here`` does."""
+    def run(self, index: int, *actions: str) -> TaskRun:
+        """Run actions from the beginning of a task and score them, as ``run_here`` does."""
         self.reset(index)
-        return self.run_here(code)
+        return self.run_here(*actions)
 
-    def run_here(self, code: str) -> TaskRun:
-        """Run code as the next action of the episode and score it.
+    def run_here(self, *actions: str) -> TaskRun:
+        """Run code as the next actions of the episode and score it.
 
-        In an environment that scores an answer, the output of the code is submitted as the answer,
-        unless the code has submitted one.
+        The exit status is that of the first action that failed. In an environment that scores an
+        answer, the output of the code is submitted as the answer, unless the code has submitted
+        one.
         """
-        started = time.time()
-        result = self.env.execute(code)
-        if result.timed_out:
-            return TaskRun(started, result.observation, result.exit_code, True)
-        if self.env.expects_answer and not result.terminated:
-            self.env.finish(result.observation.strip())
+        started, output, ended = time.time(), "", False
+        status: int | None = 0
+        for action in actions:
+            result = self.env.execute(action)
+            output, ended = output + result.observation, result.terminated
+            status = status or result.exit_code
+            if result.timed_out:
+                return TaskRun(started, output, status, True)
+            if ended:
+                break
+        if self.env.expects_answer and not ended:
+            self.env.finish(output.strip())
         score, state, golds = self.score_here()
         return TaskRun(
-            started, result.observation, result.exit_code, False, state, score, golds,
-            self.env.scores_output,
+            started, output, status, False, state, score, golds, self.env.scores_output
         )  # fmt: skip
 
     def score_here(self) -> tuple[Score, State | None, tuple[State, ...]]:

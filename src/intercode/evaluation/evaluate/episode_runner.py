@@ -15,7 +15,7 @@ from intercode.core.errors import (
     ModelRefusedError,
     ModelUnavailableError,
     SandboxUnavailableError,
-    TaskImageError,
+    TaskError,
     UsageError,
 )
 from intercode.core.types import Trajectory, Usage, to_jsonable
@@ -46,7 +46,7 @@ class EpisodeRunner:
         budget: RunBudget,
         pause: Callable[[float], bool],
         make_env: Callable[[], BranchingEnvironment] | None = None,
-        broken_tasks: dict[int, GoldError | TaskImageError] | None = None,
+        broken_tasks: dict[int, GoldError | TaskError] | None = None,
     ) -> None:
         self.plan, self._make_env = plan, make_env or plan.make_env
         self._budget = budget
@@ -100,7 +100,7 @@ class EpisodeRunner:
             except Exception as e:  # a fault in a task, an agent or a reward function
                 if isinstance(e, BudgetError) and e.run_limit:
                     raise
-                if isinstance(e, GoldError | TaskImageError):
+                if isinstance(e, GoldError | TaskError):
                     self._broken_tasks[sample.index] = e
                 self.close()
                 return self._error_record(sample, e, 1, lost + budget.usage)

@@ -143,7 +143,7 @@ def make_plan(config: EvalConfig, model: Model | None = None, *, needs_key: bool
             config.model, config.base_url, needs_key=needs_key, **config.model_options
         )
     options = _read_actions(config)
-    golds = {t.id: (t.solution,) for t in dataset.tasks if t.solution is not None}
+    golds = {t.id: t.solution_actions for t in dataset.tasks if t.solution_actions}
     inputs = {"model": model, "golds": golds, "max_turns": config.max_turns}
     out = config.out or Path("runs")
     plan = Plan(config, dataset, task_indices, model, inputs, options, {}, out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from intercode.core.errors import SandboxError, SandboxUnavailableError, TaskImageError
+from intercode.core.errors import SandboxError, SandboxUnavailableError, TaskError
 from intercode.core.paths import cache_remedy
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.evaluate.plan import Plan
@@ -25,7 +25,7 @@ def require_sandboxes(plan: Plan) -> str:
             return ""
         try:
             open_sandbox(SandboxSpec(env.image), env.sandbox_kind).close()
-        except TaskImageError:  # recorded when its task is played; others may have sandboxes
+        except TaskError:  # recorded when its task is played; others may have sandboxes
             pass
         except SandboxError as e:
             raise with_remedy(e, env.sandbox_kind) from e

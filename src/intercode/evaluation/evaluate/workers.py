@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from intercode.core import trajectories
-from intercode.core.errors import BudgetError, GoldError, TaskImageError
+from intercode.core.errors import BudgetError, GoldError, TaskError
 from intercode.core.types import Trajectory
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.evaluation.evaluate.budgets import RunBudget
@@ -49,7 +49,7 @@ class Workers:
         self._interrupted = interrupted or threading.Event()
         self._samples: queue.SimpleQueue[Sample] = queue.SimpleQueue()
         self._events: queue.SimpleQueue[_Report] = queue.SimpleQueue()
-        self._broken_tasks: dict[int, GoldError | TaskImageError] = {}
+        self._broken_tasks: dict[int, GoldError | TaskError] = {}
         budget.on_error = self._events.put
         for sample in pending:
             self._samples.put(sample)

@@ -168,7 +168,7 @@ def _continuing_agent(
     if request.agent is None:
         return ScriptedAgent(outputs, any(s.reward is not None for s in parent.steps[:-1]))
     model = open_model(request.model, request.base_url) if request.model else None
-    golds = {t.id: (t.solution,) for t in dataset.tasks if t.solution is not None}
+    golds = {t.id: t.solution_actions for t in dataset.tasks if t.solution_actions}
     agent = open_agent(
         request.agent, request.agent_options, model=model, golds=golds, max_turns=request.max_turns
     )

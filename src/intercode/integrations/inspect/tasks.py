@@ -121,7 +121,7 @@ def strategy(agent: str = "try-again", max_turns: int | None = None, **options: 
         model = InspectModel() if accepts_parameter(agent, "model") else None
         player = open_agent(
             agent, options, model=model, max_turns=max_turns,
-            golds={env.task.id: (env.task.solution,)} if env.task.solution is not None else {},
+            golds={env.task.id: env.task.solution_actions},
         )  # fmt: skip
 
         def work() -> Trajectory:

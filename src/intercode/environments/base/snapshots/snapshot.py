@@ -17,7 +17,8 @@ class Snapshot:
     It holds files, working directory, variables, functions and options. ``omitted`` names what it
     cannot hold: background processes, or temporary tables of SQL. ``captured`` belongs to the
     environment's subclass, and ``release`` frees it. ``actions``: those of the episode; None if the
-    snapshot was stored.
+    snapshot was stored. ``step_rewards``: the rewards of the steps that were submitted, of a task
+    that has several.
     """
 
     index: int
@@ -32,6 +33,7 @@ class Snapshot:
     omitted: tuple[str, ...]
     release: Callable[[], None]
     actions: tuple[str, ...] | None = None
+    step_rewards: tuple[Mapping[str, float], ...] = ()
 
     def close(self) -> None:
         """Free the snapshot. Restored environments are not affected. May be called again."""

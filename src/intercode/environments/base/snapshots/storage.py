@@ -100,6 +100,7 @@ def write_snapshot(
         "random_state": snapshot.random_state,
         "previous_score": snapshot.previous_score,
         "omitted": snapshot.omitted,
+        "step_rewards": to_jsonable(snapshot.step_rewards),
         "kind": "python" if isinstance(state, PythonState) else "shell",
         "state": to_jsonable(state),
     }
@@ -172,6 +173,7 @@ _FIELDS: Mapping[str, Any] = {
     "task": str, "task_seed": int | None, "turns": int, "last_result": ExecResult | None,
     "transcript": tuple[str, ...], "random_state": Mapping[str, Any], "previous_score": float,
     "omitted": tuple[str, ...], "kind": str, "state": Mapping[str, Any],
+    "step_rewards": tuple[Mapping[str, float], ...],
 }  # fmt: skip
 """The fields of ``snapshot.json`` besides MATCHING_KEYS, and their types."""
 _STATES = {"shell": SessionState, "python": PythonState}
@@ -215,7 +217,8 @@ def build_value(value: Any, kind: Any, where: str) -> Any:
     if is_dataclass(kind) and isinstance(value, Mapping):
         return _build_dataclass(value, kind, where)
     if origin is Mapping and isinstance(value, Mapping):
-        return value
+        inner = get_args(kind)[1]
+        return {k: build_value(v, inner, f"{where}.{k}") for k, v in value.items()}
     if kind is float:
         if type(value) in (int, float) and abs(value) <= sys.float_info.max:  # also not a NaN
             return float(value)
