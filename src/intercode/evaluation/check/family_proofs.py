@@ -4,7 +4,7 @@ Of each task: gold 1, doing nothing below 1, the same after another reset, no go
 ``dataset.check``); further golds do the same as the first; all hold in another world, where they do
 something else; the player who looks first solves it. Of all tasks together: no two have the same
 world, and no installed dataset has the query or the gold of one. Of a family that cannot be solved
-without looking: how often an agent that acts without observing solves a task.
+without looking: how many blind golds solve a task, which are golds of other hidden choices.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError, GoldError, InfrastructureError, UsageError
-from intercode.core.types import SUCCESS_THRESHOLD, Dataset, Task, tree_digest
+from intercode.core.types import SUCCESS_THRESHOLD, Dataset, State, Task, tree_digest
 from intercode.datasets.families.family import Family
 from intercode.datasets.families.selection import FamilySelection, select_families
 from intercode.evaluation.check import dataset as dataset_check
@@ -29,6 +29,8 @@ BATCH = 25
 """Tasks that are proven together, and then written down."""
 MAX_VARIANTS = 6
 """Variants of a task that are tried, until the gold does something else in one."""
+BLIND_TRIES = 4
+"""Golds of other hidden choices that are played in a task, in a family that asks for looking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,11 @@ class Proof:
     """The proof of one task.
 
     ``faults``: what is wrong with it. ``digest``: of query, golds and initial state; ``world``: of
-    the initial state alone. ``blind``: whether an agent that acts without observing solved it
-    (None: not asked). ``turns``, ``files``, ``bytes``, ``words``: its measured size: turns of the
-    player who looks first, files and bytes of the initial state (bytes with database and hidden
-    tests), and words of the gold. ``seconds``: the time of the proof.
+    the initial state alone. ``blind_tries``, ``blind_solved``: how many golds of other hidden
+    choices were played without looking, and how many of them solved it. ``turns``, ``files``,
+    ``bytes``, ``words``: its measured size: turns of the player who looks first, files and bytes of
+    the initial state (bytes with database and hidden tests), and words of the gold. ``seconds``:
+    the time of the proof.
     """
 
     task: str
@@ -48,7 +51,8 @@ class Proof:
     digest: str
     world: str
     faults: tuple[str, ...]
-    blind: bool | None
+    blind_tries: int
+    blind_solved: int
     turns: int
     files: int
     bytes: int
@@ -124,7 +128,9 @@ def _read_proofs(path: Path) -> dict[str, Proof]:
             row = json.loads(line)
             proof = Proof(**{**row, "faults": tuple(row["faults"])})
         except (ValueError, TypeError, KeyError) as e:
-            raise DataError(f"{path}:{number} is not a proof: choose another --out") from e
+            raise DataError(
+                f"{path}:{number} is not a proof: remove it, or choose another --out"
+            ) from e
         if not proof.faults:
             found[proof.digest] = proof
     return found
@@ -160,8 +166,8 @@ def _prove_batch(
     with task_runners(variable, settings, parallel) as run_all:
         played = run_all(lambda runner, i: _play(runner, i, family, *fresh[i]), range(len(fresh)))
     seconds = (time.monotonic() - started) / len(fresh)
-    for (_, task), (found, blind) in zip(fresh, played, strict=True):
-        yield _proof(family, task, (*faults[task.id], *found), blind, seconds), True
+    for (_, task), (found, tries, solved) in zip(fresh, played, strict=True):
+        yield _proof(family, task, (*faults[task.id], *found), tries, solved, seconds), True
 
 
 def _variant_of(task: Task, seed: int) -> Task:
@@ -171,34 +177,37 @@ def _variant_of(task: Task, seed: int) -> Task:
 
 def _play(
     runner: TaskRunner, index: int, family: Family, seed: int, task: Task
-) -> tuple[list[str], bool | None]:
-    """Return the faults of a task that playing it shows, and whether a blind agent solved it."""
-    difficulty, faults, blind = int(task.id.split("/")[-2]), [], None
+) -> tuple[list[str], int, int]:
+    """Return the faults of a task that playing it shows, the number of blind golds that were
+    played, and how many of them solved it."""
+    difficulty, faults, tries, solved = int(task.id.split("/")[-2]), [], 0, 0
     if task_digest(family(seed, difficulty)) != task_digest(task):
         faults.append("drawn-differently: the same seed gives another task")
     try:
-        faults += _variant_faults(runner, index, task)
-        if not _solves(runner, index, task.data["turns"]):
+        original = runner.run(index, task.solution or "")
+        faults += _variant_faults(runner, index, task, original)
+        if not _solves(runner, index, task.data["turns"], original.golds):
             faults.append("turns-below-1: the player who looks first does not solve it")
-        if family.blind is not None:
-            other = family(seed, difficulty, other=1)
-            if other.query != task.query:
-                faults.append("query-differs: the query changes with the hidden choices")
-            blind = _solves(runner, index, [other.solution or ""])
+        tries = BLIND_TRIES if family.blind is not None else 0
+        others = [family(seed, difficulty, other=number) for number in range(1, tries + 1)]
+        if any(other.query != task.query for other in others):
+            faults.append("query-differs: the query changes with the hidden choices")
+        for other in others:
+            solved += _solves(runner, index, [other.solution or ""], original.golds)
     except (GoldError, InfrastructureError) as e:
         faults.append(f"{type(e).__name__}: {e}")
-    return faults, blind
+    return faults, tries, solved
 
 
-def _variant_faults(runner: TaskRunner, index: int, task: Task) -> list[str]:
+def _variant_faults(runner: TaskRunner, index: int, task: Task, original: TaskRun) -> list[str]:
     """Return what is wrong with the other worlds of a task: its gold must hold there, and do
-    something else in one of them. A task of which all worlds are the same has no variants."""
+    something else in one of them than in ``original``. A task of which all worlds are the same has
+    no variants."""
     variant = _variant_of(task, 1)
     if task_digest(variant) == task_digest(task):
         return []
     if (variant.query, variant.golds) != (task.query, task.golds):
         return ["variant-differs: query or golds change with the world"]
-    original = runner.run(index, task.solution or "")
     if not _golds_agree(runner, task, original):
         return ["golds-disagree: a further gold does something else than the first"]
     for number in range(1, MAX_VARIANTS + 1):
@@ -218,17 +227,18 @@ def _golds_agree(runner: TaskRunner, task: Task, run: TaskRun) -> bool:
     return all(reward(task, gold, run.golds[0]).success for gold in run.golds[1:])
 
 
-def _solves(runner: TaskRunner, index: int, actions: Sequence[str]) -> bool:
-    """Return whether actions solve a task, the output of the last one being its answer."""
+def _solves(runner: TaskRunner, index: int, actions: Sequence[str], golds: Sequence[State]) -> bool:
+    """Return whether actions solve a task, the output of the last one being its answer. ``golds``:
+    the states that its golds leave."""
     runner.reset(index)
     for action in actions[:-1]:
         runner.env.execute(action)
-    score = runner.run_here(actions[-1]).score
+    score = runner.run_here(actions[-1], golds).score
     return score is not None and score.value >= SUCCESS_THRESHOLD
 
 
 def _proof(
-    family: Family, task: Task, faults: tuple[str, ...], blind: bool | None, seconds: float
+    family: Family, task: Task, faults: tuple[str, ...], tries: int, solved: int, seconds: float
 ) -> Proof:
     files = [entry for entry in task.initial_files if entry.kind == "file"]
     size = sum(len(entry.data) for entry in files)
@@ -236,7 +246,7 @@ def _proof(
     size += len(repr(task.data.get("tests", "")))
     return Proof(
         task.id, family.id, int(task.id.split("/")[-2]), task_digest(task),
-        world_digest(task), faults, blind, len(task.data["turns"]), len(files), size,
+        world_digest(task), faults, tries, solved, len(task.data["turns"]), len(files), size,
         len((task.solution or "").split()), round(seconds, 4),
     )  # fmt: skip
 

@@ -145,21 +145,23 @@ class TaskRunner:
         """Begin an episode of the task at a position. ``seed``: that of a task that varies."""
         self.env.reset(seed=seed, options={"task": index})
 
-    def score_after_reset(self, index: int) -> Score:
-        """Return the score of a task right after a reset."""
+    def score_after_reset(self, index: int, golds: Sequence[State] = ()) -> Score:
+        """Return the score of a task right after a reset. ``golds``: as in ``run_here``."""
         self.reset(index)
-        return self.env.score()
+        return self.score_here(golds)[0]
 
-    def run(self, index: int, code: str) -> TaskRun:
+    def run(self, index: int, code: str, golds: Sequence[State] = ()) -> TaskRun:
         """Run code as the first action of a task and score it, as ``run_here`` does."""
         self.reset(index)
-        return self.run_here(code)
+        return self.run_here(code, golds)
 
-    def run_here(self, code: str) -> TaskRun:
+    def run_here(self, code: str, golds: Sequence[State] = ()) -> TaskRun:
         """Run code as the next action of the episode and score it.
 
         In an environment that scores an answer, the output of the code is submitted as the answer,
-        unless the code has submitted one.
+        unless the code has submitted one. ``golds``: the states that the golds of this task left
+        in an earlier run, if they need not run again. The profile ``original`` runs them anyway,
+        because there they depend on earlier scores.
         """
         started = time.time()
         result = self.env.execute(code)
@@ -167,16 +169,23 @@ class TaskRunner:
             return TaskRun(started, result.observation, result.exit_code, True)
         if self.env.expects_answer and not result.terminated:
             self.env.finish(result.observation.strip())
-        score, state, golds = self.score_here()
+        score, state, reached = self.score_here(golds)
         return TaskRun(
-            started, result.observation, result.exit_code, False, state, score, golds,
+            started, result.observation, result.exit_code, False, state, score, reached,
             self.env.scores_output,
         )  # fmt: skip
 
-    def score_here(self) -> tuple[Score, State | None, tuple[State, ...]]:
-        """Score the present state. Return the score, the state, and those that the golds left."""
+    def score_here(
+        self, golds: Sequence[State] = ()
+    ) -> tuple[Score, State | None, tuple[State, ...]]:
+        """Score the present state. Return the score, the state, and those that the golds left.
+        ``golds``: as in ``run_here``."""
         self._golds.clear()
-        score = self.env.score()
+        self.env.known_golds = golds if golds and self.env.profile == "standard" else None
+        try:
+            score = self.env.score()
+        finally:
+            self.env.known_golds = None
         return score, self._agent_state, tuple(self._golds)
 
     def cache_golds(self, index: int, golds: Sequence[State], dated: bool, hour: int) -> bool:
