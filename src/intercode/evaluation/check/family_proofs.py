@@ -3,13 +3,13 @@
 Of each task: gold 1, doing nothing below 1, the same after another reset, no gold to be read (see
 ``dataset.check``); further golds do the same as the first; all hold in another world, where they do
 something else; the player who looks first solves it. Of all tasks together: no two have the same
-world, and no installed dataset has the query or the gold of one. Of a family that cannot be solved
-without looking: how many blind golds solve a task, which are golds of other hidden choices.
+world, and no other dataset has the query or a gold of one, or a copy that is nearly the same. Of a
+family that cannot be solved without looking: how many blind golds solve a task, which are golds of
+other hidden choices.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,11 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError, GoldError, InfrastructureError, UsageError
-from intercode.core.types import SUCCESS_THRESHOLD, Dataset, State, Task, tree_digest
+from intercode.core.types import SUCCESS_THRESHOLD, Dataset, State, Task
 from intercode.datasets.families.family import Family
 from intercode.datasets.families.selection import FamilySelection, select_families
 from intercode.evaluation.check import dataset as dataset_check
-from intercode.evaluation.check.prompt_leaks import dataset_phrases, normalize
+from intercode.evaluation.check.contamination import (
+    copy_faults,
+    dataset_index,
+    digest,
+    world_digest,
+)
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
 
 BATCH = 25
@@ -254,17 +259,7 @@ def _proof(
 def task_digest(task: Task) -> str:
     """Return a digest of everything that a drawn task consists of."""
     parts = [task.query, list(task.golds), task.flag, repr(task.data), task.cwd]
-    return _digest([*parts, world_digest(task)])
-
-
-def world_digest(task: Task) -> str:
-    """Return a digest of the initial state of a task: files, database, and hidden tests."""
-    database = task.database.path.name if task.database else None
-    return _digest([tree_digest(task.initial_files), database, repr(task.data.get("tests"))])
-
-
-def _digest(parts: Sequence[object]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    return digest([*parts, world_digest(task)])
 
 
 def _common_faults(
@@ -277,12 +272,9 @@ def _common_faults(
         first = seen.setdefault(proof.world, proof.task)
         if first != proof.task:
             yield proof.task, f"same-world: as {first}"
-    phrases = {
-        phrase: source for source, texts in dataset_phrases() for phrase in map(normalize, texts)
-    }
+    known = dataset_index()
     by_id = {family.id: family for family in selection.families}
     for proof in proofs:
         task = by_id[proof.family](int(proof.task.rpartition("/")[2]), proof.difficulty)
-        for text in (task.query, *task.golds):
-            if source := phrases.get(normalize(text)):
-                yield proof.task, f"known: {source} has {text!r}"
+        for fault in copy_faults(task, known):
+            yield proof.task, fault
