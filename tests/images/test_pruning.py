@@ -29,6 +29,15 @@ print(resolve(sys.argv[1], Path(sys.argv[2])).root, flush=True)
 sys.stdin.read()
 """
 
+DATABASE_USER = """
+import sys
+from pathlib import Path
+from intercode.sandbox.images.cache.in_use import mark_in_use
+mark_in_use(Path(sys.argv[1]), "sql")
+print(flush=True)
+sys.stdin.read()
+"""
+
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
@@ -141,13 +150,9 @@ def test_databases_stay_for_a_day_and_while_a_process_uses_them(
         (cache / name).parent.mkdir(parents=True, exist_ok=True)
         (cache / name).write_text("x" * 5000)
     assert prune.prune(cache).trees == 0  # all are young
-    user = (
-        "import sys; from pathlib import Path; from intercode.sandbox.images.cache import in_use\n"
-    )
-    user += "in_use.mark_in_use(Path(sys.argv[1]), 'sql'); print(flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", user, str(cache)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    command = [sys.executable, "-c", DATABASE_USER, str(cache)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
         assert process.stdout is not None and process.stdout.readline()
         assert prune.prune(cache, everything=True).trees == 2
         assert (cache / built).is_dir() and not any((cache / "variants").iterdir())

@@ -57,7 +57,7 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 {ENVIRONMENT_OPTION}
 --variants N            find N sound variants of each task as well
 --draw N                prove N tasks of each task family (docs/task-families.md), or compare N
-                        (default 100) with --contamination
+                        (default 25) with --contamination
 --out FILE              where --draw writes its proofs and finds earlier ones (default: in the
                         cache)
 --parallel N            tasks at the same time (default 2)

@@ -26,7 +26,7 @@ NEAR_SIMILARITY = 0.5
 """Texts that are at least so similar are counted."""
 MIN_FILE_BYTES = 64
 """Shorter files have the same content by chance."""
-DEFAULT_DRAWS = 100
+DEFAULT_DRAWS = 25
 KINDS = ("queries", "golds")
 
 
