@@ -130,9 +130,7 @@ def blind_proofs(solved: list[int]) -> list[Proof]:
 
 
 @pytest.mark.parametrize(("bound", "needed"), [(0.1, 35), (0.05, 73), (0.02, 189)])
-def test_a_bound_is_proven_by_enough_tasks_that_no_blind_gold_solves(
-    bound: float, needed: int
-) -> None:
+def test_a_bound_needs_enough_tasks_that_no_blind_gold_solves(bound: float, needed: int) -> None:
     assert tasks_needed(bound) == needed
     for tasks, verdict in (needed, "proven"), (needed - 1, f"undecided: needs {needed} tasks"):
         share = blind_share(blind_proofs([0] * tasks))

@@ -89,7 +89,7 @@ class ContaminationReport:
 
 
 @dataclass(slots=True)
-class _Drawn:
+class _TaskTexts:
     """The tasks of all families: their texts by kind, and the indexes of the split ``train``."""
 
     texts: dict[str, list[tuple[Family, str, str]]] = field(
@@ -113,18 +113,19 @@ def find_contamination(
     if draws < 2 or any(s.seeds is not None for s in selections):
         raise UsageError("--draw takes a number from 2, and a specification without @seed=")
     faults: list[tuple[str, str]] = []
-    drawn = _Drawn()
-    worlds = tuple(_draw(selection, draws, drawn, faults) for selection in selections)
+    collected = _TaskTexts()
+    worlds = tuple(_draw(selection, draws, collected, faults) for selection in selections)
     unavailable: dict[str, str] = {}
     compared: list[Comparison] = []
     for source, texts in task_texts(data, unavailable):
         if source != datasets.FAMILIES:
             index = TextIndex((source, text) for text in texts)
             compared += [
-                _compare(source, "all", kind, drawn.texts[kind], index, faults) for kind in KINDS
+                _compare(source, "all", kind, collected.texts[kind], index, faults)
+                for kind in KINDS
             ]
     return ContaminationReport(
-        draws, worlds, tuple(compared), tuple(_compare_splits(drawn, faults)), unavailable,
+        draws, worlds, tuple(compared), tuple(_compare_splits(collected, faults)), unavailable,
         tuple(faults),
     )  # fmt: skip
 
@@ -163,7 +164,7 @@ def _copy_fault(text: str, match: Match) -> str:
 
 
 def _draw(
-    selection: FamilySelection, draws: int, drawn: _Drawn, faults: list[tuple[str, str]]
+    selection: FamilySelection, draws: int, collected: _TaskTexts, faults: list[tuple[str, str]]
 ) -> Worlds:
     """Draw tasks of an environment, add their texts, and return what their states share."""
     worlds = Worlds(selection.environment)
@@ -184,10 +185,10 @@ def _draw(
             queries.add(task.query)
             files[family.split] |= _file_digests(task)
             for kind, texts in zip(KINDS, ((task.query,), task.golds), strict=True):
-                drawn.texts[kind] += [(family, task.id, text) for text in texts]
+                collected.texts[kind] += [(family, task.id, text) for text in texts]
                 if not family.held_out:
                     for text in texts:
-                        drawn.train[kind].add(family.id, text)
+                        collected.train[kind].add(family.id, text)
     worlds.queries = len(queries)
     worlds.shared_files = len(files["train"] & files["test"])
     if worlds.shared_files:
@@ -201,13 +202,13 @@ def _file_digests(task: Task) -> set[bytes]:
     return {hashlib.sha256(data).digest() for data in contents if len(data) >= MIN_FILE_BYTES}
 
 
-def _compare_splits(drawn: _Drawn, faults: list[tuple[str, str]]) -> Iterator[Comparison]:
+def _compare_splits(collected: _TaskTexts, faults: list[tuple[str, str]]) -> Iterator[Comparison]:
     """Yield the comparison of each held-out family with all families of the split train."""
-    held_out = dict.fromkeys(f.id for f, _, _ in drawn.texts["queries"] if f.held_out)
+    held_out = dict.fromkeys(f.id for f, _, _ in collected.texts["queries"] if f.held_out)
     for name in held_out:
         for kind in KINDS:
-            texts = [row for row in drawn.texts[kind] if row[0].id == name]
-            yield _compare("train", name, kind, texts, drawn.train[kind], faults)
+            texts = [row for row in collected.texts[kind] if row[0].id == name]
+            yield _compare("train", name, kind, texts, collected.train[kind], faults)
 
 
 def _compare(
