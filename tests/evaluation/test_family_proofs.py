@@ -13,8 +13,13 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.registry import Registry
 from intercode.datasets.families import family as family_module
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.check.family_proofs import prove
-from intercode.evaluation.check.family_tables import family_faults
+from intercode.evaluation.check.family_proofs import BLIND_TRIES, Proof, prove
+from intercode.evaluation.check.family_tables import (
+    blind_share,
+    blind_verdict,
+    family_faults,
+    tasks_needed,
+)
 
 BAD_FAMILIES = """
 from intercode.datasets.bash.families.bash_task import bash_task
@@ -90,7 +95,7 @@ def test_faults_of_families_are_found(bad: Path) -> None:
         "readable-gold": {"readable"},
     }
     found = dict(family_faults(report))
-    assert found["families/bash/not-hidden"].startswith("blind: 1.000, and 0.500 is claimed")
+    assert found["families/bash/not-hidden"].startswith("blind: up to 1.000, above the bound 0.500")
     assert found["families/bash/bad-turns"].startswith("difficulty-flat")
 
 
@@ -112,8 +117,33 @@ def test_a_proof_goes_on_where_it_was_interrupted(
     assert rows[0] == json.loads(whole.splitlines()[0])  # not proven again
     assert main([*command[:-1]]) == 0
     shown = capsys.readouterr().out
-    assert "2 of 2 drawn tasks are sound" in shown and "acts without observing" in shown
+    assert "2 of 2 drawn tasks are sound" in shown and "undecided: needs 73 tasks" in shown
     assert out.read_text().count("\n") == 2
+
+
+def blind_proofs(solved: list[int]) -> list[Proof]:
+    """Return a proof for each number of blind golds that solved its task."""
+    return [
+        Proof(f"t/1/{n}", "t", 1, "", "", (), BLIND_TRIES, count, 1, 1, 1, 1, 0.1)
+        for n, count in enumerate(solved)
+    ]
+
+
+@pytest.mark.parametrize(("bound", "needed"), [(0.1, 35), (0.05, 73), (0.02, 189)])
+def test_a_bound_needs_enough_tasks_that_no_blind_gold_solves(bound: float, needed: int) -> None:
+    assert tasks_needed(bound) == needed
+    for tasks, verdict in (needed, "proven"), (needed - 1, f"undecided: needs {needed} tasks"):
+        share = blind_share(blind_proofs([0] * tasks))
+        assert share is not None and share.samples == tasks * BLIND_TRIES
+        assert blind_verdict(share, bound) == verdict
+
+
+def test_tries_of_one_task_are_not_counted_as_independent() -> None:
+    spread = blind_share(blind_proofs([1] * 20 + [0] * 60))
+    clustered = blind_share(blind_proofs([4] * 5 + [0] * 75))
+    assert spread is not None and clustered is not None and spread.value == clustered.value
+    assert spread.high is not None and clustered.high is not None and spread.high < clustered.high
+    assert blind_verdict(spread, 0.1) == "proven" and blind_verdict(clustered, 0.1) == "too high"
 
 
 def test_mistakes_are_refused_before_anything_is_played(tmp_path: Path) -> None:

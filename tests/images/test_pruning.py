@@ -29,6 +29,15 @@ print(resolve(sys.argv[1], Path(sys.argv[2])).root, flush=True)
 sys.stdin.read()
 """
 
+DATABASE_USER = """
+import sys
+from pathlib import Path
+from intercode.sandbox.images.cache.in_use import mark_in_use
+mark_in_use(Path(sys.argv[1]), "sql")
+print(flush=True)
+sys.stdin.read()
+"""
+
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
@@ -125,6 +134,33 @@ def test_shared_programs_stay_for_a_day(cache: Path, monkeypatch: pytest.MonkeyP
     assert prune.prune(cache).trees == 0 and shared.is_dir()
     monkeypatch.setattr(prune, "_DAY", 0.0)
     assert prune.prune(cache).trees == 1 and not shared.exists()
+
+
+def test_databases_stay_for_a_day_and_while_a_process_uses_them(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built, translations = f"sql/{'a1' * 16}-4", cache / "sql" / "translations"
+    drawn = [
+        "families/sql/database-0/x.sql",
+        f"{built}/x.sqlite",
+        f"{built}.lock",
+        "variants/y.sql",
+    ]
+    for name in (*drawn, "sql/translations/z", "families/bash-0/keep"):
+        (cache / name).parent.mkdir(parents=True, exist_ok=True)
+        (cache / name).write_text("x" * 5000)
+    assert prune.prune(cache).trees == 0  # all are young
+    command = [sys.executable, "-c", DATABASE_USER, str(cache)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        assert prune.prune(cache, everything=True).trees == 2
+        assert (cache / built).is_dir() and not any((cache / "variants").iterdir())
+        process.communicate()
+    monkeypatch.setattr(prune, "_DAY", 0.0)
+    assert prune.prune(cache).trees == 2
+    assert sorted(p.name for p in (cache / "sql").iterdir()) == [translations.name]
+    assert (cache / "families/bash-0/keep").is_file()
 
 
 def test_waiting_for_a_removed_lock_gets_the_new_one(tmp_path: Path) -> None:

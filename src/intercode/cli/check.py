@@ -34,6 +34,9 @@ examples:
       (docs/variants.md); names the seeds that the next ones replace
   intercode check families:bash --draw 1000
       proves 1000 drawn tasks of each family; the same command continues after an interruption
+  intercode check --contamination
+      compares drawn tasks of all families with each other, between the splits, and with every
+      other dataset; runs nothing (docs/contamination.md)
   intercode check --prompts
       no prompt of this package contains a query or a gold of any installed dataset
 
@@ -42,6 +45,8 @@ Exit status: 0 all tasks are sound, 1 some are not, 2 wrong usage."""
 ARGUMENTS = f"""\
 datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --prompts               search the prompts of this package for tasks
+--contamination         compare drawn tasks of the families named (default: of all) with each
+                        other and with every other dataset
 --limit N               check the first N tasks only
 --profile PROFILE       standard (the default) or original
 --image IMAGE           root file system: host, dir:PATH, tar:PATH or recipe:NAME (default: the
@@ -51,7 +56,8 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --timeout S             seconds that a gold may take (default 10)
 {ENVIRONMENT_OPTION}
 --variants N            find N sound variants of each task as well
---draw N                prove N tasks of each task family (docs/task-families.md)
+--draw N                prove N tasks of each task family (docs/task-families.md), or compare N
+                        (default 25) with --contamination
 --out FILE              where --draw writes its proofs and finds earlier ones (default: in the
                         cache)
 --parallel N            tasks at the same time (default 2)
@@ -70,15 +76,21 @@ SETTINGS = {"variants": {"type": int}, "limit": {"type": int}}
 
 def handle(args: argparse.Namespace) -> int:
     """Check datasets and prompts, and print the findings."""
-    if not args.datasets and not args.prompts:
-        raise UsageError("name a dataset to check, or give --prompts; see `intercode check --help`")
-    if args.out is not None and args.draw is None:
+    if not args.datasets and not args.prompts and not args.contamination:
+        raise UsageError(
+            "name a dataset to check, or give --prompts or --contamination; see `intercode check "
+            "--help`"
+        )
+    if args.out is not None and (args.draw is None or args.contamination):
         raise UsageError("--out is for the proofs of --draw: give --draw N, or print with --json")
     if args.limit is not None and args.draw is not None:
         raise UsageError("--draw N says how many tasks are proven: leave out --limit")
     results = [_check_prompts(args)] if args.prompts else []
     check = _check_dataset if args.draw is None else _prove_families
-    results += [check(args, name) for name in args.datasets]
+    if args.contamination:
+        results.append(_check_contamination(args))
+    else:
+        results += [check(args, name) for name in args.datasets]
     if args.json:
         print_documents([document for document, _ in results])
     return 0 if all(sound for _, sound in results) else UNSOUND
@@ -162,6 +174,19 @@ def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
         raise DataError(
             f"{args.baseline} is not the output of `intercode check --json`: {e}"
         ) from e
+
+
+def _check_contamination(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    from intercode.core.types import to_jsonable
+    from intercode.evaluation.check import contamination
+    from intercode.evaluation.check.contamination_tables import contamination_tables
+    from intercode.results.rendering import render
+
+    draws = contamination.DEFAULT_DRAWS if args.draw is None else args.draw
+    report = contamination.find_contamination(args.datasets, draws)
+    if not args.json:
+        print(render(contamination_tables(report), args.format))
+    return to_jsonable(report), not report.faults
 
 
 def _check_prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, GoldError, UsageError
+from intercode.core.paths import cache_root
 from intercode.core.types import DatabaseSpec, Dataset, ExecResult, State, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.sql.profiles import (
@@ -16,6 +17,7 @@ from intercode.environments.sql.profiles import (
     SqlWorkspace,
     StandardSqlProfile,
 )
+from intercode.sandbox.images.cache.in_use import DATABASE_FOLDERS, mark_in_use
 from intercode.sql import EngineKind, SqlLimits, SqlSession, open_engine
 
 _SANDBOX_SETTINGS = {"image": None, "sandbox": "auto", "network": "none", "deterministic": False}
@@ -100,6 +102,8 @@ class SqlEnv(InterCodeEnv):
         return self._workspace_around(self._open_session(task), task)
 
     def _open_session(self, task: Task) -> SqlSession:
+        for folder in DATABASE_FOLDERS:
+            mark_in_use(cache_root(), folder)
         return self._engine.open(_database(task), self.limits)
 
     def _workspace_around(self, session: SqlSession, task: Task) -> SqlWorkspace:

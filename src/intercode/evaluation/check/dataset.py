@@ -219,7 +219,8 @@ def _second_pass(runner: TaskRunner, check: _TaskCheck) -> None:
     further gold scores 1."""
     if check.first_run is None:
         return
-    start = runner.score_after_reset(check.index)
+    golds = check.first_run.golds
+    start = runner.score_after_reset(check.index, golds)
     if start.success:
         check.add_finding("noop-scores-1", f"reward {start.value:g} right after reset")
     run = runner.run(check.index, *check.solution)
@@ -233,12 +234,12 @@ def _second_pass(runner: TaskRunner, check: _TaskCheck) -> None:
     if all(f.kind != "gold-below-1" for f in check.findings):
         check.require_success("gold-below-1", "the gold", run)
     for number, gold in enumerate(check.task.golds[1:], 1):
-        run = runner.run(check.index, gold)
+        run = runner.run(check.index, gold, golds=golds)
         check.require_success("also-below-1", f"further gold {number}", run)
         for f in findings_in_output(check.task.id, run.output):
             check.add_finding(f.kind, f"further gold {number}: {f.detail}")
     if not check.findings:
-        again = runner.score_after_reset(check.index)
+        again = runner.score_after_reset(check.index, golds)
         with_details = runner.env.scores_output
         if _score_fields(again, with_details) != _score_fields(start, with_details):
             check.add_finding(

@@ -3,13 +3,13 @@
 Of each task: gold 1, doing nothing below 1, the same after another reset, no gold to be read (see
 ``dataset.check``); further golds do the same as the first; all hold in another world, where they do
 something else; the player who looks first solves it. Of all tasks together: no two have the same
-world, and no installed dataset has the query or the gold of one. Of a family that cannot be solved
-without looking: how often an agent that acts without observing solves a task.
+world, and no other dataset has the query or a gold of one, or a copy that is nearly the same. Of a
+family that cannot be solved without looking: how many blind golds solve a task, which are golds of
+other hidden choices.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,17 +18,24 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError, GoldError, InfrastructureError, UsageError
-from intercode.core.types import SUCCESS_THRESHOLD, Dataset, Task, tree_digest
+from intercode.core.types import SUCCESS_THRESHOLD, Dataset, State, Task
 from intercode.datasets.families.family import Family
 from intercode.datasets.families.selection import FamilySelection, select_families
 from intercode.evaluation.check import dataset as dataset_check
-from intercode.evaluation.check.prompt_leaks import dataset_phrases, normalize
+from intercode.evaluation.check.contamination import (
+    copy_faults,
+    dataset_index,
+    digest,
+    world_digest,
+)
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
 
 BATCH = 25
 """Tasks that are proven together, and then written down."""
 MAX_VARIANTS = 6
 """Variants of a task that are tried, until the gold does something else in one."""
+BLIND_TRIES = 4
+"""Golds of other hidden choices that are played in a task, in a family that asks for looking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +43,11 @@ class Proof:
     """The proof of one task.
 
     ``faults``: what is wrong with it. ``digest``: of query, golds and initial state; ``world``: of
-    the initial state alone. ``blind``: whether an agent that acts without observing solved it
-    (None: not asked). ``turns``, ``files``, ``bytes``, ``words``: its measured size: turns of the
-    player who looks first, files and bytes of the initial state (bytes with database and hidden
-    tests), and words of the gold. ``seconds``: the time of the proof.
+    the initial state alone. ``blind_tries``, ``blind_solved``: how many golds of other hidden
+    choices were played without looking, and how many of them solved it. ``turns``, ``files``,
+    ``bytes``, ``words``: its measured size: turns of the player who looks first, files and bytes of
+    the initial state (bytes with database and hidden tests), and words of the gold. ``seconds``:
+    the time of the proof.
     """
 
     task: str
@@ -48,7 +56,8 @@ class Proof:
     digest: str
     world: str
     faults: tuple[str, ...]
-    blind: bool | None
+    blind_tries: int
+    blind_solved: int
     turns: int
     files: int
     bytes: int
@@ -124,7 +133,9 @@ def _read_proofs(path: Path) -> dict[str, Proof]:
             row = json.loads(line)
             proof = Proof(**{**row, "faults": tuple(row["faults"])})
         except (ValueError, TypeError, KeyError) as e:
-            raise DataError(f"{path}:{number} is not a proof: choose another --out") from e
+            raise DataError(
+                f"{path}:{number} is not a proof: remove it, or choose another --out"
+            ) from e
         if not proof.faults:
             found[proof.digest] = proof
     return found
@@ -160,8 +171,8 @@ def _prove_batch(
     with task_runners(variable, settings, parallel) as run_all:
         played = run_all(lambda runner, i: _play(runner, i, family, *fresh[i]), range(len(fresh)))
     seconds = (time.monotonic() - started) / len(fresh)
-    for (_, task), (found, blind) in zip(fresh, played, strict=True):
-        yield _proof(family, task, (*faults[task.id], *found), blind, seconds), True
+    for (_, task), (found, tries, solved) in zip(fresh, played, strict=True):
+        yield _proof(family, task, (*faults[task.id], *found), tries, solved, seconds), True
 
 
 def _variant_of(task: Task, seed: int) -> Task:
@@ -171,34 +182,37 @@ def _variant_of(task: Task, seed: int) -> Task:
 
 def _play(
     runner: TaskRunner, index: int, family: Family, seed: int, task: Task
-) -> tuple[list[str], bool | None]:
-    """Return the faults of a task that playing it shows, and whether a blind agent solved it."""
-    difficulty, faults, blind = int(task.id.split("/")[-2]), [], None
+) -> tuple[list[str], int, int]:
+    """Return the faults of a task that playing it shows, the number of blind golds that were
+    played, and how many of them solved it."""
+    difficulty, faults, tries, solved = int(task.id.split("/")[-2]), [], 0, 0
     if task_digest(family(seed, difficulty)) != task_digest(task):
         faults.append("drawn-differently: the same seed gives another task")
     try:
-        faults += _variant_faults(runner, index, task)
-        if not _solves(runner, index, task.data["turns"]):
+        original = runner.run(index, task.solution or "")
+        faults += _variant_faults(runner, index, task, original)
+        if not _solves(runner, index, task.data["turns"], original.golds):
             faults.append("turns-below-1: the player who looks first does not solve it")
-        if family.blind is not None:
-            other = family(seed, difficulty, other=1)
-            if other.query != task.query:
-                faults.append("query-differs: the query changes with the hidden choices")
-            blind = _solves(runner, index, [other.solution or ""])
+        tries = BLIND_TRIES if family.blind is not None else 0
+        others = [family(seed, difficulty, other=number) for number in range(1, tries + 1)]
+        if any(other.query != task.query for other in others):
+            faults.append("query-differs: the query changes with the hidden choices")
+        for other in others:
+            solved += _solves(runner, index, [other.solution or ""], original.golds)
     except (GoldError, InfrastructureError) as e:
         faults.append(f"{type(e).__name__}: {e}")
-    return faults, blind
+    return faults, tries, solved
 
 
-def _variant_faults(runner: TaskRunner, index: int, task: Task) -> list[str]:
+def _variant_faults(runner: TaskRunner, index: int, task: Task, original: TaskRun) -> list[str]:
     """Return what is wrong with the other worlds of a task: its gold must hold there, and do
-    something else in one of them. A task of which all worlds are the same has no variants."""
+    something else in one of them than in ``original``. A task of which all worlds are the same has
+    no variants."""
     variant = _variant_of(task, 1)
     if task_digest(variant) == task_digest(task):
         return []
     if (variant.query, variant.golds) != (task.query, task.golds):
         return ["variant-differs: query or golds change with the world"]
-    original = runner.run(index, task.solution or "")
     if not _golds_agree(runner, task, original):
         return ["golds-disagree: a further gold does something else than the first"]
     for number in range(1, MAX_VARIANTS + 1):
@@ -218,17 +232,18 @@ def _golds_agree(runner: TaskRunner, task: Task, run: TaskRun) -> bool:
     return all(reward(task, gold, run.golds[0]).success for gold in run.golds[1:])
 
 
-def _solves(runner: TaskRunner, index: int, actions: Sequence[str]) -> bool:
-    """Return whether actions solve a task, the output of the last one being its answer."""
+def _solves(runner: TaskRunner, index: int, actions: Sequence[str], golds: Sequence[State]) -> bool:
+    """Return whether actions solve a task, the output of the last one being its answer. ``golds``:
+    the states that its golds leave."""
     runner.reset(index)
     for action in actions[:-1]:
         runner.env.execute(action)
-    score = runner.run_here(actions[-1]).score
+    score = runner.run_here(actions[-1], golds=golds).score
     return score is not None and score.value >= SUCCESS_THRESHOLD
 
 
 def _proof(
-    family: Family, task: Task, faults: tuple[str, ...], blind: bool | None, seconds: float
+    family: Family, task: Task, faults: tuple[str, ...], tries: int, solved: int, seconds: float
 ) -> Proof:
     files = [entry for entry in task.initial_files if entry.kind == "file"]
     size = sum(len(entry.data) for entry in files)
@@ -236,7 +251,7 @@ def _proof(
     size += len(repr(task.data.get("tests", "")))
     return Proof(
         task.id, family.id, int(task.id.split("/")[-2]), task_digest(task),
-        world_digest(task), faults, blind, len(task.data["turns"]), len(files), size,
+        world_digest(task), faults, tries, solved, len(task.data["turns"]), len(files), size,
         len((task.solution or "").split()), round(seconds, 4),
     )  # fmt: skip
 
@@ -244,17 +259,7 @@ def _proof(
 def task_digest(task: Task) -> str:
     """Return a digest of everything that a drawn task consists of."""
     parts = [task.query, list(task.golds), task.flag, repr(task.data), task.cwd]
-    return _digest([*parts, world_digest(task)])
-
-
-def world_digest(task: Task) -> str:
-    """Return a digest of the initial state of a task: files, database, and hidden tests."""
-    database = task.database.path.name if task.database else None
-    return _digest([tree_digest(task.initial_files), database, repr(task.data.get("tests"))])
-
-
-def _digest(parts: Sequence[object]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    return digest([*parts, world_digest(task)])
 
 
 def _common_faults(
@@ -267,12 +272,9 @@ def _common_faults(
         first = seen.setdefault(proof.world, proof.task)
         if first != proof.task:
             yield proof.task, f"same-world: as {first}"
-    phrases = {
-        phrase: source for source, texts in dataset_phrases() for phrase in map(normalize, texts)
-    }
+    known = dataset_index()
     by_id = {family.id: family for family in selection.families}
     for proof in proofs:
         task = by_id[proof.family](int(proof.task.rpartition("/")[2]), proof.difficulty)
-        for text in (task.query, *task.golds):
-            if source := phrases.get(normalize(text)):
-                yield proof.task, f"known: {source} has {text!r}"
+        for fault in copy_faults(task, known):
+            yield proof.task, fault

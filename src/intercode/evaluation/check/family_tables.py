@@ -2,39 +2,63 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
 from intercode.core.types import to_jsonable
 from intercode.evaluation.check.family_proofs import Proof, ProofReport
-from intercode.results.statistics.intervals import wilson_interval
+from intercode.results.statistics.distributions import normal_quantile
+from intercode.results.statistics.intervals import (
+    LEVEL,
+    Cluster,
+    Estimate,
+    estimate_proportion,
+)
 from intercode.results.tables import Cell, Table
 
 _SIZES = ("turns", "files", "bytes", "words")
 
 
-def blind_share(proofs: Sequence[Proof]) -> tuple[float, float, float] | None:
-    """Return the share of tasks that a blind agent solved, with its interval, or None."""
-    solved = [p.blind for p in proofs if p.blind is not None]
-    if not solved:
-        return None
-    share = sum(solved) / len(solved)
-    return share, *wilson_interval(share, len(solved))
+def blind_share(proofs: Sequence[Proof]) -> Estimate | None:
+    """Return the share of blind golds that solved their task, with an interval over tasks, or None
+    if none was played."""
+    return estimate_proportion([Cluster(p.blind_solved, p.blind_tries) for p in proofs])
+
+
+def tasks_needed(bound: float) -> int:
+    """Return the smallest number of tasks that proves a bound if no blind gold solves one: the
+    upper end of Wilson's interval is then z²/(n + z²)."""
+    z = normal_quantile((1 + LEVEL) / 2)
+    return math.ceil(z * z * (1 - bound) / bound)
+
+
+def blind_verdict(share: Estimate, bound: float) -> str:
+    """Return ``proven`` if the whole interval is at most the bound, ``too high`` if enough tasks
+    were drawn and it is not, else how many tasks are needed at least."""
+    if share.high is not None and share.high <= bound:
+        return "proven"
+    needed = tasks_needed(bound)
+    refuted = share.low is not None and share.low > bound
+    return "too high" if share.clusters >= needed or refuted else f"undecided: needs {needed} tasks"
 
 
 def family_faults(report: ProofReport) -> list[tuple[str, str]]:
-    """Return faults of whole families: no size grows with the difficulty, or a blind agent solves
-    more than is claimed."""
+    """Return faults of whole families: no size grows with the difficulty, or the chance of a blind
+    agent may be above the bound."""
     faults = []
     for family in report.families:
         proofs = [p for p in report.proofs if p.family == family.id]
         easy, hard = ([p for p in proofs if p.difficulty == d] for d in (1, 5))
         if easy and hard and not any(_mean(hard, n) > _mean(easy, n) for n in _SIZES):
             faults.append((family.id, "difficulty-flat: no size grows from difficulty 1 to 5"))
-        blind = blind_share(proofs)
-        if blind and family.blind is not None and blind[1] > family.blind:
-            faults.append((family.id, f"blind: {blind[0]:.3f}, and {family.blind:.3f} is claimed"))
+        blind, bound = blind_share(proofs), family.blind
+        if blind and bound is not None and blind_verdict(blind, bound) == "too high":
+            detail = (
+                f"up to {blind.high:.3f}, above the bound {bound:.3f}: claim more, or draw more"
+            )
+            faults.append((family.id, f"blind: {detail}"))
     return faults
 
 
@@ -61,8 +85,11 @@ def proof_tables(report: ProofReport) -> list[Table]:
             for name in _SIZES
         ]
         sizes.append((family.id, *cells))
-        if (share := blind_share(proofs)) is not None:
-            blind.append((family.id, *share, family.blind))
+        if family.blind is not None and (share := blind_share(proofs)) is not None:
+            solved = sum(p.blind_solved for p in proofs)
+            verdict = blind_verdict(share, family.blind)
+            row = solved, share.samples, share.clusters, share.value, share.high, family.blind
+            blind.append((family.id, *row, verdict))
     total = sum(p.task not in faulty for p in report.proofs)
     note = f"{sum(seconds):.0f} s of proofs, {fmean(seconds):.3f} s each (with --parallel at once)"
     tables = [
@@ -77,11 +104,13 @@ def proof_tables(report: ProofReport) -> list[Table]:
         ),
     ]  # fmt: skip
     if blind:
-        columns = ("family", "share", "low", "high", "bound")
+        shares = ("share", "high", "bound")
         tables.append(
             Table(
-                "blind", "Tasks that an agent solves which acts without observing", columns,
-                tuple(blind), digits=tuple((name, 3) for name in columns[1:]),
+                "blind", "Golds of other hidden choices, played without looking",
+                ("family", "solved", "tries", "tasks", *shares, "verdict"), tuple(blind),
+                ("high: the upper end of the interval at 95 %, with tasks as independent units",),
+                digits=tuple((name, 3) for name in shares),
             )
         )  # fmt: skip
     if faults := [*report.all_faults, *family_faults(report)]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -17,7 +16,7 @@ from intercode import datasets
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import files
-from intercode.environments import ENVIRONMENTS
+from intercode.datasets.families.family import FAMILIES
 
 TASK_FIELDS = frozenset({"query", "question", "gold", "also", "text", "code", "sql"})
 """Keys of a dataset's rows that hold a query or an answer."""
@@ -64,12 +63,10 @@ def find_leaks(prompts: dict[str, str] | None = None, data: Path | None = None) 
     """
     texts = packaged_prompts() if prompts is None else prompts
     normalized = {name: normalize(text) for name, text in texts.items()}
-    if data is None and (given := os.environ.get("INTERCODE_DATA")):
-        data = Path(given)
     sources: dict[str, int] = {}
     unavailable: dict[str, str] = {}
     leaks: list[Leak] = []
-    for source, found in _sources(data, unavailable):
+    for source, found in task_texts(data, unavailable):
         phrases = {p for text in found if len(p := normalize(text)) >= MIN_PHRASE_LENGTH}
         sources[source] = len(phrases)
         for name, text in normalized.items():
@@ -77,21 +74,26 @@ def find_leaks(prompts: dict[str, str] | None = None, data: Path | None = None) 
     return LeakReport(tuple(texts), sources, unavailable, tuple(leaks))
 
 
-def dataset_phrases() -> Iterator[tuple[str, list[str]]]:
-    """Yield each dataset that is installed and not drawn, with its queries and golds."""
-    for name in datasets.datasets:
-        for environment in ENVIRONMENTS if name == datasets.STARTER else ("bash",):
-            with suppress(UsageError, OSError):
-                if name != datasets.FAMILIES:
-                    yield name, _phrases(datasets.load(name, environment))
-
-
-def _sources(data: Path | None, unavailable: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
-    for name in datasets.datasets:
+def task_texts(data: Path | None, unavailable: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield every dataset that is installed, and every JSON file below ``data``, with the queries
+    and golds in it. ``data``: as in ``find_leaks``. ``unavailable``: gets the reason for each
+    dataset that cannot be read."""
+    if data is None and (given := os.environ.get("INTERCODE_DATA")):
+        data = Path(given)
+    specs = [
+        spec
+        for name in datasets.datasets
+        for spec in (
+            [f"{name}:{environment}" for environment in FAMILIES]
+            if name == datasets.STARTER
+            else [name]
+        )
+    ]
+    for spec in specs:
         try:
-            yield name, _phrases(datasets.load(name))
+            yield spec, _phrases(datasets.load(spec))
         except (UsageError, OSError) as e:
-            unavailable[name] = str(e)
+            unavailable[spec] = str(e)
     for path in sorted(data.rglob("*.json")) if data is not None else ():
         try:
             yield str(path), list(_texts(files.read_json(path)))

@@ -92,7 +92,7 @@ def trail(draw: Draw) -> Task:
     )
 
 
-@family("bash", held_out=True, blind=0.25)
+@family("bash", held_out=True, blind=0.3)
 def unnamed_column(draw: Draw) -> Task:
     """Add up a column of a table whose meaning a legend explains."""
     hidden = draw.hidden

@@ -19,6 +19,9 @@ from intercode.core.portability.services import run_after_fork
 
 READ_ONLY_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
 """Errors when writing to a cache that this process may only read."""
+DATABASE_FOLDERS = ("families/sql", "sql", "variants")
+"""Folders of drawn databases, of databases built from dumps, and of variants. A process that opens
+databases uses these folders as a whole."""
 
 _user_files: dict[Path, tuple[int, set[str]]] = {}
 """By cache: the descriptor of this process's locked file, and the names in the file."""

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from intercode.core.portability.files import lock_file
 from intercode.sandbox.images.cache import records
-from intercode.sandbox.images.cache.in_use import paths_in_use, usage_lock
+from intercode.sandbox.images.cache.in_use import DATABASE_FOLDERS, paths_in_use, usage_lock
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 
 REPRODUCIBLE_PREFIXES = ("tar:", "dir:", "docker-archive:", "oci:", "registry:")
 """Prefixes of names by which an image can be unpacked or fetched again."""
 
-
 _DAY = 86400.0
+_BUILT_DATABASE = re.compile(r"\.building-.*|[0-9a-f]{32}-\d+(\.lock)?")
+"""Names in the folder ``sql``, which also has translations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,13 @@ def disk_usage(path: Path) -> int:
 
 def prune(cache: Path, protected: Collection[str] = (), everything: bool = False) -> PruneResult:
     """Remove unfinished entries of killed processes, downloads that were unpacked, saved archives
-    of engines, trees that no record names, and links to this machine's programs that no sandbox of
-    the tier chroot has used for a day.
+    of engines, trees that no record names, links to this machine's programs that no sandbox of the
+    tier chroot has used for a day, and databases that were drawn or built more than a day ago.
 
-    With ``everything``, also remove images that can be unpacked or fetched again by their name.
-    Entries that a live process uses, or that ``protected`` names (paths in the cache), stay.
+    With ``everything``, also remove younger databases, and images that can be unpacked or fetched
+    again by their name. Databases are written again when they are needed; all of a kind stay while
+    a process lives that has opened one. Entries that a live process uses, or that ``protected``
+    names (paths in the cache), stay.
     """
     removed: list[str] = []
     trash = cache / "trash"
@@ -71,7 +76,10 @@ def prune(cache: Path, protected: Collection[str] = (), everything: bool = False
                 records.delete_record(cache, record.name)
                 removed.append(record.name)
         recorded_trees = {f"layers/{record.tree}" for record in records.all_records(cache)}
-        for path in _removable_paths(cache, used | recorded_trees):
+        removable = chain(
+            _removable_paths(cache, used | recorded_trees), _databases(cache, used, everything)
+        )
+        for path in removable:
             path.rename(trash / uuid.uuid4().hex)
     return _empty_trash(trash, removed)
 
@@ -126,6 +134,15 @@ def _removable_paths(cache: Path, needed: set[str]) -> Iterator[Path]:
     for path in (*_children(cache / "images" / "records"), *_children(cache / "digests")):
         if path.name.startswith(".half-") or "." in path.stem:
             yield path
+
+
+def _databases(cache: Path, used: set[str], everything: bool) -> Iterator[Path]:
+    """Yield the databases, drawn, built or varied, that may be removed, with their locks."""
+    for folder in DATABASE_FOLDERS:
+        for path in _children(cache / folder) if folder not in used else ():
+            is_database = folder != "sql" or _BUILT_DATABASE.fullmatch(path.name)
+            if is_database and (everything or time.time() - path.lstat().st_ctime > _DAY):
+                yield path
 
 
 def _children(folder: Path) -> list[Path]:
