@@ -1,11 +1,12 @@
 """Measures the episodes per second and core of trainers, and their share of the possible rate.
 
-    python benchmarks/bench_throughput.py [--seconds 10] [--workers 4] [--rounds 3]
+    python benchmarks/bench_throughput.py [--episodes 64] [--workers 4] [--rounds 3]
         [--environments bash sql python ctf code] [--through Pool make_vec serve Ray]
-    python benchmarks/bench_throughput.py --live 256
+    python benchmarks/bench_throughput.py --live 256 [--seconds 10] [--rounds 3]
 
-The first form plays episodes of task families: reset, the gold, submit with its score. "per core"
-divides by the cores of this machine, "ms" is the processor time of an episode with all its
+The first form plays episodes of task families: reset, the gold, submit with its score. Every
+driver plays the same tasks, equally often, and has played each once before it is measured. "per
+core" divides by the cores of this machine, "ms" is the processor time of an episode with all its
 processes. The second keeps live episodes with a model of 0.2 s whose commands start programs. The
 same commands run in plain shells of this machine at the same times, with the same model. Drivers
 take turns, and medians are printed. Ray needs the extra ``ray``, serve the extra ``openenv``.
@@ -59,21 +60,18 @@ def plays_of(environment: str) -> tuple[str, list[Play]]:
     ]
 
 
-async def play_pool(pool: intercode.Pool, plays: list[Play], workers: int, seconds: float) -> int:
-    """Play episodes for some time in so many slots, and return their number."""
-    end, numbers, ended = time.monotonic() + seconds, iter(range(10**9)), 0
+async def play_pool(pool: intercode.Pool, plays: list[Play], workers: int, episodes: int) -> None:
+    """Play so many episodes in so many slots."""
+    numbers = iter(range(episodes))
 
     async def work() -> None:
-        nonlocal ended
-        while time.monotonic() < end:
-            task, action, submission = plays[next(numbers) % len(plays)]
+        for number in numbers:
+            task, action, submission = plays[number % len(plays)]
             async with pool.episode(task, seed=1) as episode:
                 await episode.step(action)
                 await episode.step(submission)
-            ended += 1
 
     await asyncio.gather(*(work() for _ in range(workers)))
-    return ended
 
 
 class PoolDriver:
@@ -85,9 +83,9 @@ class PoolDriver:
         options = {"address": "local"} if kind is RayPool else {}
         self.pool = kind(environment, workers, dataset, **options)
 
-    def play(self, seconds: float) -> int:
-        """Play for some time and return the number of episodes."""
-        return self.loop.run_until_complete(play_pool(self.pool, self.plays, self.workers, seconds))
+    def play(self, episodes: int) -> None:
+        """Play so many episodes."""
+        self.loop.run_until_complete(play_pool(self.pool, self.plays, self.workers, episodes))
 
     def close(self) -> None:
         """Close the pool."""
@@ -105,16 +103,13 @@ class VectorDriver:
             environment, workers, dataset=dataset, autoreset_mode="Disabled"
         )
 
-    def play(self, seconds: float) -> int:
-        """Play for some time and return the number of episodes."""
-        end, ended = time.monotonic() + seconds, 0
-        while time.monotonic() < end:
-            chosen = [self.plays[(ended + i) % len(self.plays)] for i in range(self.workers)]
+    def play(self, episodes: int) -> None:
+        """Play so many episodes, a multiple of the workers."""
+        for first in range(0, episodes, self.workers):
+            chosen = [self.plays[(first + i) % len(self.plays)] for i in range(self.workers)]
             self.envs.reset(seed=1, options={"tasks": [task for task, _, _ in chosen]})
             self.envs.step([action for _, action, _ in chosen])
             self.envs.step([submission for _, _, submission in chosen])
-            ended += self.workers
-        return ended
 
     def close(self) -> None:
         """Close the environments."""
@@ -132,22 +127,19 @@ class ServedDriver:
             self.clients = [stack.enter_context(RemoteEnv(url)) for _ in range(workers)]
             self._resources = stack.pop_all()
 
-    def play(self, seconds: float) -> int:
-        """Play for some time and return the number of episodes."""
-        end = time.monotonic() + seconds
+    def play(self, episodes: int) -> None:
+        """Play so many episodes."""
+        workers = len(self.clients)
 
-        def work(i: int) -> int:
-            ended = 0
-            while time.monotonic() < end:
-                task, action, submission = self.plays[(i + ended) % len(self.plays)]
+        def work(i: int) -> None:
+            for number in range(i, episodes, workers):
+                task, action, submission = self.plays[number % len(self.plays)]
                 self.clients[i].reset(seed=1, options={"task": task})
                 self.clients[i].step(action)
                 self.clients[i].step(submission)
-                ended += 1
-            return ended
 
-        with ThreadPoolExecutor(len(self.clients)) as threads:
-            return sum(threads.map(work, range(len(self.clients))))
+        with ThreadPoolExecutor(workers) as threads:
+            list(threads.map(work, range(workers)))
 
     def close(self) -> None:
         """End the sessions and the server."""
@@ -171,13 +163,15 @@ def measure_episodes(args: argparse.Namespace) -> Table:
             drivers = {name: open_driver(name, environment, args.workers) for name in args.through}
             found: dict[str, list[tuple[float, float]]] = {name: [] for name in drivers}
             try:
-                for number in range(args.rounds + 1):
+                for driver in drivers.values():
+                    driver.play(_TASKS)  # fills caches: databases, translations, golds
+                for _ in range(args.rounds):
                     for name, driver in drivers.items():
                         used, begun = processor.used(), time.monotonic()
-                        ended = driver.play(args.seconds)
+                        driver.play(args.episodes)
                         passed, spent = time.monotonic() - begun, processor.used() - used
-                        if number:  # the first round fills caches
-                            found[name].append((ended / passed / cores, 1000 * spent / ended))
+                        rate = args.episodes / passed / cores
+                        found[name].append((rate, 1000 * spent / args.episodes))
             finally:
                 for driver in drivers.values():
                     driver.close()
@@ -189,7 +183,7 @@ def measure_episodes(args: argparse.Namespace) -> Table:
         processor.close()
     columns = ("environment", "driver", "episodes/s per core", "ms", "per second of a processor")
     notes = (
-        f"{cores} cores, {args.workers} episodes at once, medians of {args.rounds} rounds",
+        f"{cores} cores, {args.workers} at once, {args.episodes} episodes, {args.rounds} rounds",
         f"ms: processor time of {'the benchmark' if exact else 'the whole machine'} per episode",
     )
     digits = tuple((c, 1) for c in columns[2:])
@@ -282,6 +276,7 @@ def measure_share(live: int, seconds: float, rounds: int) -> Table:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--episodes", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
@@ -289,6 +284,8 @@ def main() -> None:
     parser.add_argument("--environments", nargs="+", default=_ENVIRONMENTS, choices=_ENVIRONMENTS)
     parser.add_argument("--through", nargs="+", default=_DRIVERS, choices=_DRIVERS)
     args = parser.parse_args()
+    if args.episodes % args.workers or _TASKS % args.workers:
+        parser.error(f"--episodes and {_TASKS} have to be multiples of --workers")
     table = (
         measure_share(args.live, args.seconds, args.rounds) if args.live else measure_episodes(args)
     )

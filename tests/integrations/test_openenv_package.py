@@ -30,7 +30,7 @@ with without_gradio():
     from openenv.validation.types import CheckStatus, ProviderCapability
 
 pytestmark = pytest.mark.sandbox
-ENVIRONMENTS = ("bash", "sql", "python", "ctf")
+ENVIRONMENTS = ("bash", "sql", "python", "ctf", "code")
 GRADED = {
     "runtime.startup", "runtime.reward_well_formed", "runtime.observation_schema",
     "runtime.state_contract", "static.manifest",
@@ -61,6 +61,11 @@ class _Here:
         """Do nothing, because the next test uses the server as well."""
 
 
+def _in_plain_tier(environment: str) -> bool:
+    """Return whether an environment is served in the tier of a plain container. It needs root."""
+    return environment == "bash" and os.geteuid() == 0
+
+
 @dataclass(frozen=True)
 class _Package:
     environment: str
@@ -74,8 +79,10 @@ def package(
 ) -> Iterator[_Package]:
     home = tmp_path_factory.mktemp("above") / f"intercode_{request.param}_env"
     assert main(["serve", request.param, "--package", str(home), "--max-turns", "5"]) == 0
-    path = os.pathsep.join([str(home.parent), *sys.path])
-    with serving("-m", f"{home.name}.server.app", env={**os.environ, "PYTHONPATH": path}) as url:
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(home.parent), *sys.path])}
+    if _in_plain_tier(request.param):
+        variables["INTERCODE_SANDBOX"] = "chroot"
+    with serving("-m", f"{home.name}.server.app", env=variables) as url:
         yield _Package(request.param, home, url)
 
 
@@ -95,6 +102,9 @@ def test_its_client_plays_on_its_server(package: _Package) -> None:
     with GenericEnvClient(base_url=package.url).sync() as client:
         begun = client.reset(seed=3, task=2)
         assert begun.observation["info"]["max_turns"] == 5
+        if _in_plain_tier(package.environment):
+            processes = client.step({"code": "ls /proc"}).observation["text"]
+            assert processes == ""  # only this tier shows no processes
         ran = client.step({"code": solution}).observation["text"].strip()
         done = client.step({"code": f"submit {ran}" if answers else "submit"})
         assert done.done and done.reward == 1.0
@@ -108,6 +118,14 @@ def test_the_package_can_be_imported(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert done.stdout.startswith("ls [") and "IntercodeBashEnv" in done.stdout, done.stderr
+
+
+def test_the_container_has_the_languages_of_the_tasks(tmp_path: Path) -> None:
+    for environment, install in (("bash", []), ("code", ["gcc", "nodejs"])):
+        write_package(tmp_path / environment, environment, "starter", {})
+        lines = (tmp_path / environment / "Dockerfile").read_text().splitlines()
+        steps = [line for line in lines if "apt-get" in line]
+        assert len(steps) == bool(install) and all(name in steps[0].split() for name in install)
 
 
 def test_a_local_dataset_cannot_be_packaged(tmp_path: Path) -> None:

@@ -66,6 +66,23 @@ def test_the_turn_limit_scores_the_current_state() -> None:
     assert last["done"] and last["reward"] == 1.0
 
 
+def test_a_last_answer_without_code_is_scored() -> None:
+    env = _make(0, max_turns=2)
+    env.init([])
+    env.step(f"```bash\n{datasets.load('starter').tasks[0].gold}\n```")
+    last = env.step("I have done it, as you can see.")
+    assert last["done"] and last["reward"] == 1.0
+
+
+def test_code_is_read_in_the_language_of_the_task() -> None:
+    env = _make(0, {"environment": "code"})
+    [message], _ = env.init([])
+    assert "JavaScript" in message["content"]  # the notes of the task
+    [answer] = env.step("I look first:\n```javascript\n1 + 1\n```")["observations"]
+    assert not answer["content"].startswith("No code")
+    env.close()
+
+
 def test_rewards_of_every_turn() -> None:
     task = datasets.load("starter").tasks[0]
     env = _make(0, {"reward_mode": "delta"})

@@ -10,14 +10,18 @@ from typing import Any
 
 import intercode
 from intercode.core.errors import UsageError
+from intercode.core.languages import load_language
 from intercode.core.templates import read_templates, require_new_directory, write_templates
+from intercode.core.types import Dataset
 from intercode.datasets import is_dataset_file
 from intercode.datasets.harbor import task_directory
 from intercode.environments.base.options import check_training, pick_dataset
 
 EPISODE_TIMEOUT = 3600.0
 """Seconds that an episode may take, as the package declares: the longest that OpenEnv allows."""
-_VALIDATION_ACTIONS = {"bash": "pwd", "ctf": "ls", "python": "1 + 1", "sql": "SELECT 1"}
+_VALIDATION_ACTIONS = {
+    "bash": "pwd", "code": "1 + 1", "ctf": "ls", "python": "1 + 1", "sql": "SELECT 1"
+}  # fmt: skip
 """The action that a validator runs before it submits."""
 
 
@@ -70,4 +74,17 @@ def _template_values(environment: str, dataset: str, settings: Mapping[str, Any]
         "settings": repr(dict(settings)), "seconds": str(EPISODE_TIMEOUT),
         "lowest": "-1.0" if settings.get("reward_mode") == "delta" else "0.0",
         "validation_action": _VALIDATION_ACTIONS.get(environment, "submit"),
+        "install": _installation(selected),
     }  # fmt: skip
+
+
+def _installation(dataset: Dataset) -> str:
+    """Return the lines of the Dockerfile that install the languages of a dataset's tasks."""
+    names = {str(task.data["language"]) for task in dataset.tasks if task.data.get("language")}
+    packages = {p for name in names for p in load_language(name).packages}
+    if not packages:
+        return ""
+    return (
+        "RUN apt-get update && apt-get install -y --no-install-recommends "
+        f"{' '.join(sorted(packages))} && rm -rf /var/lib/apt/lists/*\n"
+    )

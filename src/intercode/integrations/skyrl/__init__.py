@@ -21,18 +21,12 @@ from typing import Any
 from skyrl_gym.envs.base_text_env import BaseTextEnv
 
 import intercode
-from intercode.agents.base import Feedback
-from intercode.agents.parsing import language_of, parse_answer
-from intercode.agents.prompt import format_observation
 from intercode.core.errors import InfrastructureError, UsageError
 from intercode.core.types import EMPTY_MAPPING
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
-from intercode.integrations.prefixes import SHARED, describe_prefix
+from intercode.integrations.text_episode import MAX_TURNS, TextEpisode
 
-_OBSERVATION_LIMIT = 4000  # characters of an observation that a model is sent
-_MAX_TURNS = 10
-_NO_CODE = "No code was found in your answer. Write it in one fenced block."
 Message = dict[str, str]
 
 
@@ -56,69 +50,48 @@ class InterCodeTextEnv(BaseTextEnv):
         check_training(settings, settings.pop("allow_exploitable", False))
         if "task" not in extras:
             raise UsageError(f"a row needs the column 'task'; it has {', '.join(extras) or 'none'}")
-        self.max_turns = int(extras.get("max_turns", settings.pop("max_turns", _MAX_TURNS)))
+        self.max_turns = int(extras.get("max_turns", settings.pop("max_turns", MAX_TURNS)))
         self._env: InterCodeEnv = intercode.make(
             name, settings.pop("dataset", "starter"), max_turns=self.max_turns, **settings
         )
-        self._task, self._seed = extras["task"], extras.get("seed")
-        self._prefix = extras.get("prefix")
+        self._episode = TextEpisode(self._env)
+        self._begin = extras["task"], extras.get("seed"), extras.get("prefix")
         self._prefix_reward = 0.0  # of the turns of the prefix, which is not paid
-        self._language = language_of(name)
-        self._done, self._lost, self._score = False, False, 0.0
+        self._lost = False
         weakref.finalize(self, self._env.close)
 
     def init(self, prompt: Sequence[Message]) -> tuple[list[Message], dict[str, Any]]:
         """Begin the episode. The query is added unless the prompt holds it, and what the prefix
         printed. The turns of the prefix count."""
-        turns = SHARED.begin(self._env, self._task, self._seed, self._prefix)
-        self.turns, self._prefix_reward = len(turns), self._env.reward_sum
+        first, *rest = self._episode.begin(*self._begin)
+        self.turns, self._prefix_reward = self._episode.turns, self._env.reward_sum
         query, info = self._env.brief.query, {"task": self._env.task.id, "index": self._env.index}
         messages = [dict(message) for message in prompt]
-        if not any(query in message.get("content", "") for message in messages):
-            messages.append({"role": "user", "content": query})
-        if done := describe_prefix(turns, _OBSERVATION_LIMIT):
-            messages.append({"role": "user", "content": done})
-        return messages, info
+        asked = any(query in message.get("content", "") for message in messages)
+        added = rest if asked else [first, *rest]
+        return [*messages, *({"role": "user", "content": text} for text in added)], info
 
     def step(self, action: str) -> dict[str, Any]:
         """Run the code of an answer."""
-        if self._done:
-            raise UsageError("the episode is over: create another environment for the next one")
-        self.turns += 1
-        code = parse_answer(action, self._language).code
-        if code is None:
-            self._done = self.turns >= self.max_turns
-            return self._step_result(_NO_CODE, 0.0, {"valid": False})
         try:
-            result = self._env.execute(code)
-            self._done = result.done or self.turns >= self.max_turns
-            reward, info = result.reward, result.info
-            if self._done and result.score is None:  # at the turn limit the present state is scored
-                reward = info["score"] = self._env.score().value
+            reply = self._episode.answer(action)
+            message, reward, info = reply.message, reply.reward, reply.info
         except InfrastructureError as e:
-            self._done, self._lost, self._score = True, True, 0.0
-            taken_back = self._prefix_reward - self._env.reward_sum
-            return self._step_result("", taken_back, {"error": f"{type(e).__name__}: {e}"})
-        self._score = float(info.get("score", reward))
-        text, _ = format_observation(
-            Feedback(result.observation, result.valid, result.timed_out), _OBSERVATION_LIMIT
-        )
-        return self._step_result(text, reward, info)
-
-    def _step_result(self, text: str, reward: float, info: dict[str, Any]) -> dict[str, Any]:
-        observations = [] if self._done else [{"role": "user", "content": text}]
-        if self._done:
+            self._lost, self._episode.score = True, 0.0
+            message, reward = "", self._prefix_reward - self._env.reward_sum
+            info = {"error": f"{type(e).__name__}: {e}"}
+        self.turns, done = self._episode.turns, self._episode.done
+        if done:
             self.close()
-        return {
-            "observations": observations, "reward": reward, "done": self._done, "metadata": info,
-        }  # fmt: skip
+        observations = [] if done else [{"role": "user", "content": message}]
+        return {"observations": observations, "reward": reward, "done": done, "metadata": info}
 
     def get_metrics(self) -> dict[str, float]:
         """Return the episode's score, whether it is 1, the number of turns, and whether its sandbox
         failed."""
-        success = float(self._score >= 1 - 1e-9)
+        score = self._episode.score
         return {
-            "score": self._score, "success": success, "turns": float(self.turns),
+            "score": score, "success": float(score >= 1 - 1e-9), "turns": float(self.turns),
             "lost": float(self._lost),
         }  # fmt: skip
 
