@@ -252,11 +252,11 @@ def shortened_runs(draw: Draw) -> Task:
     )  # fmt: skip
 
 
-def _condition(level: int, least: int, kept: str, limit: int) -> str:
+def _condition(level: int, least: int, letter: str, limit: int) -> str:
     """Return the condition under which a run is shortened, in all languages."""
     condition = f"count >= {least}"
     if level > 1:
-        condition += f" && sign != '{kept}'"
+        condition += f" && sign != '{letter}'"
     if level > 3:
         condition += r" && next != '\n'"
     if level > 4:
