@@ -89,9 +89,8 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
     two runs of a gold are the same if they have the same state and reward."""
     scores_every_gold = False
     """Whether ``score`` runs further golds even if one gives 1, as ``check`` needs them."""
-    known_golds: Sequence[State] | None = None
-    """What the task's golds reached in an earlier episode, which ``score`` uses instead of running
-    them (None: it runs them)."""
+    known_golds: Sequence[State] = ()
+    """What the golds reached in an earlier episode: ``score`` then does not run them."""
     _workspace: Workspace | None = None
     task_seed: int | None = None
     """The seed from which the current task was instantiated. None: the task never varies."""
@@ -350,11 +349,8 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
             list(self._reached_golds())
 
     def _reached_golds(self) -> Iterator[State]:
-        if self.known_golds is not None:
-            yield from self.known_golds
-            return
         try:
-            yield from self._gold_states(self.task)
+            yield from self.known_golds or self._gold_states(self.task)
         except SandboxKilledError as e:  # it is not the agent's sandbox
             raise SandboxLostError(str(e)) from e
 

@@ -187,11 +187,11 @@ class TaskRunner:
         """Score the present state. Return the score, the state, and those that the golds left.
         ``golds``: as in ``run_here``."""
         self._golds.clear()
-        self.env.known_golds = golds if golds and self.env.profile == "standard" else None
+        self.env.known_golds = golds if self.env.profile == "standard" else ()
         try:
             score = self.env.score()
         finally:
-            self.env.known_golds = None
+            self.env.known_golds = ()
         return score, self._agent_state, tuple(self._golds)
 
     def cache_golds(self, index: int, golds: Sequence[State], dated: bool, hour: int) -> bool:
