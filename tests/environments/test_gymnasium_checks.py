@@ -63,21 +63,44 @@ def test_every_render_mode_renders(spec: gym.envs.registration.EnvSpec) -> None:
 def test_a_pickle_continues_with_the_same_random_numbers(
     spec: gym.envs.registration.EnvSpec,
 ) -> None:
-    """Before ``reset``, and after an episode. Within one, the error names the ways out."""
+    """Before ``reset``, and after an episode."""
     env = spec.make(max_turns=7)
     fresh = pickle.loads(pickle.dumps(env))
     assert data_equivalence(env.reset(seed=SEED), fresh.reset(seed=SEED))
     assert fresh.spec == env.spec and fresh.unwrapped.max_turns == 7
     action = env.action_space.sample()
     assert data_equivalence(env.step(action), fresh.step(action))
-    with pytest.raises(EnvironmentStateError, match=r"end_episode\(\).* save_snapshot\(\)"):
-        pickle.dumps(env)
     env.close()
     later = pickle.loads(pickle.dumps(env))
     assert data_equivalence(env.reset(), later.reset())
     assert env.action_space.sample() == later.action_space.sample()
     for each in (env, fresh, later):
         each.close()
+
+
+def test_a_pickle_within_an_episode_continues_it(spec: gym.envs.registration.EnvSpec) -> None:
+    """SQL's databases cannot be stored; the error names the ways out."""
+    action, look = {
+        "Bash": (
+            "number=41; rm /etc/issue; echo $number > /made",
+            "ls /etc/issue; cat /made; echo $number",
+        ),
+        "CTF": ("number=41; echo $number > made", "cat made; echo $number"),
+        "Python": ("number = 41", "print(number)"),
+        "Code": ("class Main {}", "class Main { static int number = 41 }"),
+        "SQL": ("CREATE TABLE made (number INT)", ""),
+    }[spec.name]
+    with spec.make(max_turns=7) as env:
+        env.reset(seed=SEED)
+        env.step(action)
+        if spec.name == "SQL":
+            with pytest.raises(EnvironmentStateError, match=r"end_episode\(\).* fork\(\)"):
+                pickle.dumps(env)
+            return
+        with pickle.loads(pickle.dumps(env)) as copied:
+            result = env.step(look)
+            assert data_equivalence(result, copied.step(look)) and "41" in result[0]
+            assert data_equivalence(env.step("submit"), copied.step("submit"))
 
 
 def test_flattened_observations_hold_any_character() -> None:

@@ -20,6 +20,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import instantiate_task, pick_task
 from intercode.environments.base.snapshots import storage
+from intercode.environments.base.snapshots.packing import pack_snapshot, unpack_snapshot
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.base.workspaces import (
     EpisodeContext,
@@ -293,6 +294,16 @@ class SandboxedEnv(InterCodeEnv):
     def _captured_parts(self, captured: Any) -> tuple[SandboxSnapshot, Any]:
         """Return the files and the session state of what ``_capture`` returned."""
         return captured[1], captured[2]
+
+    def _pack_episode(self) -> dict[str, bytes]:
+        with self.snapshot() as snapshot, storage.stage() as directory:
+            self.save_snapshot(snapshot, directory)
+            return pack_snapshot(directory)
+
+    def _unpack_episode(self, packed: dict[str, bytes]) -> None:
+        with storage.stage() as directory:
+            unpack_snapshot(packed, directory)
+            self.restore(self.load_snapshot(directory))
 
     def load_snapshot(self, directory: str | Path) -> Snapshot:
         """Load a snapshot from a directory, for ``restore``.

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from intercode.core.errors import DataError, SandboxError, UsageError
-from intercode.core.paths import cache_root, sandbox_uid
+from intercode.core.paths import cache_root
 from intercode.core.types import Image
 from intercode.sandbox.contract import BaseSandbox, SandboxSnapshot
-from intercode.sandbox.images.archives.tar import StrictTarInfo, write_entries
-from intercode.sandbox.images.archives.upper_layer_writer import UpperLayerWriter
-from intercode.sandbox.layers import find_forged_mark, write_layer
+from intercode.sandbox.images.archives.tar import StrictTarInfo
+from intercode.sandbox.images.archives.upper_layer_writer import unpack_upper_layer
+from intercode.sandbox.layers import write_layer
 
 FORMAT_VERSION = 1
 METADATA_NAME, FILES_NAME = "sandbox.json", "files.tar"
@@ -118,7 +118,7 @@ def load(path: Path, image: Image, open_with: Callable[[Path], BaseSandbox]) -> 
             _check_metadata(path, _read_metadata(path, archive), image)
             layer = _member(path, archive, FILES_NAME)
             with _stage() as files:
-                _unpack(path, layer, files)
+                unpack_upper_layer(layer, files, str(path))
                 return open_with(files)
     except (tarfile.TarError, ValueError, OverflowError, EOFError) as e:
         if isinstance(e, UsageError):  # also DataError
@@ -165,12 +165,3 @@ def _check_metadata(path: Path, values: dict[str, Any], image: Image) -> None:
             f"{str(values.get('image_digest'))[:80]!r}, not of {image.name!r} with the digest "
             f"{image.digest!r}: name that image"
         )
-
-
-def _unpack(path: Path, layer: Any, files: Path) -> None:
-    """Write an upper layer into an empty directory, and refuse what no sandbox writes there."""
-    writer = UpperLayerWriter(files, sandbox_uid(), str(path))
-    write_entries(layer, writer)
-    writer.finish()
-    if found := find_forged_mark(files):
-        raise DataError(f"{path}: {found}, which no sandbox saves")

@@ -1,7 +1,6 @@
 """Makes environments again from their dataset and settings, also in other processes.
 
-An episode holds processes, which no pickle can hold. ``fork`` copies it within a process, and
-``save_snapshot`` writes it to a directory that ``load_snapshot`` reads in another process.
+A pickle of a running episode holds its snapshot, in environments that can store one.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ _STATE_OF_GYMNASIUM = (
     "spec", "_np_random", "_np_random_seed", "action_space", "observation_space"
 )  # fmt: skip
 """The attributes that a pickle holds besides dataset and settings."""
+_EPISODE = "episode"
+"""The key of the running episode in a pickle."""
 
 
 class Copyable:
@@ -30,14 +31,28 @@ class Copyable:
         return type(self)(self.dataset, **self.settings)  # type: ignore[call-arg]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle dataset, settings and random state.
+        """Pickle dataset, settings, random state and the snapshot of a running episode.
 
-        Raises EnvironmentStateError while an episode is running.
+        Raises EnvironmentStateError within an episode whose snapshot cannot be stored.
         """
-        if self._running:
-            raise EnvironmentStateError(
-                "an environment cannot be pickled within an episode: call end_episode() first, or "
-                "copy the episode with fork(), or with save_snapshot() and load_snapshot()"
-            )
         state = {name: v for name, v in vars(self).items() if name in _STATE_OF_GYMNASIUM}
+        if self._running:
+            state[_EPISODE] = self._pack_episode()
         return partial(type(self), **self.settings), (self.dataset,), state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        episode = state.pop(_EPISODE, None)
+        vars(self).update(state)
+        if episode is not None:
+            self._unpack_episode(episode)
+
+    def _pack_episode(self) -> Any:
+        """Return the running episode as a value that can be pickled."""
+        raise EnvironmentStateError(
+            f"{type(self).__name__} cannot be pickled within an episode: call end_episode() first, "
+            "or copy the episode with fork()"
+        )
+
+    def _unpack_episode(self, packed: Any) -> None:
+        """Continue an episode that ``_pack_episode`` returned."""
+        raise NotImplementedError

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
+from typing import Any
 
 from intercode.core.errors import DataError
+from intercode.core.paths import sandbox_uid
 from intercode.sandbox.images.archives import layered_writer
+from intercode.sandbox.images.archives.tar import write_entries
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
-from intercode.sandbox.layers import OPAQUE_ATTRIBUTE
+from intercode.sandbox.layers import OPAQUE_ATTRIBUTE, find_forged_mark
 
 
 class UpperLayerWriter(TreeWriter):
@@ -31,3 +35,16 @@ class UpperLayerWriter(TreeWriter):
             raise DataError(f"{self.origin}: {name!r} marks no name as deleted")
         os.mknod(self._prepare_path(f"{above}/{hidden}" if above else hidden), stat.S_IFCHR, 0)
         return True
+
+
+def unpack_upper_layer(layer: Any, directory: Path, origin: str) -> None:
+    """Write an upper layer that ``write_layer`` wrote into an empty directory.
+
+    ``layer``: a binary stream, which somebody else may have changed. Raises DataError that begins
+    with ``origin`` for what no sandbox writes there.
+    """
+    writer = UpperLayerWriter(directory, sandbox_uid(), origin)
+    write_entries(layer, writer)
+    writer.finish()
+    if found := find_forged_mark(directory):
+        raise DataError(f"{origin}: {found}, which no sandbox saves")
