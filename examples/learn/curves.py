@@ -105,6 +105,7 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=Path, default=Path("runs/learn"), help="where runs are kept")
     parser.add_argument("--out", type=Path, default=Path(), help="where the figures go")
     args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
     for name, arms in FIGURES.items():
         if any(finished_runs(args.runs, arm) for arm in arms):
             draw(args.out / name, args.runs, arms)
