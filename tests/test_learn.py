@@ -133,7 +133,7 @@ def test_a_language_model_trains_on_the_same_tasks(
     )
     config = {"per_device_train_batch_size": 4, "num_generations": 2, **tiny.TRAINING}
     report = language_model.train(
-        model, tokenizer, steps=1, output="out", train_seeds="0..7", test_seeds="1000..1003",
+        model, tokenizer, steps=1, output="out", train_seeds="0..15", test_seeds="1000..1015",
         instruction="", config=config,
     )  # fmt: skip
     tests = [name for name, test in skills().tests.items() if not test.sampled]

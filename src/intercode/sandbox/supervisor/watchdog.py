@@ -227,7 +227,8 @@ def _kill(watch: Watch, process: _Process, limit: LimitExceeded) -> None:
         fd = os.pidfd_open(process.pid)
         try:
             if process_start_ticks(process.pid) == process.start_ticks:
-                signal.pidfd_send_signal(fd, signal.SIGKILL)
+                # first, because another thread may read it as soon as the process has ended
                 watch.limit_exceeded = limit
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
         finally:
             os.close(fd)
