@@ -25,6 +25,7 @@ from intercode.core.errors import (
     SandboxLostError,
     UsageError,
 )
+from intercode.core.paths import cache_root
 from intercode.sandbox import Limits, SandboxSpec
 from intercode.sandbox.api import snapshots
 from intercode.sandbox.api.sandbox import find_image
@@ -385,7 +386,7 @@ def test_a_saved_file_of_an_attacker_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is no saved sandbox"):
         Sandbox.load(tmp_path / "garbage")
     assert os.listxattr(tmp_path) == before
-    assert not list(snapshots.cache_root().glob("saved-*"))
+    assert not list(cache_root().glob("saved-*"))
 
 
 def test_a_spawned_program_is_written_to_and_read_from(shared: Sandbox) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from intercode.core.errors import ConfigError
 from intercode.core.portability.files import has_user_ids
@@ -50,6 +52,15 @@ def cache_root() -> Path:
                 _close_to_other_users(path / name)
         _checked_caches.add(checked)
     return path
+
+
+@contextmanager
+def staging_directory(prefix: str) -> Iterator[Path]:
+    """Make an empty directory in the cache for files of a sandbox, and remove it at the end."""
+    with TemporaryDirectory(prefix=prefix, dir=cache_root()) as name:
+        directory = Path(name)
+        directory.chmod(0o711)  # the user of sandboxes reads the files if root starts them
+        yield directory
 
 
 _checked_caches: set[tuple[Path, int, int]] = set()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from intercode.core.errors import EnvironmentStateError, TaskImageError, UsageError
+from intercode.core.paths import staging_directory
 from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import FileDiffs
@@ -20,6 +21,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import instantiate_task, pick_task
 from intercode.environments.base.snapshots import storage
+from intercode.environments.base.snapshots.copying import PACKED_EPISODE
 from intercode.environments.base.snapshots.packing import pack_snapshot, unpack_snapshot
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.base.workspaces import (
@@ -296,14 +298,17 @@ class SandboxedEnv(InterCodeEnv):
         return captured[1], captured[2]
 
     def _pack_episode(self) -> dict[str, bytes]:
-        with self.snapshot() as snapshot, storage.stage() as directory:
+        with self.snapshot() as snapshot, staging_directory("snapshot-") as directory:
             self.save_snapshot(snapshot, directory)
             return pack_snapshot(directory)
 
-    def _unpack_episode(self, packed: dict[str, bytes]) -> None:
-        with storage.stage() as directory:
-            unpack_snapshot(packed, directory)
-            self.restore(self.load_snapshot(directory))
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = state.pop(PACKED_EPISODE, None)
+        vars(self).update(state)
+        if packed is not None:
+            with staging_directory("snapshot-") as directory:
+                unpack_snapshot(packed, directory)
+                self.restore(self.load_snapshot(directory))
 
     def load_snapshot(self, directory: str | Path) -> Snapshot:
         """Load a snapshot from a directory, for ``restore``.

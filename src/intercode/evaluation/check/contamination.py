@@ -117,13 +117,11 @@ def find_contamination(
     worlds = tuple(_draw(selection, draws, collected, faults) for selection in selections)
     unavailable: dict[str, str] = {}
     compared: list[Comparison] = []
-    for source, texts in task_texts(data, unavailable):
-        if source != datasets.FAMILIES:
-            index = TextIndex((source, text) for text in texts)
-            compared += [
-                _compare(source, "all", kind, collected.texts[kind], index, faults)
-                for kind in KINDS
-            ]
+    for source, texts in _other_texts(data, unavailable):
+        index = TextIndex((source, text) for text in texts)
+        compared += [
+            _compare(source, "all", kind, collected.texts[kind], index, faults) for kind in KINDS
+        ]
     return ContaminationReport(
         draws, worlds, tuple(compared), tuple(_compare_splits(collected, faults)), unavailable,
         tuple(faults),
@@ -143,12 +141,12 @@ def digest(parts: Sequence[object]) -> str:
 
 def dataset_index() -> TextIndex:
     """Return the queries and golds of every dataset that is installed and not drawn."""
-    return TextIndex(
-        (source, text)
-        for source, texts in task_texts(None, {})
-        if source != datasets.FAMILIES
-        for text in texts
-    )
+    return TextIndex((source, text) for source, texts in _other_texts(None, {}) for text in texts)
+
+
+def _other_texts(data: Path | None, unavailable: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
+    """Return the datasets that are not drawn, with their texts; see ``task_texts``."""
+    return (found for found in task_texts(data, unavailable) if found[0] != datasets.FAMILIES)
 
 
 def copy_faults(task: Task, index: TextIndex) -> Iterator[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from intercode.core.errors import DataError, SandboxError, UsageError
-from intercode.core.paths import cache_root
+from intercode.core.paths import staging_directory
 from intercode.core.types import Image
 from intercode.sandbox.contract import BaseSandbox, SandboxSnapshot
 from intercode.sandbox.images.archives.tar import StrictTarInfo
@@ -61,9 +61,7 @@ class Snapshot:
 @contextmanager
 def _stage() -> Iterator[Path]:
     """Make a directory for an upper layer, where the file system has what overlays need."""
-    with tempfile.TemporaryDirectory(prefix="saved-", dir=cache_root()) as name:
-        directory = Path(name)
-        directory.chmod(0o711)  # the user of sandboxes reads the files if root starts them
+    with staging_directory("saved-") as directory:
         files = directory / "files"
         files.mkdir(mode=0o755)
         yield files

@@ -15,7 +15,7 @@ _STATE_OF_GYMNASIUM = (
     "spec", "_np_random", "_np_random_seed", "action_space", "observation_space"
 )  # fmt: skip
 """The attributes that a pickle holds besides dataset and settings."""
-_EPISODE = "episode"
+PACKED_EPISODE = "packed_episode"
 """The key of the running episode in a pickle."""
 
 
@@ -37,22 +37,12 @@ class Copyable:
         """
         state = {name: v for name, v in vars(self).items() if name in _STATE_OF_GYMNASIUM}
         if self._running:
-            state[_EPISODE] = self._pack_episode()
+            state[PACKED_EPISODE] = self._pack_episode()
         return partial(type(self), **self.settings), (self.dataset,), state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        episode = state.pop(_EPISODE, None)
-        vars(self).update(state)
-        if episode is not None:
-            self._unpack_episode(episode)
-
     def _pack_episode(self) -> Any:
-        """Return the running episode as a value that can be pickled."""
+        """Return the running episode as a value that can be pickled, for ``__setstate__``."""
         raise EnvironmentStateError(
             f"{type(self).__name__} cannot be pickled within an episode: call end_episode() first, "
             "or copy the episode with fork()"
         )
-
-    def _unpack_episode(self, packed: Any) -> None:
-        """Continue an episode that ``_pack_episode`` returned."""
-        raise NotImplementedError

@@ -12,18 +12,16 @@ import json
 import os
 import sys
 import types
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from intercode.core.errors import DataError, UsageError
 from intercode.core.migration import SCHEMA_VERSION, migrate_snapshot
-from intercode.core.paths import cache_root, sandbox_uid
+from intercode.core.paths import sandbox_uid
 from intercode.core.types import ExecResult, to_jsonable
 from intercode.datasets.files import read_json, require_inside
 from intercode.environments.base.snapshots.snapshot import Snapshot
@@ -71,15 +69,6 @@ class StoredSnapshot:
     def files(self, spec: SandboxSpec, kind: str) -> StoredFiles:
         """Return the files, for sandboxes of this specification and kind."""
         return StoredFiles(spec, kind, self.path / FILES_DIRECTORY)
-
-
-@contextmanager
-def stage() -> Iterator[Path]:
-    """Make an empty directory in which a snapshot is kept for a moment."""
-    with TemporaryDirectory(prefix="snapshot-", dir=cache_root()) as name:
-        directory = Path(name)
-        directory.chmod(0o711)  # the user of sandboxes reads the files if root starts them
-        yield directory
 
 
 def write_snapshot(
