@@ -53,20 +53,23 @@ def _pass_keys_and_output(process: SandboxProcess) -> None:
         poll.register(fd, select.POLLIN)
     while True:
         ready = {fd for fd, _ in poll.poll(_POLL_SECONDS * 1000)}
-        if 0 in ready:
+        has_ended = process.wait(0) is not None  # before its output is read: then none is missed
+        if 0 in ready and not has_ended:
             keys = os.read(0, _CHUNK)
             if not keys:
                 process.kill(signal.SIGHUP)
                 return
             process.write(keys)
-        if process.fileno() in ready:
-            output = process.read()
-            if not output:
+        try:
+            output = process.read(timeout=0)
+        except TimeoutError:
+            if has_ended:  # what it has left in the background has the terminal
                 return
-            sys.stdout.buffer.write(output)
-            sys.stdout.buffer.flush()
-        elif process.wait(0) is not None:  # what it has left in the background has the terminal
+            continue
+        if not output:
             return
+        sys.stdout.buffer.write(output)
+        sys.stdout.buffer.flush()
 
 
 def _terminal_size() -> tuple[int, int]:
