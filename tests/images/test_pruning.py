@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -112,11 +113,17 @@ def test_incomplete_entries(cache: Path) -> None:
         f"layers/.{key}.half/x", f"layers/.{other}.half/x", f"blobs/.{key}.part", f"blobs/{key}",
         f"built/{key}.half-abc/x", f"built/{key}.12345/upper", "images/.nl2bash.half",
         f"images/engines/.{key}.tar.half", f"images/engines/{key}.tar", f"digests/{key}.1.2",
+        "staging/left/layer",
     ]  # fmt: skip
-    stays = [f"digests/{key}", "images/nl2bash.tar", "images/nl2bash.json", f"built/{other}/x"]
+    stays = [
+        f"digests/{key}", "images/nl2bash.tar", "images/nl2bash.json", f"built/{other}/x",
+        "staging/running/layer",
+    ]  # fmt: skip
     for name in left + stays:
-        (cache / name).parent.mkdir(exist_ok=True)
+        (cache / name).parent.mkdir(parents=True, exist_ok=True)
         (cache / name).write_text("left")
+    for path in (cache / "staging/left/layer", cache / "staging/left"):
+        os.utime(path, (time.time() - 7200,) * 2)
     mark_in_use(cache, f"built/{other}")
     with caches.file_lock(cache / "layers" / f".{other}.lock"):
         done = prune.prune(cache)

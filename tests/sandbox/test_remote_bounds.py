@@ -236,13 +236,14 @@ def test_uploads_that_a_killed_server_left_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "cache_root", lambda: tmp_path)
-    for name, age in (("upload-left", 7200), ("upload-running", 10)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "layer.tar").write_bytes(b"x")
-        for path in (tmp_path / name / "layer.tar", tmp_path / name):
+    for name, age in (("left", 7200), ("running", 10)):
+        directory = tmp_path / "staging" / name
+        directory.mkdir(parents=True)
+        (directory / "layer.tar").write_bytes(b"x")
+        for path in (directory / "layer.tar", directory):
             os.utime(path, (time.time() - age,) * 2)
     server.SandboxServer([])
-    assert os.listdir(tmp_path) == ["upload-running"]
+    assert os.listdir(tmp_path / "staging") == ["running"]
 
 
 def test_has_layer_takes_a_digest_only(remote: ServerProcess) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from intercode.core.errors import ConfigError
 from intercode.core.portability.files import has_user_ids
@@ -54,18 +52,9 @@ def cache_root() -> Path:
     return path
 
 
-@contextmanager
-def staging_directory(prefix: str) -> Iterator[Path]:
-    """Make an empty directory in the cache for files of a sandbox, and remove it at the end."""
-    with TemporaryDirectory(prefix=prefix, dir=cache_root()) as name:
-        directory = Path(name)
-        directory.chmod(0o711)  # the user of sandboxes reads the files if root starts them
-        yield directory
-
-
 _checked_caches: set[tuple[Path, int, int]] = set()
 """The cache directories that this process has checked, with its user id and that of sandboxes."""
-_LAYER_DIRECTORIES = ("layers", "dated", "built", "containers", "skeletons")
+_LAYER_DIRECTORIES = ("layers", "dated", "built", "containers", "skeletons", "staging")
 """The directories in a cache whose files have the modes that they have in a sandbox."""
 _UNMAPPED_UID = 65534  # the owner of everything outside a user namespace
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from intercode.core.errors import EnvironmentStateError, TaskImageError, UsageError
-from intercode.core.paths import staging_directory
 from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import FileDiffs
@@ -42,6 +41,7 @@ from intercode.sandbox import (
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode.sandbox.images.cache.staging import staging_directory
 from intercode.sandbox.images.recipes.packaged import is_pinned
 from intercode.sessions.base import Session
 
@@ -298,7 +298,7 @@ class SandboxedEnv(InterCodeEnv):
         return captured[1], captured[2]
 
     def _pack_episode(self) -> dict[str, bytes]:
-        with self.snapshot() as snapshot, staging_directory("snapshot-") as directory:
+        with self.snapshot() as snapshot, staging_directory() as directory:
             self.save_snapshot(snapshot, directory)
             return pack_snapshot(directory)
 
@@ -306,7 +306,7 @@ class SandboxedEnv(InterCodeEnv):
         packed = state.pop(PACKED_EPISODE, None)
         vars(self).update(state)
         if packed is not None:
-            with staging_directory("snapshot-") as directory:
+            with staging_directory() as directory:
                 unpack_snapshot(packed, directory)
                 self.restore(self.load_snapshot(directory))
 

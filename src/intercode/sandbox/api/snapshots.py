@@ -13,17 +13,16 @@ import json
 import os
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 from intercode.core.errors import DataError, SandboxError, UsageError
-from intercode.core.paths import staging_directory
 from intercode.core.types import Image
 from intercode.sandbox.contract import BaseSandbox, SandboxSnapshot
 from intercode.sandbox.images.archives.tar import StrictTarInfo
 from intercode.sandbox.images.archives.upper_layer_writer import unpack_upper_layer
+from intercode.sandbox.images.cache.staging import staged_upper_layer
 from intercode.sandbox.layers import write_layer
 
 FORMAT_VERSION = 1
@@ -58,15 +57,6 @@ class Snapshot:
         self.close()
 
 
-@contextmanager
-def _stage() -> Iterator[Path]:
-    """Make a directory for an upper layer, where the file system has what overlays need."""
-    with staging_directory("saved-") as directory:
-        files = directory / "files"
-        files.mkdir(mode=0o755)
-        yield files
-
-
 def save(base: BaseSandbox, path: Path) -> None:
     """Write the files of a sandbox in which nothing runs to a new file; see ``Sandbox.save``."""
     image = base.spec.image
@@ -90,7 +80,7 @@ def save(base: BaseSandbox, path: Path) -> None:
 
 
 def _write(base: BaseSandbox, out: IO[bytes], metadata: bytes) -> None:
-    with _stage() as files, tempfile.TemporaryFile(dir=files.parent) as layer:
+    with staged_upper_layer() as files, tempfile.TemporaryFile(dir=files.parent) as layer:
         base.save(files)
         write_layer(layer, files)
         with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -115,7 +105,7 @@ def load(path: Path, image: Image, open_with: Callable[[Path], BaseSandbox]) -> 
         ):
             _check_metadata(path, _read_metadata(path, archive), image)
             layer = _member(path, archive, FILES_NAME)
-            with _stage() as files:
+            with staged_upper_layer() as files:
                 unpack_upper_layer(layer, files, str(path))
                 return open_with(files)
     except (tarfile.TarError, ValueError, OverflowError, EOFError) as e:

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError, SandboxError
-from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.images.archives.layered_writer import OPAQUE_WHITEOUT, WHITEOUT_PREFIX
+from intercode.sandbox.images.archives.layered_writer import WHITEOUT_PREFIX
 from intercode.sandbox.images.archives.streams import is_compressed
-from intercode.sandbox.images.archives.tar import write_entries
-from intercode.sandbox.images.archives.tree_writer import TreeWriter
 from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
-from intercode.sandbox.images.cache.remove_tree import remove_tree
-from intercode.sandbox.layers import OPAQUE_ATTRIBUTE, write_layer
+from intercode.sandbox.images.archives.upper_layer_writer import unpack_upper_layer
+from intercode.sandbox.images.cache.staging import staged_upper_layer
+from intercode.sandbox.layers import write_layer
 from intercode.sandbox.remote.protocol import MAX_BODY
-
-STAGE_PREFIX = "files-"
-"""How the names of directories begin in which the server keeps files while it sends or opens
-them."""
 
 
 def pack_files(directory: Path) -> bytes:
@@ -64,50 +54,18 @@ class _BoundedBuffer(BytesIO):
 def unpack_files(data: bytes, directory: Path) -> None:
     """Unpack an archive of ``pack_files``, which somebody else may have changed, in an empty
     directory. Set-id bits are left out. Raises DataError if it is not valid."""
-    writer = _UpperLayerWriter(directory, sandbox_uid(), "the archive of a sandbox's files")
+    origin = "the archive of a sandbox's files"
     if is_compressed(data[:16]):
-        raise DataError(f"{writer.origin} is compressed: send it as it is")
-    writer.limits = UnpackLimits(
-        min(writer.limits.size, len(data)), reason="leave out the holes of sparse files"
-    )
-    write_entries(BytesIO(data), writer)
-    writer.finish()
-
-
-class _UpperLayerWriter(TreeWriter):
-    """Writes the whiteouts of an archive as those of an overlay."""
-
-    def handle_whiteout(self, name: str) -> bool:
-        parent, _, last = self.normalize(name).rpartition("/")
-        if not last.startswith(WHITEOUT_PREFIX):
-            return False
-        hidden = last.removeprefix(WHITEOUT_PREFIX)
-        if last == OPAQUE_WHITEOUT:
-            self._ensure_parents(f"{parent}/{last}")
-            os.setxattr(self._full_path(parent), OPAQUE_ATTRIBUTE, b"y")
-        elif hidden in ("", ".", "..") or hidden.startswith(WHITEOUT_PREFIX):
-            raise DataError(f"{self.origin}: the whiteout {name!r} names no file")
-        else:
-            self.limits.count_entry(self.origin)
-            os.mknod(self._prepare_path(f"{parent}/{hidden}".lstrip("/")), stat.S_IFCHR | 0o600)
-        return True
+        raise DataError(f"{origin} is compressed: send it as it is")
+    size = min(UnpackLimits.for_directory(directory).size, len(data))
+    limits = UnpackLimits(size, reason="leave out the holes of sparse files")
+    unpack_upper_layer(BytesIO(data), directory, origin, limits)
 
 
 # ---------------------------------------------------------------- at the server
-@contextmanager
-def stage() -> Iterator[Path]:
-    """Make an empty directory for the files of one sandbox, and remove it at the end."""
-    path = Path(tempfile.mkdtemp(prefix=STAGE_PREFIX, dir=cache_root()))
-    try:
-        (path / "upper").mkdir(mode=0o755)
-        yield path / "upper"
-    finally:
-        remove_tree(path)
-
-
 def saved_files(sandbox: BaseSandbox) -> bytes:
     """Return the files of a sandbox as an archive. Raises SandboxError; see ``pack_files``."""
-    with stage() as directory:
+    with staged_upper_layer() as directory:
         sandbox.save(directory)
         return pack_files(directory)
 

@@ -25,8 +25,9 @@ from intercode.core.types import Layer
 from intercode.sandbox import open_sandbox
 from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox, Checkpoint, CopiedFiles, SandboxSpec
 from intercode.sandbox.images.build.steps import cached_step
+from intercode.sandbox.images.cache.staging import staged_upper_layer
 from intercode.sandbox.remote.bounds import Bounds, Client, tree_size
-from intercode.sandbox.remote.files import ReceivedFiles, saved_files, stage, unpack_files
+from intercode.sandbox.remote.files import ReceivedFiles, saved_files, unpack_files
 from intercode.sandbox.remote.protocol import (
     MAX_BODY,
     entry_values,
@@ -287,7 +288,7 @@ class ServedSandbox:
             return saved_files(self.sandbox)
 
     def _restore_files(self, _: Arguments, body: bytes) -> None:
-        with self._client.stage, stage() as directory:
+        with self._client.stage, staged_upper_layer() as directory:
             unpack_files(body, directory)
             self.sandbox.restore(ReceivedFiles(directory))
 

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from aiohttp import WSCloseCode, web
 
 from intercode.core.errors import UsageError
 from intercode.core.paths import cache_root
 from intercode.sandbox.images.cache.remove_tree import remove_tree
+from intercode.sandbox.images.cache.staging import abandoned_directories, staging_directory
 from intercode.sandbox.remote.access import Access
 from intercode.sandbox.remote.bounds import DIGEST, Bounds, Client, Store, token_key
 from intercode.sandbox.remote.connection import HEARTBEAT_SECONDS
-from intercode.sandbox.remote.files import STAGE_PREFIX
 from intercode.sandbox.remote.protocol import CHUNK, MAX_FRAME, PATH
 from intercode.sandbox.remote.session import ClientSession
-
-_UPLOAD_SECONDS = 3600  # without data, after which an upload has failed
 
 
 class SandboxServer:
@@ -90,8 +85,8 @@ class SandboxServer:
         client, digest = self._client(request), request.match_info["digest"]
         if not DIGEST.fullmatch(digest):
             raise web.HTTPBadRequest(text="the name of a layer is the SHA-256 of its archive")
-        with tempfile.TemporaryDirectory(prefix="upload-", dir=cache_root()) as directory:
-            path, found = Path(directory, "layer.tar"), hashlib.sha256()
+        with staging_directory() as directory:
+            path, found = directory / "layer.tar", hashlib.sha256()
             with path.open("wb") as file:
                 async for part in request.content.iter_chunked(CHUNK):
                     try:
@@ -115,8 +110,6 @@ class SandboxServer:
 
 def _remove_left_uploads() -> None:
     """Remove the uploads of servers that were killed. Others of this user may receive some now."""
-    for left in [*cache_root().glob("upload-*"), *cache_root().glob(f"{STAGE_PREFIX}*")]:
+    for directory in abandoned_directories(cache_root()):
         with suppress(OSError):
-            newest = max(path.stat().st_mtime for path in (left, *left.iterdir()))
-            if newest < time.time() - _UPLOAD_SECONDS:
-                remove_tree(left)
+            remove_tree(directory)

@@ -22,8 +22,9 @@ from intercode.core.errors import (
 )
 from intercode.sandbox import open_sandbox, tier_of
 from intercode.sandbox.contract import BaseSandbox, SandboxSpec
+from intercode.sandbox.images.cache.staging import staged_upper_layer
 from intercode.sandbox.remote.bounds import Bounds, Client, Store, captured_key
-from intercode.sandbox.remote.files import stage, unpack_files
+from intercode.sandbox.remote.files import unpack_files
 from intercode.sandbox.remote.protocol import (
     MAX_BODY,
     MAX_HEADER,
@@ -259,7 +260,7 @@ class ClientSession:
         return await self._open_in_thread(number, lambda: open_sandbox(spec, self._kind))
 
     def _open_with_files(self, spec: SandboxSpec, body: bytes) -> BaseSandbox:
-        with self._client.stage, stage() as directory:
+        with self._client.stage, staged_upper_layer() as directory:
             unpack_files(body, directory)
             return open_sandbox(spec, self._kind, directory)
 

@@ -12,6 +12,7 @@ from intercode.core.paths import sandbox_uid
 from intercode.sandbox.images.archives import layered_writer
 from intercode.sandbox.images.archives.tar import write_entries
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
+from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 from intercode.sandbox.layers import OPAQUE_ATTRIBUTE, find_forged_mark
 
 
@@ -37,13 +38,16 @@ class UpperLayerWriter(TreeWriter):
         return True
 
 
-def unpack_upper_layer(layer: Any, directory: Path, origin: str) -> None:
+def unpack_upper_layer(
+    layer: Any, directory: Path, origin: str, limits: UnpackLimits | None = None
+) -> None:
     """Write an upper layer that ``write_layer`` wrote into an empty directory.
 
-    ``layer``: a binary stream, which somebody else may have changed. Raises DataError that begins
-    with ``origin`` for what no sandbox writes there.
+    ``layer``: a binary stream, which somebody else may have changed. ``limits``: default those of
+    the directory. Raises DataError that begins with ``origin`` for what no sandbox writes there.
     """
     writer = UpperLayerWriter(directory, sandbox_uid(), origin)
+    writer.limits = limits or writer.limits
     write_entries(layer, writer)
     writer.finish()
     if found := find_forged_mark(directory):

@@ -16,6 +16,7 @@ from intercode.core.portability.files import lock_file
 from intercode.sandbox.images.cache import records
 from intercode.sandbox.images.cache.in_use import DATABASE_FOLDERS, paths_in_use, usage_lock
 from intercode.sandbox.images.cache.remove_tree import remove_tree
+from intercode.sandbox.images.cache.staging import abandoned_directories
 
 REPRODUCIBLE_PREFIXES = ("tar:", "dir:", "docker-archive:", "oci:", "registry:")
 """Prefixes of names by which an image can be unpacked or fetched again."""
@@ -55,7 +56,8 @@ def disk_usage(path: Path) -> int:
 def prune(cache: Path, protected: Collection[str] = (), everything: bool = False) -> PruneResult:
     """Remove unfinished entries of killed processes, downloads that were unpacked, saved archives
     of engines, trees that no record names, links to this machine's programs that no sandbox of the
-    tier chroot has used for a day, and databases that were drawn or built more than a day ago.
+    tier chroot has used for a day, files of sandboxes that killed processes saved or opened more
+    than an hour ago, and databases that were drawn or built more than a day ago.
 
     With ``everything``, also remove younger databases, and images that can be unpacked or fetched
     again by their name. Databases are written again when they are needed; all of a kind stay while
@@ -77,7 +79,9 @@ def prune(cache: Path, protected: Collection[str] = (), everything: bool = False
                 removed.append(record.name)
         recorded_trees = {f"layers/{record.tree}" for record in records.all_records(cache)}
         removable = chain(
-            _removable_paths(cache, used | recorded_trees), _databases(cache, used, everything)
+            _removable_paths(cache, used | recorded_trees),
+            _databases(cache, used, everything),
+            abandoned_directories(cache),
         )
         for path in removable:
             path.rename(trash / uuid.uuid4().hex)
