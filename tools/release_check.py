@@ -32,13 +32,15 @@ from unittest import mock
 
 from intercode.core.errors import SandboxError
 from intercode.sandbox import Sandbox
+from intercode.sandbox.supervisor import build as build_programs
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """The number of each machine in the header of a program."""
 MOST_BYTES = {".whl": 3 << 20, ".gz": 6 << 20}
-SUPERVISOR = "intercode/sandbox/supervisor/bin/supervisor"
+PROGRAMS = tuple(f"intercode/sandbox/supervisor/bin/{name}" for name in build_programs.PROGRAMS)
+SUPERVISOR = PROGRAMS[0]
 UNWANTED = re.compile(r"__pycache__|\.pyc$|^(runs|build|\.venv|\.git)/|supervisor/bin/digest")
 _INTERPRETER_SEGMENT = 3  # PT_INTERP, which only programs that are not static have
 
@@ -103,7 +105,11 @@ def check_wheel(wheel: Path, number: str) -> Iterator[str]:
         names = archive.namelist()
         info = f"intercode_gym-{number}.dist-info"
         metadata = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
-        program = archive.read(SUPERVISOR)
+        found = sorted(name for name in names if "supervisor/bin/" in name)
+        if found != sorted(PROGRAMS):
+            yield f"{wheel.name}: its programs are {found}"
+            return
+        programs = [archive.read(name) for name in PROGRAMS]
         mode = archive.getinfo(SUPERVISOR).external_attr >> 16
     yield from (f"{wheel.name}: has {name}" for name in names if UNWANTED.search(name))
     yield from (f"{wheel.name}: has {n}" for n in names if n.endswith((".c", ".h")))
@@ -114,9 +120,9 @@ def check_wheel(wheel: Path, number: str) -> Iterator[str]:
         yield f"{wheel.name}: its version is {metadata['Version']}"
     if not mode & 0o111:
         yield f"{wheel.name}: its supervisor is not executable"
-    if struct.unpack_from("<H", program, 18)[0] != MACHINES[machine]:
-        yield f"{wheel.name}: its supervisor is for another machine"
-    if _INTERPRETER_SEGMENT in segments(program):
+    if {struct.unpack_from("<H", program, 18)[0] for program in programs} != {MACHINES[machine]}:
+        yield f"{wheel.name}: its programs are for another machine"
+    if _INTERPRETER_SEGMENT in segments(programs[0]):
         yield f"{wheel.name}: its supervisor is not static"
 
 

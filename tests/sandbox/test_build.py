@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import venv
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -119,34 +118,6 @@ def test_a_supervisor_that_cannot_be_executed_from_its_file_runs_from_memory(
     finally:
         programs.find_program.cache_clear()
         Launcher.stop()
-
-
-@pytest.mark.network
-@pytest.mark.slow
-@pytest.mark.parametrize("machine", build.MACHINES)
-def test_a_wheel_holds_static_programs(tmp_path: Path, machine: str) -> None:
-    env = {**os.environ, build.MACHINE_VARIABLE: machine}
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path / "dist",
-        sources(tmp_path), env=env)  # fmt: skip
-    (wheel,) = (tmp_path / "dist").iterdir()
-    assert wheel.name.endswith(f"-py3-none-manylinux_2_17_{machine}.manylinux2014_{machine}."
-                               f"musllinux_1_1_{machine}.whl")  # fmt: skip
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        archive.extractall(tmp_path / "out")
-    assert not [name for name in names if "supervisor" in name and name.endswith((".c", ".h"))]
-    folder = tmp_path / "out/intercode/sandbox/supervisor/bin"
-    assert sorted(path.name for path in folder.iterdir()) == sorted(build.PROGRAMS)
-    supervisor = folder / build.SUPERVISOR
-    assert elf_machine(supervisor) == elf_machine(folder / build.CLOCK_LIBRARY)
-    assert elf_machine(supervisor) == ELF_MACHINES[machine]
-    assert b"/ld-" not in supervisor.read_bytes()[:1024]  # no program interpreter
-    if machine == MACHINE:
-        supervisor.chmod(0o755)
-        done = subprocess.run(
-            [supervisor, tmp_path / "none"], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 1 and "cannot connect to the owner" in done.stderr
 
 
 @pytest.mark.network
