@@ -76,14 +76,18 @@ def test_modes_and_owners_bind_a_user(sandbox: Sandbox) -> None:
     assert len(sandbox.base.processes()) == 1
 
 
-def test_nobody_becomes_another_user(sandbox: Sandbox) -> None:
-    """Neither root, which would get what the kernel counts for each user once more, nor others."""
-    code = "import os\nfor n in (1, 1000, 65534, 65536):\n try: os.setuid(n)\n"
+def test_root_changes_to_other_users_and_they_to_nobody(sandbox: Sandbox) -> None:
+    """Only where a control group limits all users together."""
+    code = "import os\nfor n in (1000, 65536, 0):\n try: os.setresuid(n, n, 0)\n"
     code += " except OSError as e: print(type(e).__name__)\n else: print(os.getuid())"
-    refused = "PermissionError\n" * 3 + "OSError\n"
-    assert sandbox.run(["python3", "-c", code]).output == refused
-    result = sandbox.run(["python3", "-c", code.replace("65534", "0")], user="nobody")
-    assert result.output == refused
+    is_bounded = sandbox.tier == "namespace/1"
+    changed = "1000\nOSError\n0\n" if is_bounded else "PermissionError\nOSError\n0\n"
+    assert sandbox.run(["python3", "-c", code]).output == changed
+    result = sandbox.run(["python3", "-c", code], user="nobody")
+    assert result.output == "PermissionError\nOSError\nPermissionError\n"
+    done = sandbox.run("setpriv --reuid=7 --regid=8 --groups=9 -- sh -c 'id -u; id -G; touch /tmp/x'")
+    owned = sandbox.run("stat -c '%u %g' /tmp/x").stdout
+    assert (done.stdout, owned) == (("7\n8 9\n", "7 8\n") if is_bounded else ("", ""))
     program = "install -m 6755 $(command -v python3) /tmp/set-id && chown 1000 /tmp/set-id"
     assert sandbox.run(f"{program} && chmod 6755 /tmp/set-id").ok
     for user in (None, "nobody"):
@@ -103,8 +107,12 @@ def test_sandboxes_have_different_ids() -> None:
         assert len(firsts) == 2
         assert all(first >= FIRST_RANGE and first % RANGE_SIZE == 0 for first in firsts)
         for sandbox in (one, other):
-            rows = sandbox.run(["cat", "/proc/self/uid_map", "/proc/self/gid_map"]).output
-            assert rows.split() == ["0", str(sandbox.user_id), str(RANGE_SIZE)] * 2
+            inside = sandbox.run(["cat", "/proc/self/uid_map"]).output.split()
+            assert inside == ["0", "0", "1", "1", "1", "65535"]  # not the ids of the machine
+            maps = Path(f"/proc/{sandbox.supervisor_pid}")
+            rows = [(maps / name).read_text().split() for name in ("uid_map", "gid_map")]
+            first = sandbox.user_id
+            assert rows == [["0", str(first), "1", "1", str(first + 1), str(RANGE_SIZE - 1)]] * 2
 
 
 def test_files_keep_their_owners_and_can_be_reverted(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@
 static int set_up(const int *fds, size_t count) {
     const char *hostname = json_text(sandbox.spec, "hostname");
     const struct json *limits = json_get(sandbox.spec, "limits");
+    restrict_change_of_user();
     if (sethostname(hostname, strlen(hostname))) return fail("sethostname");
     if (mount_root_layout(&sandbox.layout, sandbox.spec, fds, count)) return -1;
     if (!strcmp(json_text(sandbox.spec, "appearance"), "docker")

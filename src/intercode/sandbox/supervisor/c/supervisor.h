@@ -70,8 +70,13 @@ int clone_mount(int fd);
 int attach_mount(int fd, const char *target);
 int open_in_root(int root, const char *path, int flags, mode_t mode);
 int open_proc(const char *path, int flags);  /* a path below /proc */
+/* of a sandbox; the kernel counts them by user, and a timer as a pending signal */
+#define MOST_PENDING_SIGNALS 1024
+#define MOST_QUEUED_BYTES (256 << 10)
+#define MOST_LOCKED_BYTES (1 << 20)
 /* Limits that the kernel counts by user, which `set_limits` may leave out. */
 enum { ALL_LIMITS = 0, NO_PROCESS_LIMIT = 1, NO_LIMITS_BY_USER = 3 };
+int lower_limit(int resource, unsigned long limit);
 int set_limits(const struct json *limits, size_t first, long long extra_files);
 int confine_by_landlock(void);
 int set_mode(int directory, const char *name, mode_t mode);  /* without following links */
@@ -99,6 +104,7 @@ struct isolation {
 
 void drop_capabilities(unsigned long allowed);  /* a bit for each */
 int become_user(const struct json *setup);
+void restrict_change_of_user(void);
 int create_isolation(struct isolation *isolation, const struct json *setup);
 int record_network(struct isolation *isolation);
 bool was_network_used(const struct isolation *isolation);
@@ -110,6 +116,7 @@ extern char *process_title;  /* the first argument of this process */
 int start_init(struct isolation *isolation, bool plain);
 int mount_proc(struct isolation *isolation, const char *stage);
 int mount_own_proc(const char *stage);
+int bound_user_counts(const char *proc);
 void bound_shared_counts(const char *proc);
 int open_init_terminal(const struct isolation *isolation, const struct json *limits);
 int open_terminal(void);
@@ -253,6 +260,7 @@ struct supervisor {
     bool in_container;
     bool in_chroot;  /* of both, the second; see chroot/chroot.h */
     bool has_users;  /* commands can run as users other than root */
+    bool are_users_counted;  /* and all together may take as much of the kernel as one */
     int proc;  /* /proc, which is not below the changed root; 0: open it by its path */
     uid_t own_user;  /* that of the supervisor below a changed root */
     bool in_domain;  /* in a directory of the machine, like a container; see landlock/landlock.h */

@@ -26,10 +26,6 @@
 #define SYS_fchmodat2 452
 #endif
 
-/* of a sandbox; a timer counts as a pending signal */
-#define MOST_PENDING_SIGNALS 1024
-#define MOST_QUEUED_BYTES (256 << 10)
-
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_restrict_self 446
@@ -144,6 +140,15 @@ int open_in_root(int root, const char *path, int flags, mode_t mode) {
     return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
 }
 
+/* Set a resource limit, or leave a lower one. */
+int lower_limit(int resource, unsigned long limit) {
+    struct rlimit now;
+    if (getrlimit(resource, &now)) return fail("getrlimit");
+    if (now.rlim_max != RLIM_INFINITY && now.rlim_max < limit) limit = now.rlim_max;
+    now.rlim_cur = now.rlim_max = limit;
+    return setrlimit(resource, &now) ? fail("setrlimit") : 0;
+}
+
 /* Set the resource limits that started programs inherit. In a container without a user
    namespace of its own the engine limits the number of processes: the kernel would count those
    of the user on the whole machine, as it does pending signals and message queues. */
@@ -156,16 +161,10 @@ int set_limits(const struct json *limits, size_t first, long long extra_files) {
         {RLIMIT_FSIZE, json_number(limits, "file_size")},
         {RLIMIT_AS, json_number(limits, "address_space")},
         {RLIMIT_CORE, 0},
-        {RLIMIT_MEMLOCK, 1 << 20},
+        {RLIMIT_MEMLOCK, MOST_LOCKED_BYTES},
     };
-    for (size_t i = first; i < sizeof all / sizeof *all; i++) {
-        struct rlimit now;
-        rlim_t limit = (rlim_t)all[i].limit;
-        if (getrlimit(all[i].resource, &now)) return fail("getrlimit");
-        if (now.rlim_max != RLIM_INFINITY && now.rlim_max < limit) limit = now.rlim_max;
-        now.rlim_cur = now.rlim_max = limit;
-        if (setrlimit(all[i].resource, &now)) return fail("setrlimit");
-    }
+    for (size_t i = first; i < sizeof all / sizeof *all; i++)
+        if (lower_limit(all[i].resource, (unsigned long)all[i].limit)) return -1;
     return 0;
 }
 

@@ -57,19 +57,34 @@ static int empty_directories(const char *proc, const char *const *names, size_t 
     return 0;
 }
 
+static int write_counts(const char *proc, const char *const counts[][2], size_t number) {
+    char path[4224];
+    int result = 0;
+    for (size_t i = 0; i < number; i++) {
+        snprintf(path, sizeof path, "%s/sys/%s", proc, counts[i][0]);
+        if (write_text(path, counts[i][1])) result = -1;
+    }
+    return result;
+}
+
+/* Bound what the kernel counts for each user of this user namespace. */
+int bound_user_counts(const char *proc) {
+    static const char *const counts[][2] = {
+        {"user/max_inotify_instances", "8"}, {"user/max_inotify_watches", "8192"},
+    };
+    return write_counts(proc, counts, sizeof counts / sizeof *counts);
+}
+
 /* Bound what the kernel counts for each user and for each IPC namespace, so that one sandbox cannot
    take the share of all others, which have the same user outside. */
 void bound_shared_counts(const char *proc) {
-    static const struct { const char *name, *most; } counts[] = {
-        {"user/max_inotify_instances", "8"}, {"user/max_inotify_watches", "8192"},
+    static const char *const counts[][2] = {
         {"kernel/msgmni", "32"}, {"kernel/sem", "250 8000 32 64"},
         {"kernel/shmall", "16384"},  /* pages; as much as /dev/shm has */
     };
-    char path[4224];
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        snprintf(path, sizeof path, "%s/sys/%s", proc, counts[i].name);
-        if (write_text(path, counts[i].most)) clear_error();  /* older kernels forbid some */
-    }
+    bool failed = bound_user_counts(proc);
+    if (write_counts(proc, counts, sizeof counts / sizeof *counts) || failed)
+        clear_error();  /* older kernels forbid some */
 }
 
 /* Mount /proc below `stage`, with the host's settings read-only or hidden. This precedes the change

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,26 +28,24 @@
 #define CAPABILITIES \
     (1UL << 0 | 1UL << 1 | 1UL << 3 | 1UL << 4 | 1UL << 5 | 1UL << 6 | 1UL << 7 | 1UL << 10 \
      | 1UL << 13 | 1UL << 18 | 1UL << 29 | 1UL << 31)
-/* Where there are other users, only the supervisor changes to them: each is a user of the machine, for
-   which the kernel counts processes and memory once more. */
 #define CHANGE_USER (1UL << 6 | 1UL << 7)
+/* each id of a sandbox with several users as itself; the first and the others are two ranges outside */
+#define SAME_IDS "0 0 1\n1 1 65535"
 
 /* A process with the rights of the launcher, to map more than one id: those of the sandbox do not
    suffice. */
 static struct { pid_t pid; int start; } mapper = {.start = -1};
 
-static int write_maps(pid_t pid, const struct json *setup) {
-    static const char *const names[] = {"uid_map", "gid_map"};
+static int write_maps(pid_t pid, const char *users, const char *groups) {
     char path[64];
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "/proc/%d/%s", pid, names[i]);
-        if (write_text(path, json_text(setup, names[i]))) return -1;
-    }
-    return 0;
+    snprintf(path, sizeof path, "/proc/%d/uid_map", pid);
+    if (write_text(path, users)) return -1;
+    snprintf(path, sizeof path, "/proc/%d/gid_map", pid);
+    return write_text(path, groups);
 }
 
 /* Start the mapper, which waits until this process has its user namespace. */
-static int start_mapper(const struct json *setup) {
+static int start_mapper(const char *users, const char *groups) {
     char letter;
     int pair[2];
     pid_t supervisor = getpid();
@@ -54,7 +53,7 @@ static int start_mapper(const struct json *setup) {
     if ((mapper.pid = fork()) < 0) return fail("fork");
     if (mapper.pid == 0) {
         close(pair[1]);
-        _exit(read(pair[0], &letter, 1) != 1 || write_maps(supervisor, setup));
+        _exit(read(pair[0], &letter, 1) != 1 || write_maps(supervisor, users, groups));
     }
     close(pair[0]);
     mapper.start = pair[1];
@@ -75,7 +74,8 @@ static int finish_mapper(void) {
 int become_user(const struct json *setup) {
     uid_t id = (uid_t)strtoul(json_text(setup, "user"), NULL, 10);
     sandbox.has_users = *json_text(setup, "uid_map") != 0;
-    if (sandbox.has_users && start_mapper(setup)) return -1;
+    if (sandbox.has_users && start_mapper(json_text(setup, "uid_map"), json_text(setup, "gid_map")))
+        return -1;
     if (id && (setgroups(0, NULL) || setresgid(id, id, id) || setresuid(id, id, id)))
         return fail("changing to user %u", id);
     sandbox.user = geteuid();
@@ -91,10 +91,27 @@ static int map_own_id(uid_t uid, gid_t gid) {
     return write_text("/proc/self/gid_map", map);
 }
 
+/* Bound what the kernel counts for each user, for all users of the sandbox together: enter a user
+   namespace around that of the sandbox. Its only user is the creator of the inner one, to whom the
+   kernel adds everything in it, and whose limits at that time are those of the sum. */
+static int enter_counting_namespace(void) {
+    static const struct { int resource; rlim_t most; } sums[] = {
+        {RLIMIT_SIGPENDING, MOST_PENDING_SIGNALS}, {RLIMIT_MSGQUEUE, MOST_QUEUED_BYTES},
+        {RLIMIT_MEMLOCK, MOST_LOCKED_BYTES},
+    };
+    if (sys_unshare(CLONE_NEWUSER) || finish_mapper()) return -1;
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        if (lower_limit(sums[i].resource, sums[i].most)) return -1;
+    sandbox.are_users_counted = !bound_user_counts("/proc");
+    clear_error();
+    return start_mapper(SAME_IDS, SAME_IDS);
+}
+
 static int enter_namespaces(struct isolation *isolation) {
     uid_t uid = geteuid();
     gid_t gid = getegid();
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  /* required to write the id maps */
+    if (sandbox.has_users && enter_counting_namespace()) return -1;
     int later = is_group_namespace_shared() ? CLONE_NEWCGROUP : 0;
     if (sys_unshare((NAMESPACES & ~later) | (isolation->own_network ? CLONE_NEWNET : 0))) return -1;
     if (sandbox.has_users ? finish_mapper() : map_own_id(uid, gid)) return -1;
@@ -149,6 +166,14 @@ void drop_capabilities(unsigned long allowed) {
         if (!(allowed >> capability & 1) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)) return;
 }
 
+/* In a sandbox with several users, let root change to them only where everything that the kernel counts
+   by user has a bound for the sandbox, too. */
+void restrict_change_of_user(void) {
+    const struct json *groups = json_get(sandbox.spec, "cgroups");
+    bool is_bounded = sandbox.are_users_counted && groups && groups->first;
+    if (sandbox.has_users && !is_bounded) drop_capabilities(CAPABILITIES & ~CHANGE_USER);
+}
+
 int create_isolation(struct isolation *isolation, const struct json *setup) {
     const char *stage = json_text(setup, "stage");
     isolation->own_network = json_bool(setup, "own_network");
@@ -160,7 +185,7 @@ int create_isolation(struct isolation *isolation, const struct json *setup) {
     if (record_network(isolation)) return -1;
     /* before capabilities are dropped: it needs them to reset the pid counter */
     if (start_init(isolation, json_bool(setup, "plain"))) return -1;
-    drop_capabilities(sandbox.has_users ? CAPABILITIES & ~CHANGE_USER : CAPABILITIES);
+    drop_capabilities(CAPABILITIES);
     if (prepare_stage(stage, isolation->own_network, json_text(setup, "devices"))) return -1;
     return mount_proc(isolation, stage);
 }
