@@ -32,7 +32,7 @@ base_url = "{endpoint}"
 api_key_var = "NO_KEY_IS_NEEDED"
 [env.taskset]
 id = "counting_v1"
-counts = [3, 4, 5]
+counts = [3, 4, 5, 6]
 [env.agent.runtime]
 type = "intercode"
 allow = []
@@ -43,6 +43,7 @@ COMMANDS = {
     "3": "ls files | wc -l > answer.txt",
     "4": "echo 3 > answer.txt",
     "5": "sleep 3600",
+    "6": "id -u > answer.txt",
 }
 
 
@@ -132,6 +133,17 @@ def test_a_cancelled_command_is_killed_with_what_it_started(checked) -> None:
     assert "http.server" in found["after the limit"] and "3600" not in found["after the limit"]
 
 
+def test_an_agent_with_a_user_of_its_own_has_no_more_than_its_rights(checked) -> None:
+    """For commands, live and background programs, and files."""
+    found = checked[0]["agent"]
+    assert found["run"][0] == "1001\n/home/agent\n" and "not permitted" in found["run"][1]
+    assert found["bytes"] and found["part"] == 7 and found["owner"] == "1001\n"
+    assert found["live"] == ["1001\n"]
+    *errors, answer = found["refused"]
+    assert all("ermission denied" in error for error in errors), errors
+    assert answer == "42"
+
+
 def test_a_stopped_runtime_says_so(checked) -> None:
     found, _ = checked
     assert found["stopped"] and found["tier"]
@@ -140,7 +152,7 @@ def test_a_stopped_runtime_says_so(checked) -> None:
 def test_a_harness_plays_a_taskset_that_is_scored_in_the_sandbox(checked) -> None:
     _, traces = checked
     scores = {count: trace["rewards"]["counted"]["score"] for count, trace in traces.items()}
-    assert scores == {3: 1.0, 4: 0.0, 5: 0.0}
+    assert scores == {3: 1.0, 4: 0.0, 5: 0.0, 6: 1.0}
     runtime = traces[3]["agent"]["runtime"]
     assert (runtime["type"], runtime["image"], bool(runtime["tier"])) == ("intercode", "host", True)
 

@@ -15,6 +15,7 @@ from verifiers.v1.runtimes import ProgramResult, Runtime
 
 __all__ = ["CommandHarness", "CountingTaskset"]
 
+_OF_AGENT_USER = 6  # in the task with this count the agent has a user of its own, with that id
 PROGRAM = """
 import json, subprocess, sys, urllib.request
 url, key, model, prompt = sys.argv[1:]
@@ -35,12 +36,12 @@ class CommandHarness(Harness[HarnessConfig]):
     """Asks the model once and runs its answer."""
 
     async def setup(self, runtime: Runtime) -> None:
-        await runtime.write("/opt/agent.py", PROGRAM.encode())
+        await runtime.write("/tmp/agent.py", PROGRAM.encode())
 
     async def launch(
         self, ctx, trace, runtime, endpoint, secret, mcp_urls, data, tool_interception_url=None
     ) -> ProgramResult:
-        argv = ["python3", "/opt/agent.py", endpoint, secret, ctx.model, str(data.prompt)]
+        argv = ["python3", "/tmp/agent.py", endpoint, secret, ctx.model, str(data.prompt)]
         return await runtime.run_program(argv, {})
 
 
@@ -54,6 +55,10 @@ class CountingTask(vf.Task[CountingData]):
     async def setup(self, trace: vf.Trace, runtime: Runtime) -> None:
         for number in range(self.data.count):
             await runtime.write(f"files/{number}", b"x")
+        if self.data.agent_user:
+            row = f"agent:x:{self.data.count}:0::/home/agent:/bin/sh"
+            code = f"echo {row} >> /etc/passwd; mkdir /home/agent; chown agent /home/agent ."
+            await runtime.run(["sh", "-c", code], {})
 
     @vf.reward(weight=1.0)
     async def counted(self, trace: vf.Trace, runtime: Runtime) -> float:
@@ -79,8 +84,11 @@ class CountingTaskset(vf.Taskset[CountingTask, CountingConfig]):
     def load(self) -> list[CountingTask]:
         return [
             CountingTask(
-                CountingData(idx=i, prompt=f"Count the {count} files in files/.", count=count),
+                CountingData(
+                    idx=i, prompt=f"Count the {count} files in files/.", count=count,
+                    agent_user="agent" if count == _OF_AGENT_USER else None,
+                ),
                 self.config.task,
-            )
+            )  # fmt: skip
             for i, count in enumerate(self.config.counts)
         ]

@@ -14,6 +14,7 @@ from typing import Any
 from intercode.integrations.verifiers.__main__ import main  # isort: split
 
 import verifiers.v1 as vf
+from verifiers.v1.rollout import resolve_agent_runtime
 from verifiers.v1.runtimes import Runtime, provision_runtime
 
 SERVER = "import http.server as s; s.HTTPServer(('127.0.0.1', 8123), s.SimpleHTTPRequestHandler)"
@@ -110,6 +111,33 @@ async def use(runtime: Runtime, host_port: int) -> dict[str, Any]:
     return found
 
 
+async def use_as_agent(runtime: Runtime) -> dict[str, Any]:
+    """Use the runtime as the task's ``agent_user``, as a rollout does."""
+    await runtime.run(["sh", "-c", "echo agent:x:1001:1001::/home/agent:/bin/sh >> /etc/passwd"], {})
+    await runtime.run(["sh", "-c", "mkdir /home/agent && chown 1001:1001 /home/agent"], {})
+    await runtime.write("/root/answer", b"42")
+    await runtime.run(["chmod", "600", "/root/answer"], {})
+    agent = await resolve_agent_runtime(runtime, "agent")
+    code = "id -u; echo $HOME; setpriv --reuid=0 id; ln -s /root/answer ~/link"
+    result = await agent.run(["sh", "-c", code], {})
+    found: dict[str, Any] = {"run": [result.stdout, result.stderr]}
+    await agent.write("/home/agent/new/bytes", BYTES)
+    found["bytes"] = await agent.read("/home/agent/new/bytes") == BYTES
+    found["part"] = len(await agent._read("/home/agent/new/bytes", 7))
+    found["owner"] = (await runtime.run(["stat", "-c", "%u", "/home/agent/new/bytes"], {})).stdout
+    found["refused"] = [
+        await error_of(agent.read("/home/agent/link")),
+        await error_of(agent.write("/home/agent/link", b"43")),
+        (await runtime.read("/root/answer")).decode(),
+    ]
+    live = await agent.open_process(["id", "-u"], {})
+    found["live"] = [piece.decode() async for piece in live.stdout]
+    await agent.run_background(["sh", "-c", "id -u"], {}, "/home/agent/log")
+    while await runtime.read("/home/agent/log") != b"1001\n":
+        await asyncio.sleep(0.05)
+    return found
+
+
 async def check(layer: str) -> dict[str, Any]:
     config = vf.AgentConfig.model_validate(
         {"runtime": {"type": "intercode", "allow": [], "layers": {"/opt/tools": layer},
@@ -119,6 +147,8 @@ async def check(layer: str) -> dict[str, Any]:
     threading.Thread(target=host.serve_forever, daemon=True).start()
     async with provision_runtime(config) as runtime:
         found = await use(runtime, host.server_port)
+    async with provision_runtime(config) as runtime:
+        found["agent"] = await use_as_agent(runtime)
     found["stopped"] = await error_of(runtime.run(["true"], {}))
     host.shutdown()
     return found

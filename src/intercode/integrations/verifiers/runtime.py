@@ -25,13 +25,16 @@ from intercode.integrations.verifiers.configuration import (
     make_spec,
 )
 from intercode.integrations.verifiers.live_process import LiveProcess
-from intercode.sandbox import AsyncSandbox, Sandbox, open_sandbox
+from intercode.sandbox import AsyncSandbox, Sandbox
+from intercode.sandbox.api.process import SandboxProcess
+from intercode.sandbox.back_ends import open_with_users
 
 _MAX_FILE = 4 << 30  # bytes of a file that is read without a bound
 _CANNOT_START = 126
 _SERVER_CONFIG = "VF_CONFIG"  # the variable with the configuration of a tool server
 _LOOPBACK = "127.0.0.1"
 _LISTEN_SECONDS = 30.0
+_WRITE = 'mkdir -p "${1%/*}/" && cat > "$1"'
 _LISTEN = """
 import array, socket
 listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -48,8 +51,12 @@ class InterCodeRuntime(Runtime):
     and runs in this process: for the framework's own addresses, and for what the network policy
     allows. A command has no time limit of its own: it is killed with everything that it has started
     when the framework cancels it at a limit of the task.
+
+    ``with_user`` returns a view of it whose commands and files are those of another user, where the
+    back end has users.
     """
 
+    supports_user: ClassVar[bool] = True
     scripts_dir: ClassVar[str] = "/tmp/vf-scripts"
 
     def __init__(self, config: InterCodeConfig, name: str | None = None) -> None:
@@ -79,7 +86,7 @@ class InterCodeRuntime(Runtime):
         await self._proxy.start(listener=listener)
 
     def _open(self) -> Sandbox:
-        return Sandbox.from_base(open_sandbox(make_spec(self.config), self.config.back_end))
+        return Sandbox.from_base(open_with_users(make_spec(self.config), self.config.back_end))
 
     async def teardown(self) -> None:
         if self._proxy is not None:
@@ -104,8 +111,9 @@ class InterCodeRuntime(Runtime):
         with _naming_sandbox_errors():
             try:
                 result = await self._opened.run(
-                    argv, cwd=self.config.workdir, env=self._environment(env), timeout=None
-                )
+                    argv, cwd=self.config.workdir, env=self._environment(env), user=self.user,
+                    timeout=None,
+                )  # fmt: skip
             except OSError as e:
                 return ProgramResult(_CANNOT_START, "", f"{argv[0]}: {e}")
         code = result.exit_code or 0
@@ -113,18 +121,19 @@ class InterCodeRuntime(Runtime):
 
     async def open_process(self, argv: list[str], env: dict[str, str]) -> RuntimeProcess:
         """Start a program whose input and output the framework uses while it runs."""
-        sandbox, variables = self._opened.sandbox, self._environment(env)
         with _naming_sandbox_errors():
-            return LiveProcess(
-                await asyncio.to_thread(sandbox.spawn, argv, cwd=self.config.workdir, env=variables)
-            )
+            return LiveProcess(await asyncio.to_thread(self._spawn, argv, env))
 
     async def run_background(self, argv: list[str], env: dict[str, str], log: str) -> None:
         """Start a program that runs until the sandbox ends, with its output in a file."""
-        sandbox, variables = self._opened.sandbox, self._environment(_server_variables(env))
         command = f"exec {shlex.join(argv)} > {shlex.quote(log)} 2>&1 < /dev/null"
         with _naming_sandbox_errors():
-            await asyncio.to_thread(sandbox.spawn, command, cwd=self.config.workdir, env=variables)
+            await asyncio.to_thread(self._spawn, command, _server_variables(env))
+
+    def _spawn(self, command: str | list[str], env: dict[str, str]) -> SandboxProcess:
+        return self._opened.sandbox.spawn(
+            command, cwd=self.config.workdir, env=self._environment(env), user=self.user
+        )
 
     # ---------------------------------------------------------------------- files
     def _path(self, path: str) -> str:
@@ -133,12 +142,29 @@ class InterCodeRuntime(Runtime):
     async def _read(self, path: str, max_bytes: int | None = None) -> bytes:
         with _naming_sandbox_errors(f"read {path!r}"):
             limit = _MAX_FILE if max_bytes is None else max_bytes
+            if self.user is not None:
+                return await asyncio.to_thread(self._read_as_user, self._path(path), limit)
             return await self._opened.read(self._path(path), limit)
+
+    def _read_as_user(self, path: str, limit: int) -> bytes:
+        found: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
+        with self._spawn(["head", "-c", str(limit), "--", path], {}) as process:
+            for data, stream in process.chunks():
+                found[stream].append(data)
+            if process.wait():
+                raise OSError(b"".join(found["stderr"]).decode(errors="replace").strip())
+        return b"".join(found["stdout"])
 
     async def write(self, path: str, data: bytes) -> None:
         """Write a file and make its parent directories."""
         with _naming_sandbox_errors(f"write {path!r}"):
-            await self._opened.write(self._path(path), data)
+            if self.user is None:
+                await self._opened.write(self._path(path), data)
+                return
+            argv = ["sh", "-c", _WRITE, "sh", self._path(path)]
+            result = await self._opened.run(argv, stdin=data, user=self.user, timeout=None)
+            if not result.ok:
+                raise OSError(result.stderr.strip())
 
     # -------------------------------------------------------------------- network
     def host_url(self, url: str) -> str:
