@@ -85,7 +85,8 @@ def test_root_changes_to_other_users_and_they_to_nobody(sandbox: Sandbox) -> Non
     assert sandbox.run(["python3", "-c", code]).output == changed
     result = sandbox.run(["python3", "-c", code], user="nobody")
     assert result.output == "PermissionError\nOSError\nPermissionError\n"
-    done = sandbox.run("setpriv --reuid=7 --regid=8 --groups=9 -- sh -c 'id -u; id -G; touch /tmp/x'")
+    become = "setpriv --reuid=7 --regid=8 --groups=9 --"
+    done = sandbox.run(f"{become} sh -c 'id -u; id -G; touch /tmp/x'")
     owned = sandbox.run("stat -c '%u %g' /tmp/x").stdout
     assert (done.stdout, owned) == (("7\n8 9\n", "7 8\n") if is_bounded else ("", ""))
     program = "install -m 6755 $(command -v python3) /tmp/set-id && chown 1000 /tmp/set-id"

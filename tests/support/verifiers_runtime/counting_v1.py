@@ -57,7 +57,7 @@ class CountingTask(vf.Task[CountingData]):
             await runtime.write(f"files/{number}", b"x")
         if self.data.agent_user:
             row = f"agent:x:{self.data.count}:0::/home/agent:/bin/sh"
-            code = f"echo {row} >> /etc/passwd; mkdir /home/agent; chown agent /home/agent ."
+            code = f"echo {row} >> /etc/passwd; mkdir /home/agent; chown agent ."
             await runtime.run(["sh", "-c", code], {})
 
     @vf.reward(weight=1.0)
@@ -85,10 +85,12 @@ class CountingTaskset(vf.Taskset[CountingTask, CountingConfig]):
         return [
             CountingTask(
                 CountingData(
-                    idx=i, prompt=f"Count the {count} files in files/.", count=count,
+                    idx=i,
+                    prompt=f"Count the {count} files in files/.",
+                    count=count,
                     agent_user="agent" if count == _OF_AGENT_USER else None,
                 ),
                 self.config.task,
-            )  # fmt: skip
+            )
             for i, count in enumerate(self.config.counts)
         ]

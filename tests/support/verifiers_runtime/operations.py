@@ -113,8 +113,8 @@ async def use(runtime: Runtime, host_port: int) -> dict[str, Any]:
 
 async def use_as_agent(runtime: Runtime) -> dict[str, Any]:
     """Use the runtime as the task's ``agent_user``, as a rollout does."""
-    await runtime.run(["sh", "-c", "echo agent:x:1001:1001::/home/agent:/bin/sh >> /etc/passwd"], {})
-    await runtime.run(["sh", "-c", "mkdir /home/agent && chown 1001:1001 /home/agent"], {})
+    row = "agent:x:1001:1001::/home/agent:/bin/sh"
+    await runtime.run(["sh", "-c", f"echo {row} >> /etc/passwd; mkdir /home/agent"], {})
     await runtime.write("/root/answer", b"42")
     await runtime.run(["chmod", "600", "/root/answer"], {})
     agent = await resolve_agent_runtime(runtime, "agent")

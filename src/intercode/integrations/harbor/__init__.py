@@ -27,10 +27,10 @@ from harbor.environments.definition import (
 from intercode.core.errors import InterCodeError, SandboxError, UsageError
 from intercode.core.types import Image, Network
 from intercode.sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
+from intercode.sandbox.api.user_directories import UserDirectories
 from intercode.sandbox.back_ends import describe_choice, open_with_users, resolve_image
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
-from intercode.sandbox.users import find_user
 
 MAX_DISK = 4 << 30
 """The largest disk limit in bytes, because the disk may be in memory; also without a limit."""
@@ -38,7 +38,6 @@ _MEMORY = 2 << 30  # bytes, of a task that does not say
 _MAX_FILE = 4 << 30  # bytes of a download
 _TIMED_OUT = 124  # the exit status of ``timeout``, which other providers of Harbor return, too
 _CANNOT_START = 126
-_HOMES = "/home/"  # where the directories of users are that belong to nobody else
 Emit = Callable[[str, str], Awaitable[None]]
 
 
@@ -64,8 +63,6 @@ class InterCodeEnvironment(BaseEnvironment):
         self._shell = "/bin/sh"
         self._directory = "/"
         self._unowned: list[str] = []  # the working directory, until a user gets it
-        self._users: set[str | int] = set()  # whose directories belong to them
-        self._users_lock = asyncio.Lock()
         super().__init__(*args, **settings)
 
     # ------------------------------------------------------------- what it can do
@@ -103,6 +100,7 @@ class InterCodeEnvironment(BaseEnvironment):
         """Open the sandbox; fetch or build its image first if necessary."""
         image = await asyncio.to_thread(self._find_image, force_build)
         self._sandbox = AsyncSandbox.of(await asyncio.to_thread(self._open, image))
+        self._directories = UserDirectories(self._sandbox.sandbox)
         try:
             self._directory = self.task_env_config.workdir or image.cwd or "/"
             await self._opened.run(["mkdir", "-p", self._directory], cwd="/")
@@ -196,18 +194,11 @@ class InterCodeEnvironment(BaseEnvironment):
 
     async def _give_directories(self, name: str | int) -> None:
         """Give a user its home directory before its first command, and the working directory if it
-        is the first whose turn it is. Images keep no owners: all their files belong to root."""
-        async with self._users_lock:
-            if name in self._users:
-                return
-            user = await asyncio.to_thread(find_user, self._opened.sandbox.base, name)
-            if user is not None:
-                owner = f"{user.uid}:{user.gid}"
-                paths = [user.home] if user.home.startswith(_HOMES) else []
-                if name == self.default_user:
-                    paths, self._unowned = paths + self._unowned, []
-                await self._opened.run(["chown", "-R", owner, *paths], cwd="/", timeout=None)
-            self._users.add(name)
+        is the first whose turn it is."""
+        others: list[str] = []
+        if name == self.default_user:
+            others, self._unowned = self._unowned, []
+        await asyncio.to_thread(self._directories.give, name, others)
 
     # ---------------------------------------------------------------------- files
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:

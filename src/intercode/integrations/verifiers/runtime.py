@@ -27,6 +27,7 @@ from intercode.integrations.verifiers.configuration import (
 from intercode.integrations.verifiers.live_process import LiveProcess
 from intercode.sandbox import AsyncSandbox, Sandbox
 from intercode.sandbox.api.process import SandboxProcess
+from intercode.sandbox.api.user_directories import UserDirectories
 from intercode.sandbox.back_ends import open_with_users
 
 _MAX_FILE = 4 << 30  # bytes of a file that is read without a bound
@@ -51,9 +52,6 @@ class InterCodeRuntime(Runtime):
     and runs in this process: for the framework's own addresses, and for what the network policy
     allows. A command has no time limit of its own: it is killed with everything that it has started
     when the framework cancels it at a limit of the task.
-
-    ``with_user`` returns a view of it whose commands and files are those of another user, where the
-    back end has users.
     """
 
     supports_user: ClassVar[bool] = True
@@ -80,6 +78,7 @@ class InterCodeRuntime(Runtime):
             self._sandbox = AsyncSandbox.of(await asyncio.to_thread(self._open))
             await self._sandbox.run(["mkdir", "-p", self.config.workdir], cwd="/")
             listener = await asyncio.to_thread(_listen_inside, self._sandbox.sandbox)
+        self._directories = UserDirectories(self._sandbox.sandbox)
         self.info.tier = self._sandbox.sandbox.tier
         self.info.id = self.name
         self._proxy = EgressProxy(_setup_policy())
@@ -98,6 +97,14 @@ class InterCodeRuntime(Runtime):
             self._sandbox.sandbox.close()
 
     # ------------------------------------------------------------------- commands
+    def with_user(self, user: str | None, home: str | None = None) -> Runtime:
+        """Return a view whose commands and files are those of another user, who gets the home
+        directory. Raises SandboxError if the back end has no users, or not this one."""
+        if user is not None:
+            with _naming_sandbox_errors():
+                self._directories.give(user)
+        return super().with_user(user, home)
+
     def _environment(self, env: dict[str, str]) -> dict[str, str]:
         if self._proxy is None:
             return dict(self.process_env(env))

@@ -1,0 +1,33 @@
+"""Gives users of a sandbox their directories, because images keep no owners of files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from intercode.sandbox.api.sandbox import Sandbox
+from intercode.sandbox.users import find_user
+
+_HOMES = "/home/"  # where the directories of users are that belong to nobody else
+
+
+class UserDirectories:
+    """The users of a sandbox that have their directories. Threads may use it."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._lock = threading.Lock()
+        self._owners: set[str | int] = set()
+
+    def give(self, name: str | int, others: Sequence[str] = ()) -> None:
+        """Give a user its home directory below /home, and other directories, at the first call for
+        it. Raises as ``find_user`` does."""
+        with self._lock:
+            if name in self._owners:
+                return
+            user = find_user(self._sandbox.base, name)
+            if user is not None:
+                paths = [user.home, *others] if user.home.startswith(_HOMES) else others
+                argv = ["chown", "-R", f"{user.uid}:{user.gid}", *paths]
+                self._sandbox.run(argv, cwd="/", timeout=None)
+            self._owners.add(name)
