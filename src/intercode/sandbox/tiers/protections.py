@@ -54,7 +54,9 @@ _NAMESPACE = {
         "PID and IPC namespaces; a sealed PID 1; a supervisor outside; everything ends with the "
         "owner; a user id of its own if root opened the sandbox",
         "without a user id of its own, a sandbox shares the kernel's budgets for pipe buffers and "
-        "inotify instances with others",
+        "inotify instances with others; sandboxes of an ordinary user share the budget for pipe "
+        "buffers of each of their users; the kernel's records of user ids that are in use, up to "
+        "20 MB for a sandbox with several users, are not limited",
     ),
     "network": Protection(
         "a network namespace without a connection; seccomp allows a list of socket families",
@@ -70,7 +72,7 @@ _NAMESPACE = {
     "disk": Protection("a file system in memory, with a limited size and number of files"),
     "kernel surface": Protection(
         "seccomp allows a list of system calls; no capabilities outside the namespace; no new "
-        "privileges",
+        "privileges, so set-user-ID programs have no effect",
         "an exploit of the allowed calls",
     ),
     "gold answers": _GOLDS,
