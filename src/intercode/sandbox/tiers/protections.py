@@ -55,8 +55,8 @@ _NAMESPACE = {
         "owner; a user id of its own if root opened the sandbox",
         "without a user id of its own, a sandbox shares the kernel's budgets for pipe buffers and "
         "inotify instances with others. Sandboxes of an ordinary user share the budget for pipe "
-        "buffers of each of their users. The kernel's records of user ids in use, up to 20 MB for a "
-        "sandbox with several users, have no limit",
+        "buffers of each of their users. The kernel's records of user ids in use, up to 20 MB for "
+        "a sandbox with several users, have no limit",
     ),
     "network": Protection(
         "a network namespace without a connection; seccomp allows a list of socket families",
