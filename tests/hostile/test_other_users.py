@@ -73,7 +73,8 @@ for user in range(1, 1000):
     except OSError: os.setresuid(0, 0, 0)
 print(forked)
 """
-_PIPES = """import fcntl, os, socket, time
+_PIPES = """import os, socket
+sockets = []
 for user in range(1, 1000):
     os.setresuid(user, user, 0)
     ends = []
@@ -81,10 +82,9 @@ for user in range(1, 1000):
         ends += os.pipe()
         try: os.set_blocking(ends[-1], False); os.write(ends[-1], bytes(1 << 16))
         except BlockingIOError: pass
-    here, there = socket.socketpair()
-    socket.send_fds(here, [b'.'], ends[:200])
+    sockets += socket.socketpair()
+    socket.send_fds(sockets[-1], [b'.'], ends)  # they are in flight, and in no process
     for end in ends: os.close(end)
-    globals().setdefault('flying', []).append((here, there))
     os.setresuid(0, 0, 0)
 print('all of them')
 """

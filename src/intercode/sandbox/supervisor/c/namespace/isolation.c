@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +92,14 @@ static int map_own_id(uid_t uid, gid_t gid) {
     return write_text("/proc/self/gid_map", map);
 }
 
+/* Return whether the kernel adds pending signals and the like to the creator of a namespace, too. */
+static bool adds_up_limits(void) {
+    struct utsname found;
+    int major, minor;
+    return !uname(&found) && sscanf(found.release, "%d.%d", &major, &minor) == 2
+        && (major > 5 || (major == 5 && minor >= 14));
+}
+
 /* Bound what the kernel counts for each user, for all users of the sandbox together: enter a user
    namespace around that of the sandbox. Its only user is the creator of the inner one, to whom the
    kernel adds everything in it, and whose limits at that time are those of the sum. */
@@ -102,7 +111,7 @@ static int enter_counting_namespace(void) {
     if (sys_unshare(CLONE_NEWUSER) || finish_mapper()) return -1;
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         if (lower_limit(sums[i].resource, sums[i].most)) return -1;
-    sandbox.are_users_counted = !bound_user_counts("/proc");
+    sandbox.are_users_counted = !bound_user_counts("/proc") && adds_up_limits();
     clear_error();
     return start_mapper(SAME_IDS, SAME_IDS);
 }
