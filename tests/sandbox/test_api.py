@@ -86,11 +86,11 @@ def test_a_time_limit_kills_one_command_with_its_children_and_no_other() -> None
     with open_one() as sandbox:
         results = []
         other = threading.Thread(
-            target=lambda: results.append(sandbox.run("sleep 2 & wait; echo done"))
+            target=lambda: results.append(sandbox.run("sleep 4 & wait; echo done"))
         )
         other.start()
         eventually(lambda: "sleep" in " ".join(sandbox.base.processes()), "sleep is started")
-        result = sandbox.run("echo partial; (setsid sleep 601 &) ; sleep 602", timeout=0.5)
+        result = sandbox.run("echo partial; (setsid sleep 601 &) ; sleep 602", timeout=1.5)
         assert result.timed_out and result.stdout == "partial\n" and result.exit_code is None
         other.join()
         assert results[0].stdout == "done\n"
