@@ -335,7 +335,7 @@ def test_requests_of_commands_do_not_put_off_the_end() -> None:
         os.kill(sandbox.supervisor_pid, signal.SIGSTOP)
         base = Path(sandbox.host_directory)
         sandbox.close()
-        eventually(lambda: not base.exists(), "the guard ends them", 10)
+        eventually(lambda: not base.exists(), "the guard ends them")
 
 
 @pytest.mark.parametrize("victim", ["owner", "supervisor", "guard"])
@@ -443,7 +443,7 @@ def test_processes_are_paused_while_files_are_replaced(
     sandbox.restore(snapshot)
     snapshot.close()
     assert states == ["replace_files"]
-    eventually(lambda: state() == "R", "it runs again", 5)
+    eventually(lambda: state() == "R", "it runs again")
     process.kill()
 
 
@@ -468,10 +468,9 @@ def test_a_directory_of_any_depth_is_removed() -> None:
 
 def test_too_much_memory_is_noticed() -> None:
     with open_landlock() as sandbox:
-        code = "x = bytearray(3 << 29); import time; time.sleep(30)"
-        began = time.monotonic()
-        assert sandbox.run(["python3", "-c", code], timeout=25).exit_code == -signal.SIGKILL
-        assert time.monotonic() - began < 20 and sandbox.limit_exceeded() == "memory"
+        code = "x = bytearray(3 << 29); import time; time.sleep(600)"
+        assert sandbox.run(["python3", "-c", code], timeout=120).exit_code == -signal.SIGKILL
+        assert sandbox.limit_exceeded() == "memory"
         with pytest.raises(SandboxError, match="exceeded a limit"):
             sandbox.recycle()
 
@@ -483,5 +482,5 @@ def test_too_many_processes_are_killed(sandbox: LandlockSandbox) -> None:
         "time.sleep(60)\n"
     )
     assert sandbox.run(["python3", "-c", code], timeout=30).exit_code == -signal.SIGKILL
-    eventually(lambda: not sandbox.processes(), "all of them end", 10)
+    eventually(lambda: not sandbox.processes(), "all of them end")
     assert sandbox.limit_exceeded() == "background"
