@@ -356,9 +356,13 @@ def entry_of(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarf
     return entry
 
 
-def test_a_saved_file_of_an_attacker_is_refused(tmp_path: Path) -> None:
+def test_a_saved_file_of_an_attacker_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     digest = find_image("host").digest
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))  # other tests save files too
     link = entry_of("a", tarfile.SYMTYPE, str(tmp_path))
+    assert cache_root() == tmp_path / "cache"
     before = os.listxattr(tmp_path)
     refused = {
         "outside the tree": [entry_of("../x")],
