@@ -312,7 +312,7 @@ def test_commands_have_no_capabilities(sandbox: LandlockSandbox) -> None:
         capabilities = int(status["CapPrm"], 16) | int(status["CapEff"], 16)
         return (capabilities, status["NoNewPrivs"], status["Seccomp"]) == (0, "1", "2")
 
-    eventually(is_confined, "commands have no capabilities", 5)
+    eventually(is_confined, "commands have no capabilities")
     process.kill()
 
 
@@ -434,7 +434,7 @@ def test_processes_are_paused_while_files_are_replaced(
 
     def observe(operation: str, *args: Any, **options: Any) -> Any:
         if operation == "replace_files":
-            eventually(lambda: state() == "T", "it is stopped", 2)
+            eventually(lambda: state() == "T", "it is stopped")
             states.append(operation)
         return request(operation, *args, **options)
 

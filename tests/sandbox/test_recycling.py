@@ -139,6 +139,6 @@ def test_recycled_sandboxes_that_ended_are_not_used() -> None:
             env.submit()
         supervisors = traces.family(os.getpid()).supervisors
         os.kill(Launcher.get().pid, signal.SIGKILL)
-        assert traces.eventually(lambda: not traces.living(supervisors), 20) is not None
+        assert traces.eventually(lambda: not traces.living(supervisors), 60) is not None
         env.reset()
         assert env.step("echo on")[0] == "on\n"
