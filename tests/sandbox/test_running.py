@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from intercode.sandbox.contract import BaseSandbox, Limits
+from intercode.sandbox.supervisor.process_table import list_descendants
 from support import back_end
 from support.sandboxes import end_waiting, eventually, open_test_sandbox
 
@@ -123,6 +124,18 @@ def test_no_descriptor_is_leaked() -> None:
         sandbox.close()
         sandbox.close()
     eventually(lambda: count() <= before, f"{before} descriptors before, now {count()}")
+
+
+def test_a_process_with_a_name_that_is_no_text_does_not_hide_from_the_owner(
+    sandbox: BaseSandbox,
+) -> None:
+    name = r"import ctypes, time; ctypes.CDLL(None).prctl(15, b'\xff'); time.sleep(600)"
+    sandbox.spawn(["python3", "-c", name])
+
+    def names() -> list[str]:
+        return [m.name for m in list_descendants(sandbox.supervisor_pid)]
+
+    eventually(lambda: "\udcff" in names(), "it is found by its name")
 
 
 def test_an_empty_command_is_refused_and_harmless(sandbox: BaseSandbox) -> None:
