@@ -37,7 +37,7 @@ def serving(
     server = subprocess.Popen(arguments, cwd=cwd, env=env)
     url = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(600):
+        for _ in range(3000):
             assert server.poll() is None, "the server has ended"
             try:
                 with urllib.request.urlopen(f"{url}/health", timeout=30):
