@@ -160,6 +160,7 @@ def test_a_log_says_what_is_loaded_if_that_takes_long(
     dataset: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["eval", dataset, "--agent", "gold", "--dry-run"]
+    monkeypatch.setattr(output, "LOG_DELAY", 600.0)
     assert main(words) == 0
     assert "loading" not in capsys.readouterr().err
     monkeypatch.setattr(output, "LOG_DELAY", 0.01)

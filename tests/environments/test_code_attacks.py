@@ -140,7 +140,7 @@ FUNCTIONS = {
 @pytest.fixture(scope="module")
 def env() -> Iterator[CodeEnv]:
     needs("gcc", "node", "perl")
-    with CodeEnv(ALL, timeout=4.0, test_timeout=0.7) as made:
+    with CodeEnv(ALL, timeout=6.0, test_timeout=2.0) as made:
         yield made
 
 

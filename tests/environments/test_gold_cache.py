@@ -254,10 +254,10 @@ def test_check_caches_stable_golds_and_episodes_use_them(
 def test_no_sandbox_can_read_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     # the sandbox's user cannot reach the test's own cache in any case
     monkeypatch.delenv("INTERCODE_CACHE")
-    before = set(gold_cache._cache_directory().iterdir())
     unique = spec(digest=f"sha256:{time.time_ns()}")
     assert gold_cache.save_golds(TASK, unique, "persistent", LEFT, current_dates_only=True)
-    (path,) = set(gold_cache._cache_directory().iterdir()) - before
+    key = gold_cache._entry_key(TASK, unique, "persistent", current_dates_only=True)
+    path = gold_cache._cache_directory() / f"{gold_cache._digest(key)}.json"
     try:
         assert path.parent.stat().st_mode & 0o777 == 0o700
         with open_test_sandbox() as sandbox:

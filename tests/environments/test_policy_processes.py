@@ -33,6 +33,7 @@ UNREAD = ("more than 2 s to parse", "too much memory")
 
 @pytest.fixture(autouse=True)
 def _end_processes() -> Iterator[None]:
+    processes().close()  # those of other tests
     yield
     processes().close()
 

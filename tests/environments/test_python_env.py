@@ -106,12 +106,12 @@ def test_submit_with_a_name(env: PythonEnv) -> None:
 
 
 def test_time_is_measured_test_by_test() -> None:
-    with PythonEnv(ALL, test_timeout=0.5) as env:
+    with PythonEnv(ALL, test_timeout=1.0) as env:
         env.reset(options={"task": 0})
         env.step("def add(a, b):\n    while a == 1: pass\n    return a + b")
         score = env.score()
         assert score.value == 0.5
-        assert score.details["failed"] == {0: "over the time limit of 0.5 s"}
+        assert score.details["failed"] == {0: "over the time limit of 1 s"}
 
 
 def test_a_test_that_ends_the_interpreter_is_followed_by_the_next_one(env: PythonEnv) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -181,6 +180,7 @@ def test_episodes_leave_no_descriptor_open() -> None:
                     env.step("import os; os._exit(1)")
                     env.restore(moment)
                 env.score()
-            time.sleep(0.3)  # the next sandbox is ready then
+            assert env._prewarmer._prewarmed is not None
+            env._prewarmer._prewarmed.result(60)  # the next sandbox
             counts.append(len(os.listdir("/proc/self/fd")))
     assert counts[-1] <= counts[0] + 2, counts

@@ -12,6 +12,7 @@ import intercode
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.sandboxed_env import SandboxedEnv
 from support.sandboxes import SLEEPS, eventually, our_sandboxes
 
 pytestmark = pytest.mark.sandbox
@@ -148,11 +149,21 @@ def test_many_files_are_sealed_and_the_episode_continues(env: InterCodeEnv) -> N
     env.close()
 
 
+def _settled(env: InterCodeEnv) -> int:
+    """Return the number of sandboxes once a workspace and two sandboxes are prewarmed."""
+    assert isinstance(env, SandboxedEnv) and env._prewarmer._prewarmed is not None
+    env._prewarmer._prewarmed.result(60)
+    counts = [our_sandboxes()]
+    while len(counts) < 6 or len({*counts[-6:]}) > 1:
+        time.sleep(0.2)
+        counts.append(our_sandboxes())
+    return counts[-1]
+
+
 def test_forks_of_many_files_are_independent_and_end() -> None:
     with intercode.make("bash", dataset=MINE) as one:
         one.reset()
-        time.sleep(0.5)  # time to prewarm a workspace and two sandboxes
-        before = our_sandboxes()
+        before = _settled(one)
         one.step("touch /tmp/{1..150}")
         forks = one.fork(2)
         one.step("rm /tmp/1*")

@@ -103,7 +103,7 @@ def test_the_rules_on_bash_tasks() -> None:
     cleaned = Task("t/8", "query 8", "rm /tmp/old", setup="touch /tmp/old")
     dataset = Dataset("small", "bash", (*tasks, differing, slow, cleaned), comparable=False)
     done: list[tuple[int, int]] = []
-    report = audit(dataset, settings={"timeout": 0.8}, progress=lambda *counts: done.append(counts))
+    report = audit(dataset, settings={"timeout": 2.0}, progress=lambda *counts: done.append(counts))
     assert findings(report) == [
         ("t/1", "empty-answer"), ("t/2", "zero-answer"), ("t/3", "zero-answer"),
         ("t/6", "golds-other-form"), ("t/7", "gold-fails"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import sys
 import threading
 import time
@@ -112,7 +113,7 @@ def test_prints_and_logging_appear_whole_above_the_bar(monkeypatch: pytest.Monke
         assert isinstance(report, TerminalReport)
         report.begin(progress)
         progress.start(EpisodeKey("starter/bash/count-csv", 0))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while "count-csv" not in screen.getvalue() and time.monotonic() < deadline:
             time.sleep(0.02)
         logger.warning("a line of the log")
@@ -123,7 +124,7 @@ def test_prints_and_logging_appear_whole_above_the_bar(monkeypatch: pytest.Monke
     for text in ("a line of the log", "a line of the model", "first error: no answer"):
         assert any(text in line and "success" not in line for line in lines_of), text
     assert handler.stream is screen and sys.stderr is screen
-    assert "1 in progress: starter/bash/count-csv 0:00" in screen.getvalue()
+    assert re.search(r"1 in progress: starter/bash/count-csv 0:\d\d", screen.getvalue())
 
 
 def test_a_notebook_gets_one_output_that_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import intercode
+from support import traces
+from support.sandboxes import eventually
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -29,14 +33,13 @@ PROGRAMS = {
 
 
 def marked_processes() -> list[str]:
-    """Return the command lines of this machine's processes that run an installed program."""
+    """Return the command lines in this process's sandboxes that run an installed program. Another
+    test may run one at the same time, in sandboxes of another process."""
     lines = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            lines.append(entry.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
-        except OSError:
-            continue
-    return [line for line in lines if "/opt/intercode/" in line.split("pytest")[0]]
+    for pid, _ in traces.family(os.getpid()).others:
+        with suppress(OSError):  # it has ended
+            lines.append(Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace"))
+    return [line for line in lines if "/opt/intercode/" in line]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -46,6 +49,7 @@ def test_a_released_program_plays_is_scored_and_leaves_nothing(tmp_path: Path, n
 
     def answer(messages: list[Any]) -> dict[str, Any]:
         turn = sum(m["role"] == "assistant" for m in messages)
+        assert marked_processes()
         if turn >= len(commands):
             return {"content": "It is done."}
         arguments = json.dumps({argument: commands[turn]})
@@ -67,4 +71,4 @@ def test_a_released_program_plays_is_scored_and_leaves_nothing(tmp_path: Path, n
     assert episode.steps[-1].context["program"]["exit_code"] == 0
     [stopped] = play("stopped", max_turns=1).episodes
     assert (stopped.end, stopped.turns, stopped.success) == ("turn_limit", 1, False)
-    assert marked_processes() == []
+    eventually(lambda: not marked_processes(), "the program has ended")

@@ -53,7 +53,7 @@ def start(folder: Path, dataset: str, *more: str) -> subprocess.Popen[bytes]:
 
 
 def wait_for_lines(file: Path, count: int) -> None:
-    for _ in range(300):
+    for _ in range(2400):
         if file.exists() and file.read_bytes().count(b"\n") >= count:
             return
         time.sleep(0.05)
@@ -70,13 +70,13 @@ def test_a_stopped_run_is_finished_by_the_same_command(
     family = traces.family(first.pid)
     assert family.sandboxes
     os.kill(first.pid, number)
-    _, errors = first.communicate(timeout=20)
-    assert traces.eventually(lambda: not traces.living(family.sandboxes), 20) is not None
+    _, errors = first.communicate(timeout=600)
+    assert traces.eventually(lambda: not traces.living(family.sandboxes), 60) is not None
     assert first.returncode == (-9 if number == signal.SIGKILL else 130), errors
     before = [t.task for t in trajectories.read_trajectories(file)]
     assert 2 <= len(before) < 8
     second = start(tmp_path, dataset)
-    output, errors = second.communicate(timeout=60)
+    output, errors = second.communicate(timeout=600)
     assert second.returncode == 0, errors
     after = [t.task for t in trajectories.read_trajectories(file)]
     assert after[: len(before)] == before
@@ -101,7 +101,7 @@ def test_after_kill_9_at_any_moment_the_run_is_the_same(
         family = traces.family(running.pid)
         running.kill()
         running.communicate()
-        assert traces.eventually(lambda f=family: not traces.living(f.sandboxes), 20) is not None
+        assert traces.eventually(lambda f=family: not traces.living(f.sandboxes), 60) is not None
         found = list(trajectories.read_trajectories(file)) if file.exists() else []
         keys = [(t.task, t.epoch) for t in found if t.parent is None]
         assert keys[: len(before)] == before and len(set(keys)) == len(keys)
@@ -110,7 +110,7 @@ def test_after_kill_9_at_any_moment_the_run_is_the_same(
             branch = found[0].replace(parent=found[0].id, branched_at=1, id="branch")
             trajectories.append_trajectory(file, branch)
     last = start(tmp_path, dataset, "--epochs", "2", "--shuffle")
-    _, errors = last.communicate(timeout=60)
+    _, errors = last.communicate(timeout=600)
     assert last.returncode == 0, errors
     found = [t for t in trajectories.read_trajectories(file) if t.parent is None]
     assert [(t.task, t.epoch) for t in found][: len(before)] == before
@@ -129,7 +129,7 @@ def test_two_processes_do_not_share_a_directory(dataset: str, tmp_path: Path) ->
     try:
         wait_for_lines(tmp_path / "run" / trajectories.TRAJECTORIES_FILE, 1)
         second = start(tmp_path, dataset, "--epochs", "30")
-        _, errors = second.communicate(timeout=20)
+        _, errors = second.communicate(timeout=600)
         assert second.returncode == 2
         assert b"another process is working in run" in errors
     finally:

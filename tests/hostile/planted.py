@@ -198,7 +198,7 @@ def _states(space: Space) -> list[str]:
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
             if os.readlink(f"/proc/{entry}/ns/pid") == space.link:
-                words = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+                words = _stat(entry)
                 states.append(f"{entry} in state {words[0]}, child of {words[1]}")
     return states
 
@@ -213,7 +213,7 @@ def _table(link: str = "") -> Iterator[tuple[str, dict[str, str]]]:
         try:
             if link and os.readlink(f"/proc/{entry}/ns/pid") != link:
                 continue
-            with open(f"/proc/{entry}/status") as f:
+            with open(f"/proc/{entry}/status", errors="replace") as f:
                 fields = dict(line.split(":", 1) for line in f)
         except OSError:
             continue
@@ -228,9 +228,14 @@ def _works_in(entry: str, directory: str) -> bool:
         return False
 
 
+def _stat(entry: str) -> list[str]:
+    """Return the kernel's words about a process after its name, which may be no text."""
+    return Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()
+
+
 def _started(entry: str) -> str:
     """Return when a process started, in clock ticks since boot; empty if it has ended."""
     try:
-        return Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[19]
+        return _stat(entry)[19]
     except OSError:
         return ""

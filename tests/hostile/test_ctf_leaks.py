@@ -106,7 +106,7 @@ def test_nothing_runs_on_when_an_episode_is_closed() -> None:
     def alive() -> bool:
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             with suppress(OSError):  # the process has just ended
-                if mark in path.read_text():
+                if mark.encode() in path.read_bytes():
                     return True
         return False
 

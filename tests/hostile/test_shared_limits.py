@@ -4,6 +4,7 @@ another."""
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -138,13 +139,14 @@ def test_inotify_instances_of_all_sandboxes_take_nothing_from_another() -> None:
 
 
 _SPIN = """
-import os, sys, time
-os.sched_setaffinity(0, [int(sys.argv[2])])
-for _ in range(int(sys.argv[1])):
+import os
+import time
+os.sched_setaffinity(0, [{processor}])
+for _ in range({count}):
     if not os.fork():
         os.setsid()
         while True: pass
-time.sleep(1)
+print("busy", flush=True)
 """
 
 
@@ -154,13 +156,13 @@ def test_a_sandbox_with_busy_sessions_leaves_half_of_a_processor_to_another() ->
     with open_test_sandbox() as greedy, open_test_sandbox() as other:
         if not has_processor_groups():
             pytest.skip("needs control groups with the processor controller")
-        processor = str(min(os.sched_getaffinity(0)))
-        crowd = greedy.spawn(["python3", "-c", _SPIN, "16", processor])
-        crowd.wait(20)
-        start_ticks = used_ticks(greedy)
-        own = other.spawn(["python3", "-c", _SPIN, "1", processor])
-        own.wait(20)
-        theirs, ours = used_ticks(greedy) - start_ticks, used_ticks(other)
+        processor = min(os.sched_getaffinity(0))
+        for sandbox, count in ((greedy, 16), (other, 1)):
+            code = _SPIN.format(processor=processor, count=count)
+            assert start(sandbox, code, 1) == ["busy\n"]
+        before = used_ticks(greedy), used_ticks(other)
+        time.sleep(2)
+        theirs, ours = used_ticks(greedy) - before[0], used_ticks(other) - before[1]
     assert ours > theirs / 3, (ours, theirs)
 
 

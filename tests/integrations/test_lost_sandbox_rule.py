@@ -6,6 +6,7 @@ docs/training.md states the rule for each interface.
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,6 @@ from intercode.core.errors import (
 from intercode.environments.bash.env import BashEnv
 from intercode.environments.python.env import PythonEnv
 from intercode.integrations.trl import BashEnvironment
-from support.serving import free_port
 
 pytestmark = pytest.mark.sandbox
 LOSE = "lose the sandbox"
@@ -138,18 +138,15 @@ def _server(make: Callable[[], Any]) -> Iterator[str]:
     uvicorn = pytest.importorskip("uvicorn")
     from intercode.integrations.openenv.server import build_app
 
-    port = free_port()
-    config = uvicorn.Config(build_app(make, "bash"), port=port, log_level="error")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join(30)
+    server = uvicorn.Server(uvicorn.Config(build_app(make, "bash"), log_level="error"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(30)
 
 
 def test_openenv_leaves_the_episode_out() -> None:

@@ -140,11 +140,11 @@ def test_a_lost_connection_is_reported(bash: str) -> None:
 
 def test_a_missing_answer_ends_the_episode(bash: str) -> None:
     """With our client, a time-out of its own is an error, and the episode does not continue."""
-    with RemoteEnv(bash, timeout=4.0, margin=-3.0) as remote:
+    with RemoteEnv(bash, timeout=5.0, margin=-2.0) as remote:
         remote.reset(options={"task": 0})
         remote.step("touch /tmp/here")
         with pytest.raises(SandboxLostError, match="the episode is lost"):
-            remote.step("sleep 3")
+            remote.step("sleep 4")
         for again in (lambda: remote.step("ls /tmp/here"), remote.submit, remote.score):
             with pytest.raises(EnvironmentStateError, match=r"call reset\(\) first"):
                 again()

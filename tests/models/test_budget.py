@@ -191,7 +191,7 @@ def test_a_lost_answer_counts_fully_for_the_run() -> None:
             Budget(SpendingLimits(tokens=9000)),
             Budget(SpendingLimits(tokens=9000), whole_run=True),
         )
-        asker(server, episode, run, max_tokens=50, retry=retry, timeout=0.2).complete(ASK)
+        asker(server, episode, run, max_tokens=50, retry=retry, timeout=1.0).complete(ASK)
     held = _ceil(count_tokens(None, ASK) * INITIAL_MARGIN) + 50
     assert (episode.tokens, run.tokens) == (120, 120 + 2 * held)
 

@@ -145,7 +145,7 @@ def test_litellm_takes_the_same_fields_and_gives_the_same_answers() -> None:
 def test_passing_faults_are_tried_again(kind: str, body: Any, fault: Any) -> None:
     with (
         FaultyEndpoint(fault, sound(body)) as server,
-        model_at(kind, server, timeout=0.5 if fault is hang else 20) as model,
+        model_at(kind, server, timeout=2.0 if fault is hang else 20) as model,
     ):
         got = model.complete(ASK)
     assert got.text == "Let us see."

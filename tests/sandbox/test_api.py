@@ -86,11 +86,11 @@ def test_a_time_limit_kills_one_command_with_its_children_and_no_other() -> None
     with open_one() as sandbox:
         results = []
         other = threading.Thread(
-            target=lambda: results.append(sandbox.run("sleep 2 & wait; echo done"))
+            target=lambda: results.append(sandbox.run("sleep 4 & wait; echo done"))
         )
         other.start()
         eventually(lambda: "sleep" in " ".join(sandbox.base.processes()), "sleep is started")
-        result = sandbox.run("echo partial; (setsid sleep 601 &) ; sleep 602", timeout=0.5)
+        result = sandbox.run("echo partial; (setsid sleep 601 &) ; sleep 602", timeout=1.0)
         assert result.timed_out and result.stdout == "partial\n" and result.exit_code is None
         other.join()
         assert results[0].stdout == "done\n"
@@ -356,9 +356,13 @@ def entry_of(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarf
     return entry
 
 
-def test_a_saved_file_of_an_attacker_is_refused(tmp_path: Path) -> None:
+def test_a_saved_file_of_an_attacker_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     digest = find_image("host").digest
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))  # other tests save files too
     link = entry_of("a", tarfile.SYMTYPE, str(tmp_path))
+    assert cache_root() == tmp_path / "cache"
     before = os.listxattr(tmp_path)
     refused = {
         "outside the tree": [entry_of("../x")],

@@ -137,14 +137,17 @@ def test_groups_are_removed_when_their_owner_or_launcher_is_killed(victim: str) 
         def left() -> list[str]:
             return [name for home in homes for name in os.listdir(home) if f".{pid}." in name]
 
-        assert homes and len(left()) >= 5 * len(homes)
+        names = left()
+        assert homes and len(names) >= 5 * len(homes)
         if victim == "owner":
             owner.kill()
-            eventually(lambda: not left(), "the launcher removes its groups", 2.0)
+            eventually(lambda: not left(), "the launcher removes its groups")
             return
         os.kill(int(pid), signal.SIGKILL)
-        eventually(lambda: _empty(homes, left()), "the sandboxes have ended", 2.0)
-        assert left(), "nobody was there to remove them"
+        eventually(lambda: _empty(homes, left()), "the sandboxes have ended")
+        for home in homes:  # another launcher of this machine may have removed them by now
+            for name in names:
+                Path(home, name).mkdir(exist_ok=True)
         Launcher.stop()
         with shell("namespace/1"):  # the next launcher of any owner removes stale groups
             assert not left()

@@ -28,12 +28,13 @@ for ours, _ in pairs:
     except OSError as e:
         print("full" if e.errno == 109 else e, flush=True)
         break
-time.sleep(60)
+time.sleep(600)
 '''
 spec = SandboxSpec(images.resolve("host"), limits=Limits(open_files=4096))
 with open_sandbox(spec) as bad:
     bad.write("/tmp/fill", FILL.encode())
-    bad.run(["sh", "-c", "python3 /tmp/fill > /tmp/said & sleep 2"], timeout=10)
+    wait = "until [ -s /tmp/said ]; do sleep 0.1; done"
+    bad.run(["sh", "-c", f"python3 /tmp/fill > /tmp/said & {wait}"], timeout=120)
     print(bad.run(["cat", "/tmp/said"]).output.strip())
     for _ in range(4):  # more than wait to be asked
         with open_sandbox(spec) as good:
@@ -44,6 +45,6 @@ with open_sandbox(spec) as bad:
 @pytest.mark.slow
 def test_sandboxes_open_while_another_one_exhausts_descriptors_in_flight() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _OWNER], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", _OWNER], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout.split() == ["full", *["made"] * 4], done.stdout + done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ pytestmark = [
         "a launcher and its supervisors; test_containers.py kills containers"
     ),
 ]
-_SECONDS = 20.0  # benchmarks/bench_kills.py measures the actual time
+_SECONDS = 60.0  # benchmarks/bench_kills.py measures the actual time
 _NUMBER = 6
 
 
@@ -78,7 +78,9 @@ def test_one_sandbox(owner: LiveOwner, kind: str) -> None:
 
 
 def _comm(pid: int) -> str:
-    return Path(f"/proc/{pid}/comm").read_text().strip()
+    with suppress(OSError):  # it has ended
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def _sandbox_of(pid: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +68,11 @@ def test_a_directory_that_cannot_be_filled_is_removed(monkeypatch: pytest.Monkey
         os.mkdir("part", dir_fd=target)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    before = set((cache_root() / "private").iterdir())
+    before = set((cache_root() / "private").glob("*"))
     monkeypatch.setattr(layout, "fill_directory", fill)
     with pytest.raises(SandboxError, match="No space left"):
         open_landlock()
-    assert {p for p in (cache_root() / "private").iterdir() if (p / "part").exists()} <= before
+    assert {p for p in (cache_root() / "private").glob("*") if (p / "part").exists()} <= before
 
 
 def test_what_a_killed_guard_left_is_removed() -> None:
@@ -312,7 +314,7 @@ def test_commands_have_no_capabilities(sandbox: LandlockSandbox) -> None:
         capabilities = int(status["CapPrm"], 16) | int(status["CapEff"], 16)
         return (capabilities, status["NoNewPrivs"], status["Seccomp"]) == (0, "1", "2")
 
-    eventually(is_confined, "commands have no capabilities", 5)
+    eventually(is_confined, "commands have no capabilities")
     process.kill()
 
 
@@ -335,7 +337,7 @@ def test_requests_of_commands_do_not_put_off_the_end() -> None:
         os.kill(sandbox.supervisor_pid, signal.SIGSTOP)
         base = Path(sandbox.host_directory)
         sandbox.close()
-        eventually(lambda: not base.exists(), "the guard ends them", 10)
+        eventually(lambda: not base.exists(), "the guard ends them")
 
 
 @pytest.mark.parametrize("victim", ["owner", "supervisor", "guard"])
@@ -349,14 +351,17 @@ def test_nothing_outlives_a_killed_process(victim: str) -> None:
         eventually(lambda: len(running(mark)) == 2, "both run")
         supervisor = parent_of(running(mark)[0])
         pids = {"owner": owner.pid, "supervisor": supervisor, "guard": parent_of(supervisor)}
-        os.kill(pids[victim], signal.SIGKILL)
-        eventually(lambda: not running(mark), "the processes end")
+        # the next process that opens such a sandbox would remove what a killed guard leaves
+        hold = guard._locked(base.parent, fcntl.LOCK_SH) if victim == "guard" else nullcontext()
+        with hold:
+            os.kill(pids[victim], signal.SIGKILL)
+            eventually(lambda: not running(mark), "the processes end")
+            assert victim != "guard" or base.exists()
     finally:
         owner.kill()
         owner.wait()
         owner.stdout.close()
     if victim == "guard":
-        assert base.exists()
         guard.remove_leftovers()
     eventually(lambda: not base.exists(), "the directory is removed")
 
@@ -434,7 +439,7 @@ def test_processes_are_paused_while_files_are_replaced(
 
     def observe(operation: str, *args: Any, **options: Any) -> Any:
         if operation == "replace_files":
-            eventually(lambda: state() == "T", "it is stopped", 2)
+            eventually(lambda: state() == "T", "it is stopped")
             states.append(operation)
         return request(operation, *args, **options)
 
@@ -443,7 +448,7 @@ def test_processes_are_paused_while_files_are_replaced(
     sandbox.restore(snapshot)
     snapshot.close()
     assert states == ["replace_files"]
-    eventually(lambda: state() == "R", "it runs again", 5)
+    eventually(lambda: state() == "R", "it runs again")
     process.kill()
 
 
@@ -468,10 +473,9 @@ def test_a_directory_of_any_depth_is_removed() -> None:
 
 def test_too_much_memory_is_noticed() -> None:
     with open_landlock() as sandbox:
-        code = "x = bytearray(3 << 29); import time; time.sleep(30)"
-        began = time.monotonic()
-        assert sandbox.run(["python3", "-c", code], timeout=25).exit_code == -signal.SIGKILL
-        assert time.monotonic() - began < 20 and sandbox.limit_exceeded() == "memory"
+        code = "x = bytearray(3 << 29); import time; time.sleep(600)"
+        assert sandbox.run(["python3", "-c", code], timeout=120).exit_code == -signal.SIGKILL
+        assert sandbox.limit_exceeded() == "memory"
         with pytest.raises(SandboxError, match="exceeded a limit"):
             sandbox.recycle()
 
@@ -483,5 +487,5 @@ def test_too_many_processes_are_killed(sandbox: LandlockSandbox) -> None:
         "time.sleep(60)\n"
     )
     assert sandbox.run(["python3", "-c", code], timeout=30).exit_code == -signal.SIGKILL
-    eventually(lambda: not sandbox.processes(), "all of them end", 10)
+    eventually(lambda: not sandbox.processes(), "all of them end")
     assert sandbox.limit_exceeded() == "background"

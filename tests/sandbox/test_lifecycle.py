@@ -92,7 +92,7 @@ def test_an_owner_that_is_killed_leaves_nothing() -> None:
         owner.wait()
         assert owner.stdout is not None
         owner.stdout.close()
-    eventually(lambda: not running(mark), "no process left", seconds=10)
+    eventually(lambda: not running(mark), "no process left")
 
 
 @pytest.mark.namespace_only("a launcher")
@@ -177,7 +177,7 @@ def test_close_ends_the_sandbox_although_a_forked_child_lives() -> None:
         os._exit(0)
     try:
         sandbox.close()
-        eventually(lambda: not running(mark), "no process left", seconds=2)
+        eventually(lambda: not running(mark), "no process left")
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

@@ -37,11 +37,10 @@ def test_a_process_over_the_memory_limit_is_killed_and_reported(tier: str) -> No
 def test_many_processes_share_one_limit(tier: str) -> None:
     together = "".join(HOLD.format(60, 4) + " & " for _ in range(6))
     with shell(tier, memory=160 * MIB, disk=16 * MIB) as (_, session):
-        began = time.monotonic()
         result = session.run(together + "bad=0; for j in $(jobs -p); do wait $j || bad=1; done\n"
-                             "(exit $bad)", 20)  # fmt: skip
+                             "(exit $bad)", 60)  # fmt: skip
         assert "[killed: over the memory limit of 160 MiB]" in result.observation
-        assert time.monotonic() - began < 15
+        assert not result.timed_out
         assert session.run("echo on", 5).output == "on\n", "the shell itself was spared"
 
 
@@ -93,8 +92,8 @@ def test_too_many_processes_are_refused_by_fork(tier: str) -> None:
 
 def test_limits_of_time_output_and_file_size_are_reported() -> None:
     with shell("auto", output=4096, file_size=1 * MIB) as (_, session):
-        late = session.run("echo before; sleep 5", 0.3)
-        assert late.observation == "before\n[killed: over the time limit of 0.3 s]\n"
+        late = session.run("echo before; sleep 60", 1.0)
+        assert late.observation == "before\n[killed: over the time limit of 1 s]\n"
         much = session.run("seq 100000", 5)
         assert much.ok and much.observation.endswith(
             "100000\n[cut: over the limit of 4 KiB for output]\n"

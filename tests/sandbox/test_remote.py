@@ -128,7 +128,7 @@ def test_the_sandboxes_of_a_client_that_is_killed_end(remote: ServerProcess) -> 
     )
     client = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None and client.stdout.readline() == "ready\n"
-    assert running(duration)
+    eventually(lambda: bool(running(duration)), "the client's program runs")
     client.send_signal(signal.SIGKILL)
     client.wait()
     eventually(lambda: not running(duration), "the client's sandbox has ended")

@@ -35,7 +35,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path.chmod(0o711)
     monkeypatch.setenv(private_server.RUNTIME_VARIABLE, str(path / "run"))
     yield path / "run"
-    eventually(lambda: not (path / "run").exists(), "the servers' directory is removed", 20.0)
+    eventually(lambda: not (path / "run").exists(), "the servers' directory is removed", 60.0)
     path.rmdir()
 
 
@@ -73,8 +73,8 @@ def test_a_killed_user_leaves_no_server_and_no_files(home: Path, own: DatabaseSp
         pid = server_of(home)
         assert runs(pid)
         process.send_signal(signal.SIGKILL)
-        eventually(lambda: not runs(pid), "the server is gone", 20.0)
-        eventually(lambda: not home.exists(), "its files are gone", 20.0)
+        eventually(lambda: not runs(pid), "the server is gone", 60.0)
+        eventually(lambda: not home.exists(), "its files are gone", 60.0)
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_a_killed_owner_process_ends_the_server(home: Path, own: DatabaseSpec) -
         pid = server_of(home)
         supervisor = int(Path(f"/proc/{pid}/stat").read_text().split(") ")[1].split()[1])
         os.kill(supervisor, signal.SIGKILL)
-        eventually(lambda: not runs(pid), "the server is gone", 20.0)
+        eventually(lambda: not runs(pid), "the server is gone", 60.0)
         process.kill()
     assert list(home.glob("run-*"))
     engine = open_engine("mysql")
@@ -107,7 +107,7 @@ def test_the_last_of_two_processes_ends_the_server(home: Path, own: DatabaseSpec
         assert session.run("SELECT COUNT(*) FROM shop", 10.0).output == "[(1,)]"
         session.close()
         engine.close()
-        eventually(lambda: not runs(pid), "the server is gone", 20.0)
+        eventually(lambda: not runs(pid), "the server is gone", 60.0)
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_after_a_killed_server_the_next_session_works(home: Path, own: DatabaseS
     assert session.run("SELECT 1", 10.0).ok
     pid = server_of(home)
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not list(home.glob("run-*/control")), "its supervisor has seen it", 20.0)
+    eventually(lambda: not list(home.glob("run-*/control")), "its supervisor has seen it", 60.0)
     with pytest.raises(DatabaseLostError):
         session.run("SELECT * FROM customer", 10.0)
     session.close()
@@ -254,7 +254,7 @@ def test_an_ordinary_user_can_start_a_server(shop: DatabaseSpec) -> None:
             [*argv, str(home / "shop.sql")], cwd="/", capture_output=True, text=True, timeout=120
         )
         assert (done.stdout, done.returncode) == ("[(3,)]\n", 0), done.stderr
-        eventually(lambda: not (home / "run").exists(), "the server's directory is removed", 20.0)
+        eventually(lambda: not (home / "run").exists(), "the server's directory is removed", 60.0)
 
 
 @contextmanager

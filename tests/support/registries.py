@@ -62,7 +62,7 @@ def registry(folder: Path, **http: Any) -> Iterator[str]:
             env={k: v for k, v in os.environ.items() if not k.startswith("REGISTRY_")},
         )
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while not _answers(host):
                 if process.poll() is not None or time.monotonic() > deadline:
                     pytest.fail((folder / "log").read_text()[-500:])

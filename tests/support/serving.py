@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+_PORTS = range(10_000, 32_768)
+"""Linux takes higher ones for connections, so another test might have the port before a server."""
+
 
 def free_port() -> int:
-    """Return a port of this machine on which nobody listens."""
-    with closing(socket.socket()) as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
+    """Return a port of this machine that nobody uses, and that Linux gives to no connection."""
+    while True:
+        with closing(socket.socket()) as s, suppress(OSError):
+            s.bind(("127.0.0.1", random.SystemRandom().choice(_PORTS)))
+            return int(s.getsockname()[1])
 
 
 @contextmanager
@@ -32,7 +37,7 @@ def serving(
     server = subprocess.Popen(arguments, cwd=cwd, env=env)
     url = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(600):
+        for _ in range(3000):
             assert server.poll() is None, "the server has ended"
             try:
                 with urllib.request.urlopen(f"{url}/health", timeout=30):

@@ -13,11 +13,11 @@ import termios
 import time
 from typing import Self
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds until a test gives up waiting for a text."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[()][A-Z0-9]|\x1b[=>]|\x1b[^a-zA-Z=>]*$|\r")
 _PROGRAM = "import sys; from intercode.cli import main; sys.exit(main())"
-_WHERE = b"\x1b[6n"  # the program requests the position of the cursor; a terminal answers
+_WHERE = "\x1b[6n"  # the program requests the position of the cursor; a terminal answers
 
 
 class Terminal:
@@ -25,12 +25,12 @@ class Terminal:
 
     def __init__(self, *words: str, **environment: str) -> None:
         self.seen = ""
-        self._read = 0
+        self._read = self._answered = 0
         self.pid, self._fd = pty.fork()
         if not self.pid:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
             os.environ.update(environment, TERM="xterm")
             os.execv(sys.executable, [sys.executable, "-c", _PROGRAM, *words])
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
 
     def send(self, keys: str) -> None:
         """Press keys; Enter is ``\\r``."""
@@ -89,9 +89,10 @@ class Terminal:
             data = os.read(self._fd, 1 << 16)
         except OSError:  # Linux raises this when the other end is closed
             return False
-        for _ in range(data.count(_WHERE)):
-            os.write(self._fd, b"\x1b[1;1R")
         self.seen += data.decode("utf-8", "replace")
+        while self._answered < self.seen.count(_WHERE):
+            self._answered += 1
+            os.write(self._fd, b"\x1b[1;1R")
         return bool(data)
 
     def __enter__(self) -> Self:

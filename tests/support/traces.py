@@ -80,7 +80,7 @@ def proportional(processes: tuple[Alive, ...]) -> int:
 
 def _memory(pid: int) -> int:
     for name, word in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
-        with suppress(OSError), open(f"/proc/{pid}/{name}") as f:
+        with suppress(OSError), open(f"/proc/{pid}/{name}", errors="replace") as f:
             for line in f:
                 if line.startswith(word):
                     return int(line.split()[1]) << 10
@@ -98,7 +98,7 @@ def _table() -> Iterator[tuple[int, int, str]]:
 def _fields(pid: int) -> list[str]:
     """Return the fields of a live process after its name; none if it has ended."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
     return [] if fields[0] in "ZX" and int(fields[17]) <= 1 else fields
@@ -112,12 +112,12 @@ def started(pid: int) -> str:
 
 def _name(pid: int) -> str:
     with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode()
+        return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode(errors="replace")
     return ""
 
 
 def _number_inside(pid: int) -> int:
-    with suppress(OSError), open(f"/proc/{pid}/status") as f:
+    with suppress(OSError), open(f"/proc/{pid}/status", errors="replace") as f:
         for line in f:
             if line.startswith("NSpid:"):
                 return int(line.split()[-1])

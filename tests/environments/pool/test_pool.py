@@ -29,6 +29,8 @@ from support.sandboxes import eventually
 pytestmark = pytest.mark.sandbox
 STARTER = datasets.load("starter")
 T = TypeVar("T")
+GO = "/tmp/go"
+WAIT = f"until [ -e {GO} ]; do sleep 0.05; done"
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -75,11 +77,12 @@ def test_no_episode_waits_for_a_slower_one() -> None:
     async def work() -> None:
         async with Pool("bash", size=2) as pool:
             slow, quick = await pool.begin(0), await pool.begin(1)
-            sleeping = asyncio.create_task(slow.step("sleep 3; echo slept"))
+            waiting = asyncio.create_task(slow.step(f"{WAIT}; echo waited"))
             for i in range(5):
                 assert (await quick.step(f"echo {i}")).observation == f"{i}\n"
-            assert not sleeping.done()
-            assert (await sleeping).observation == "slept\n"
+            assert not waiting.done()
+            slow.env.sandbox.write(GO, b"")
+            assert (await waiting).observation == "waited\n"
 
     run(work())
 
@@ -197,10 +200,11 @@ def test_an_idle_episode_is_closed() -> None:
 def test_one_step_at_a_time() -> None:
     async def work() -> None:
         async with Pool("bash", size=1) as pool, pool.episode(0) as episode:
-            step = asyncio.create_task(episode.step("sleep 0.5"))
+            step = asyncio.create_task(episode.step(WAIT))
             await asyncio.sleep(0.1)
             with pytest.raises(EnvironmentStateError, match="one step at a time"):
                 await episode.step("pwd")
+            episode.env.sandbox.write(GO, b"")
             await step
             await episode.step("submit")
             with pytest.raises(EnvironmentStateError, match="close it and begin another"):

@@ -129,4 +129,4 @@ def test_the_processes_of_a_killed_build_end(tmp_path: Path) -> None:
     eventually(lambda: running() == 2, "the command runs", 60)
     builder.kill()
     builder.wait()
-    eventually(lambda: running() == 0, "all processes have ended", 20)
+    eventually(lambda: running() == 0, "all processes have ended", 60)

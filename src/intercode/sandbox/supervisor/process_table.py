@@ -21,11 +21,11 @@ class HostProcess:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        head, _, tail = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+        head, _, tail = _read(f"/proc/{pid}/stat").rpartition(")")
         fields = tail.split()
         self.name = head.partition("(")[2]
         self.state, self.parent, self.start_ticks = fields[0], int(fields[1]), int(fields[19])
-        status = Path(f"/proc/{pid}/status").read_text()
+        status = _read(f"/proc/{pid}/status")
         self.inner_pid = int(status.partition("NSpid:")[2].splitlines()[0].split()[-1])
 
     def is_alive(self) -> bool:
@@ -40,6 +40,11 @@ class HostProcess:
         reused."""
         with suppress(OSError):
             os.kill(self.pid, number)
+
+
+def _read(path: str) -> str:
+    """Return a file of the kernel. A process can give itself a name that is not UTF-8."""
+    return Path(path).read_text("utf-8", "surrogateescape")
 
 
 def list_descendants(supervisor_pid: int) -> list[HostProcess]:
