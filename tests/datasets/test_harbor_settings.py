@@ -82,7 +82,7 @@ def test_settings_without_an_effect_are_named(tmp_path: Path) -> None:
     (warning,) = load(f"harbor:{tmp_path}/set").warnings
     assert warning.endswith(
         "agent.timeout_sec (1), artifacts (1), environment.cpus (2), "
-        "environment.from_the_future (1), environment.skills_dir (1), steps.agent.user (1)"
+        "environment.from_the_future (1), environment.skills_dir (1)"
     )
     plain = write_task(tmp_path / "plain", **{"task.toml": "[environment]\nmemory_mb = 512"})
     assert load(f"harbor:{plain}").warnings == ()
@@ -127,5 +127,5 @@ def test_what_would_change_the_grade_is_refused(tmp_path: Path) -> None:
 
 
 def test_names_of_settings() -> None:
-    table = {"metadata": {"x": 1}, "verifier": {"collect": [{"command": "x", "user": 1}]}}
-    assert list(named_settings(table)) == ["verifier.collect.user"]
+    table = {"metadata": {"x": 1}, "verifier": {"collect": [{"command": "x", "new": 1}]}}
+    assert list(named_settings(table)) == ["verifier.collect.new"]
