@@ -31,6 +31,7 @@ SOLUTION, TESTS = "/solution", "/tests"
 UNPLAYABLE = "unplayable"
 STEPS = "steps"
 _TEST_SCRIPT = "test.sh"
+_IGNORE_FILE = ".harborignore"
 _EARLIER_CONVERSATION = "trajectory.json"
 MAX_FILES_SIZE = 64 << 20
 """The largest total size of the files in ``environment``, ``tests`` or ``solution``, in bytes."""
@@ -89,10 +90,16 @@ def load(spec: str) -> Dataset:
 def _warnings(tasks: Sequence[Task]) -> tuple[str, ...]:
     """Name the settings without an effect, each with the number of tasks that have it."""
     counts = Counter(name for task in tasks for name in task.data["config"].named)
-    if not counts:
-        return ()
     names = ", ".join(f"{name} ({counts[name]})" for name in sorted(counts))
-    return (f"settings of task.toml without an effect here, and the number of tasks: {names}",)
+    excluding = [task.id for task in tasks if _has_ignore_file(Path(task.data["folder"]))]
+    settings = f"settings of task.toml without an effect here, and the number of tasks: {names}"
+    files = f"{_IGNORE_FILE} excludes nothing from tests and solutions here: {', '.join(excluding)}"
+    return (*([settings] if counts else []), *([files] if excluding else []))
+
+
+def _has_ignore_file(folder: Path) -> bool:
+    parts = (*folder.glob("tests"), *folder.glob("solution"), *folder.glob(f"{STEPS}/*"))
+    return any(next(part.rglob(_IGNORE_FILE), None) is not None for part in parts)
 
 
 def read_task(folder: Path, name: str) -> Task:
