@@ -63,7 +63,6 @@ def test_newer_files_and_prebuilt_images(tmp_path: Path) -> None:
     assert task.data["dockerfile"] == ""
     config = task.data["config"]
     assert (config.name, config.internet, config.verifier_seconds) == ("someone/greet", False, 600)
-    assert "not as 'root'" in config.noted[0]
 
 
 def test_a_task_without_a_network_in_the_newest_format(tmp_path: Path) -> None:

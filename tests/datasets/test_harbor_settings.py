@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from intercode.cli import main
 from intercode.core.errors import DataError
 from intercode.datasets import load
 from intercode.datasets.harbor.settings import SETTINGS, named_settings
@@ -82,10 +84,32 @@ def test_settings_without_an_effect_are_named(tmp_path: Path) -> None:
     (warning,) = load(f"harbor:{tmp_path}/set").warnings
     assert warning.endswith(
         "agent.timeout_sec (1), artifacts (1), environment.cpus (2), "
-        "environment.from_the_future (1), environment.skills_dir (1), steps.agent.user (1)"
+        "environment.from_the_future (1), environment.skills_dir (1)"
     )
     plain = write_task(tmp_path / "plain", **{"task.toml": "[environment]\nmemory_mb = 512"})
     assert load(f"harbor:{plain}").warnings == ()
+
+
+@pytest.mark.sandbox
+def test_each_command_names_them_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"task.toml": "[environment]\ncpus = 1", "tests__.harborignore": "*.log\n"}
+    task = f"harbor:{write_task(tmp_path / 't', **files)}"
+    expected = [
+        f"{task}: settings of task.toml without an effect here, and the number of tasks: "
+        "environment.cpus (1)",
+        f"{task}: .harborignore excludes nothing from tests and solutions here: t",
+    ]
+    config = tmp_path / "grid.toml"
+    config.write_text(f'dataset = "{task}"\n[grid]\nagent = ["gold", "noop"]\n')
+    monkeypatch.setattr("sys.stdin", io.StringIO("quit\n"))
+    monkeypatch.chdir(tmp_path)
+    for command in (["play", task], ["eval", "--config", str(config), "--dry-run"],
+                    ["eval", "--config", str(config)]):  # fmt: skip
+        assert main(command) == 0
+        said = capsys.readouterr().err.splitlines()
+        assert [line for line in said if line.startswith(task)] == expected, command
 
 
 def test_named_settings_do_not_change_the_hash(tmp_path: Path) -> None:
@@ -127,5 +151,5 @@ def test_what_would_change_the_grade_is_refused(tmp_path: Path) -> None:
 
 
 def test_names_of_settings() -> None:
-    table = {"metadata": {"x": 1}, "verifier": {"collect": [{"command": "x", "user": 1}]}}
-    assert list(named_settings(table)) == ["verifier.collect.user"]
+    table = {"metadata": {"x": 1}, "verifier": {"collect": [{"command": "x", "new": 1}]}}
+    assert list(named_settings(table)) == ["verifier.collect.new"]

@@ -19,6 +19,7 @@ from intercode.core.types import Step, Trajectory
 from intercode.evaluation.rollout import rollout
 from intercode.models.providers.function import FunctionModel
 from support.answering_endpoint import AnsweringEndpoint
+from support.harbor import write_steps_task, write_task
 from support.pages import write_files
 from support.sandboxes import eventually
 
@@ -251,4 +252,9 @@ def test_what_cannot_play_is_said_before_anything_is_played(tmp_path: Path) -> N
         evaluate("starter:bash", "program:true", seconds=0)
     with pytest.raises(UsageError, match="no directory"):
         evaluate("starter:bash", "program:true", files=str(tmp_path / "none"))
+    with pytest.raises(UsageError, match="steps has several steps: leave this task out"):
+        evaluate(f"harbor:{write_steps_task(tmp_path / 'steps')}", "program:true")
+    toml = {"task.toml": "[agent]\nuser = 'nobody'"}
+    with pytest.raises(UsageError, match="user has the user 'nobody'"):
+        evaluate(f"harbor:{write_task(tmp_path / 'user', **toml)}", "program:true")
     assert not os.path.exists(tmp_path / "run" / "trajectories.jsonl")

@@ -18,11 +18,11 @@ from intercode.core.registry import (
     portable_reference,
     unknown_name_error,
 )
+from intercode.core.types import Image
 from intercode.sandbox.contract import BaseSandbox, SandboxSpec
 from intercode.sandbox.tiers.choice import choose_tier, require_linux, strongest_kind
 
 if TYPE_CHECKING:
-    from intercode.core.types import Image
     from intercode.sandbox.images.progress import Progress
 
 SANDBOXES = Registry(
@@ -136,10 +136,16 @@ def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = Non
 def open_with_users(spec: SandboxSpec, kind: str = "auto") -> BaseSandbox:
     """Open a sandbox as ``open_sandbox`` does, with users besides root where the back end has them
     on this machine."""
+    return open_sandbox(replace(spec, users=has_users(kind)), kind)
+
+
+def has_users(kind: str = "auto") -> bool:
+    """Return whether the sandboxes of a kind can have users besides root on this machine."""
     if tier_of(kind).startswith("namespace"):
         with suppress(SandboxUnavailableError):  # this user has no ids for them
-            return open_sandbox(replace(spec, users=True), kind)
-    return open_sandbox(spec, kind)
+            open_sandbox(SandboxSpec(Image("host", ""), users=True), kind).close()
+            return True
+    return False
 
 
 def tier_of(kind: str = "auto") -> str:

@@ -186,10 +186,11 @@ class BaseSandbox(ABC):
         env: Mapping[str, str] | None = None,
         stdin: bytes = b"",
         timeout: float = 10.0,
+        user: User | None = None,
     ) -> ExecResult:
         """Run a program like ``run_bytes`` and decode its output."""
         data, code, omitted = self.run_bytes(
-            command, cwd=cwd, env=env, stdin=stdin, timeout=timeout
+            command, cwd=cwd, env=env, stdin=stdin, timeout=timeout, user=user
         )
         return ExecResult(decode(data), code, timed_out=code is None, omitted_bytes=omitted)
 
@@ -202,6 +203,7 @@ class BaseSandbox(ABC):
         stdin: bytes = b"",
         timeout: float = 10.0,
         until_eof: bool = False,
+        user: User | None = None,
     ) -> tuple[bytes, int | None, int]:
         """Run a program to its end, with stdout and stderr in one stream.
 
@@ -209,7 +211,7 @@ class BaseSandbox(ABC):
         exit status (None at the timeout), and the number of omitted bytes. At the timeout in
         seconds, the program and every process that it started are killed (only the program without
         the capability ``processes``), and the output so far is returned. ``until_eof``: wait until
-        nothing holds the output open any more.
+        nothing holds the output open any more. ``user``: None is root; see ``spawn_as``.
         """
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
         mark, collector = self.mark(), Collector(self.spec.limits.output)
@@ -219,7 +221,7 @@ class BaseSandbox(ABC):
             with memory_file(stdin) as source:
                 if stdin:
                     fds[0] = source.fileno()
-                process = self.spawn(argv, cwd=cwd, env=env, fds=fds)
+                process = self.spawn_as(user, argv, cwd=cwd, env=env, fds=fds)
             os.close(write)
             write = -1
             if communicate(process, {read: collector}, timeout, until_eof):
@@ -267,8 +269,10 @@ class BaseSandbox(ABC):
         if the program or ``cwd`` cannot be used.
         """
 
-    def spawn_as(self, user: User, argv: Sequence[str], **settings: Any) -> Process:
-        """Start a program as a user other than root. ``settings``: those of ``spawn``."""
+    def spawn_as(self, user: User | None, argv: Sequence[str], **settings: Any) -> Process:
+        """Start a program as a user; None is root. ``settings``: those of ``spawn``."""
+        if user is None:
+            return self.spawn(argv, **settings)
         raise self._missing_capability("users", f"run a program as {user.name!r}")
 
     def open_script(self) -> tuple[int, int]:

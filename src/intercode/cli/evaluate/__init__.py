@@ -170,7 +170,7 @@ def _run_grid(values: dict[str, Any], file: Path | None, dry: bool, pilot: int) 
     grid = read_grid(values, out, str(file or "the settings"))
     if dry or pilot:
         return _estimate_grid(grid, pilot)
-    results = run_grid(grid, log=log)
+    results = run_grid(grid, log=log, on_dataset=log_warnings)
     if any(out.glob("*/trajectories.jsonl")):
         print(report.render(report.build([out])))
     states = [result.state for result in results]
@@ -190,12 +190,15 @@ def _estimate_grid(grid: Grid, pilot: int) -> int:
     from intercode.cli.evaluate import dry_run
     from intercode.evaluation.evaluate.grid import make_plans
 
-    estimates, states = [], []
+    estimates, states, datasets = [], [], set[str]()
     for cell, plan in make_plans(grid, needs_key=bool(pilot)):
         if isinstance(plan, InterCodeError):
             states.append("failed")
             log(f"{cell.name} cannot be played: {plan}")
             continue
+        if plan.dataset.name not in datasets:
+            datasets.add(plan.dataset.name)
+            log_warnings(plan.dataset)
         if pilot:
             states.append(_pilot_state(plan, pilot, f"{cell.name}, pilot: "))
         estimates.append(dry_run.print_estimate(plan, cell.name))

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from intercode.cli.output import log_warnings
 from intercode.cli.play import unfinished_sessions
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.cli.play.plain_console import PlainConsole
@@ -96,6 +97,7 @@ def _plan(settings: Mapping[str, Any]) -> Plan:
 def run_session(session: PlaySession) -> int:
     """Play the tasks of a session and print how many were solved. Returns the exit status."""
     plan, remaining = session.plan, list(session.tasks)
+    log_warnings(plan.dataset)
     solved = played = 0
     try:
         with session.gate.installed() if session.gate else nullcontext(), plan.make_env() as env:

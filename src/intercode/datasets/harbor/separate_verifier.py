@@ -17,6 +17,7 @@ from intercode.datasets.harbor.values import (
     read_table,
     read_tables,
     read_timeout,
+    read_user,
 )
 
 ARTIFACTS = "/logs/artifacts"
@@ -42,10 +43,12 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class CollectCommand:
-    """A command that runs in the agent's sandbox before its state is verified."""
+    """A command that runs in the agent's sandbox before its state is verified. ``user``: empty for
+    root."""
 
     command: str
     timeout: float = 60.0
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,8 @@ def read_collect_commands(path: Path, *owners: Table) -> tuple[CollectCommand, .
                 raise DataError(f"{path}: [[verifier.collect]] needs a command, not {hook!r}")
             _require_main(path, hook)
             timeout = read_timeout(path, hook, "verifier.collect", 60.0)
-            commands.append(CollectCommand(hook["command"], timeout))
+            user = read_user(path, hook, "verifier.collect")
+            commands.append(CollectCommand(hook["command"], timeout, user))
     return tuple(commands)
 
 

@@ -17,9 +17,9 @@ SETTINGS: dict[str, dict[str, str]] = {
         "environment": DONE, "solution": DONE, "multi_step_reward_strategy": DONE, "steps": DONE,
         "artifacts": DONE,
     },
-    "agent": {"timeout_sec": NAMED, "user": NAMED, **_NETWORK},
+    "agent": {"timeout_sec": NAMED, "user": DONE, **_NETWORK},
     "verifier": {
-        "timeout_sec": DONE, "env": DONE, "user": NAMED, "network_mode": NAMED,
+        "timeout_sec": DONE, "env": DONE, "user": DONE, "network_mode": NAMED,
         "allowed_hosts": NAMED, "environment_mode": DONE, "environment": DONE,
         "collect": DONE, "service": REFUSED,
     },
@@ -42,7 +42,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     "artifacts": {
         "source": DONE, "exclude": DONE, "destination": INFORMATION, "service": REFUSED,
     },
-    "collect": {"command": DONE, "timeout_sec": DONE, "service": REFUSED, "user": NAMED},
+    "collect": {"command": DONE, "timeout_sec": DONE, "service": REFUSED, "user": DONE},
 }  # fmt: skip
 """What becomes of each setting, by the name of its table (empty: the root).
 

@@ -22,6 +22,7 @@ from intercode.datasets.harbor.values import (
     read_table,
     read_tables,
     read_timeout,
+    read_user,
 )
 
 MAIN_REWARD = "reward"
@@ -36,8 +37,8 @@ class StepConfig:
 
     ``min_rewards``: the task ends after the step unless each of these rewards is reached.
     ``verifier_seconds``, ``verifier_env``: as those of Config, with the task's own variables.
-    ``health_check``: one that follows the set-up of the step. ``collect``, ``separate``: as those
-    of Config.
+    ``health_check``: one that follows the set-up of the step. ``collect``, ``separate``,
+    ``verifier_user``: as those of Config.
     """
 
     name: str
@@ -47,6 +48,7 @@ class StepConfig:
     health_check: HealthCheck | None = None
     collect: tuple[CollectCommand, ...] = ()
     separate: SeparateVerifier | None = None
+    verifier_user: str = ""
 
 
 def read_steps(path: Path, table: Table, verifier_env: Mapping[str, str]) -> tuple[StepConfig, ...]:
@@ -76,6 +78,7 @@ def _read_step(
         read_health_check(path, step, where),
         read_collect_commands(path, table, step),
         read_separate_verifier(path, table, step),
+        read_user(path, {**read_table(path, table, "verifier"), **verifier}, f"{where}.verifier"),
     )
 
 

@@ -31,6 +31,7 @@ SOLUTION, TESTS = "/solution", "/tests"
 UNPLAYABLE = "unplayable"
 STEPS = "steps"
 _TEST_SCRIPT = "test.sh"
+_IGNORE_FILE = ".harborignore"
 _EARLIER_CONVERSATION = "trajectory.json"
 MAX_FILES_SIZE = 64 << 20
 """The largest total size of the files in ``environment``, ``tests`` or ``solution``, in bytes."""
@@ -89,10 +90,16 @@ def load(spec: str) -> Dataset:
 def _warnings(tasks: Sequence[Task]) -> tuple[str, ...]:
     """Name the settings without an effect, each with the number of tasks that have it."""
     counts = Counter(name for task in tasks for name in task.data["config"].named)
-    if not counts:
-        return ()
     names = ", ".join(f"{name} ({counts[name]})" for name in sorted(counts))
-    return (f"settings of task.toml without an effect here, and the number of tasks: {names}",)
+    excluding = [task.id for task in tasks if _has_ignore_file(Path(task.data["folder"]))]
+    settings = f"settings of task.toml without an effect here, and the number of tasks: {names}"
+    files = f"{_IGNORE_FILE} excludes nothing from tests and solutions here: {', '.join(excluding)}"
+    return (*([settings] if counts else []), *([files] if excluding else []))
+
+
+def _has_ignore_file(folder: Path) -> bool:
+    parts = (*folder.glob("tests"), *folder.glob("solution"), *folder.glob(f"{STEPS}/*"))
+    return any(next(part.rglob(_IGNORE_FILE), None) is not None for part in parts)
 
 
 def read_task(folder: Path, name: str) -> Task:
@@ -187,7 +194,7 @@ def solution_actions(folder: Path, config: Config) -> tuple[str, ...]:
     solutions = [read_files(folder, f"{STEPS}/{s.name}/solution") or shared for s in config.steps]
     actions: list[str] = []
     for files in solutions or [shared]:
-        action = solution_action(files, config.solution_env)
+        action = solution_action(files, config.solution_env, config.agent_user)
         if action is None:
             return ()
         actions += [SUBMIT_ACTION, action] if actions else [action]
@@ -217,9 +224,10 @@ def read_files(folder: Path, part: str = ".") -> Files:
     return files
 
 
-def solution_action(files: Files, env: Mapping[str, str]) -> str | None:
+def solution_action(files: Files, env: Mapping[str, str], user: str = "") -> str | None:
     """Return one action that writes the solution's files, runs ``solve.sh`` and removes the files.
 
+    ``user``: who runs it; empty for root. The directory stays if another user cannot remove it.
     Returns None if there is no solution, or if the action would be too long.
     """
     if "solve.sh" not in files:
@@ -237,7 +245,7 @@ def solution_action(files: Files, env: Mapping[str, str]) -> str | None:
         lines.append(f"chmod {mode:o} {path}")
     given = "".join(f"{k}={shlex.quote(v)} " for k, v in env.items())
     lines.append(f"{given}sh -c {SOLUTION}/solve.sh < /dev/null")
-    lines.append(f"( s=$?; rm -rf {SOLUTION}; exit $s )")
+    lines.append(f"( s=$?; rm -rf {SOLUTION}{' 2>&-' if user else ''}; exit $s )")
     action = "\n".join(lines)
     return action if len(action) <= _MAX_SOLUTION_LENGTH else None
 
@@ -273,10 +281,11 @@ def _dockerfile(folder: Path) -> str | None:
 def _checksum(folder: Path, config: Config) -> str:
     """Return a SHA-256 over everything that affects an episode and its reward.
 
-    ``repr(config)`` is part of it: renaming Config or its fields changes the hash of datasets. Of
-    the fields that are not in it, those that are set are a part.
+    ``repr(config)`` is part of it: renaming Config or its fields changes the hash of datasets. A
+    field that no longer exists stays in it. Of the fields that are not in it, those that are set
+    are a part.
     """
-    sum_ = hashlib.sha256(repr(config).encode())
+    sum_ = hashlib.sha256(f"{repr(config)[:-1]}, noted=())".encode())
     for field in fields(config):
         value = getattr(config, field.name)
         if field.compare and not field.repr and value != field.default:

@@ -28,6 +28,7 @@ from intercode.datasets.harbor.values import (
     read_table,
     read_tables,
     read_timeout,
+    read_user,
 )
 
 _SECTIONS = ("task", "metadata", "verifier", "agent", "solution", "environment")
@@ -39,14 +40,14 @@ class Config:
     """The supported settings of a task. Times are in seconds, sizes in bytes.
 
     ``agent_seconds`` is Harbor's time limit for the whole episode. ``internet`` says whether the
-    task asks for a network; the caller decides whether it gets one. ``noted`` describes the
-    settings that are ignored.
+    task asks for a network; the caller decides whether it gets one.
 
     ``agent_internet``: whether the agent may use a network, if that differs from ``internet``.
     ``health_check``: one before the first action. ``collect``: commands that precede the verifier.
     ``separate``: its own sandbox, if it has one. ``steps``: the steps of the task, in order; none
     for a task with one instruction. ``reward_strategy``: how their rewards are combined, ``mean``
-    or ``final``. ``named``: the names of all settings that have no effect.
+    or ``final``. ``named``: the names of all settings that have no effect. ``agent_user``,
+    ``verifier_user``: names or numbers of the users who act; empty for root.
 
     The settings with ``repr=False`` came later. They are a part of the checksum of a task only
     where they are set, so that the hashes of other tasks stay.
@@ -66,7 +67,6 @@ class Config:
     difficulty: str | None = None
     category: str | None = None
     tags: tuple[str, ...] = ()
-    noted: tuple[str, ...] = ()
     agent_internet: bool | None = field(default=None, repr=False)
     health_check: HealthCheck | None = field(default=None, repr=False)
     collect: tuple[CollectCommand, ...] = field(default=(), repr=False)
@@ -74,6 +74,8 @@ class Config:
     steps: tuple[StepConfig, ...] = field(default=(), repr=False)
     reward_strategy: str = field(default="mean", repr=False)
     named: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    agent_user: str = field(default="", repr=False)
+    verifier_user: str = field(default="", repr=False)
 
     @property
     def allows_network(self) -> bool:
@@ -115,7 +117,6 @@ def read_config(path: Path) -> Config:
         difficulty=read_optional_text(metadata.get("difficulty")),
         category=read_optional_text(metadata.get("category")),
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
-        noted=tuple(_ignored_settings(sections)),
         agent_internet=None if agent_internet == internet else agent_internet,
         health_check=read_health_check(path, section, "environment"),
         collect=read_collect_commands(path, table),
@@ -123,6 +124,8 @@ def read_config(path: Path) -> Config:
         steps=steps,
         reward_strategy=read_strategy(path, table),
         named=_named(table, separate is not None or any(step.separate for step in steps)),
+        agent_user=_agent_user(path, table),
+        verifier_user=read_user(path, verifier, "verifier"),
     )
 
 
@@ -141,6 +144,22 @@ def _agent_internet(path: Path, table: Table, internet: bool) -> bool:
     return all(mode == _PUBLIC or (mode is None and internet) for mode in modes)
 
 
+def _agent_user(path: Path, table: Table) -> str:
+    """Return the user of the agent. Raises DataError if steps have different ones, because one
+    shell plays them all."""
+    task = read_table(path, table, "agent")
+    steps = [
+        read_table(path, step, "agent", "steps.") for step in read_tables(path, table, "steps")
+    ]
+    users = {read_user(path, {**task, **step}, "agent") for step in steps or [{}]}
+    if len(users) > 1:
+        raise DataError(
+            f"{path}: the steps have several users of the agent, which is not supported: give all "
+            f"steps the same, and not {' and '.join(user or 'root' for user in sorted(users))}"
+        )
+    return users.pop()
+
+
 def _named(table: Table, has_separate_verifier: bool) -> tuple[str, ...]:
     """Return the settings without an effect. Artifacts have one if a verifier receives them."""
     names = dict.fromkeys(named_settings(table))
@@ -149,12 +168,3 @@ def _named(table: Table, has_separate_verifier: bool) -> tuple[str, ...]:
         names |= {"artifacts": None} if table.get("artifacts") else {}
         names |= {"steps.artifacts": None} if any(s.get("artifacts") for s in steps) else {}
     return tuple(names)
-
-
-def _ignored_settings(sections: Mapping[str, Table]) -> list[str]:
-    # these texts are part of the checksum in ``task_directory``: a new wording changes hashes
-    return [
-        f"the {name} runs as the box's one user, not as {section['user']!r}"
-        for name, section in sections.items()
-        if name in ("agent", "verifier") and section.get("user")
-    ]

@@ -89,6 +89,15 @@ def read_env(path: Path, table: Table, where: str) -> dict[str, str]:
     return variables
 
 
+def read_user(path: Path, table: Table, where: str) -> str:
+    """Return the ``user`` of a table, a name or a number, or an empty text for root."""
+    user = table.get("user")
+    if user is None or (isinstance(user, str | int) and not isinstance(user, bool)):
+        text = "" if user is None else str(user)
+        return "" if text in ("root", "0") else text
+    raise DataError(f"{path}: [{where}] user = {user!r} is neither a name nor a number")
+
+
 def read_optional_text(value: Any) -> str | None:
     """Return a value as a text, None if it is absent or empty."""
     return str(value) if value else None

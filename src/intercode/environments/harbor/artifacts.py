@@ -13,10 +13,12 @@ from intercode.core.errors import (
     SandboxError,
     SandboxKilledError,
     SandboxLostError,
+    UsageError,
 )
 from intercode.datasets.harbor.separate_verifier import Artifact, CollectCommand
 from intercode.sandbox import Sandbox
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.users import find_user
 
 _MAX_SIZE = 1 << 30  # bytes of an artifact
 
@@ -29,8 +31,10 @@ def run_collect_commands(
     for collect in commands:
         mark = sandbox.mark() if "processes" in sandbox.capabilities else None
         try:
-            sandbox.run(["/bin/bash", "-c", collect.command], cwd=cwd, timeout=collect.timeout)
-        except OSError:  # there is no bash, or no such directory any more
+            user = find_user(sandbox, collect.user or None)
+            command = ["/bin/bash", "-c", collect.command]
+            sandbox.run(command, cwd=cwd, timeout=collect.timeout, user=user)
+        except (OSError, UsageError):  # there is no bash, no such directory or user any more
             continue
         if mark is not None:
             sandbox.kill_since(mark)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,10 +20,16 @@ from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.harbor.artifacts import copy_artifacts, run_collect_commands
-from intercode.environments.harbor.preparation import prepare_step, run_health_check
+from intercode.environments.harbor.preparation import (
+    find_task_user,
+    give_directories,
+    prepare_step,
+    run_health_check,
+)
 from intercode.environments.harbor.reward import step_tests
 from intercode.environments.harbor.verifier import run_verifier
 from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode.sandbox.back_ends import has_users
 from intercode.sandbox.contract import BaseSandbox, Limits
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
@@ -99,12 +106,27 @@ class HarborEnv(TaskImageEnv):
         with self._task_image_errors():
             logs = task_layer(_LOG_DIRECTORIES, image)
         network = self.network if settings.allows_network else "none"
-        return SandboxSpec(image, (logs, *layers), network=network, limits=limits, env=settings.env)
+        return SandboxSpec(
+            image, (logs, *layers), network=network, limits=limits, env=settings.env,
+            users=self._has_users,
+        )  # fmt: skip
 
     def _open_session(
         self, sandbox: BaseSandbox, task: Task, state: SessionState | None
     ) -> Session:
-        return BashSession(sandbox, cwd=self._start_directory(task), state=state)
+        user = find_task_user(sandbox, task.data["config"].agent_user)
+        cwd = self._start_directory(task)
+        if user is not None and state is None:
+            give_directories(sandbox, user, cwd)
+        return BashSession(sandbox, cwd=cwd, state=state, user=user)
+
+    @cached_property
+    def _has_users(self) -> bool:
+        return self.determinism is None and has_users(self.sandbox_kind)
+
+    @property
+    def _prewarm_key(self) -> Any:
+        return super()._prewarm_key, self._config.agent_user
 
     def _start_directory(self, task: Task) -> str:
         """Return the directory in which an episode starts: the task's, else the image's."""
@@ -137,7 +159,8 @@ class HarborEnv(TaskImageEnv):
 
     def _prepare(self, sandbox: BaseSandbox, steps: Sequence[StepConfig]) -> None:
         for step in steps:
-            prepare_step(sandbox, self._folder, step, self._start_directory(self.task))
+            user = find_task_user(sandbox, self._config.agent_user)
+            prepare_step(sandbox, self._folder, step, self._start_directory(self.task), user)
 
     def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:  # noqa: ARG002
         """Go on to the next step, unless this is the last or its rewards are too low."""
@@ -187,6 +210,7 @@ class HarborEnv(TaskImageEnv):
                 given.verifier_env,
                 given.verifier_seconds,
                 prepare,
+                given.verifier_user,
             )
         if step is not None:
             state = self._with_steps(state)

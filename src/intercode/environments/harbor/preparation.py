@@ -5,36 +5,65 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from intercode.core.errors import TaskSetupError
+from intercode.core.errors import MissingCapabilityError, TaskSetupError, UsageError
 from intercode.datasets.harbor.health_check import HealthCheck
 from intercode.datasets.harbor.steps import StepConfig
-from intercode.datasets.harbor.task_directory import read_files, step_files_directory
+from intercode.datasets.harbor.task_directory import SOLUTION, read_files, step_files_directory
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.users import User, find_user
 
 SETUP_SECONDS = 600.0
 _SETUP_SCRIPT = "setup.sh"
+_HOMES = "/home/"  # where the directories of users are that belong to nobody else
 _MAX_OUTPUT = 500  # characters of what a failed script printed
 
 
-def prepare_step(sandbox: BaseSandbox, folder: Path, step: StepConfig, cwd: str) -> None:
+def find_task_user(sandbox: BaseSandbox, name: str) -> User | None:
+    """Return a user that a task names; None for root, which an empty name is. Raises TaskSetupError
+    if the sandbox does not have that user, or has none besides root."""
+    try:
+        return find_user(sandbox, name or None)
+    except (UsageError, MissingCapabilityError) as e:
+        raise TaskSetupError(f"the task cannot be played: {e}") from e
+
+
+def give_directories(sandbox: BaseSandbox, user: User, cwd: str) -> None:
+    """Give the agent's user the directory where the task begins, its home directory, and /solution
+    for the task's own solution. Images keep no owners: all their files belong to root."""
+    sandbox.run(["/bin/mkdir", "-p", SOLUTION])
+    home = [user.home] if user.home.startswith(_HOMES) else []
+    give_to(sandbox, user, SOLUTION, *home, *([cwd] if cwd != "/" else []))
+
+
+def give_to(sandbox: BaseSandbox, user: User, *paths: str) -> None:
+    """Make a user the owner of files and directories with all that they contain."""
+    sandbox.run(["/bin/chown", "-R", f"{user.uid}:{user.gid}", *paths], timeout=SETUP_SECONDS)
+
+
+def prepare_step(
+    sandbox: BaseSandbox, folder: Path, step: StepConfig, cwd: str, user: User | None = None
+) -> None:
     """Write the files of a step into the directory where the task begins, run its ``setup.sh`` and
-    its health check.
+    its health check, as the agent's user.
 
     Raises TaskSetupError if that fails.
     """
-    _set_up(sandbox, folder, step.name, cwd)
+    _set_up(sandbox, folder, step.name, cwd, user)
     if step.health_check is not None:
-        run_health_check(sandbox, step.health_check, cwd)
+        run_health_check(sandbox, step.health_check, cwd, user)
 
 
-def run_health_check(sandbox: BaseSandbox, check: HealthCheck, cwd: str) -> None:
+def run_health_check(
+    sandbox: BaseSandbox, check: HealthCheck, cwd: str, user: User | None = None
+) -> None:
     """Run a health check until it succeeds. Raises TaskSetupError if it fails."""
+    command, env = ["/bin/bash", "-c", check.command], _variables(sandbox, user)
     start_end = time.monotonic() + check.start_period
     failures = 0
     while True:
         starts = time.monotonic() < start_end
         try:
-            result = sandbox.run(["/bin/bash", "-c", check.command], cwd=cwd, timeout=check.timeout)
+            result = sandbox.run(command, cwd=cwd, env=env, timeout=check.timeout, user=user)
         except OSError as e:
             raise TaskSetupError(f"the health check {check.command!r} cannot run: {e}") from e
         if result.ok:
@@ -49,17 +78,24 @@ def run_health_check(sandbox: BaseSandbox, check: HealthCheck, cwd: str) -> None
         time.sleep(check.start_interval if starts else check.interval)
 
 
-def _set_up(sandbox: BaseSandbox, folder: Path, step: str, cwd: str) -> None:
+def _variables(sandbox: BaseSandbox, user: User | None) -> dict[str, str]:
+    return {**sandbox.env, **(user.env if user else {})}
+
+
+def _set_up(sandbox: BaseSandbox, folder: Path, step: str, cwd: str, user: User | None) -> None:
     files = read_files(folder, step_files_directory(step))
     top = cwd.rstrip("/")
     try:
         for name, (content, mode) in files.items():
             sandbox.write(f"{top}/{name}", content, mode)
+        if user is not None:
+            give_to(sandbox, user, *(f"{top}/{name.partition('/')[0]}" for name in files))
         if _SETUP_SCRIPT not in files:
             return
         result = sandbox.run(
-            ["/bin/bash", f"{top}/{_SETUP_SCRIPT}"], cwd=cwd, timeout=SETUP_SECONDS
-        )
+            ["/bin/bash", f"{top}/{_SETUP_SCRIPT}"], cwd=cwd, timeout=SETUP_SECONDS,
+            env=_variables(sandbox, user), user=user,
+        )  # fmt: skip
     except OSError as e:
         raise TaskSetupError(f"step {step!r} cannot be prepared: {e}") from e
     if not result.ok:

@@ -8,10 +8,12 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
-from intercode.core.errors import SandboxError, SandboxKilledError, SandboxLostError
+from intercode.core.errors import SandboxError, SandboxKilledError, SandboxLostError, UsageError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, FileEntry, State, TestResult
 from intercode.datasets.harbor.task_directory import TESTS, Files
+from intercode.environments.harbor.preparation import give_to
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.users import find_user
 
 LOGS = "/logs/verifier"
 _REWARD_TEXT, _REWARD_JSON, _STDOUT_FILE = (
@@ -38,6 +40,7 @@ def run_verifier(
     env: Mapping[str, str],
     timeout: float,
     prepare: Callable[[], None] = lambda: None,
+    user: str = "",
 ) -> State:
     """Return the verifier's result on the files in a sandbox, in which no process of the agent
     runs. The sandbox cannot be used afterwards.
@@ -45,7 +48,8 @@ def run_verifier(
     ``tests`` are written into the sandbox now; if there are none, its image has them. Files that
     the agent left where they go, or where the reward is written, are removed. ``env``: the task's
     own variables. ``files`` are the agent's changes. ``exit_code`` is the verifier's, or None if it
-    did not end within ``timeout`` seconds. ``prepare`` is called first; its errors of a sandbox are
+    did not end within ``timeout`` seconds. ``user``: the name or number of who runs it; empty for
+    root. ``prepare`` is called first; its errors of a sandbox are
     a verdict, too, because the agent's files may be the reason.
     ``failed``: the result does not count, and ``output`` begins with the reason: the verifier was
     killed, ended its sandbox, ran out of time, left processes, or it or its reward's file was
@@ -59,11 +63,15 @@ def run_verifier(
         prepare()
         files = sandbox.changes(digests=False)
         _prepare_files(sandbox, files, tests)
+        runner = find_user(sandbox, user or None)
+        if runner is not None:
+            give_to(sandbox, runner, LOGS)
         script = f"{TESTS}/test.sh"
-        executable = "" if tests else f"chmod +x {script}; "  # an image may lack that
-        command = ["/bin/sh", "-c", f"{executable}exec {script}"]
-        variables = _environment(sandbox.env, files) | dict(env)
-        result = sandbox.run(command, cwd=cwd, env=variables, timeout=timeout)
+        if not tests:
+            sandbox.run(f"chmod +x {script}")  # an image may lack that
+        command = ["/bin/sh", "-c", f"exec {script}"]
+        variables = _environment(sandbox.env, files) | (runner.env if runner else {}) | dict(env)
+        result = sandbox.run(command, cwd=cwd, env=variables, timeout=timeout, user=runner)
         rewards = _read_rewards(sandbox)  # before processes that it left can change them
         _check_end(result, timeout)
         _check_processes(sandbox)
@@ -74,7 +82,7 @@ def run_verifier(
         raise
     except _VerdictError as e:
         reason = str(e)
-    except (OSError, SandboxError) as e:  # the shell or the directory is gone, the disk is full
+    except (OSError, SandboxError, UsageError) as e:  # the shell or the user is gone, for example
         reason = f"the verifier could not be run: {e}"
     printed = result.output[-_MAX_OUTPUT:] if result else ""
     runs = tuple(TestResult(name, value >= 1.0, repr(value)) for name, value in rewards.items())

@@ -27,7 +27,7 @@ from typing import Any, Literal
 from intercode.core.config import EvalConfig, make_config
 from intercode.core.errors import BudgetError, ConfigError, InterCodeError, TooManyErrorsError
 from intercode.core.registry import unknown_name_error
-from intercode.core.types import to_jsonable
+from intercode.core.types import Dataset, to_jsonable
 from intercode.evaluation.evaluate.plan import Plan, make_plan
 from intercode.evaluation.evaluate.run import run_and_close
 from intercode.evaluation.evaluate.run_directory import README_FILE, safe_file_name
@@ -103,18 +103,26 @@ def run_grid(
     model: Model | None = None,
     quiet: bool = False,
     log: Callable[[str], None] = lambda _: None,
+    on_dataset: Callable[[Dataset], None] = lambda _: None,
 ) -> list[CellResult]:
     """Play one cell after another. A cell that fails does not stop the others.
 
     A call with the same grid resumes an earlier one. ``log`` is called for each cell that failed or
-    stopped.
+    stopped, ``on_dataset`` for each dataset before its first cell.
     """
+    datasets = set[str]()
+
+    def begin(dataset: Dataset) -> None:
+        if dataset.name not in datasets:
+            datasets.add(dataset.name)
+            on_dataset(dataset)
+
     grid.out.mkdir(parents=True, exist_ok=True)
     (grid.out / README_FILE).write_text(_readme_text(grid), encoding="utf-8")
     results = []
     for number, cell in enumerate(grid.cells, 1):
         label = f"[{number}/{len(grid.cells)} {cell.name}] "
-        result = _run_cell(cell, model, quiet, label)
+        result = _run_cell(cell, model, quiet, label, begin)
         results.append(result)
         if result.state in ("failed", "stopped"):
             log(f"{label}{result.state}: {result.message}")
@@ -135,9 +143,12 @@ def make_plans(grid: Grid, *, needs_key: bool = True) -> list[tuple[Cell, Plan |
     return plans
 
 
-def _run_cell(cell: Cell, model: Model | None, quiet: bool, label: str) -> CellResult:
+def _run_cell(
+    cell: Cell, model: Model | None, quiet: bool, label: str, begin: Callable[[Dataset], None]
+) -> CellResult:
     try:
         plan = make_plan(cell.config, model)
+        begin(plan.dataset)
         run_and_close(plan, quiet=quiet, label=label)
     except (BudgetError, TooManyErrorsError) as e:
         return CellResult(cell, "stopped", str(e))

@@ -30,6 +30,7 @@ from intercode.evaluation.evaluate.run_directory import (
 from intercode.evaluation.evaluate.run_metadata import episode_metadata, run_metadata
 from intercode.evaluation.evaluate.run_state import EpisodeKey, RunState, Sample, read_run_state
 from intercode.evaluation.evaluate.task_selection import select_tasks
+from intercode.evaluation.programs.episode import require_one_instruction
 from intercode.evaluation.programs.installation import Installation
 from intercode.models import Model, open_model
 
@@ -136,6 +137,8 @@ def make_plan(config: EvalConfig, model: Model | None = None, *, needs_key: bool
     """
     dataset = datasets.load(config.dataset, environment_for_options(config.env_options))
     task_indices = select_tasks(dataset, config.tasks, config.limit, config.sample, config.seed)
+    if program := program_of(config.agent, config.agent_options):
+        require_one_instruction(program.name, (dataset.tasks[index] for index in task_indices))
     needs_model = accepts_parameter(config.agent, "model")
     owns_model = model is None and needs_model
     if owns_model and config.model is not None:

@@ -6,14 +6,15 @@ import os
 import secrets
 import select
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from intercode.agents.parsing import language_of
 from intercode.agents.programs import Launch, ProgramAgent
 from intercode.core.errors import BudgetError, SandboxError, SandboxKilledError, UsageError
-from intercode.core.types import AgentOutput, Brief, EndReason, Step
+from intercode.core.types import AgentOutput, Brief, EndReason, Step, Task
+from intercode.datasets.harbor.task_toml import Config
 from intercode.environments.base.contract import Environment
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.programs.actions import SUBMIT, ShellHistory
@@ -46,6 +47,19 @@ class _Ending:
     why: str = ""
 
 
+def require_one_instruction(program: str, tasks: Iterable[Task]) -> None:
+    """Raise UsageError for a task that a program as agent cannot play: one with several steps, or
+    with an agent that is not root."""
+    for task in tasks:
+        config = task.data.get("config")
+        if isinstance(config, Config) and (len(config.steps) > 1 or config.agent_user):
+            what = "several steps" if len(config.steps) > 1 else f"the user {config.agent_user!r}"
+            raise UsageError(
+                f"{program} plays one instruction, as root, and {task.id} has {what}: leave this "
+                "task out, or use an agent that is no program"
+            )
+
+
 def play_program(
     agent: ProgramAgent,
     env: Environment,
@@ -56,13 +70,15 @@ def play_program(
     """Play a running episode with a program, and return its steps and why it ended.
 
     Raises UsageError for an environment without a sandbox of this machine that has a port for the
-    bridge, BudgetError at a limit of the run, and the errors of a model and a sandbox that failed.
+    bridge, and for a task that ``require_one_instruction`` refuses, BudgetError at a limit of the
+    run, and the errors of a model and a sandbox that failed.
     """
     if not isinstance(env, SandboxedEnv):
         raise UsageError(
             f"{agent.program.name} runs in a sandbox of this machine, which the environment here "
             "does not have: play another environment, with the runner `local`"
         )
+    require_one_instruction(agent.program.name, [env.task])
     sandbox = env.sandbox
     if "listen" not in sandbox.capabilities:
         raise UsageError(

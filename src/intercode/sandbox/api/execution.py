@@ -51,8 +51,6 @@ class Command:
 
     def start(self, base: BaseSandbox, fds: Mapping[int, int]) -> Process:
         """Start the command with these descriptors. Raises OSError."""
-        if self.user is None:
-            return base.spawn(self.argv, cwd=self.cwd, env=self.env, fds=fds)
         return base.spawn_as(self.user, self.argv, cwd=self.cwd, env=self.env, fds=fds)
 
 

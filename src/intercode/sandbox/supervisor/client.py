@@ -181,7 +181,11 @@ class SupervisedSandbox(BaseSandbox):
     ) -> SupervisedProcess:
         return self._spawn(argv, cwd, env, fds)
 
-    def spawn_as(self, user: User, argv: Sequence[str], **settings: Any) -> SupervisedProcess:
+    def spawn_as(
+        self, user: User | None, argv: Sequence[str], **settings: Any
+    ) -> SupervisedProcess:
+        if user is None:
+            return self.spawn(argv, **settings)
         return self._spawn(argv, **settings, user=user)
 
     def spawn_checkpoint(

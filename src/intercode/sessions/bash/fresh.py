@@ -12,6 +12,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
@@ -78,9 +79,7 @@ class FreshShellSession:
         deadline = time.monotonic() + timeout
         try:
             shell, self._state = start_shell(
-                self._sandbox,
-                self._program,
-                self._separate_stderr,
+                partial(Shell, self._sandbox, self._program, self._separate_stderr),
                 self._state,
                 timeout + _GRACE_SECONDS,
             )

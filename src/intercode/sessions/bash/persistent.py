@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 
 from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.streams import Collector, decode
+from intercode.sandbox.users import User
 from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.bash.shell import (
     START_SECONDS,
@@ -43,7 +45,8 @@ class BashSession:
     """A session in one bash; see ``Session``.
 
     ``shell`` is the program inside the sandbox. ``state`` comes from ``state()`` of another
-    session. ``separate_stderr`` keeps stderr out of the output.
+    session. ``separate_stderr`` keeps stderr out of the output. ``user`` runs the shell; None is
+    root.
     """
 
     def __init__(
@@ -53,8 +56,10 @@ class BashSession:
         shell: str = "/bin/bash",
         state: SessionState | None = None,
         separate_stderr: bool = False,
+        user: User | None = None,
     ) -> None:
-        self._sandbox, self._program, self._separate_stderr = sandbox, shell, separate_stderr
+        self._sandbox = sandbox
+        self._start_program = partial(Shell, sandbox, shell, separate_stderr, user)
         self._state = state or SessionState(cwd)
         self._shell: Shell | None = None
         self._last_job_mark: int | None = None
@@ -88,9 +93,7 @@ class BashSession:
         """Start a shell with the last saved state. Raises SandboxError if none starts within
         ``timeout`` seconds."""
         try:
-            self._shell, self._state = start_shell(
-                self._sandbox, self._program, self._separate_stderr, self._state, timeout
-            )
+            self._shell, self._state = start_shell(self._start_program, self._state, timeout)
         except ShellEndedError as e:
             raise SandboxError(str(e)) from e
         return self._shell

@@ -15,12 +15,14 @@ import select
 import shlex
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once
+from intercode.sandbox.users import User
 from intercode.sessions.base import SessionState
 
 DUMP_SCRIPT = (
@@ -91,11 +93,19 @@ class ShellEndedError(Exception):
 
 class Shell:
     """A running shell and the three channels to it. ``separate_stderr`` adds a channel for
-    stderr."""
+    stderr. ``user``: who runs it; None is root."""
 
-    def __init__(self, sandbox: BaseSandbox, program: str, separate_stderr: bool = False) -> None:
+    def __init__(
+        self,
+        sandbox: BaseSandbox,
+        program: str,
+        separate_stderr: bool = False,
+        user: User | None = None,
+    ) -> None:
         script_r, self.script = sandbox.open_script()
-        self._sandbox = sandbox
+        if user is not None:  # who opens it by name
+            os.fchmod(script_r, 0o644)
+        self._sandbox, self.program = sandbox, program
         self.output, out_w = os.pipe()
         self.errors, err_w = os.pipe() if separate_stderr else (-1, os.dup(out_w))
         self.stderr_collector, self._output_collector = Collector(1 << 12), Collector(0)
@@ -104,9 +114,11 @@ class Shell:
         directory, _, name = sandbox.script_path.rpartition("/")
         self._script_path = shlex.quote(sandbox.script_path)
         try:
-            self.process: Process = sandbox.spawn(
+            self.process: Process = sandbox.spawn_as(
+                user,
                 [program, "--norc", "--noprofile", name],
                 cwd=directory,
+                env={**sandbox.env, **user.env} if user else None,
                 fds={1: out_w, 2: err_w, SCRIPT_FD: script_r, _REPORT_FD: remote.fileno()},
             )
         except BaseException:
@@ -334,35 +346,35 @@ def _encode(text: str) -> bytes:
 
 
 def start_shell(
-    sandbox: BaseSandbox, program: str, separate_stderr: bool, state: SessionState, timeout: float
+    start: Callable[[], Shell], state: SessionState, timeout: float
 ) -> tuple[Shell, SessionState]:
-    """Start a shell and give it a state. Return the shell and the state that it has.
+    """Start a shell with ``start`` and give it a state. Return the shell and the state that it has.
 
     ``timeout`` is in seconds. If the shell does not start with the whole state in half of that
     time, a second one gets the directory only.
 
     Raises ShellEndedError if no shell starts in time, FileNotFoundError or PermissionError if
-    ``program`` cannot be run.
+    its program cannot be run.
     """
     deadline = time.monotonic() + timeout
     if state.text:
         with suppress(ShellEndedError):
-            return _try_start(sandbox, program, separate_stderr, state, timeout / 2)
+            return _try_start(start, state, timeout / 2)
         state = replace(state, text="")
-    return _try_start(sandbox, program, separate_stderr, state, deadline - time.monotonic())
+    return _try_start(start, state, deadline - time.monotonic())
 
 
 def _try_start(
-    sandbox: BaseSandbox, program: str, separate_stderr: bool, state: SessionState, timeout: float
+    start: Callable[[], Shell], state: SessionState, timeout: float
 ) -> tuple[Shell, SessionState]:
     deadline = time.monotonic() + timeout
-    shell = Shell(sandbox, program, separate_stderr)
+    shell = start()
     try:
         report = shell.initialize(state.cwd, timeout)
         if report and state.text:
             report = shell.restore(state.text, deadline - time.monotonic())
         if report is None:
-            raise ShellEndedError(f"{program} did not start within {timeout:.2g} s")
+            raise ShellEndedError(f"{shell.program} did not start within {timeout:.2g} s")
     except BaseException:
         shell.process.kill()
         shell.close()

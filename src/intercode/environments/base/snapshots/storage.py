@@ -13,7 +13,7 @@ import os
 import sys
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
@@ -45,7 +45,8 @@ class StoredFiles:
     path: Path
 
     def open(self) -> BaseSandbox:
-        return open_sandbox(self.spec, self.kind, self.path)
+        spec = replace(self.spec, users=False)  # saved files have lost their owners
+        return open_sandbox(spec, self.kind, self.path)
 
     @property
     def source(self) -> Path:
