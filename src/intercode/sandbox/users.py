@@ -27,6 +27,11 @@ class User:
         """The environment variables that name the user."""
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
 
+    @property
+    def own_directories(self) -> list[str]:
+        """The home directory if it is below /home, so that it belongs to nobody else."""
+        return [self.home] if self.home.startswith("/home/") else []
+
 
 class SandboxFiles(Protocol):
     """What a user is found by: the capabilities of a sandbox, and its files."""

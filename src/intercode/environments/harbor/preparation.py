@@ -14,7 +14,6 @@ from intercode.sandbox.users import User, find_user
 
 SETUP_SECONDS = 600.0
 _SETUP_SCRIPT = "setup.sh"
-_HOMES = "/home/"  # where the directories of users are that belong to nobody else
 _MAX_OUTPUT = 500  # characters of what a failed script printed
 
 
@@ -31,8 +30,7 @@ def give_directories(sandbox: BaseSandbox, user: User, cwd: str) -> None:
     """Give the agent's user the directory where the task begins, its home directory, and /solution
     for the task's own solution. Images keep no owners: all their files belong to root."""
     sandbox.run(["/bin/mkdir", "-p", SOLUTION])
-    home = [user.home] if user.home.startswith(_HOMES) else []
-    give_to(sandbox, user, SOLUTION, *home, *([cwd] if cwd != "/" else []))
+    give_to(sandbox, user, SOLUTION, *user.own_directories, *([cwd] if cwd != "/" else []))
 
 
 def give_to(sandbox: BaseSandbox, user: User, *paths: str) -> None:

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from intercode.sandbox.api.sandbox import Sandbox
 from intercode.sandbox.users import find_user
 
-_HOMES = "/home/"  # where the directories of users are that belong to nobody else
-
 
 class UserDirectories:
     """The users of a sandbox that have their directories. Threads may use it."""
@@ -26,8 +24,8 @@ class UserDirectories:
             if name in self._owners:
                 return
             user = find_user(self._sandbox.base, name)
-            if user is not None:
-                paths = [user.home, *others] if user.home.startswith(_HOMES) else others
+            paths = [*user.own_directories, *others] if user else []
+            if user is not None and paths:
                 argv = ["chown", "-R", f"{user.uid}:{user.gid}", *paths]
                 self._sandbox.run(argv, cwd="/", timeout=None)
             self._owners.add(name)
