@@ -71,6 +71,7 @@ def test_the_tasks_are_sound_and_none_is_in_both_parts() -> None:
 
 @pytest.mark.slow
 def test_success_on_held_out_tasks_rises(tmp_path: Path) -> None:
+    """The command of docs/training.md, with fewer steps."""
     with training(tmp_path, "--steps", "30", "--output", "out") as trainer:
         trainer.wait(timeout=900)
     told = (tmp_path / "told").read_text()

@@ -52,6 +52,7 @@ def _run(*command: str | Path) -> str:
 
 @pytest.mark.slow
 def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
+    """The command of docs/harbor.md."""
     tasks = tmp_path / "tasks"
     write_task(tasks / "solved", **{"task.toml": TOML + HEALTH})
     write_task(tasks / "wrong", **{"solution/solve.sh": WRONG})

@@ -120,6 +120,7 @@ def test_a_lost_sandbox_ends_the_agent(env: InterCodeEnvironment) -> None:
 
 @pytest.mark.slow
 def test_its_command_line(source: Path, tmp_path: Path) -> None:
+    """The command of docs/mini-swe-agent.md, with a scripted model."""
     commands = ["sh add.sh 20 3 > result; cat result", SUBMIT]
     settings = {
         "environment": {
@@ -131,7 +132,7 @@ def test_its_command_line(source: Path, tmp_path: Path) -> None:
             "outputs": [make_output("I will.", [{"command": text}]) for text in commands],
         },
     }  # fmt: skip
-    file, saved = tmp_path / "settings.yaml", tmp_path / "trajectory.json"
+    file, saved = tmp_path / "sandbox.yaml", tmp_path / "trajectory.json"
     file.write_text(json.dumps(settings))  # which is YAML, too
     done = subprocess.run(
         [sys.executable, "-m", "minisweagent", "--yolo", "--exit-immediately", "--task", "Add.",

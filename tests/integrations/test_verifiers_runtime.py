@@ -1,4 +1,5 @@
-"""verifiers runs a taskset with a harness in our sandboxes, through its own command line.
+"""verifiers runs a taskset with a harness in our sandboxes, by the first command of
+docs/verifiers.md.
 
 It needs the virtual environment of ``test_verifiers.py``. One process checks everything, because
 importing verifiers takes seconds.

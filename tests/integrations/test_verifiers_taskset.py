@@ -89,7 +89,8 @@ def test_the_wheel_holds_the_taskset_and_its_page(wheel: Path) -> None:
 
 def test_all_environments_play_and_are_valid(wheel: Path, tmp_path: Path) -> None:
     """Tasks of families without end in every environment, in one turn where the state is scored;
-    starter tasks for the validator, and after a prefix, from which the rollouts of a task fork."""
+    starter tasks for the validator, and after a prefix, from which the rollouts of a task fork. The
+    commands are those of docs/verifiers.md."""
     programs = os.environ.get("INTERCODE_VERIFIERS")
     if not programs:
         pytest.skip("set INTERCODE_VERIFIERS to the bin directory of .ci/verifiers.txt installed")

@@ -8,6 +8,8 @@ import os
 import signal
 import time
 from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -18,6 +20,7 @@ from intercode.core.errors import EnvironmentStateError, SandboxLostError, Usage
 from intercode.core.types import StepResult
 from intercode.evaluation.ray import RayPool
 from support.raylets import Raylets, left_of
+from support.snippets import Reader, read_snippets
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 STARTER = datasets.load("starter")
@@ -45,6 +48,18 @@ def test_episodes_are_as_those_of_the_environment(raylets: Raylets) -> None:
             query, _ = env.reset(seed=i, options={"task": i})
             alone = [list(env.step(a)) for a in (STARTER.tasks[i].gold, "submit")]
         assert found == [query, *alone]
+
+
+def test_the_pool_of_the_page_runs(raylets: Raylets, tmp_path: Path) -> None:
+    """docs/ray.md, on a smaller cluster."""
+    root = Path(__file__).parents[3]
+    (snippet,) = [
+        s for s in read_snippets((root / "docs/ray.md").read_text("utf-8")) if "RayPool" in s.body
+    ]
+    body = snippet.body.replace('"auto"', repr(raylets.address)).replace("size=256", "size=2")
+    reader = Reader(tmp_path, root)
+    reader.run(replace(snippet, body=body))
+    assert isinstance(reader.names["turn"], StepResult)
 
 
 def test_groups_time_outs_and_cancelling(raylets: Raylets) -> None:

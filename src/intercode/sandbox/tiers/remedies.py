@@ -6,7 +6,6 @@ A remedy is marked "untested" unless it was carried out for this project.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -43,11 +42,6 @@ _CONTAINERS: tuple[Platform, ...] = ("docker", "podman", "kubernetes")
 _ROOT_OF_PODMAN = "sudo podman run --user 0 --cap-add=MKNOD --cap-add=SYS_CHROOT"
 _BECOME_ROOT = ("docker run --user 0", _ROOT_OF_PODMAN, "sudo COMMAND")
 _PROGRAM = "/PATH/OF/intercode/sandbox/supervisor/bin/supervisor"
-_ENGINE_COMMAND = re.compile(r"(sudo )?(docker|podman) run |sudo COMMAND")
-_COMMAND_FENCE = [
-    "<!-- not run: needs an engine of containers or another user -->",
-    "```sh",
-]  # of the documentation
 _USUAL_RESTRICTIONS = ("seccomp", "systempaths")
 """Those of a container on a machine without AppArmor."""
 _BOTH = ("namespace/1", "namespace/2")
@@ -278,8 +272,7 @@ def render_markdown() -> str:
             lines += [*[""][not lines :], f"### {title[0].upper()}{title[1:]}"]
         tiers = " and ".join(f"`{tier}`" for tier in remedy.tiers)
         state = "" if remedy.tested else " (untested)"
-        fence = _COMMAND_FENCE if _ENGINE_COMMAND.match(remedy.text) else ["```"]
-        lines += [f"{tiers}: {remedy.where}{state}", *fence, remedy.text.rstrip(), "```"]
+        lines += [f"{tiers}: {remedy.where}{state}", "```text", remedy.text.rstrip(), "```"]
     return "\n".join(lines)
 
 
