@@ -1,4 +1,5 @@
-"""Inspect runs our tasks with its mock model, and its scores equal ours."""
+"""Inspect runs our tasks with its mock model, and its scores equal ours: the tasks of
+docs/inspect.md, by the function that its command calls."""
 
 from __future__ import annotations
 

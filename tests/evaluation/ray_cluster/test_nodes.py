@@ -1,4 +1,5 @@
-"""Runs over real nodes: raylets of this machine, one of which is killed in the middle."""
+"""Runs over real nodes, as docs/ray.md starts them: raylets of this machine, one of which is killed
+in the middle."""
 
 from __future__ import annotations
 
