@@ -1,4 +1,5 @@
-"""An environment as an OpenEnv package: OpenEnv's validator, its graders, and episodes."""
+"""An environment as an OpenEnv package, as docs/openenv.md makes it: OpenEnv's validator, its
+graders, and episodes."""
 
 from __future__ import annotations
 
