@@ -117,7 +117,7 @@ def find_contamination(
     worlds = tuple(_draw(selection, draws, collected, faults) for selection in selections)
     unavailable: dict[str, str] = {}
     compared: list[Comparison] = []
-    for source, texts in task_texts(data, unavailable, drawn=False):
+    for source, texts in task_texts(data, unavailable, families=False):
         index = TextIndex((source, text) for text in texts)
         compared += [
             _compare(source, "all", kind, collected.texts[kind], index, faults) for kind in KINDS
@@ -142,7 +142,7 @@ def digest(parts: Sequence[object]) -> str:
 @cache
 def dataset_index() -> TextIndex:
     """Return the queries and golds of every dataset that is installed and not drawn."""
-    found = task_texts(None, {}, drawn=False)
+    found = task_texts(None, {}, families=False)
     return TextIndex((source, text) for source, texts in found for text in texts)
 
 

@@ -173,7 +173,7 @@ class TaskCheck:
             parts = ", ".join(f"{k} {v:.3g}" for k, v in run.score.parts.items())
             self.add_finding(kind, f"{what} scored {run.score.value:.3f} ({parts})")
 
-    def require_start_below_1(self, start: Score) -> None:
+    def require_unsolved_start(self, start: Score) -> None:
         """Add a finding if doing nothing scored 1."""
         if start.success:
             self.add_finding("noop-scores-1", f"reward {start.value:g} right after reset")
@@ -257,7 +257,7 @@ def _second_pass(runner: TaskRunner, check: TaskCheck) -> None:
     check.wait_for_second_run()
     golds = check.first_run.golds
     start = runner.score_after_reset(check.index, golds)
-    check.require_start_below_1(start)
+    check.require_unsolved_start(start)
     check.add_second_run(runner, runner.run(check.index, *check.solution))
     check.run_further_golds(runner)
     if not check.findings:

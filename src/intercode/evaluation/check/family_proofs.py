@@ -27,7 +27,7 @@ from intercode.evaluation.check.contamination import copy_faults, dataset_index,
 from intercode.evaluation.check.dataset import static_findings, with_retry
 from intercode.evaluation.check.findings import NOTE_KINDS
 from intercode.evaluation.check.task_proofs import (
-    DrawnTaskCheck,
+    FamilyTaskCheck,
     play_first_episode,
     play_further_episodes,
     task_digest,
@@ -202,7 +202,7 @@ def _prove_batch(batch: _Batch) -> list[_Result]:
     drawn = [(seed, family(seed, selection.difficulty(seed))) for seed in batch.seeds]
     digests = [task_digest(task) for _, task in drawn]
     fresh = [pair for pair, key in zip(drawn, digests, strict=True) if key not in batch.known]
-    checks = [DrawnTaskCheck(i, task, family, seed) for i, (seed, task) in enumerate(fresh)]
+    checks = [FamilyTaskCheck(i, task, family, seed) for i, (seed, task) in enumerate(fresh)]
     if checks:
         checks[0].search_image = batch.search_image
         _play_all(checks, batch.settings)
@@ -215,7 +215,7 @@ def _prove_batch(batch: _Batch) -> list[_Result]:
     ]
 
 
-def _play_all(checks: Sequence[DrawnTaskCheck], settings: Mapping[str, Any]) -> None:
+def _play_all(checks: Sequence[FamilyTaskCheck], settings: Mapping[str, Any]) -> None:
     """Play the tasks of one family, and add what is found to their checks."""
     family = checks[0].family
     tasks = tuple(replace(check.task, instantiate=variant_of) for check in checks)
@@ -232,15 +232,15 @@ def _play_all(checks: Sequence[DrawnTaskCheck], settings: Mapping[str, Any]) -> 
 
 
 def _play_check(
-    checks: Sequence[DrawnTaskCheck],
-    episode: Callable[[TaskRunner, DrawnTaskCheck], None],
+    checks: Sequence[FamilyTaskCheck],
+    episode: Callable[[TaskRunner, FamilyTaskCheck], None],
     runner: TaskRunner,
     index: int,
 ) -> None:
     with_retry(runner, checks[index], episode)
 
 
-def _proof(check: DrawnTaskCheck, seconds: float) -> Proof:
+def _proof(check: FamilyTaskCheck, seconds: float) -> Proof:
     task = check.task
     faults = tuple(f"{f.kind}: {f.detail}" for f in check.findings if f.kind not in _HARMLESS)
     files = [entry for entry in task.initial_files if entry.kind == "file"]

@@ -75,17 +75,17 @@ def find_leaks(prompts: dict[str, str] | None = None, data: Path | None = None) 
 
 
 def task_texts(
-    data: Path | None, unavailable: dict[str, str], *, drawn: bool = True
+    data: Path | None, unavailable: dict[str, str], *, families: bool = True
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield every dataset that is installed, and every JSON file below ``data``, with the queries
     and golds in it. ``data``: as in ``find_leaks``. ``unavailable``: gets the reason for each
-    dataset that cannot be read. ``drawn``: also yield the task families."""
+    dataset that cannot be read. ``families``: also yield drawn tasks."""
     if data is None and (given := os.environ.get("INTERCODE_DATA")):
         data = Path(given)
     specs = [
         spec
         for name in datasets.datasets
-        if drawn or name != datasets.FAMILIES
+        if families or name != datasets.FAMILIES
         for spec in (
             [f"{name}:{environment}" for environment in FAMILIES]
             if name == datasets.STARTER

@@ -23,7 +23,7 @@ BLIND_TRIES = 4
 """Golds of other hidden choices that are played in a task, in a family that asks for looking."""
 
 
-class DrawnTaskCheck(TaskCheck):
+class FamilyTaskCheck(TaskCheck):
     """The check of a drawn task.
 
     ``search_image``: search the whole image for golds, and not only the files of the task.
@@ -40,15 +40,15 @@ class DrawnTaskCheck(TaskCheck):
         self.blind_tries = self.blind_solved = 0
 
 
-def play_first_episode(runner: TaskRunner, check: DrawnTaskCheck) -> None:
+def play_first_episode(runner: TaskRunner, check: FamilyTaskCheck) -> None:
     """Score the beginning, then the gold."""
     runner.reset(check.index)
     check.start, _, golds = runner.score_here()
-    check.require_start_below_1(check.start)
+    check.require_unsolved_start(check.start)
     check.add_first_run(runner.run_here(*check.solution, golds=golds))
 
 
-def play_further_episodes(runner: TaskRunner, check: DrawnTaskCheck) -> None:
+def play_further_episodes(runner: TaskRunner, check: FamilyTaskCheck) -> None:
     """Play everything else."""
     if check.first_run is None or check.start is None:
         return
@@ -65,7 +65,7 @@ def play_further_episodes(runner: TaskRunner, check: DrawnTaskCheck) -> None:
 
 
 def _play_second_episode(
-    runner: TaskRunner, check: DrawnTaskCheck, start: Score, golds: Sequence[State]
+    runner: TaskRunner, check: FamilyTaskCheck, start: Score, golds: Sequence[State]
 ) -> None:
     """Compare the beginning, search it for golds, and play as the player who looks first. Where
     that player has nothing to look at, this is the second run of the gold."""
@@ -81,7 +81,7 @@ def _play_second_episode(
     check.add_second_run(runner, run)
 
 
-def _check_variants(runner: TaskRunner, check: DrawnTaskCheck, original: TaskRun) -> None:
+def _check_variants(runner: TaskRunner, check: FamilyTaskCheck, original: TaskRun) -> None:
     """Find what is wrong with the other worlds of a task: its golds must hold there, and do
     something else in one of them than in ``original``. A task of which all worlds are the same has
     no variants."""
@@ -108,7 +108,7 @@ def _check_variants(runner: TaskRunner, check: DrawnTaskCheck, original: TaskRun
     check.add_finding("alike-variants", detail)
 
 
-def _play_blind_golds(runner: TaskRunner, check: DrawnTaskCheck, golds: Sequence[State]) -> None:
+def _play_blind_golds(runner: TaskRunner, check: FamilyTaskCheck, golds: Sequence[State]) -> None:
     """Count how many golds of other hidden choices solve the task."""
     check.blind_tries = BLIND_TRIES
     check.blind_solved = 0
