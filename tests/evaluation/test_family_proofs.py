@@ -13,13 +13,14 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.registry import Registry
 from intercode.datasets.families import family as family_module
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.check.family_proofs import BLIND_TRIES, Proof, prove
+from intercode.evaluation.check.family_proofs import Proof, prove
 from intercode.evaluation.check.family_tables import (
     blind_share,
     blind_verdict,
     family_faults,
     tasks_needed,
 )
+from intercode.evaluation.check.task_proofs import BLIND_TRIES
 
 BAD_FAMILIES = """
 from intercode.datasets.bash.families.bash_task import bash_task
@@ -83,7 +84,7 @@ def test_a_task_of_each_family_is_sound(families: str) -> None:
 @pytest.mark.sandbox
 @pytest.mark.heavy
 def test_faults_of_families_are_found(bad: Path) -> None:
-    report = prove("families:bash", 5, bad, settings={})
+    report = prove("families:bash", 5, bad, settings={}, parallel=1)
     kinds: dict[str, set[str]] = {}
     for task, fault in report.all_faults:
         kinds.setdefault(task.split("/")[2], set()).add(fault.split(":")[0])

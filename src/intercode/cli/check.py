@@ -60,7 +60,7 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
                         (default 25) with --contamination
 --out FILE              where --draw writes its proofs and finds earlier ones (default: in the
                         cache)
---parallel N            tasks at the same time (default 2)
+--parallel N            tasks at the same time (default 2); with --draw: processes
 --no-gold-cache         do not store the results of stable golds in the gold cache
 --baseline FILE         the output of an earlier --json: a gold that now does something else is
                         volatile

@@ -10,9 +10,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
-from intercode import datasets
 from intercode.core.errors import UsageError
 from intercode.core.types import Task, tree_digest
 from intercode.datasets.families.family import FAMILIES, FIRST_EPISODE_SEED, Family
@@ -117,7 +117,7 @@ def find_contamination(
     worlds = tuple(_draw(selection, draws, collected, faults) for selection in selections)
     unavailable: dict[str, str] = {}
     compared: list[Comparison] = []
-    for source, texts in _other_texts(data, unavailable):
+    for source, texts in task_texts(data, unavailable, families=False):
         index = TextIndex((source, text) for text in texts)
         compared += [
             _compare(source, "all", kind, collected.texts[kind], index, faults) for kind in KINDS
@@ -139,14 +139,11 @@ def digest(parts: Sequence[object]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
+@cache
 def dataset_index() -> TextIndex:
     """Return the queries and golds of every dataset that is installed and not drawn."""
-    return TextIndex((source, text) for source, texts in _other_texts(None, {}) for text in texts)
-
-
-def _other_texts(data: Path | None, unavailable: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
-    """Return the datasets that are not drawn, with their texts; see ``task_texts``."""
-    return (found for found in task_texts(data, unavailable) if found[0] != datasets.FAMILIES)
+    found = task_texts(None, {}, families=False)
+    return TextIndex((source, text) for source, texts in found for text in texts)
 
 
 def copy_faults(task: Task, index: TextIndex) -> Iterator[str]:

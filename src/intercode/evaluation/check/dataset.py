@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from intercode import datasets
 from intercode.core.errors import (
@@ -46,6 +46,7 @@ AUDIT_RULES = Registry(
 """The audit rule of each environment that has one; see environments/base/audit.py."""
 _MIN_SECONDS_BETWEEN_RUNS = 1.1
 """Shortest time between the two runs of a gold, so that a gold that prints the time differs."""
+C = TypeVar("C", bound="TaskCheck")
 
 
 def check(
@@ -60,7 +61,6 @@ def check(
     cache_golds: bool = True,
     env_options: Mapping[str, Any] = EMPTY_MAPPING,
     sandbox: str = "auto",
-    search_image: bool = True,
 ) -> CheckReport:
     """Check the tasks of a dataset and return what is wrong with them.
 
@@ -69,8 +69,7 @@ def check(
     check only this many tasks, from the first.
 
     ``cache_golds`` stores results of golds that were the same twice in the gold cache, for later
-    episodes (see environments/base/gold_cache.py). ``search_image``: search the whole image once,
-    and not only the files of the tasks. ``timeout`` limits each gold, in seconds.
+    episodes (see environments/base/gold_cache.py). ``timeout`` limits each gold, in seconds.
     ``env_options`` are settings of the environment, such as SqlEnv's ``engine``. Raises
     UnknownNameError and UsageError for a dataset or an image that does not exist. A sandbox that
     fails is a finding.
@@ -86,13 +85,11 @@ def check(
         chosen = replace(chosen, tasks=chosen.tasks[:limit])
     settings = {"profile": profile, "image": image, "network": network, "timeout": timeout}
     settings |= {"sandbox": sandbox, **env_options}
-    checks = [_TaskCheck(i, task) for i, task in enumerate(chosen.tasks)]
-    metadata, search_findings, search = _run_passes(
-        chosen, settings, parallel, checks, search_image
-    )
+    checks = [TaskCheck(i, task) for i, task in enumerate(chosen.tasks)]
+    metadata, search_findings, search = _run_passes(chosen, settings, parallel, checks)
     stable = {c.index: golds for c in checks if cache_golds and (golds := c.stable) is not None}
     cached = stable_golds.cache_stable(chosen, settings, parallel, stable) if stable else 0
-    findings = [*_static_findings(chosen), *(f for c in checks for f in c.findings)]
+    findings = [*static_findings(chosen), *(f for c in checks for f in c.findings)]
     findings += search_findings
     order = {c.task.id: c.index for c in reversed(checks)}
     findings.sort(key=lambda f: order[f.task])
@@ -127,8 +124,7 @@ def _run_passes(
     dataset: Dataset,
     settings: Mapping[str, Any],
     parallel: int,
-    checks: Sequence[_TaskCheck],
-    search_image: bool,
+    checks: Sequence[TaskCheck],
 ) -> tuple[Mapping[str, Any], list[TaskFinding], SearchCounts]:
     """Run all passes, which add their findings to ``checks``.
 
@@ -137,15 +133,13 @@ def _run_passes(
     golds = {check.index: check for check in checks if check.task.gold is not None}
     with task_runners(dataset, settings, parallel) as run_all:
         metadata = run_all(lambda runner, _: runner.env.result_metadata(), [0])[0]
-        run_all(lambda runner, i: _with_retry(runner, golds[i], _first_pass), golds)
-        time.sleep(_MIN_SECONDS_BETWEEN_RUNS if golds else 0.0)
-        run_all(lambda runner, i: _with_retry(runner, golds[i], _second_pass), golds)
-        if dataset.environment in AUDIT_RULES:
-            run_all(lambda runner, i: _with_retry(runner, golds[i], _audit_pass), golds)
-        return metadata, *search_sandboxes(run_all, dataset, search_image)
+        run_all(lambda runner, i: with_retry(runner, golds[i], _first_pass), golds)
+        run_all(lambda runner, i: with_retry(runner, golds[i], _second_pass), golds)
+        run_all(lambda runner, i: with_retry(runner, golds[i], audit_gold), golds)
+        return metadata, *search_sandboxes(run_all, dataset)
 
 
-class _TaskCheck:
+class TaskCheck:
     """The check of one task: its findings and the runs of its gold."""
 
     def __init__(self, index: int, task: Task) -> None:
@@ -179,10 +173,59 @@ class _TaskCheck:
             parts = ", ".join(f"{k} {v:.3g}" for k, v in run.score.parts.items())
             self.add_finding(kind, f"{what} scored {run.score.value:.3f} ({parts})")
 
+    def require_unsolved_start(self, start: Score) -> None:
+        """Add a finding if doing nothing scored 1."""
+        if start.success:
+            self.add_finding("noop-scores-1", f"reward {start.value:g} right after reset")
 
-def _with_retry(
-    runner: TaskRunner, check: _TaskCheck, run_pass: Callable[[TaskRunner, _TaskCheck], None]
-) -> None:
+    def require_same_start(self, start: Score, again: Score, with_details: bool) -> None:
+        """Add a finding if doing nothing scored differently in two episodes."""
+        if _score_fields(again, with_details) != _score_fields(start, with_details):
+            self.add_finding(
+                "reset-differs", "doing nothing left another state after another reset"
+            )
+
+    def add_first_run(self, run: TaskRun) -> None:
+        """Record the first run of the gold: it must end, score 1 and print no error message."""
+        self.require_success("gold-below-1", "the gold", run)
+        if run.timed_out:
+            return
+        self.first_run = run
+        if run.exit_status != 0:
+            kind = "status-1" if run.exit_status == 1 else "fails"
+            self.add_finding(kind, f"exit status {run.exit_status}")
+        self.findings += findings_in_output(self.task.id, run.output)
+
+    def wait_for_second_run(self) -> None:
+        """Sleep until a gold that prints the time gives another result than in the first run."""
+        if self.first_run is not None:
+            passed = time.time() - self.first_run.started
+            time.sleep(max(0.0, _MIN_SECONDS_BETWEEN_RUNS - passed))
+
+    def add_second_run(self, runner: TaskRunner, run: TaskRun) -> None:
+        """Record another run of the gold, which must do the same as the first."""
+        assert self.first_run is not None
+        if self.first_run.difference(run) and self.first_run.started // 3600 != run.started // 3600:
+            self.first_run = run  # task files get new dates with the hour: compare within it
+            self.wait_for_second_run()
+            run = runner.run(self.index, *self.solution)
+        self.second_run = run
+        if difference := self.first_run.difference(run):
+            self.add_finding("volatile", difference + _instability_reason(self.task))
+        if all(f.kind != "gold-below-1" for f in self.findings):
+            self.require_success("gold-below-1", "the gold", run)
+
+    def run_further_golds(self, runner: TaskRunner) -> None:
+        """Run every further gold, which must score 1."""
+        assert self.first_run is not None
+        for number, gold in enumerate(self.task.golds[1:], 1):
+            run = runner.run(self.index, gold, golds=self.first_run.golds)
+            self.require_success("also-below-1", f"further gold {number}", run)
+            for f in findings_in_output(self.task.id, run.output):
+                self.add_finding(f.kind, f"further gold {number}: {f.detail}")
+
+
+def with_retry(runner: TaskRunner, check: C, run_pass: Callable[[TaskRunner, C], None]) -> None:
     """Run one pass over one task, a second time if the sandbox fails."""
     before = list(check.findings)
     for attempt in (1, 2):
@@ -201,57 +244,33 @@ def _with_retry(
                 check.add_finding("sandbox-failed", f"{type(e).__name__}: {e}")
 
 
-def _first_pass(runner: TaskRunner, check: _TaskCheck) -> None:
-    """Check that the gold runs, scores 1 and prints no error message."""
-    run = runner.run(check.index, *check.solution)
-    check.require_success("gold-below-1", "the gold", run)
-    if run.timed_out:
-        return
-    check.first_run = run
-    if run.exit_status != 0:
-        kind = "status-1" if run.exit_status == 1 else "fails"
-        check.add_finding(kind, f"exit status {run.exit_status}")
-    check.findings += findings_in_output(check.task.id, run.output)
+def _first_pass(runner: TaskRunner, check: TaskCheck) -> None:
+    """Run the gold."""
+    check.add_first_run(runner.run(check.index, *check.solution))
 
 
-def _second_pass(runner: TaskRunner, check: _TaskCheck) -> None:
+def _second_pass(runner: TaskRunner, check: TaskCheck) -> None:
     """Check that doing nothing scores less, that the gold does the same again, and that every
     further gold scores 1."""
     if check.first_run is None:
         return
+    check.wait_for_second_run()
     golds = check.first_run.golds
     start = runner.score_after_reset(check.index, golds)
-    if start.success:
-        check.add_finding("noop-scores-1", f"reward {start.value:g} right after reset")
-    run = runner.run(check.index, *check.solution)
-    if check.first_run.difference(run) and check.first_run.started // 3600 != run.started // 3600:
-        check.first_run = run  # task files get new dates with the hour: compare within it
-        time.sleep(_MIN_SECONDS_BETWEEN_RUNS)
-        run = runner.run(check.index, *check.solution)
-    check.second_run = run
-    if difference := check.first_run.difference(run):
-        check.add_finding("volatile", difference + _instability_reason(check.task))
-    if all(f.kind != "gold-below-1" for f in check.findings):
-        check.require_success("gold-below-1", "the gold", run)
-    for number, gold in enumerate(check.task.golds[1:], 1):
-        run = runner.run(check.index, gold, golds=golds)
-        check.require_success("also-below-1", f"further gold {number}", run)
-        for f in findings_in_output(check.task.id, run.output):
-            check.add_finding(f.kind, f"further gold {number}: {f.detail}")
+    check.require_unsolved_start(start)
+    check.add_second_run(runner, runner.run(check.index, *check.solution))
+    check.run_further_golds(runner)
     if not check.findings:
         again = runner.score_after_reset(check.index, golds)
-        with_details = runner.env.scores_output
-        if _score_fields(again, with_details) != _score_fields(start, with_details):
-            check.add_finding(
-                "reset-differs", "doing nothing left another state after another reset"
-            )
+        check.require_same_start(start, again, runner.env.scores_output)
 
 
-def _audit_pass(runner: TaskRunner, check: _TaskCheck) -> None:
-    """Add what the audit rule of the environment finds."""
-    if check.first_run is not None and check.first_run.state is not None:
-        rule = AUDIT_RULES.load(runner.env.name)
-        for finding in rule(runner, check.index, check.first_run):
+def audit_gold(runner: TaskRunner, check: TaskCheck) -> None:
+    """Add what the audit rule of the environment finds, if there is one."""
+    first_run, environment = check.first_run, runner.env.name
+    if first_run is not None and first_run.state is not None and environment in AUDIT_RULES:
+        rule = AUDIT_RULES.load(environment)
+        for finding in rule(runner, check.index, first_run):
             check.add_finding(finding.kind, finding.detail)
 
 
@@ -266,7 +285,7 @@ def _score_fields(score: Score, with_details: bool) -> tuple[object, ...]:
     return score.value, dict(score.parts), dict(score.details) if with_details else {}
 
 
-def _static_findings(dataset: Dataset) -> Iterator[TaskFinding]:
+def static_findings(dataset: Dataset) -> Iterator[TaskFinding]:
     """Find empty queries, missing golds and duplicates, without running anything."""
     seen: dict[tuple[object, ...], int] = {}
     for n, task in enumerate(dataset.tasks):

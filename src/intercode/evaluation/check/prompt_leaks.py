@@ -74,15 +74,18 @@ def find_leaks(prompts: dict[str, str] | None = None, data: Path | None = None) 
     return LeakReport(tuple(texts), sources, unavailable, tuple(leaks))
 
 
-def task_texts(data: Path | None, unavailable: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
+def task_texts(
+    data: Path | None, unavailable: dict[str, str], *, families: bool = True
+) -> Iterator[tuple[str, list[str]]]:
     """Yield every dataset that is installed, and every JSON file below ``data``, with the queries
     and golds in it. ``data``: as in ``find_leaks``. ``unavailable``: gets the reason for each
-    dataset that cannot be read."""
+    dataset that cannot be read. ``families``: also yield drawn tasks."""
     if data is None and (given := os.environ.get("INTERCODE_DATA")):
         data = Path(given)
     specs = [
         spec
         for name in datasets.datasets
+        if families or name != datasets.FAMILIES
         for spec in (
             [f"{name}:{environment}" for environment in FAMILIES]
             if name == datasets.STARTER

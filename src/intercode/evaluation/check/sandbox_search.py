@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from intercode.core.errors import InfrastructureError, InterCodeError
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.audit import TaskFinding
+from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.check.findings import SearchCounts
 from intercode.evaluation.check.task_runs import TaskRunner
@@ -88,14 +89,13 @@ def _test_texts(test: object) -> list[str]:
 
 
 def search_sandboxes(
-    run_all: Callable[..., list[object]], dataset: Dataset, search_image: bool = True
+    run_all: Callable[..., list[object]], dataset: Dataset
 ) -> tuple[list[TaskFinding], SearchCounts]:
     """Search the sandboxes of a dataset. Returns the findings and the counts of the search.
 
     Tasks with the same files and set-up share a sandbox. The whole image is searched in the first
     sandbox, or in every sandbox if each task has its own image. In the others, only the files of
-    the tasks are searched, and in the first as well without ``search_image``. ``run_all`` is the
-    function that ``task_runners`` yields.
+    the tasks are searched. ``run_all`` is the function that ``task_runners`` yields.
     """
     groups: dict[object, list[int]] = {}
     for i, task in enumerate(dataset.tasks):
@@ -107,7 +107,7 @@ def search_sandboxes(
     total = SearchCounts()
     for result in (
         *run_all(
-            lambda runner, _: _search_group(runner, first, dataset.programs, whole=search_image),
+            lambda runner, _: _search_group(runner, first, dataset.programs, whole=True),
             [0],
         ),
         *run_all(
@@ -143,12 +143,22 @@ def _search_group(
 def _search_sandbox(
     runner: TaskRunner, which: Sequence[int], programs: Sequence[str], whole: bool
 ) -> tuple[list[TaskFinding], SearchCounts]:
-    env = runner.env
     runner.reset(which[0])
+    others = [runner.env.dataset.tasks[i] for i in which[1:]]
+    return search_sandbox(runner.env, others, programs, whole=whole)
+
+
+def search_sandbox(
+    env: InterCodeEnv, others: Sequence[Task] = (), programs: Sequence[str] = (), *, whole: bool
+) -> tuple[list[TaskFinding], SearchCounts]:
+    """Search the sandbox of an episode that has just begun, for its task and for ``others``.
+
+    ``programs`` must be in it. ``whole``: search every file, not only those of the tasks. Returns
+    the findings and the counts of the search.
+    """
     if not isinstance(env, SandboxedEnv):
         return [], SearchCounts()
-    sandbox, tasks = env.sandbox, [env.dataset.tasks[i] for i in which]
-    tasks[0] = env.task  # with the data generated from the seed
+    sandbox, tasks = env.sandbox, [env.task, *others]  # its data is generated from the seed
     secrets = [secret for task in tasks for secret in task_secrets(task)]
     long_enough = [secret for secret in secrets if secret.lines]
     counts = SearchCounts(1, len(long_enough), len(secrets) - len(long_enough))
