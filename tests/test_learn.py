@@ -99,7 +99,7 @@ def test_a_policy_that_points_knows_no_name_and_no_wording(
 ) -> None:
     import torch
     from player import Situation
-    from pointers import ARMS, PointerPolicy
+    from pointers import PointerPolicy, compose
 
     policy, found = PointerPolicy(), []
     for query, name, folder in (
@@ -114,22 +114,26 @@ def test_a_policy_that_points_knows_no_name_and_no_wording(
         found.append([chance[f"cat {place}"] for place in places] + [chance["submit"]])
     assert found[0] == pytest.approx(found[1])
     assert len({round(p, 6) for p in found[0]}) == 4
-    tests = {name: test for name, test in ARMS["notes"].tests.items() if "sampled" in name}
-    setting = replace(small(ARMS["notes"]), tests=tests)
+    tests = {
+        name: test for name, test in compose("trail-of-notes").tests.items() if "sampled" in name
+    }
+    setting = replace(small(compose("trail-of-notes")), tests=tests)
     report = training.train(tmp_path / "notes-0", setting, "success", 0, 8)
     assert list(report) == [f"trail-of-notes, sampled {when}" for when in ("before", "after")]
 
 
 def test_no_test_task_was_met_in_training(training: ModuleType) -> None:
     import leaks
-    from pointers import ARMS
+    from pointers import compose
     from settings import trails
     from skills import HELD_OUT, skills
 
-    tests = {name: test for name, test in ARMS["notes"].tests.items() if HELD_OUT in name}
+    tests = {
+        name: test for name, test in compose("trail-of-notes").tests.items() if HELD_OUT in name
+    }
     assert len(tests) == 3
     for setting in (
-        small(trails(5)), small(skills()), replace(small(ARMS["notes"]), tests=tests),
+        small(trails(5)), small(skills()), replace(small(compose("trail-of-notes")), tests=tests),
     ):  # fmt: skip
         train = leaks.training_tasks(setting, seed=0, episodes=160)
         assert len(train) == 22

@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Iterable
 
 from player import begin, open_env
-from pointers import ARMS
+from pointers import HELD_OUT, compose
 from settings import (
     EXPLORED_SEED,
     TASKS_OF_A_SEED,
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=1920, help="of the run (default 1920)")
     args = parser.parse_args()
     settings = {"single.py, credit.py": trails(5), "families.py": skills()}
-    settings |= {f"composition.py, {arm}": setting for arm, setting in ARMS.items()}
+    settings |= {f"composition.py without {family}": compose(family) for family in HELD_OUT}
     for name, setting in settings.items():
         train = training_tasks(setting, args.seed, args.episodes)
         print(f"{name}: {len(train)} tasks of training. Tasks of each test that share with them:")

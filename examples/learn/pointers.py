@@ -1,8 +1,9 @@
 """The settings of composition.py: five families, one of them held out, and a policy that points.
 
-The policy knows no word of a query. Of each word it sees where it was read, of which signs it
+The policy chooses a program by what was shown last, and then a word for it by where that was read.
+It knows no word of a query and no name of a file. Of each word it sees its place, of which signs it
 consists, and whether it was acted on; of each program, whether its name was read; and the words
-that the last command printed. So a file can have any name, in any wording.
+that the last command printed.
 """
 
 from __future__ import annotations
@@ -10,14 +11,12 @@ from __future__ import annotations
 import random
 import re
 import zlib
-from collections.abc import Callable, Collection
 
 import practice
 import torch
-from player import SUBMIT, Player, Policy, Situation
+from player import SUBMIT, Policy, Situation
 from settings import TEST_WORDING, Setting, Tasks, Test
-from skills import HAND_IN, PROGRAMS, READ, SkillPolicy, names, signs
-from skills import explore as explore_names
+from skills import HAND_IN, PROGRAMS, READ, names, signs
 from torch import Tensor, nn
 
 LIST = "ls"
@@ -28,6 +27,8 @@ FAMILIES = {
     practice.chain_of_rooms.name: "ctf/chain-of-rooms[difficulty=1..2]",
     "trail-of-notes": "ctf/trail-of-notes[difficulty=1..2]",
 }
+HELD_OUT = ("trail-of-notes", "trail")
+"""Held out in turn: each needs skills that the others need in other pairs."""
 MAX_TURNS = 9
 _BUCKETS, _SIZE, _HIDDEN = 4096, 32, 64
 
@@ -140,13 +141,8 @@ def explore(situation: Situation) -> str:
     return READ.format(random.choice(situation.turns[0][1].split() + names(situation)))
 
 
-def compose(
-    held_out: str,
-    trained: Collection[str] = tuple(FAMILIES),
-    policy: Callable[[], Policy] = PointerPolicy,
-    explorer: Player = explore,
-) -> Setting:
-    """Return the setting in which one family is held out of those that are trained."""
+def compose(held_out: str) -> Setting:
+    """Return the setting in which one family is held out."""
     tests = {}
     for family, dataset in FAMILIES.items():
         part = (f"families:{dataset}", MAX_TURNS)
@@ -154,20 +150,12 @@ def compose(
         if family == held_out:
             tests[f"{family}, sampled"] = Test(*part, sampled=True)
             tests[f"{family}, other wording"] = Test(*part, TEST_WORDING)
-    train = tuple(
-        Tasks(f"families:{dataset}", MAX_TURNS)
-        for family, dataset in FAMILIES.items()
-        if family in trained and family != held_out
-    )
-    return Setting(train, tests, policy, explorer, imitated=600, passes=4, only_solved=True)
-
-
-ARMS = {
-    "notes": compose("trail-of-notes"),
-    "trail": compose("trail"),
-    "message": compose("encoded-message"),
-    "two families": compose("trail-of-notes", ("trail", "wrapped")),
-    "words": compose("trail-of-notes", policy=SkillPolicy, explorer=explore_names),
-}
-"""What composition.py compares: each of three families held out; and for `trail-of-notes`, training
-on two families only, and a policy that knows words by their letters and their neighbours."""
+    return Setting(
+        train=tuple(
+            Tasks(f"families:{dataset}", MAX_TURNS)
+            for family, dataset in FAMILIES.items()
+            if family != held_out
+        ),
+        tests=tests, policy=PointerPolicy, explorer=explore, imitated=600, passes=4,
+        only_solved=True,
+    )  # fmt: skip
