@@ -28,7 +28,7 @@ FAMILIES = {
     "trail-of-notes": "ctf/trail-of-notes[difficulty=1..2]",
 }
 HELD_OUT = ("trail-of-notes", "trail")
-"""Held out in turn: each needs skills that the others need in other pairs."""
+"""Held out in turn."""
 MAX_TURNS = 9
 _BUCKETS, _SIZE, _HIDDEN = 4096, 32, 64
 
