@@ -28,6 +28,9 @@ def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     import settings
     import training
 
+    from intercode.datasets.families.family import FAMILIES
+
+    monkeypatch.setattr(FAMILIES, "_entries", dict(FAMILIES._entries))  # practice.py changes it
     monkeypatch.setattr(training, "GROUPS", 1)
     monkeypatch.setattr(settings, "TEST_SEEDS", range(1_000_000, 1_000_002))
     yield training
@@ -91,12 +94,47 @@ def test_a_player_of_several_families_is_trained_and_measures_their_difficulty(
     assert "player, 1 seed" in capsys.readouterr().out
 
 
+def test_a_policy_that_points_knows_no_name_and_no_wording(
+    training: ModuleType, tmp_path: Path
+) -> None:
+    import torch
+    from player import Situation
+    from pointers import PointerPolicy, compose
+
+    policy, found = PointerPolicy(), []
+    for query, name, folder in (
+        ("Please open start and go on", "start", "notes"),
+        ("Files lead from hall to treasure", "hall", "house"),
+    ):
+        turns = [("ls", f"{folder}\n{name}\n"), (f"cat {name}", "see old/room-1.\n")]
+        actions, logs = policy(Situation(query, turns))
+        assert torch.allclose(logs.exp().sum(), torch.tensor(1.0))
+        chance = dict(zip(actions, logs.exp().tolist(), strict=True))
+        places = (name, folder, "old/room-1")
+        found.append([chance[f"cat {place}"] for place in places] + [chance["submit"]])
+    assert found[0] == pytest.approx(found[1])
+    assert len({round(p, 6) for p in found[0]}) == 4
+    tests = {
+        name: test for name, test in compose("trail-of-notes").tests.items() if "sampled" in name
+    }
+    setting = replace(small(compose("trail-of-notes")), tests=tests)
+    report = training.train(tmp_path / "notes-0", setting, "success", 0, 8)
+    assert list(report) == [f"trail-of-notes, sampled {when}" for when in ("before", "after")]
+
+
 def test_no_test_task_was_met_in_training(training: ModuleType) -> None:
     import leaks
+    from pointers import compose
     from settings import trails
     from skills import HELD_OUT, skills
 
-    for setting in (small(trails(5)), small(skills())):
+    tests = {
+        name: test for name, test in compose("trail-of-notes").tests.items() if HELD_OUT in name
+    }
+    assert len(tests) == 3
+    for setting in (
+        small(trails(5)), small(skills()), replace(small(compose("trail-of-notes")), tests=tests),
+    ):  # fmt: skip
         train = leaks.training_tasks(setting, seed=0, episodes=160)
         assert len(train) == 22
         for name, tasks in setting.tests.items():

@@ -1,5 +1,5 @@
 """Draws the curves of single.py and credit.py, with intervals over the seeds, and prints a table of
-these and of families.py.
+every kind of run.
 
     python examples/learn/curves.py [--runs DIR] [--out DIR]
 
@@ -82,11 +82,10 @@ def draw(path: Path, runs: Path, arms: dict[str, str]) -> None:
 
 def print_table(runs: Path) -> None:
     """Print the success before and after of each kind of run, as mean and half of the interval."""
-    for arm in sorted({arm for arms in FIGURES.values() for arm in arms} | {"families"}):
+    names = [result.parent.name for result in runs.glob("*-[0-9]*/result.json")]
+    for arm in sorted({name.rpartition("-")[0] for name in names}):
         folders = finished_runs(runs, arm)
         results = [json.loads((run / "result.json").read_text()) for run in folders]
-        if not results:
-            continue
         reached = [_episodes_to(0.8, read_curve(run)) for run in folders]
         print(f"{arm}: episodes to 80 %: {', '.join(str(n or 'never') for n in reached)}")
         for key in results[0]:

@@ -2,8 +2,8 @@
 
     python examples/learn/leaks.py [--seed N] [--episodes N]
 
-Draws the tasks that a run of single.py, credit.py and families.py plays, those of the explorer, and
-all test tasks, through the same functions. Prints how many tasks of each test have a world (all
+Draws the tasks that a run of each script plays, those of the explorer, and all test tasks, through
+the same functions. Prints how many tasks of each test have a world (all
 initial files), a query text or a family that one of the training tasks has.
 """
 
@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Iterable
 
 from player import begin, open_env
+from pointers import HELD_OUT, compose
 from settings import (
     EXPLORED_SEED,
     TASKS_OF_A_SEED,
@@ -68,7 +69,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the run (default 0)")
     parser.add_argument("--episodes", type=int, default=1920, help="of the run (default 1920)")
     args = parser.parse_args()
-    for name, setting in {"single.py, credit.py": trails(5), "families.py": skills()}.items():
+    settings = {"single.py, credit.py": trails(5), "families.py": skills()}
+    settings |= {f"composition.py without {family}": compose(family) for family in HELD_OUT}
+    for name, setting in settings.items():
         train = training_tasks(setting, args.seed, args.episodes)
         print(f"{name}: {len(train)} tasks of training. Tasks of each test that share with them:")
         for test, tasks in setting.tests.items():

@@ -32,7 +32,8 @@ class Test(Tasks):
 @dataclass(frozen=True)
 class Setting:
     """An experiment: the tasks of training, which take turns; the tests by their names; the policy;
-    and the script of which it imitates so many episodes, so many times, before any reward."""
+    and the script of which it imitates so many episodes, so many times, before any reinforcement:
+    all of these episodes, or only the solved ones."""
 
     train: tuple[Tasks, ...]
     tests: Mapping[str, Test]
@@ -40,6 +41,7 @@ class Setting:
     explorer: Player = explore
     imitated: int = 100
     passes: int = 1
+    only_solved: bool = False
 
     def measure(self, policy: Policy, when: str) -> dict[str, float]:
         """Return the success of a policy on each test."""

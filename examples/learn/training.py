@@ -29,12 +29,15 @@ Credited = tuple[Episode, list[Choice]]
 
 
 def imitate_explorer(policy: Policy, setting: Setting) -> None:
-    """Teach a policy to act as the explorer does, whether it solves its tasks or not."""
+    """Teach a policy to act as the explorer does, whether it solves its tasks or not, or as it did
+    where it solved one."""
     with ExitStack() as stack:
         envs, episodes = open_envs(stack, setting), list[Episode]()
         for n in range(setting.imitated):
             situation = begin(envs[n % len(envs)], EXPLORED_SEED + n, TRAIN_WORDING)
-            episodes.append(play(envs[n % len(envs)], situation, setting.explorer))
+            episode = play(envs[n % len(envs)], situation, setting.explorer)
+            if episode.solved or not setting.only_solved:
+                episodes.append(episode)
     optimizer = torch.optim.Adam(policy.parameters(), lr=_RATE)
     for episode in setting.passes * episodes:
         _update(policy, optimizer, [(*choice, 1.0) for choice in episode.choices], entropy=0.0)
