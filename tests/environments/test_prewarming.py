@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import intercode
+from intercode.core.types import Dataset, Task
 from intercode.environments.base import workspaces
 from intercode.environments.base.workspaces import Prewarmer, SandboxWorkspace
 from intercode.sessions.bash.persistent import BashSession
@@ -68,6 +69,29 @@ def test_the_oldest_prewarmed_workspace_is_closed_for_a_new_one(
         workspace.close()
         prewarmer.close()
     assert not set(prewarmers) & set(workspaces._pools[os.getpid()].waiting)
+
+
+def test_no_workspace_is_prewarmed_for_a_key_that_is_not_expected_again(
+    factory: WorkspaceFactory,
+) -> None:
+    prewarmer = Prewarmer()
+    expected = []
+    for key in "aabbccdef":
+        prewarmer.acquire(key, factory.make).close()
+        expected.append(prewarmer._prewarmed is not None)
+    prewarmer.close()
+    # the second of each pair, until keys no longer come in pairs
+    assert expected == [True, False, True, False, True, False, True, False, False]
+
+
+def test_tasks_with_different_setups_share_a_prewarmed_workspace() -> None:
+    tasks = tuple(Task(f"d/{i}", "q", "true", setup=f"variable={i}") for i in range(2))
+    with intercode.make("bash", dataset=Dataset("d", "bash", tasks)) as env:
+        env.reset(options={"task": 0})
+        prewarmed = env._prewarmer._prewarmed.result()
+        env.reset(options={"task": 1})
+        assert env._workspace is prewarmed
+        assert env.step("echo $variable")[0] == "1\n"
 
 
 def test_a_dropped_environment_leaves_no_prewarmed_sandbox() -> None:

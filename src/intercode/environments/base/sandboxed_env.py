@@ -135,6 +135,10 @@ class SandboxedEnv(InterCodeEnv):
     def _open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> Session:
         """Open a session, in the state that ``Session.state`` returned if ``state`` is given."""
 
+    def _run_setup(self, session: Session, task: Task) -> None:
+        """Run the setup of a task in a new session. Not part of a prewarmed workspace, so that one
+        can be used for every task with the same files."""
+
     # ----------------------------------------------------------- the episode
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
         self._spec = self._spec_for(task)
@@ -165,19 +169,20 @@ class SandboxedEnv(InterCodeEnv):
     @property
     def _prewarm_key(self) -> Any:
         """The key under which this episode finds a prewarmed workspace."""
-        return self._spec, self.task.cwd, self.task.setup
+        return self._spec, self.task.cwd
 
     def _acquire_workspace(self) -> SandboxWorkspace:
         """Return a pristine workspace."""
         spec, task = self._spec, self.task
         make = partial(self._create_workspace, spec, task)
         with closed_on_error(self._prewarmer.acquire(self._prewarm_key, make)) as workspace:
+            require_relative_paths(task, workspace.sandbox)
+            self._run_setup(workspace.session, task)
             write_initial_files(workspace.sandbox, task.initial_files)
             return workspace
 
     def _create_workspace(self, spec: SandboxSpec, task: Task) -> SandboxWorkspace:
         with closed_on_error(acquire_sandbox(spec, self.sandbox_kind, self.recycle)) as sandbox:
-            require_relative_paths(task, sandbox)
             session = self._open_session(sandbox, self._with_image_cwd(task), None)
             return SandboxWorkspace(sandbox, session, self.recycle)
 

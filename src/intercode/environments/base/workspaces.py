@@ -29,9 +29,6 @@ from intercode.sessions.base import Session
 
 _WORKERS = 2
 _YIELD_SECONDS = 0.0005
-_PER_EPISODE = 2
-"""Workspaces that an episode takes: the agent's and the gold's. An environment that has taken more
-plays further episodes, and then prewarms a workspace whenever it takes one."""
 _MAX_WAITING = 64  # prewarmed workspaces in one process, whatever the number of environments
 
 _RecycleKey = tuple[SandboxSpec, str]
@@ -185,19 +182,29 @@ def _process_pool() -> _PrewarmPool:
 class Prewarmer:
     """Prewarms one workspace at a time. Used by one thread.
 
+    It prewarms another workspace for the same key only if it expects that this key comes again: an
+    episode may take a second workspace, for the gold, and the next episode one for another key. It
+    expects what came the last time after a workspace whose key was, or was not, that of the one
+    before.
+
     A process holds at most 64 prewarmed workspaces. Another one then closes the oldest.
     """
 
     def __init__(self) -> None:
-        self._taken = 0
+        self._last_key: Any = None
+        self._repeated = False  # whether the last key was that of the one before
+        self._repeats = {False: True, True: False}  # the expectation; at first, a single episode
         self._key: Any = None
         self._prewarmed: Future[SandboxWorkspace] | None = None
 
     def acquire(self, key: Any, make: Callable[[], SandboxWorkspace]) -> SandboxWorkspace:
         """Take a workspace, and prewarm the next one if it is likely to be needed."""
         workspace = self.take(key, make)
-        self._taken += 1
-        if self._taken % _PER_EPISODE or self._taken > _PER_EPISODE:
+        repeated = key == self._last_key
+        if self._last_key is not None:
+            self._repeats[self._repeated] = repeated
+        self._last_key, self._repeated = key, repeated
+        if self._repeats[repeated]:
             self.prepare(key, make)
         return workspace
 

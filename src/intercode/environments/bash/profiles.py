@@ -62,12 +62,16 @@ class StandardBashProfile:
                 carry_state=carry_state,
                 separate_stderr=self._separate_stderr,
             )
-        if task.setup and state is None:
-            result = session.run(task.setup, GOLD_SECONDS)
-            if not result.ok:
-                failure = f"{result.exit_code}: {result.output.strip()!r}"
-                raise GoldError(f"the setup of {task.id} failed with exit status {failure}")
         return session
+
+    def run_setup(self, session: Session, task: Task) -> None:
+        """Run the setup of a task in a new session. Raises GoldError if it fails."""
+        if not task.setup:
+            return
+        result = session.run(task.setup, GOLD_SECONDS)
+        if not result.ok:
+            failure = f"{result.exit_code}: {result.output.strip()!r}"
+            raise GoldError(f"the setup of {task.id} failed with exit status {failure}")
 
     def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
         """Read the state that the agent has left, without changing it."""
@@ -154,6 +158,9 @@ class OriginalBashProfile:
                 "agent: play it with the profile standard"
             )
         return OriginalBashSession(sandbox, state.cwd if state else "/")
+
+    def run_setup(self, session: Session, task: Task) -> None:
+        """Do nothing: the authors' tasks have no setup."""
 
     def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
         # in the authors' code the output starts as the query
