@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from intercode.core.types import ExecResult, Task
 from intercode.environments.base.hashes import state_hash
@@ -142,9 +142,9 @@ class _PrewarmPool:
 
     def __init__(self) -> None:
         self.executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-prewarm")
-        # Those that hold a workspace, oldest first. Weak, so that dropping an environment without
-        # ``close`` also closes its workspace.
-        self.waiting: WeakKeyDictionary[Prewarmer, None] = WeakKeyDictionary()
+        # Those that hold a workspace. Weak, so that dropping an environment without ``close`` also
+        # closes its workspace.
+        self.waiting: WeakSet[Prewarmer] = WeakSet()
         self.lock = threading.Lock()  # protects ``waiting`` and the workspaces
         self._foreground = 0  # calls of ``create_now`` in progress
         self._no_foreground = threading.Condition()
@@ -187,7 +187,8 @@ class Prewarmer:
     expects what came the last time after a workspace whose key was, or was not, that of the one
     before.
 
-    A process holds at most 64 prewarmed workspaces. Another one then closes the oldest.
+    A process holds at most 64 prewarmed workspaces, and then prewarms no other. If another one
+    replaced the oldest, environments that take turns would never find theirs.
     """
 
     def __init__(self) -> None:
@@ -226,19 +227,12 @@ class Prewarmer:
         return pool.create_now(make)
 
     def prepare(self, key: Any, make: Callable[[], SandboxWorkspace]) -> None:
-        """Start to prewarm a workspace, unless there is one."""
-        pool, evicted = _process_pool(), None
+        """Start to prewarm a workspace, unless there is one, or the process holds too many."""
+        pool = _process_pool()
         with pool.lock:
-            if self._prewarmed is not None:
-                return
-            self._key, self._prewarmed = key, pool.executor.submit(pool.create_when_idle, make)
-            pool.waiting[self] = None
-            if len(pool.waiting) > _MAX_WAITING:
-                oldest = next(iter(pool.waiting))
-                del pool.waiting[oldest]
-                evicted, oldest._prewarmed = oldest._prewarmed, None
-        if evicted is not None:
-            _discard(evicted)
+            if self._prewarmed is None and len(pool.waiting) < _MAX_WAITING:
+                self._key, self._prewarmed = key, pool.executor.submit(pool.create_when_idle, make)
+                pool.waiting.add(self)
 
     def close(self) -> None:
         """Close the prewarmed workspace. May be called again."""
@@ -250,7 +244,7 @@ class Prewarmer:
         pool = _process_pool()
         with pool.lock:
             prewarmed, self._prewarmed = self._prewarmed, None
-            pool.waiting.pop(self, None)
+            pool.waiting.discard(self)
         return prewarmed
 
 
