@@ -103,3 +103,21 @@ def test_a_dropped_environment_leaves_no_prewarmed_sandbox() -> None:
     del env, prewarmed
     gc.collect()
     eventually(lambda: not traces.started(pid), "the prewarmed sandbox has ended")
+
+
+def test_golds_run_in_a_recycled_sandbox_and_agents_in_new_ones() -> None:
+    task = Task("d/0", "q", "echo 1 > /tmp/f; sleep 99 & cat /tmp/f", setup="ls /tmp; ls /proc")
+    with intercode.make("bash", dataset=Dataset("d", "bash", (task,)), use_gold_cache=False) as env:
+        agents, golds = set(), list[SandboxWorkspace]()
+        for _ in range(3):
+            env.reset()
+            agents.add(env.sandbox.supervisor_pid)
+            assert env.step("ls /tmp; echo 1 > /tmp/f; cat /tmp/f; ps -e | wc -l")[0] != ""
+            env.step(task.gold)
+            assert env.score().value == 1
+            golds.append(env._gold_prewarmer._prewarmed.result())
+            assert not golds[-1].sandbox.changes() and not golds[-1].sandbox.processes()
+        pids = {gold.sandbox.supervisor_pid for gold in golds}
+        assert len(agents) == 3 and len(pids) == 1 and not agents & pids
+        env.reset()  # an unused workspace of golds is closed with the environment
+    eventually(lambda: golds[-1].sandbox.is_lost, "the sandbox of the golds has ended")

@@ -92,8 +92,8 @@ class StandardBashProfile:
             yield self._golds[number]
 
     def _run_gold(self, episode: EpisodeContext, gold: str) -> State:
-        task, workspace = episode.task, episode.open_workspace()
-        try:
+        task = episode.task
+        with episode.gold_workspace() as workspace:
             result = workspace.run(gold, GOLD_SECONDS)
             if result.timed_out:
                 raise GoldError(f"the gold of {task.id} did not end within {GOLD_SECONDS:g} s")
@@ -105,8 +105,6 @@ class StandardBashProfile:
                 exit_code=result.exit_code,
                 probe_output=run_probe(episode, workspace.sandbox, gold=True),
             )  # fmt: skip
-        finally:
-            workspace.close()
 
     # ------------------------------------------------------------- gold cache
     def cached_golds(self, episode: EpisodeContext) -> list[State] | None:
