@@ -14,6 +14,7 @@ only if none passes during the run.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -159,6 +160,25 @@ def forks(figures: Figures, _: argparse.Namespace) -> None:
         figures.cpu("fork, 200 files", fork, 20)
 
 
+def turns(figures: Figures, _: argparse.Namespace) -> None:
+    """Measure the episodes of 100 environments that take turns, more than are prewarmed."""
+    import intercode
+
+    crowd = [intercode.make("bash", dataset="starter") for _ in range(100)]
+    following = itertools.cycle(crowd)
+
+    def play() -> None:
+        env = next(following)
+        env.reset(options={"task": 0})
+        env.step(ACTIONS["bash"])
+
+    for _ in range(3 * len(crowd)):
+        play()
+    figures.cpu("episode, 100 in turns", play, 2 * len(crowd))
+    for env in crowd:
+        env.close()
+
+
 def live(figures: Figures, args: argparse.Namespace) -> None:
     """Measure many live environments: how fast they are created, and the memory that they take."""
     if not args.live:
@@ -182,7 +202,7 @@ def live(figures: Figures, args: argparse.Namespace) -> None:
     crowd.close()
 
 
-PARTS = {part.__name__: part for part in (episodes, golds, sandboxes, forks, live)}
+PARTS = {part.__name__: part for part in (episodes, golds, sandboxes, forks, turns, live)}
 
 
 def run_parts(args: argparse.Namespace) -> dict[str, list[float]]:

@@ -87,6 +87,10 @@ class SandboxedEnv(InterCodeEnv):
         return Prewarmer()
 
     @cached_property
+    def _gold_prewarmer(self) -> Prewarmer:
+        return Prewarmer(expects_third=True)
+
+    @cached_property
     def _tier(self) -> str:
         return tier_of(self.sandbox_kind)
 
@@ -135,6 +139,10 @@ class SandboxedEnv(InterCodeEnv):
     def _open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> Session:
         """Open a session, in the state that ``Session.state`` returned if ``state`` is given."""
 
+    def _run_setup(self, session: Session, task: Task) -> None:
+        """Run the setup of a task in a new session. Not part of a prewarmed workspace, so that one
+        can be used for every task with the same files."""
+
     # ----------------------------------------------------------- the episode
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
         self._spec = self._spec_for(task)
@@ -145,7 +153,7 @@ class SandboxedEnv(InterCodeEnv):
         """The running episode, for the profile."""
         return EpisodeContext(
             self.task, self._spec, self.sandbox_kind, self._tier, self._current_workspace,
-            self._acquire_workspace,
+            self._acquire_workspace, self._gold_workspace,
         )  # fmt: skip
 
     def _spec_for(self, task: Task) -> SandboxSpec:
@@ -165,19 +173,53 @@ class SandboxedEnv(InterCodeEnv):
     @property
     def _prewarm_key(self) -> Any:
         """The key under which this episode finds a prewarmed workspace."""
-        return self._spec, self.task.cwd, self.task.setup
+        return self._spec, self.task.cwd
 
     def _acquire_workspace(self) -> SandboxWorkspace:
         """Return a pristine workspace."""
-        spec, task = self._spec, self.task
-        make = partial(self._create_workspace, spec, task)
+        task, make = self.task, partial(self._create_workspace, self._spec, self.task)
         with closed_on_error(self._prewarmer.acquire(self._prewarm_key, make)) as workspace:
-            write_initial_files(workspace.sandbox, task.initial_files)
+            self._initialize(workspace, task)
             return workspace
+
+    def _initialize(self, workspace: SandboxWorkspace, task: Task) -> None:
+        """Bring a new workspace into the state in which the task begins."""
+        require_relative_paths(task, workspace.sandbox)
+        self._run_setup(workspace.session, task)
+        write_initial_files(workspace.sandbox, task.initial_files)
+
+    @contextmanager
+    def _gold_workspace(self) -> Iterator[SandboxWorkspace]:
+        """Open a pristine workspace for a gold. Where sandboxes are new for each agent, those of
+        golds are recycled, as they cost less, and no agent gets into them."""
+        key, task, prewarmer = self._prewarm_key, self.task, self._gold_prewarmer
+        workspace = prewarmer.take_prewarmed(key)
+        if workspace is None:
+            make = partial(self._create_workspace, self._spec, task)
+            workspace = self._prewarmer.acquire(key, make)
+        with closed_on_error(workspace):
+            self._initialize(workspace, task)
+            yield workspace
+        if self._recycles_golds and prewarmer.expects_again(key):
+            recycle = partial(self._recycle_workspace, workspace, task)
+            if prewarmer.prepare(key, recycle, workspace.close):
+                return
+        workspace.close()
+
+    @property
+    def _recycles_golds(self) -> bool:
+        own_mounts = self._tier.startswith("namespace/")
+        return own_mounts and self.determinism is None and not self.recycle
+
+    def _recycle_workspace(self, workspace: SandboxWorkspace, task: Task) -> SandboxWorkspace:
+        with closed_on_error(workspace):
+            workspace.session.close()
+            workspace.sandbox.recycle()
+            session = self._open_session(workspace.sandbox, self._with_image_cwd(task), None)
+            return SandboxWorkspace(workspace.sandbox, session)
 
     def _create_workspace(self, spec: SandboxSpec, task: Task) -> SandboxWorkspace:
         with closed_on_error(acquire_sandbox(spec, self.sandbox_kind, self.recycle)) as sandbox:
-            require_relative_paths(task, sandbox)
             session = self._open_session(sandbox, self._with_image_cwd(task), None)
             return SandboxWorkspace(sandbox, session, self.recycle)
 
@@ -188,6 +230,7 @@ class SandboxedEnv(InterCodeEnv):
     def close(self) -> None:
         super().close()
         self._prewarmer.close()
+        self._gold_prewarmer.close()
 
     def set_last_result(self, result: ExecResult) -> None:
         """Set the output that a reward sees, for code that ``step`` did not run."""

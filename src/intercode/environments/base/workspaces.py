@@ -15,10 +15,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from intercode.core.types import ExecResult, Task
 from intercode.environments.base.hashes import state_hash
@@ -29,9 +29,6 @@ from intercode.sessions.base import Session
 
 _WORKERS = 2
 _YIELD_SECONDS = 0.0005
-_PER_EPISODE = 2
-"""Workspaces that an episode takes: the agent's and the gold's. An environment that has taken more
-plays further episodes, and then prewarms a workspace whenever it takes one."""
 _MAX_WAITING = 64  # prewarmed workspaces in one process, whatever the number of environments
 
 _RecycleKey = tuple[SandboxSpec, str]
@@ -87,7 +84,8 @@ class EpisodeContext:
 
     ``spec``: the specification of each of its sandboxes, of the kind ``sandbox_kind`` and on the
     isolation tier ``tier``. ``workspace``: the agent's. ``open_workspace``: opens another one, in
-    the state in which the episode began, and the caller closes it.
+    the state in which the episode began, and the caller closes it. ``gold_workspace``: the same in
+    a ``with`` block, for code of the dataset only, so that the sandbox may serve further golds.
     """
 
     task: Task
@@ -96,6 +94,7 @@ class EpisodeContext:
     tier: str
     workspace: SandboxWorkspace
     open_workspace: Callable[[], SandboxWorkspace]
+    gold_workspace: Callable[[], AbstractContextManager[SandboxWorkspace]]
 
     def open_sandbox(self) -> BaseSandbox:
         """Open a sandbox in the state in which the episode began."""
@@ -145,9 +144,9 @@ class _PrewarmPool:
 
     def __init__(self) -> None:
         self.executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-prewarm")
-        # Those that hold a workspace, oldest first. Weak, so that dropping an environment without
-        # ``close`` also closes its workspace.
-        self.waiting: WeakKeyDictionary[Prewarmer, None] = WeakKeyDictionary()
+        # Those that hold a workspace. Weak, so that dropping an environment without ``close`` also
+        # closes its workspace.
+        self.waiting: WeakSet[Prewarmer] = WeakSet()
         self.lock = threading.Lock()  # protects ``waiting`` and the workspaces
         self._foreground = 0  # calls of ``create_now`` in progress
         self._no_foreground = threading.Condition()
@@ -185,53 +184,74 @@ def _process_pool() -> _PrewarmPool:
 class Prewarmer:
     """Prewarms one workspace at a time. Used by one thread.
 
-    A process holds at most 64 prewarmed workspaces. Another one then closes the oldest.
+    It prewarms another workspace for the same key only if it expects that this key comes again: an
+    episode may take a second workspace, for the gold, and the next episode one for another key. It
+    expects what came the last time after a workspace whose key was, or was not, that of the one
+    before. ``expects_third``: whether it expects a third workspace at first, which a single episode
+    does not take.
+
+    A process holds at most 64 prewarmed workspaces, and then prewarms no other. If another one
+    replaced the oldest, environments that take turns would never find theirs.
     """
 
-    def __init__(self) -> None:
-        self._taken = 0
+    def __init__(self, expects_third: bool = False) -> None:
+        self._last_key: Any = None
+        self._repeated = False  # whether the last key was that of the one before
+        self._repeats = {False: True, True: expects_third}
         self._key: Any = None
         self._prewarmed: Future[SandboxWorkspace] | None = None
 
     def acquire(self, key: Any, make: Callable[[], SandboxWorkspace]) -> SandboxWorkspace:
         """Take a workspace, and prewarm the next one if it is likely to be needed."""
         workspace = self.take(key, make)
-        self._taken += 1
-        if self._taken % _PER_EPISODE or self._taken > _PER_EPISODE:
+        if self.expects_again(key):
             self.prepare(key, make)
         return workspace
 
+    def expects_again(self, key: Any) -> bool:
+        """Note the key of a workspace, and return whether the next one is likely to have it too."""
+        repeated = key == self._last_key
+        if self._last_key is not None:
+            self._repeats[self._repeated] = repeated
+        self._last_key, self._repeated = key, repeated
+        return self._repeats[repeated]
+
     def take(self, key: Any, make: Callable[[], SandboxWorkspace]) -> SandboxWorkspace:
         """Return the prewarmed workspace if it was made for an equal ``key``, else a new one."""
-        prewarmed, pool = self._release(), _process_pool()
+        return self.take_prewarmed(key) or _process_pool().create_now(make)
+
+    def take_prewarmed(self, key: Any) -> SandboxWorkspace | None:
+        """Return the prewarmed workspace if it was made for an equal ``key``, else None."""
+        prewarmed = self._release()
         if prewarmed is None or prewarmed.cancel():  # absent, or not begun
-            return pool.create_now(make)
+            return None
         if key != self._key:
             _discard(prewarmed)
-            return pool.create_now(make)
+            return None
         try:
             workspace = prewarmed.result()
-        except Exception:  # the attempt in the foreground raises the error to the caller
-            return pool.create_now(make)
+        except Exception:  # an attempt in the foreground raises the error to the caller
+            return None
         if not workspace.sandbox.is_lost:
             return workspace
         workspace.close()
-        return pool.create_now(make)
+        return None
 
-    def prepare(self, key: Any, make: Callable[[], SandboxWorkspace]) -> None:
-        """Start to prewarm a workspace, unless there is one."""
-        pool, evicted = _process_pool(), None
+    def prepare(
+        self, key: Any, make: Callable[[], SandboxWorkspace], discard: Callable[[], object] = int
+    ) -> bool:
+        """Start to prewarm a workspace, unless there is one, or the process holds too many.
+
+        Returns whether it was started. ``discard`` is called if it is cancelled before it begins.
+        """
+        pool = _process_pool()
         with pool.lock:
-            if self._prewarmed is not None:
-                return
+            if self._prewarmed is not None or len(pool.waiting) >= _MAX_WAITING:
+                return False
             self._key, self._prewarmed = key, pool.executor.submit(pool.create_when_idle, make)
-            pool.waiting[self] = None
-            if len(pool.waiting) > _MAX_WAITING:
-                oldest = next(iter(pool.waiting))
-                del pool.waiting[oldest]
-                evicted, oldest._prewarmed = oldest._prewarmed, None
-        if evicted is not None:
-            _discard(evicted)
+            pool.waiting.add(self)
+        self._prewarmed.add_done_callback(lambda done: discard() if done.cancelled() else None)
+        return True
 
     def close(self) -> None:
         """Close the prewarmed workspace. May be called again."""
@@ -243,7 +263,7 @@ class Prewarmer:
         pool = _process_pool()
         with pool.lock:
             prewarmed, self._prewarmed = self._prewarmed, None
-            pool.waiting.pop(self, None)
+            pool.waiting.discard(self)
         return prewarmed
 
 

@@ -79,6 +79,9 @@ class BashEnv(SandboxedEnv):
     ) -> Session:
         return self._profile_impl.open_session(sandbox, task, state)
 
+    def _run_setup(self, session: Session, task: Task) -> None:
+        self._profile_impl.run_setup(session, task)
+
     def _close_episode(self) -> None:
         self._profile_impl.close()
         super()._close_episode()

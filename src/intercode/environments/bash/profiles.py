@@ -62,12 +62,16 @@ class StandardBashProfile:
                 carry_state=carry_state,
                 separate_stderr=self._separate_stderr,
             )
-        if task.setup and state is None:
-            result = session.run(task.setup, GOLD_SECONDS)
-            if not result.ok:
-                failure = f"{result.exit_code}: {result.output.strip()!r}"
-                raise GoldError(f"the setup of {task.id} failed with exit status {failure}")
         return session
+
+    def run_setup(self, session: Session, task: Task) -> None:
+        """Run the setup of a task in a new session. Raises GoldError if it fails."""
+        if not task.setup:
+            return
+        result = session.run(task.setup, GOLD_SECONDS)
+        if not result.ok:
+            failure = f"{result.exit_code}: {result.output.strip()!r}"
+            raise GoldError(f"the setup of {task.id} failed with exit status {failure}")
 
     def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
         """Read the state that the agent has left, without changing it."""
@@ -88,8 +92,8 @@ class StandardBashProfile:
             yield self._golds[number]
 
     def _run_gold(self, episode: EpisodeContext, gold: str) -> State:
-        task, workspace = episode.task, episode.open_workspace()
-        try:
+        task = episode.task
+        with episode.gold_workspace() as workspace:
             result = workspace.run(gold, GOLD_SECONDS)
             if result.timed_out:
                 raise GoldError(f"the gold of {task.id} did not end within {GOLD_SECONDS:g} s")
@@ -101,8 +105,6 @@ class StandardBashProfile:
                 exit_code=result.exit_code,
                 probe_output=run_probe(episode, workspace.sandbox, gold=True),
             )  # fmt: skip
-        finally:
-            workspace.close()
 
     # ------------------------------------------------------------- gold cache
     def cached_golds(self, episode: EpisodeContext) -> list[State] | None:
@@ -154,6 +156,9 @@ class OriginalBashProfile:
                 "agent: play it with the profile standard"
             )
         return OriginalBashSession(sandbox, state.cwd if state else "/")
+
+    def run_setup(self, session: Session, task: Task) -> None:
+        """Do nothing: the authors' tasks have no setup."""
 
     def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
         # in the authors' code the output starts as the query

@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from io import FileIO
-from pathlib import Path
 from typing import Literal
 
 from intercode.sandbox.supervisor.process_table import HostProcess
+from intercode.sandbox.supervisor.runtime.control_files import (
+    read_control_file,
+    write_control_file,
+)
 
 _FREEZE_SECONDS = 2.0
 _KILL_WAIT_SECONDS = 0.6  # wait for killed processes; the next action reports later ones
@@ -37,13 +40,13 @@ class ControlGroup:
         self._template_left = False
         if v1:
             top = paths.get("freezer")
-            self._freeze_file = Path(top, "freezer.state") if top else None
+            self._freeze_file = f"{top}/freezer.state" if top else ""
             self._freeze_values = ("THAWED", "FROZEN")
             self._state_file, self._frozen_line = self._freeze_file, "FROZEN"
         else:
-            self._freeze_file = Path(paths[""], "cgroup.freeze")
+            self._freeze_file = f"{paths['']}/cgroup.freeze"
             self._freeze_values = ("0", "1")
-            self._state_file, self._frozen_line = Path(paths[""], "cgroup.events"), "frozen 1"
+            self._state_file, self._frozen_line = f"{paths['']}/cgroup.events", "frozen 1"
 
     def limit_exceeded(self) -> Literal["", "memory", "processes"]:
         """Return the limit because of which the kernel killed a process (memory) or refused to
@@ -61,7 +64,7 @@ class ControlGroup:
 
         Returns False if that is not possible; then nothing is frozen.
         """
-        if self._freeze_file is None or self._state_file is None:
+        if not self._freeze_file:
             return False
         deadline = time.monotonic() + _FREEZE_SECONDS
         try:
@@ -69,8 +72,8 @@ class ControlGroup:
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(0.0002)
-            self._freeze_file.write_text(self._freeze_values[1])
-            while self._frozen_line not in self._state_file.read_text().splitlines():
+            write_control_file(self._freeze_file, self._freeze_values[1])
+            while self._frozen_line not in read_control_file(self._state_file).splitlines():
                 if time.monotonic() > deadline:
                     self.thaw()
                     return False
@@ -99,11 +102,11 @@ class ControlGroup:
 
     def members(self) -> list[HostProcess]:
         """Return the processes of the sandbox, including its supervisor."""
-        if self._freeze_file is None:
+        if not self._freeze_file:
             return []
         found = []
         with suppress(FileNotFoundError):  # the sandbox has ended
-            for pid in self._freeze_file.with_name("cgroup.procs").read_text().split():
+            for pid in self._member_pids():
                 with suppress(OSError, ValueError, IndexError):  # the process has ended
                     found.append(HostProcess(int(pid)))
         return found
@@ -111,16 +114,18 @@ class ControlGroup:
     def _has_template_left(self) -> bool:
         """Return whether the template has left the group. If it were frozen with the sandbox, the
         sandbox could not be copied."""
-        if not self._template_left and self._freeze_file is not None:
-            inside = self._freeze_file.with_name("cgroup.procs").read_text().split()
-            self._template_left = self._template not in inside
+        if not self._template_left:
+            self._template_left = self._template not in self._member_pids()
         return self._template_left
+
+    def _member_pids(self) -> list[str]:
+        return read_control_file(f"{os.path.dirname(self._freeze_file)}/cgroup.procs").split()
 
     def thaw(self) -> None:
         """Let the processes continue."""
-        if self._freeze_file is not None:
+        if self._freeze_file:
             with suppress(OSError):  # the group is gone
-                self._freeze_file.write_text(self._freeze_values[0])
+                write_control_file(self._freeze_file, self._freeze_values[0])
 
 
 class CgroupCounter:

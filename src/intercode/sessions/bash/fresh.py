@@ -79,7 +79,7 @@ class FreshShellSession:
         deadline = time.monotonic() + timeout
         try:
             shell, self._state = start_shell(
-                partial(Shell, self._sandbox, self._program, self._separate_stderr),
+                partial(Shell, self._sandbox, self._program, self._separate_stderr, None),
                 self._state,
                 timeout + _GRACE_SECONDS,
             )

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox
-from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once
+from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once, memory_file
 from intercode.sandbox.users import User
 from intercode.sessions.base import SessionState
 
@@ -57,7 +57,7 @@ def may_end_shell(code: str) -> bool:
 
 START_SECONDS = 10.0
 _STOP_SIGNAL = 64  # SIGRTMAX of Linux, on which the shell runs wherever this runs
-_REPORT_FD = 63  # descriptor number in the shell
+_REPORT_FD, _STATE_FD = 63, 59  # descriptor numbers in the shell
 _MAX_RECORD = 16 << 20
 _MAX_HEREDOC = 1000  # characters: bash writes longer here-documents to a file in the sandbox
 _INIT_SCRIPT = (
@@ -80,7 +80,13 @@ _SET_STATUS = (
 )
 _REPORT_SCRIPT = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
 _ACCEPTANCE_SCRIPT = '{{ {source}builtin printf "%s %s\\0" {word} "$?" >&{report}; }} 2>&-\n'
-_SILENT_SCRIPT = "exec 60>&1 61>&2 >/dev/null 2>&1\n{text}\nexec >&60 2>&61 60>&- 61>&-\n"
+_RESTORE_SCRIPT = (
+    "exec 60>&1 61>&2 >/dev/null 2>&1\n"
+    "IFS=; builtin mapfile -u {state} __state; exec {state}<&-\n"
+    'builtin eval "builtin unset -v __state; ${{__state[*]}}"\n'
+    "exec >&60 2>&61 60>&- 61>&-\n"
+)
+"""Restores the state from a file, which bash reads in blocks. It reads its script byte by byte."""
 
 
 _DIRECTORY_MARK = "/@sandbox@"
@@ -93,7 +99,8 @@ class ShellEndedError(Exception):
 
 class Shell:
     """A running shell and the three channels to it. ``separate_stderr`` adds a channel for
-    stderr. ``user``: who runs it; None is root."""
+    stderr. ``user``: who runs it; None is root. ``state``: what another shell wrote, for
+    ``restore``."""
 
     def __init__(
         self,
@@ -101,6 +108,7 @@ class Shell:
         program: str,
         separate_stderr: bool = False,
         user: User | None = None,
+        state: str = "",
     ) -> None:
         script_r, self.script = sandbox.open_script()
         if user is not None:  # who opens it by name
@@ -113,14 +121,20 @@ class Shell:
         self._token, self._trace_line, self._status = "", b"", 0
         directory, _, name = sandbox.script_path.rpartition("/")
         self._script_path = shlex.quote(sandbox.script_path)
+        text = state.replace(_DIRECTORY_MARK, sandbox.host_directory or _DIRECTORY_MARK)
+        fds = {1: out_w, 2: err_w, SCRIPT_FD: script_r, _REPORT_FD: remote.fileno()}
+        argv = [program, "--norc", "--noprofile", name]
         try:
-            self.process: Process = sandbox.spawn_as(
-                user,
-                [program, "--norc", "--noprofile", name],
-                cwd=directory,
-                env={**sandbox.env, **user.env} if user else None,
-                fds={1: out_w, 2: err_w, SCRIPT_FD: script_r, _REPORT_FD: remote.fileno()},
-            )
+            with memory_file(_encode(text)) as file:
+                if text:
+                    fds[_STATE_FD] = file.fileno()
+                self.process: Process = sandbox.spawn_as(
+                    user,
+                    argv,
+                    cwd=directory,
+                    env={**sandbox.env, **user.env} if user else None,
+                    fds=fds,
+                )
         except BaseException:
             self.close()
             raise
@@ -195,14 +209,12 @@ class Shell:
             self._status = report[0]
         return report
 
-    def restore(self, state: str, timeout: float) -> tuple[int, str] | None:
-        """Give the shell a state that another shell wrote. Read-only variables stay unchanged.
+    def restore(self, timeout: float) -> tuple[int, str] | None:
+        """Give the shell the state with which it was opened. Read-only variables stay unchanged.
 
         Returns what ``run_script`` returns.
         """
-        directory = self._sandbox.host_directory
-        text = state.replace(_DIRECTORY_MARK, directory) if directory else state
-        return self.run_script(_SILENT_SCRIPT.format(text=text), None, timeout)
+        return self.run_script(_RESTORE_SCRIPT.format(state=_STATE_FD), None, timeout)
 
     def run_script(
         self, text: str, collector: Collector | None, timeout: float
@@ -346,7 +358,7 @@ def _encode(text: str) -> bytes:
 
 
 def start_shell(
-    start: Callable[[], Shell], state: SessionState, timeout: float
+    start: Callable[[str], Shell], state: SessionState, timeout: float
 ) -> tuple[Shell, SessionState]:
     """Start a shell with ``start`` and give it a state. Return the shell and the state that it has.
 
@@ -365,14 +377,14 @@ def start_shell(
 
 
 def _try_start(
-    start: Callable[[], Shell], state: SessionState, timeout: float
+    start: Callable[[str], Shell], state: SessionState, timeout: float
 ) -> tuple[Shell, SessionState]:
     deadline = time.monotonic() + timeout
-    shell = start()
+    shell = start(state.text)
     try:
         report = shell.initialize(state.cwd, timeout)
         if report and state.text:
-            report = shell.restore(state.text, deadline - time.monotonic())
+            report = shell.restore(deadline - time.monotonic())
         if report is None:
             raise ShellEndedError(f"{shell.program} did not start within {timeout:.2g} s")
     except BaseException:
