@@ -124,7 +124,7 @@ def _read_compose(config: ComposeConfig, directory: Path) -> SandboxConfig:
         path = directory / (build.context or ".") / (build.dockerfile or "Dockerfile")
         image = f"dockerfile:{path}"
     pairs = env.items() if isinstance(env, Mapping) else (e.partition("=")[::2] for e in env)
-    settings = {
+    settings: dict[str, Any] = {
         "image": image, "user": service.user, "directory": service.working_dir,
         "command": (*_words(service.entrypoint), *_words(service.command)),
         "env": {name: value or "" for name, value in pairs}, "hostname": service.hostname,

@@ -45,14 +45,14 @@ class EnvironmentSandbox(InterCodeSandbox):
         return EnvironmentConfig(**config)
 
     @classmethod
-    async def task_init(cls, task_name: str, config: EnvironmentConfig) -> None:
+    async def task_init(cls, task_name: str, config: Any) -> None:
         """Do nothing: the first environment finds the image."""
 
     @classmethod
     async def sample_init(
         cls,
         task_name: str,
-        config: EnvironmentConfig,
+        config: Any,
         metadata: dict[str, str],
     ) -> dict[str, SandboxEnvironment]:
         return {"default": await run_sync(cls._begin, config, metadata["task"])}

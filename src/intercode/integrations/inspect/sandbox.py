@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Literal, Self, overload
 
@@ -150,12 +151,12 @@ class InterCodeSandbox(SandboxEnvironment):
         timeout_retry: bool = True,  # a program may have changed the sandbox
         concurrency: bool = True,  # sandboxes need no limit of Inspect's
     ) -> ExecResult[str]:
-        settings = {
-            "stdin": input or b"", "cwd": self._path(cwd or ""), "env": env,
-            "user": user or self._user, "timeout": timeout,
-        }  # fmt: skip
+        run = partial(
+            self.sandbox.run, cmd, stdin=input or b"", cwd=self._path(cwd or ""), env=env,
+            user=user or self._user, timeout=timeout,
+        )  # fmt: skip
         try:
-            result = await run_sync(lambda: self.sandbox.run(cmd, **settings))
+            result = await run_sync(run)
         except MissingCapabilityError as e:
             raise SandboxUserUnsupportedError(str(e)) from e
         except PermissionError:
