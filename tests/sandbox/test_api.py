@@ -97,7 +97,7 @@ def test_a_time_limit_kills_one_command_with_its_children_and_no_other() -> None
         assert not sandbox.run("ps ax | grep 'sleep 60[12]' | grep -v grep").stdout
 
 
-def test_a_time_limit_spares_what_an_earlier_server_starts() -> None:
+def test_a_time_limit_does_not_end_what_an_earlier_server_starts() -> None:
     server = "touch /up; until [ -e /go ]; do sleep 0.05; done; sleep 611 & echo $! > /pid; wait"
     with open_one() as sandbox:
         sandbox.run(["sh", "-c", f"(setsid sh -c '{server}' &)"])

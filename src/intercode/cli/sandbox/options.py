@@ -9,9 +9,9 @@ from dataclasses import fields
 from pathlib import Path
 
 from intercode.cli.output import log
+from intercode.core.config import parse_size
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.registry import unknown_name_error
-from intercode.core.sizes import parse_size
 from intercode.sandbox import Limits, Sandbox
 
 TIMED_OUT, FAILED, NOT_EXECUTABLE, NOT_FOUND = 124, 125, 126, 127

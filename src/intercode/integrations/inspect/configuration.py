@@ -19,8 +19,8 @@ from inspect_ai.util import (
 )
 from pydantic import BaseModel, ConfigDict
 
+from intercode.core.config import parse_size
 from intercode.core.errors import UsageError
-from intercode.core.sizes import parse_size
 from intercode.core.types import Image
 from intercode.sandbox import resolve_image
 from intercode.sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
