@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import subprocess
 import sys
 import termios
@@ -18,6 +19,7 @@ import pytest
 from intercode import Sandbox
 from intercode.cli import main
 from intercode.core.errors import SandboxLostError
+from intercode.sandbox import TerminalServer
 from intercode.sandbox.namespace.launcher import Launcher
 from support.sandboxes import eventually
 
@@ -126,10 +128,39 @@ def test_shell_has_the_window_size_and_control_keys_and_restores_the_terminal() 
         os.close(slave)
 
 
-def test_shell_without_a_terminal_is_refused() -> None:
-    done = run_cli("shell")
+@pytest.mark.parametrize("words", [["shell"], ["attach", "/nowhere"]])
+def test_a_shell_without_a_terminal_is_refused(words: list[str]) -> None:
+    done = run_cli(*words)
     assert done.returncode == 2
     assert b"a shell needs a terminal" in done.stderr
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_terminals_attach_to_a_live_sandbox_until_it_ends() -> None:
+    def attach() -> tuple[int, int]:
+        pid, terminal = pty.fork()
+        if pid == 0:
+            termios.tcsetwinsize(0, (33, 99))
+            os.execv(words[0], words)
+        return pid, terminal
+
+    sandbox = Sandbox("host", files={"/work/note": "here\n"})
+    with sandbox, TerminalServer(sandbox, cwd="/work") as server:
+        words = shlex.split(server.command)
+        pid, terminal = attach()
+        os.write(terminal, b"stty size; cat note; exit\n")
+        read_until(terminal, b"33 99\r\nhere")
+        assert os.waitpid(pid, 0)[1] == 0  # with the shell
+        os.close(terminal)
+        pid, terminal = attach()
+        os.write(terminal, b"echo $((6 * 7))\n")
+        read_until(terminal, b"42")
+    assert os.waitpid(pid, 0)[1] == 0  # with the sandbox
+    os.close(terminal)
+    pid, terminal = attach()
+    read_until(terminal, b"no live sandbox serves shells at")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 2
+    os.close(terminal)
 
 
 def test_live_sandboxes_are_listed_and_can_be_ended(capfd: pytest.CaptureFixture[str]) -> None:

@@ -97,6 +97,17 @@ def test_a_time_limit_kills_one_command_with_its_children_and_no_other() -> None
         assert not sandbox.run("ps ax | grep 'sleep 60[12]' | grep -v grep").stdout
 
 
+def test_a_time_limit_does_not_end_what_an_earlier_server_starts() -> None:
+    server = "touch /up; until [ -e /go ]; do sleep 0.05; done; sleep 611 & echo $! > /pid; wait"
+    with open_one() as sandbox:
+        sandbox.run(["sh", "-c", f"(setsid sh -c '{server}' &)"])
+        sandbox.run("until [ -e /up ]; do sleep 0.05; done; sleep 0.1")
+        late = "touch /go; until [ -s /pid ]; do sleep 0.05; done; (setsid sleep 612 &); sleep 613"
+        assert sandbox.run(late, timeout=2).timed_out
+        eventually(lambda: sandbox.run("kill -0 $(cat /pid)").ok, "the child of the server lives")
+        assert not sandbox.run("ps ax | grep 'sleep 61[23]' | grep -v grep").stdout
+
+
 def test_long_output_is_bounded_and_background_writers_do_not_block() -> None:
     with open_one(limits=Limits(output=1000)) as sandbox:
         result = sandbox.run("seq 10000; echo e >&2; (while :; do echo x; done) & exit 4")

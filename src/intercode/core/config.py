@@ -1,4 +1,5 @@
-"""The configuration of an evaluation, from a TOML file, from ``key=value`` pairs, or both."""
+"""The configuration of an evaluation, from a TOML file, from ``key=value`` pairs, or both; and the
+sizes in settings."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import ConfigError
+from intercode.core.errors import ConfigError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Network, Profile
 
@@ -229,3 +230,16 @@ def parse_key_values(pairs: Sequence[str]) -> dict[str, Any]:
         except ValueError:
             out[key] = text
     return out
+
+
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a size such as ``512m`` or ``1.5 GiB``, in which K is 1024 as in Docker.
+    Raises UsageError for another text."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"{text!r} is no size such as 512m or 2g")
+    return int(float(found[1]) * (1 << _UNITS[found[2].lower()]))

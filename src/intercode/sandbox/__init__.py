@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from intercode.sandbox.api.results import Result
     from intercode.sandbox.api.sandbox import Sandbox
     from intercode.sandbox.api.snapshots import Snapshot
+    from intercode.sandbox.api.terminal_server import TerminalServer
     from intercode.sandbox.conformance import check_sandbox
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "SandboxSnapshot",
     "SandboxSpec",
     "Snapshot",
+    "TerminalServer",
     "architecture_of",
     "check_sandbox",
     "describe_choice",
@@ -86,6 +88,7 @@ __getattr__ = lazy_imports(
         "SandboxPool": ".api.pool",
         "SandboxProcess": ".api.process",
         "Snapshot": ".api.snapshots",
+        "TerminalServer": ".api.terminal_server",
         "check_sandbox": ".conformance",
     },
 )

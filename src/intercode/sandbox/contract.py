@@ -381,6 +381,10 @@ class BaseSandbox(ABC):
         """Return the descendants of a process, all by their numbers in the sandbox."""
         raise self._missing_capability("processes", "find the processes that a program has started")
 
+    def started_by_earlier(self, mark: int) -> list[int]:
+        """Return what processes from before ``mark`` have started, as far as that can be seen."""
+        return []
+
     def signal(self, pid: int, number: int) -> None:
         """Send a signal to a process by its number in the sandbox. PID 1 and unknown numbers are
         ignored."""

@@ -57,6 +57,7 @@ _USAGE = {
     "run": "[options] [--] COMMAND ...",
     "shell": "[options] [--] [COMMAND ...]",
     "fork": "[options] N [--] COMMAND ...",
+    "attach": "SOCKET",
     "end": "PID",
 }
 _Handler = Callable[[argparse.Namespace], int]
@@ -81,6 +82,12 @@ _PARTS: dict[str, tuple[str, str, str, _Handler]] = {
         f"{_OPTIONS}\n{_TIMEOUT}\nnumber N                number of copies\n{_COMMAND}",
         _FORK,
         commands.fork,
+    ),
+    "attach": (
+        "open a shell on a terminal in a live sandbox of another program",
+        "socket SOCKET  as TerminalServer.command of that program names it",
+        "The shell ends with the sandbox, and the sandbox does not end with the shell.",
+        terminal.attach,
     ),
     "list": (
         "list the live sandboxes of this user",

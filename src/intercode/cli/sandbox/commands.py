@@ -13,13 +13,13 @@ from intercode.cli.output import log
 from intercode.cli.sandbox.options import (
     TIMED_OUT,
     command_of,
-    exit_status,
     open_from,
     starting,
     with_status,
 )
 from intercode.core.errors import SandboxError
 from intercode.sandbox import Result, Sandbox, SandboxProcess
+from intercode.sandbox.api.results import shell_status
 
 _CHUNK = 1 << 16
 _PARALLEL = 8
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
                 code = process.wait()
                 if code and (limit := sandbox.base.limit_exceeded()):
                     log(f"intercode: the command exceeded the limit of {limit} (see --limit)")
-                return exit_status(code or 0)
+                return shell_status(code or 0)
 
     return with_status(work)
 
@@ -103,6 +103,6 @@ def fork(args: argparse.Namespace) -> int:
 def _describe(result: Result) -> str:
     ending = "killed at the time limit"
     if result.exit_code is not None:
-        ending = f"exit status {exit_status(result.exit_code)}"
+        ending = f"exit status {shell_status(result.exit_code)}"
     limit = f", exceeded the limit of {result.limit_exceeded}" if result.limit_exceeded else ""
     return f"{ending}{limit}, {result.duration:.2f} s"

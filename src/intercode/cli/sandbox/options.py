@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
 from intercode.cli.output import log
+from intercode.core.config import parse_size
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.sandbox import Limits, Sandbox
 
 TIMED_OUT, FAILED, NOT_EXECUTABLE, NOT_FOUND = 124, 125, 126, 127
 """Exit statuses, as those of ``timeout`` and of container engines."""
-_SIZE = re.compile(r"(\d+)([kmg]?)(i?b)?", re.ASCII | re.IGNORECASE)
-_SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30}
 _LIMITS = [
     f.name for f in fields(Limits) if f.name not in ("address_space", "output", "cgroups")
 ]  # fmt: skip
@@ -56,17 +54,12 @@ def parse_limits(pairs: list[str]) -> Limits:
         name, text = split_pair(pair, "limit", "NAME=VALUE")
         if name not in _LIMITS:
             raise unknown_name_error("limit", name, _LIMITS)
-        if name == "cpu_seconds":
-            try:
-                values[name] = float(text)
-            except ValueError:
-                raise UsageError(f"the limit cpu_seconds is a number, unlike {text!r}") from None
-        elif match := _SIZE.fullmatch(text):
-            values[name] = int(match[1]) << _SHIFTS[match[2].lower()]
-        else:
-            raise UsageError(
-                f"the limit {name} is a whole number, or one with K, M or G, unlike {text!r}"
-            )
+        is_time = name == "cpu_seconds"
+        try:
+            values[name] = float(text) if is_time else parse_size(text)
+        except ValueError:
+            form = "number" if is_time else "whole number, or one with K, M or G"
+            raise UsageError(f"the limit {name} is a {form}, unlike {text!r}") from None
     return Limits(**values)  # type: ignore[arg-type]
 
 
@@ -115,8 +108,3 @@ def with_status(work: Callable[[], int]) -> int:
     except InterCodeError as e:
         log(f"intercode: {' '.join(str(e).split())}")
         return FAILED
-
-
-def exit_status(code: int) -> int:
-    """Return the exit status of a shell for a command that ended with ``code``."""
-    return code if code >= 0 else 128 - code

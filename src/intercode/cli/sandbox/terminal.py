@@ -1,4 +1,5 @@
-"""``intercode sandbox shell``: connects the user's terminal to a program in a sandbox."""
+"""``intercode sandbox shell`` and ``attach``: connect the user's terminal to a program in a new
+sandbox or in a live one."""
 
 from __future__ import annotations
 
@@ -6,30 +7,30 @@ import argparse
 import os
 import select
 import signal
+import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from intercode.cli.sandbox.options import (
     command_of,
-    exit_status,
     open_from,
     starting,
     with_status,
 )
 from intercode.core.errors import UsageError
 from intercode.sandbox import SandboxProcess
+from intercode.sandbox.api.results import shell_status
+from intercode.sandbox.api.terminal_server import SHELL, SIZE
 
-_SHELL = "if command -v bash >/dev/null; then exec bash -i; fi; exec /bin/sh -i"
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.2
 
 
 def run_shell(args: argparse.Namespace) -> int:
     """Run a program on a terminal until it ends. Return its exit status."""
-    if not (os.isatty(0) and os.isatty(1)):
-        raise UsageError("a shell needs a terminal: use `intercode sandbox run` without one")
-    command = command_of(args) if args.command and args.command != ["--"] else _SHELL
+    _check_terminal()
+    command = command_of(args) if args.command and args.command != ["--"] else SHELL
     env = {"TERM": os.environ.get("TERM", "dumb")}
 
     def work() -> int:
@@ -41,9 +42,40 @@ def run_shell(args: argparse.Namespace) -> int:
             with process:
                 with _raw_terminal(), _passing_size(process):
                     _pass_keys_and_output(process)
-                return exit_status(process.wait() or 0)
+                return shell_status(process.wait() or 0)
 
     return with_status(work)
+
+
+def attach(args: argparse.Namespace) -> int:
+    """Connect the user's terminal to a shell of a TerminalServer until the shell ends."""
+    _check_terminal()
+    with socket.socket(socket.AF_UNIX) as server:
+        try:
+            server.connect(args.socket)
+        except OSError as e:
+            raise UsageError(f"no live sandbox serves shells at {args.socket}: {e}") from e
+        server.sendall(SIZE.pack(*_terminal_size()))
+        with _raw_terminal(), suppress(OSError):  # one of the two ends is gone
+            poll = select.poll()
+            for fd in (0, server.fileno()):
+                poll.register(fd, select.POLLIN)
+            while True:
+                for fd, _ in poll.poll():
+                    data = os.read(fd, _CHUNK)
+                    if not data:
+                        return 0
+                    if fd == 0:
+                        server.sendall(data)
+                    else:
+                        sys.stdout.buffer.write(data)
+                        sys.stdout.buffer.flush()
+    return 0
+
+
+def _check_terminal() -> None:
+    if not (os.isatty(0) and os.isatty(1)):
+        raise UsageError("a shell needs a terminal: use `intercode sandbox run` without one")
 
 
 def _pass_keys_and_output(process: SandboxProcess) -> None:

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import DataError
+from intercode.core.config import parse_size
+from intercode.core.errors import DataError, UsageError
 
 Table = Mapping[str, Any]
 
 DEFAULT_SECONDS = 600.0
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
-_MAX_NUMBER = 1e15  # a number of bytes or larger units
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_MAX_SIZE = 1 << 60  # bytes
 
 
 def read_table(path: Path, parent: Table, name: str, where: str = "") -> Table:
@@ -56,15 +55,16 @@ def read_timeout(path: Path, table: Table, where: str, default: float = DEFAULT_
 def read_size(path: Path, table: Table, name: str, default: int) -> int:
     """Return a size in bytes: ``memory_mb = 2048``, or ``memory = "2G"`` in older files."""
     in_mb, text = table.get(f"{name}_mb"), table.get(name)
-    number = in_mb if isinstance(in_mb, int | float) and not isinstance(in_mb, bool) else 0
-    if 0 < number < _MAX_NUMBER:
-        return int(number * (1 << 20))
-    match = _SIZE.fullmatch(str(text).strip()) if text is not None else None
-    if match is not None and 0 < float(match[1]) < _MAX_NUMBER:
-        return int(float(match[1]) * (1 << _UNITS[match[2].upper()]))
     if in_mb is None and text is None:
         return default
-    raise DataError(f"{path}: {name} is {in_mb if text is None else text!r}, which is not a size")
+    given = str(text) if in_mb is None else f"{in_mb}M"
+    try:
+        size = parse_size(given)
+    except UsageError:
+        size = 0
+    if not 0 < size < _MAX_SIZE:
+        raise DataError(f"{path}: {name} is {given!r}, which is not a size")
+    return size
 
 
 def read_env(path: Path, table: Table, where: str) -> dict[str, str]:

@@ -27,6 +27,7 @@ from harbor.environments.definition import (
 from intercode.core.errors import InterCodeError, SandboxError, UsageError
 from intercode.core.types import Image, Network
 from intercode.sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
+from intercode.sandbox.api.results import shell_status
 from intercode.sandbox.api.user_directories import UserDirectories
 from intercode.sandbox.back_ends import describe_choice, open_with_users, resolve_image
 from intercode.sandbox.images.build.base_images import BaseImageResolver
@@ -189,8 +190,7 @@ class InterCodeEnvironment(BaseEnvironment):
         if code is None:
             errors += f"Command timed out after {timeout_sec} seconds"
             code = _TIMED_OUT
-        status = code if code >= 0 else 128 - code
-        return ExecResult(stdout=result.stdout, stderr=errors, return_code=status)
+        return ExecResult(stdout=result.stdout, stderr=errors, return_code=shell_status(code))
 
     async def _give_directories(self, name: str | int) -> None:
         """Give a user its home directory before its first command, and the working directory if it

@@ -7,10 +7,12 @@ Inspect finds this module by its entry point. It needs the extra ``inspect``.
 from __future__ import annotations
 
 from intercode.integrations.inspect.configuration import SandboxConfig
+from intercode.integrations.inspect.environment_sandbox import EnvironmentSandbox
 from intercode.integrations.inspect.sandbox import InterCodeSandbox
 from intercode.integrations.inspect.tasks import bash, code, ctf, python, reward, sql, strategy
 
 __all__ = [
+    "EnvironmentSandbox",
     "InterCodeSandbox",
     "SandboxConfig",
     "bash",

@@ -1,90 +1,138 @@
-"""The configuration of a sample's sandbox, and the sandbox that it describes."""
+"""The configuration of a sample's sandbox, also as Inspect reads it from tasks for Docker: the name
+of an image, a Dockerfile, or a compose file with one service."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+import re
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from inspect_ai.util import SandboxEnvironmentLimits
+from inspect_ai.util import (
+    ComposeBuild,
+    ComposeConfig,
+    ComposeService,
+    is_compose_yaml,
+    is_dockerfile,
+    parse_compose_yaml,
+)
 from pydantic import BaseModel, ConfigDict
 
+from intercode.core.config import parse_size
+from intercode.core.errors import UsageError
 from intercode.core.types import Image
-from intercode.sandbox import Limits, Sandbox, SandboxSpec, resolve_image
-from intercode.sandbox.back_ends import open_with_users
-from intercode.sandbox.users import find_user
+from intercode.sandbox import resolve_image
+from intercode.sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
 
-_OS_RELEASE = "/etc/os-release"
+_IMAGE = re.compile(
+    r"(?:^|/)(dir|tar|recipe|docker-archive|oci|registry|image|built|dockerfile):(.+)"
+)
+_NOT_ON_DISK = ("registry", "image", "built")
+_KEYS = {
+    "image", "build", "command", "entrypoint", "working_dir", "environment", "user", "hostname",
+    "network_mode", "mem_limit",
+    # these change nothing that a program in one sandbox can count on
+    "init", "stdin_open", "tty", "restart", "stop_grace_period", "pull_policy", "expose", "cpus",
+    "mem_reservation", "memswap_limit", "x_default", "cap_drop",
+}  # fmt: skip
+"""The keys of a service that a sandbox honours."""
 
 
 class SandboxConfig(BaseModel):
     """The configuration: ``sandbox=SandboxEnvironmentSpec("intercode", SandboxConfig(...))``.
 
-    ``environment`` and ``dataset`` name one of our environments and its tasks; the sample's
-    metadata names its ``task``, and ``settings`` are the environment's own. Without ``environment``
-    a sample has a plain sandbox of ``image`` (``--sandbox intercode:recipe:nl2bash`` on the command
-    line). ``back_end`` and ``network`` are as in `intercode eval`. The others are those of a plain
-    sandbox: ``user`` runs the commands that name no user (None: root), ``directory`` is that of
-    commands and relative paths (None: the image's, or the user's home), ``memory`` is in bytes.
+    ``image`` is a form of docs/images.md or a name as in a FROM line, ``back_end`` and ``network``
+    are as in `intercode eval`. ``user`` runs the commands that name no user (None: root).
+    ``directory`` is that of commands and relative paths (None: the image's, or the user's home).
+    ``command`` is started in the background when the sandbox opens. ``memory`` is in bytes.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    image: str | None = None
+    image: str = "host"
     back_end: str = "auto"
     network: Literal["none", "host"] = "none"
     user: str | None = None
     directory: str | None = None
+    command: tuple[str, ...] = ()
     env: dict[str, str] = {}
-    hostname: str | None = None
+    hostname: str = "intercode"
     memory: int | None = None
-    environment: str | None = None
-    dataset: str = "starter"
-    settings: dict[str, Any] = {}
 
     def __hash__(self) -> int:  # Inspect keeps configurations in sets
         return hash(self.model_dump_json())
 
     def find_image(self) -> Image:
         """Return the image, fetched or built first if necessary."""
-        return resolve_image(self.image or "host", self.back_end)
+        images = BaseImageResolver(lambda name: resolve_image(name, self.back_end))
+        return images.resolve_base(self.image, "image")
 
 
-def open_plain_sandbox(config: SandboxConfig) -> tuple[Sandbox, str]:
-    """Open a sandbox that belongs to no environment. Return it, and the directory of commands and
-    relative paths. Raises UsageError for an image or a user that does not exist."""
-    image = config.find_image()
-    limits = Limits(
-        output=SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE,
-        memory=config.memory or Limits().memory,
+def read_config(config: Any) -> SandboxConfig:
+    """Return the configuration that Inspect passes as an object, as a text, or not at all.
+
+    Raises UsageError for a text that names neither an image nor a Dockerfile or compose file;
+    ValueError, which includes it, for a compose file that is broken or that a sandbox cannot
+    honour.
+    """
+    if config is None:
+        return SandboxConfig()
+    if isinstance(config, SandboxConfig):
+        return config
+    if isinstance(config, ComposeConfig):
+        return _read_compose(config, Path())
+    if is_compose_yaml(config):
+        return _read_compose(parse_compose_yaml(config), Path(config).parent)
+    return SandboxConfig(image=_find_name(str(config)))
+
+
+def _find_name(text: str) -> str:
+    """Return the name of the image in a text. Inspect takes a text for a file and puts the task's
+    directory before it, so ``/directory/recipe:python`` is ``recipe:python``; relative paths in a
+    name are relative to that directory."""
+    if found := _IMAGE.search(text):
+        kind, rest = found.groups()
+        if kind in _NOT_ON_DISK or is_packaged_recipe(f"{kind}:{rest}"):
+            return f"{kind}:{rest}"
+        return f"{kind}:{Path(text[: found.start() + text.startswith('/')], rest)}"
+    if is_dockerfile(text):
+        return f"dockerfile:{text}"
+    if Path(text).name == "host":
+        return "host"
+    raise UsageError(
+        f"{text} names neither an image, such as recipe:python or dockerfile:DIRECTORY, nor a "
+        "Dockerfile or compose file: see docs/images.md"
     )
-    spec = SandboxSpec(
-        image, network=config.network, limits=limits, env=config.env,
-        hostname=config.hostname or "intercode",
-    )  # fmt: skip
-    sandbox = Sandbox.from_base(open_with_users(spec, config.back_end))
-    try:
-        directory = config.directory or (image.cwd if image.cwd != "/" else "")
-        return sandbox, _prepare(sandbox, directory, config.user)
-    except BaseException:
-        sandbox.close()
-        raise
 
 
-def _prepare(sandbox: Sandbox, directory: str, name: str | None) -> str:
-    """Make the working directory and return it; tell programs the system of the image ``host``:
-    Inspect's tools look for it, and that image has no such file."""
-    user = find_user(sandbox.base, name)
-    directory = directory or (f"/home/{user.name}" if user else "/root")
-    with suppress(OSError):  # an image without programs
-        if user is None:
-            sandbox.run(["mkdir", "-p", directory], cwd="/")
-        elif not sandbox.run(["test", "-d", directory], cwd="/").ok:
-            owner = ["-o", str(user.uid), "-g", str(user.gid)]
-            sandbox.run(["install", "-d", *owner, directory], cwd="/")
-    if sandbox.image == "host":
-        try:
-            sandbox.read(_OS_RELEASE)
-        except OSError:
-            with suppress(OSError):
-                sandbox.write(_OS_RELEASE, Path(_OS_RELEASE).read_bytes())
-    return directory
+def _read_compose(config: ComposeConfig, directory: Path) -> SandboxConfig:
+    """Return the configuration of a compose file, in which paths are relative to ``directory``."""
+    if len(config.services) != 1:
+        raise UsageError(f"a sandbox runs one service, not {', '.join(config.services) or 'none'}")
+    [service] = config.services.values()
+    given = {key for key in ComposeService.model_fields if getattr(service, key)}
+    if unsupported := sorted(given - _KEYS):
+        raise UsageError(
+            f"a sandbox cannot honour {', '.join(unsupported)} of the compose file; use Docker for "
+            "this task, or a configuration without it"
+        )
+    image, build, env = service.image, service.build, service.environment or {}
+    if not (image or build):
+        raise UsageError("the service of the compose file has neither an image nor a build")
+    if build:
+        build = ComposeBuild(context=build) if isinstance(build, str) else build
+        path = directory / (build.context or ".") / (build.dockerfile or "Dockerfile")
+        image = f"dockerfile:{path}"
+    pairs = env.items() if isinstance(env, Mapping) else (e.partition("=")[::2] for e in env)
+    settings: dict[str, Any] = {
+        "image": image, "user": service.user, "directory": service.working_dir,
+        "command": (*_words(service.entrypoint), *_words(service.command)),
+        "env": {name: value or "" for name, value in pairs}, "hostname": service.hostname,
+        "network": service.network_mode,
+        "memory": parse_size(service.mem_limit) if service.mem_limit else None,
+    }  # fmt: skip
+    return SandboxConfig(**{key: value for key, value in settings.items() if value})
+
+
+def _words(command: list[str] | str | None) -> list[str]:
+    return shlex.split(command) if isinstance(command, str) else command or []

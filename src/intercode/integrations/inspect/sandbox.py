@@ -1,17 +1,19 @@
 """InterCode's sandboxes as a sandbox provider of Inspect: ``sandbox="intercode"``.
 
-Nothing has to be installed or running: no daemon, no root. If a sample's configuration names an
-environment, its sandbox is the environment's, and this package's scorer reads the state in it.
+Nothing has to be installed or running: no daemon, no root.
 """
+# ruff: noqa: ARG002, ARG003 - the signatures are Inspect's
 
 from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
+from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, Literal, overload
+from typing import Any, Literal, Self, overload
 
-import anyio
+from anyio.to_thread import run_sync
 from inspect_ai.util import (
     ExecResult,
     OutputLimitExceededError,
@@ -22,107 +24,111 @@ from inspect_ai.util import (
     sandboxenv,
 )
 from inspect_ai.util import SandboxUnavailableError as Unavailable
+from pydantic import BaseModel
 
-import intercode
 from intercode.core.errors import (
     InfrastructureError,
     MissingCapabilityError,
     SandboxKilledError,
     UsageError,
 )
-from intercode.core.types import ExecResult as Shown
-from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.integrations.inspect.config_files import DEFAULT_FILES, read_config
-from intercode.integrations.inspect.configuration import SandboxConfig, open_plain_sandbox
-from intercode.integrations.inspect.terminal import LOGIN_SHELL, PROFILE, TerminalServer
-from intercode.sandbox import Sandbox, SandboxProcess
+from intercode.integrations.inspect.configuration import SandboxConfig, read_config
+from intercode.sandbox import Limits, Result, Sandbox, SandboxSpec, TerminalServer
+from intercode.sandbox.api.results import shell_status
+from intercode.sandbox.back_ends import open_with_users
+from intercode.sandbox.users import find_user
 
+_PREPARE = """
+[ -d "$0" ] || { mkdir -p "$0" && chown "$1" "$0"; }
+[ -e /etc/os-release ] || ln -s ../usr/lib/os-release /etc/os-release
+[ -e ~/.profile ] || echo '[ -z "$BASH" ] || [ ! -f ~/.bashrc ] || . ~/.bashrc' > ~/.profile
+"""
+"""Makes the working directory, and what Inspect's tools expect of an image: the name of the system,
+and a profile that reads .bashrc, in which its human agent configures a shell."""
+_START = '"$0" "$@" </dev/null >/dev/null 2>&1 &'
 _WRITE = """
 if [ -d "$0" ]; then exit 21; fi
 if [ -e "$0" ] && ! [ -w "$0" ]; then exit 13; fi
 mkdir -p "$(dirname "$0")" && cat > "$0"
 """
 """Writes a file as a user. Its exit statuses are the numbers of Linux's errors."""
-_NO_SANDBOX = "the environment {!r} has no sandbox that runs programs: use its own agents"
 
 
 @sandboxenv(name="intercode")
 class InterCodeSandbox(SandboxEnvironment):
-    """The sandbox of one sample. ``env`` is the environment that it belongs to, if any."""
+    """The sandbox of one sample. ``user`` runs the commands that name no user."""
 
     def __init__(
-        self,
-        sandbox: Sandbox | None,
-        working_directory: str,
-        user: str | None = None,
-        env: InterCodeEnv | None = None,
+        self, sandbox: Sandbox | None, working_directory: str, user: str | None = None
     ) -> None:
         super().__init__()
-        self._user = user
-        self._sandbox, self.working_directory, self.env = sandbox, working_directory, env
-        self._terminals: TerminalServer | None = None
+        self._sandbox, self.working_directory, self._user = sandbox, working_directory, user
+        self._terminals: dict[str | None, TerminalServer] = {}
 
     # -------------------------------------------------------------- lifecycle
     @classmethod
     def config_files(cls) -> list[str]:
-        return DEFAULT_FILES
+        names = "compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"
+        return [*names, "Dockerfile"]
 
     @classmethod
-    async def task_init(cls, task_name: str, config: Any) -> None:  # noqa: ARG003
-        chosen = read_config(config)
-        if chosen.environment is None:
-            await anyio.to_thread.run_sync(chosen.find_image)
+    def config_deserialize(cls, config: dict[str, Any]) -> BaseModel:
+        return SandboxConfig(**config)
+
+    @classmethod
+    async def task_init(cls, task_name: str, config: Any) -> None:
+        await run_sync(read_config(config).find_image)
 
     @classmethod
     async def sample_init(
-        cls,
-        task_name: str,  # noqa: ARG003
-        config: Any,
-        metadata: dict[str, str],
+        cls, task_name: str, config: Any, metadata: dict[str, str]
     ) -> dict[str, SandboxEnvironment]:
-        chosen = read_config(config)
-        return {"default": await anyio.to_thread.run_sync(lambda: cls._open(chosen, metadata))}
+        return {"default": await run_sync(cls.open, read_config(config))}
 
     @classmethod
-    def _open(cls, config: SandboxConfig, metadata: dict[str, str]) -> InterCodeSandbox:
-        if config.environment is None:
-            return cls(*open_plain_sandbox(config), config.user)
-        settings = {"image": config.image, "sandbox": config.back_end, "network": config.network}
-        given = {k: v for k, v in settings.items() if v not in (None, "auto", "none")}
-        env = intercode.make(config.environment, config.dataset, **given, **config.settings)
+    def open(cls, config: SandboxConfig) -> Self:
+        """Open a sandbox. Raises UsageError for an image or a user that does not exist."""
+        image = config.find_image()
+        limits = Limits(
+            output=SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE,
+            memory=config.memory or Limits().memory,
+        )
+        spec = SandboxSpec(
+            image, network=config.network, limits=limits, env=config.env, hostname=config.hostname
+        )
+        sandbox = Sandbox.from_base(open_with_users(spec, config.back_end))
         try:
-            env.reset(options={"task": metadata["task"]})
+            user = find_user(sandbox.base, config.user)
+            home, owner = "/root", "0:0"
+            if user is not None:
+                home, owner = f"/home/{user.name}", f"{user.uid}:{user.gid}"
+            directory = config.directory or (image.cwd if image.cwd != "/" else home)
+            with suppress(OSError):  # an image without programs
+                sandbox.run(["/bin/sh", "-c", _PREPARE, directory, owner], cwd="/")
+            if config.command:
+                start = ["/bin/sh", "-c", _START, *config.command]
+                sandbox.run(start, cwd=directory, user=config.user)
         except BaseException:
-            env.close()
+            sandbox.close()
             raise
-        return cls(None, env.working_directory, env=env)
+        return cls(sandbox, directory, config.user)
 
     @classmethod
     async def sample_cleanup(
         cls,
-        task_name: str,  # noqa: ARG003
-        config: Any,  # noqa: ARG003
+        task_name: str,
+        config: Any,
         environments: dict[str, SandboxEnvironment],
-        interrupted: bool,  # noqa: ARG003
+        interrupted: bool,
     ) -> None:
         for environment in environments.values():
-            await anyio.to_thread.run_sync(environment.as_type(cls).close)
-
-    @classmethod
-    def config_deserialize(cls, config: dict[str, Any]) -> SandboxConfig:
-        return SandboxConfig(**config)
+            await run_sync(environment.as_type(cls).close)
 
     def close(self) -> None:
         """End the sandbox. May be called again."""
-        if self._terminals is not None:
-            self._terminals.close()
-        if self.env is not None:
-            if self._sandbox is not None:
-                self._sandbox.release()
-                self._sandbox = None
-            self.env.close()
-        elif self._sandbox is not None:
+        for terminals in self._terminals.values():
+            terminals.close()
+        if self._sandbox is not None:
             self._sandbox.close()
 
     @property
@@ -130,9 +136,7 @@ class InterCodeSandbox(SandboxEnvironment):
         """The sandbox that runs programs. Raises Inspect's SandboxUnavailableError if there is
         none."""
         if self._sandbox is None:
-            if not isinstance(self.env, SandboxedEnv):
-                raise Unavailable(_NO_SANDBOX.format(self.env.name if self.env else None))
-            self._sandbox = Sandbox.from_base(self.env.sandbox)
+            raise Unavailable("this sample has no sandbox that runs programs")
         return self._sandbox
 
     # --------------------------------------------------------------- contract
@@ -144,54 +148,51 @@ class InterCodeSandbox(SandboxEnvironment):
         env: dict[str, str] | None = None,
         user: str | None = None,
         timeout: int | None = None,
-        timeout_retry: bool = True,  # noqa: ARG002 - a program may have changed the sandbox
-        concurrency: bool = True,  # noqa: ARG002 - sandboxes need no limit of Inspect's
+        timeout_retry: bool = True,  # a program may have changed the sandbox
+        concurrency: bool = True,  # sandboxes need no limit of Inspect's
     ) -> ExecResult[str]:
-        directory = self._path(cwd) if cwd else self.working_directory
+        run = partial(
+            self.sandbox.run, cmd, stdin=input or b"", cwd=self._path(cwd or ""), env=env,
+            user=user or self._user, timeout=timeout,
+        )  # fmt: skip
+        try:
+            result = await run_sync(run)
+        except MissingCapabilityError as e:
+            raise SandboxUserUnsupportedError(str(e)) from e
+        except PermissionError:
+            raise
+        except (UsageError, OSError) as e:  # as Docker says it
+            return ExecResult(False, 126 if isinstance(e, UsageError) else 127, "", f"{e}\n")
+        except SandboxKilledError as e:  # the scorer gives 0
+            return ExecResult(False, 137, "", f"{e}\n")
+        except InfrastructureError as e:
+            raise Unavailable(str(e)) from e
+        self.record(result)
+        output = result.stdout + result.stderr
+        if result.exit_code is None:
+            error = TimeoutError(f"{cmd[0]} did not end within {timeout} s")
+            error.truncated_output = output  # type: ignore[attr-defined]  # Inspect shows it
+            raise error
+        if result.truncated:
+            limit = f"{self.sandbox.limits.output / (1 << 20):g} MiB"
+            raise OutputLimitExceededError(limit, output)
+        status = shell_status(result.exit_code)
+        return ExecResult(status == 0, status, result.stdout, result.stderr)
 
-        def work() -> ExecResult[str]:
-            try:
-                result = self.sandbox.run(
-                    cmd, stdin=input or b"", cwd=directory, env=env, user=user or self._user,
-                    timeout=timeout,
-                )  # fmt: skip
-            except MissingCapabilityError as e:
-                raise SandboxUserUnsupportedError(str(e)) from e
-            except PermissionError:
-                raise
-            except UsageError as e:  # as Docker says it
-                return ExecResult(False, 126, "", f"{e}\n")
-            except OSError as e:
-                return ExecResult(False, 127, "", f"{e.strerror}\n")
-            except SandboxKilledError as e:  # the scorer gives 0
-                return ExecResult(False, 137, "", f"{e}\n")
-            except InfrastructureError as e:
-                raise Unavailable(str(e)) from e
-            code, out, err = result.exit_code, result.stdout, result.stderr
-            if code is not None and code < 0:
-                code = 128 - code
-            if isinstance(self.env, SandboxedEnv):
-                self.env.set_last_result(Shown(out, code, result.timed_out, stderr=err))
-            if code is None:
-                raise TimeoutError(f"{cmd[0]} did not end within {timeout} s")
-            if result.truncated:
-                limit = f"{self.sandbox.limits.output / (1 << 20):g} MiB"
-                raise OutputLimitExceededError(limit, out + err)
-            return ExecResult(code == 0, code, out, err)
-
-        return await anyio.to_thread.run_sync(work)
+    def record(self, result: Result) -> None:
+        """Note the result of a command, for what scores the sandbox."""
 
     async def write_file(self, file: str, contents: str | bytes) -> None:
-        await anyio.to_thread.run_sync(lambda: self._write(file, contents))
+        await run_sync(self._write, file, contents)
 
     def _write(self, file: str, contents: str | bytes) -> None:
         """Write a file as the user of commands, to whom it then belongs."""
         argv = ["/bin/sh", "-c", _WRITE, self._path(file)]
         done = self.sandbox.run(argv, stdin=contents, cwd="/", user=self._user, timeout=None)
         if not done.ok:
-            known = done.exit_code in (errno.EISDIR, errno.EACCES)
-            number = done.exit_code if known and done.exit_code else errno.EACCES
-            raise OSError(number, os.strerror(number) if known else done.stderr, file)
+            is_known = done.exit_code == errno.EISDIR
+            number = errno.EISDIR if is_known else errno.EACCES
+            raise OSError(number, os.strerror(number) if is_known else done.stderr, file)
 
     @overload
     async def read_file(self, file: str, text: Literal[True] = True) -> str: ...
@@ -200,18 +201,18 @@ class InterCodeSandbox(SandboxEnvironment):
     async def read_file(self, file: str, text: Literal[False]) -> bytes: ...
 
     async def read_file(self, file: str, text: bool = True) -> str | bytes:
-        try:
-            data = await anyio.to_thread.run_sync(lambda: self._read(file))
-        except OSError as e:
-            if e.errno != errno.EFBIG:
-                raise
-            limit_text = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
-            raise OutputLimitExceededError(limit_text, None) from e
+        data = await run_sync(self._read, file)
         return data.decode() if text else data
 
     def _read(self, file: str) -> bytes:
         path = self._path(file)
-        data = self.sandbox.read(path, SandboxEnvironmentLimits.MAX_READ_FILE_SIZE)
+        try:
+            data = self.sandbox.read(path, SandboxEnvironmentLimits.MAX_READ_FILE_SIZE)
+        except OSError as e:
+            if e.errno != errno.EFBIG:
+                raise
+            size = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
+            raise OutputLimitExceededError(size, None) from e
         readable = ["test", "-r", path]  # by the user: the sandbox itself can read more
         if not self.sandbox.run(readable, cwd="/", user=self._user).ok:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
@@ -219,26 +220,15 @@ class InterCodeSandbox(SandboxEnvironment):
 
     async def connection(self, *, user: str | None = None) -> SandboxConnection:
         try:  # Inspect asks for each sample, and goes on after these two errors only
-            sandbox = self.sandbox
-            if "terminal" not in sandbox.capabilities:
-                raise NotImplementedError(f"no terminals in sandboxes of the tier {sandbox.tier}")
-            if self._terminals is None:
-                self._terminals = TerminalServer(lambda size: self._open_shell(size, user))
-        except Unavailable as e:
+            if user not in self._terminals:
+                self._terminals[user] = TerminalServer(
+                    self.sandbox, cwd=self.working_directory, user=user or self._user
+                )
+        except (Unavailable, MissingCapabilityError) as e:
             raise NotImplementedError(str(e)) from e
         except (InfrastructureError, OSError) as e:
             raise ConnectionError(str(e)) from e
-        return SandboxConnection(type="intercode", command=self._terminals.command)
-
-    def _open_shell(self, size: tuple[int, int], user: str | None) -> SandboxProcess:
-        try:
-            self.sandbox.read("/root/.profile")
-        except FileNotFoundError:
-            self.sandbox.write("/root/.profile", PROFILE)
-        return self.sandbox.spawn(
-            LOGIN_SHELL, cwd=self.working_directory, terminal=size, user=user or self._user,
-            env={"TERM": os.environ.get("TERM", "xterm")},
-        )  # fmt: skip
+        return SandboxConnection(type="intercode", command=self._terminals[user].command)
 
     def default_polling_interval(self) -> float:
         return 0.2  # as with Docker: a call into the sandbox takes milliseconds

@@ -19,9 +19,8 @@ from intercode.core.types import Score as EpisodeScore
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import play
-from intercode.integrations.inspect.configuration import SandboxConfig
+from intercode.integrations.inspect.environment_sandbox import EnvironmentConfig, EnvironmentSandbox
 from intercode.integrations.inspect.model import InspectModel, to_inspect_message
-from intercode.integrations.inspect.sandbox import InterCodeSandbox
 from intercode.models.base import Message
 
 _STORE_KEY = "intercode"
@@ -81,16 +80,15 @@ def _task(
 ) -> Task:
     """Return the Inspect task for a dataset.
 
-    ``options`` may have ``image``, ``back_end`` and ``network``, which configure the sandboxes. All
-    other options are settings of the environment, such as ``profile``.
+    ``options`` are settings of the environment, such as ``image``, ``network`` and ``profile``, and
+    ``back_end`` of its sandboxes.
     """
     chosen = datasets.load(dataset, environment)
     if chosen.environment != environment:
         raise UsageError(f"{dataset} is a dataset of {chosen.environment}, not of {environment}")
-    sandbox_options = {k: options.pop(k) for k in ("image", "back_end", "network") if k in options}
-    config = SandboxConfig(
-        environment=environment, dataset=dataset, settings=options, **sandbox_options
-    )
+    if "back_end" in options:
+        options["sandbox"] = options.pop("back_end")
+    config = EnvironmentConfig(environment=environment, dataset=dataset, settings=options)
     samples = [
         Sample(
             id=t.id, input=t.query,
@@ -102,7 +100,7 @@ def _task(
         dataset=MemoryDataset(samples, name=chosen.name),
         solver=strategy(agent, max_turns),
         scorer=reward(),
-        sandbox=SandboxEnvironmentSpec("intercode", config),
+        sandbox=SandboxEnvironmentSpec("intercode-environment", config),
         metadata={"dataset_hash": chosen.hash},
         fail_on_error=_MAX_ERROR_SHARE,
     )
@@ -179,7 +177,7 @@ def _to_score(value: float, metadata: dict[str, Any], answer: str | None = None)
 
 def _sample_env() -> InterCodeEnv:
     """Return the environment of the running sample. Raises UsageError if it has none."""
-    env = sandbox().as_type(InterCodeSandbox).env
-    if env is None:
-        raise UsageError("this sample has a plain sandbox: run one of intercode's tasks")
-    return env
+    try:
+        return sandbox().as_type(EnvironmentSandbox).env
+    except TypeError as e:
+        raise UsageError("this sample has a plain sandbox: run one of intercode's tasks") from e

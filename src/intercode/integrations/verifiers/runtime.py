@@ -27,6 +27,7 @@ from intercode.integrations.verifiers.configuration import (
 from intercode.integrations.verifiers.live_process import LiveProcess
 from intercode.sandbox import AsyncSandbox, Sandbox
 from intercode.sandbox.api.process import SandboxProcess
+from intercode.sandbox.api.results import shell_status
 from intercode.sandbox.api.user_directories import UserDirectories
 from intercode.sandbox.back_ends import open_with_users
 
@@ -124,7 +125,7 @@ class InterCodeRuntime(Runtime):
             except OSError as e:
                 return ProgramResult(_CANNOT_START, "", f"{argv[0]}: {e}")
         code = result.exit_code or 0
-        return ProgramResult(code if code >= 0 else 128 - code, result.stdout, result.stderr)
+        return ProgramResult(shell_status(code), result.stdout, result.stderr)
 
     async def open_process(self, argv: list[str], env: dict[str, str]) -> RuntimeProcess:
         """Start a program whose input and output the framework uses while it runs."""

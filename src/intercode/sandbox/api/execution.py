@@ -104,14 +104,15 @@ class LiveProcesses:
 
     def kill(self, base: BaseSandbox, process: Process, mark: int) -> None:
         """Kill a process and everything that was started since ``mark``, except other processes of
-        the owner and their descendants. Without the capability ``processes``, only the process is
-        killed."""
+        the owner, their descendants, and what earlier processes have started. Without the
+        capability ``processes``, only the process is killed."""
         if "processes" not in base.capabilities:
             process.kill()
             return
         with self._lock:  # nothing is started meanwhile
             keep = [p.pid for p in self._processes.values() if p is not process]
             keep += [pid for other in list(keep) for pid in base.descendants(other)]
+            keep += base.started_by_earlier(mark)
             base.kill_since(mark, keep=keep)
 
 

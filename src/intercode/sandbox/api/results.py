@@ -43,3 +43,9 @@ class Result:
     def truncated(self) -> bool:
         """Whether output was left out."""
         return self.omitted_bytes > 0
+
+
+def shell_status(code: int) -> int:
+    """Return the exit status of a shell for a command that ended with ``code``: 128 and the number
+    of the signal that ended it."""
+    return code if code >= 0 else 128 - code

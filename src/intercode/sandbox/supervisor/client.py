@@ -314,12 +314,14 @@ class SupervisedSandbox(BaseSandbox):
     def descendants(self, pid: int) -> list[int]:
         """Return the descendants of a process, all by their numbers in the sandbox."""
         members = self._list_processes()
-        parents = {m.pid for m in members if m.inner_pid == pid}
-        result: list[int] = []
-        while children := [m for m in members if m.parent in parents and m.inner_pid not in result]:
-            parents = {m.pid for m in children}
-            result += [m.inner_pid for m in children]
-        return result
+        return _find_descendants(members, [m for m in members if m.inner_pid == pid])
+
+    def started_by_earlier(self, mark: int) -> list[int]:
+        """Return the descendants of processes that started before ``mark``, except PID 1, to which
+        every orphan belongs."""
+        members = list_descendants(self.supervisor_pid)
+        earlier = [m for m in members if m.start_ticks < mark and m.inner_pid != 1]
+        return _find_descendants(members, earlier)
 
     def _unblock(self) -> None:
         """Unblock the supervisor if a process of the sandbox has stopped a new process before it
@@ -421,6 +423,16 @@ class SupervisedSandbox(BaseSandbox):
             Watchdog.unwatch(watch)
             for sockets in watch.sockets:
                 sockets.close()
+
+
+def _find_descendants(members: list[HostProcess], ancestors: list[HostProcess]) -> list[int]:
+    """Return the descendants of some of the processes, by their numbers in the sandbox."""
+    parents = {m.pid for m in ancestors}
+    result: list[int] = []
+    while children := [m for m in members if m.parent in parents and m.inner_pid not in result]:
+        parents = {m.pid for m in children}
+        result += [m.inner_pid for m in children]
+    return result
 
 
 def _sort_paths(paths: list[str]) -> list[str]:
