@@ -122,11 +122,11 @@ def test_step_before_reset_is_refused(bash: str) -> None:
 
 def test_a_lost_connection_is_reported(bash: str) -> None:
     """OpenEnv's client reconnects by itself, to a new session without a reset."""
-    with GenericEnvClient(base_url=bash, message_timeout_s=1.0).sync() as client:
+    with GenericEnvClient(base_url=bash, message_timeout_s=4.0).sync() as client:
         client.reset(task=0)
         client.step({"code": "touch /tmp/here"})
         with pytest.raises(TimeoutError):
-            client.step({"code": "sleep 4"})
+            client.step({"code": "sleep 8"})
         with pytest.raises(RuntimeError, match="step before reset"):
             client.step({"code": "ls /tmp/here"})
     with RemoteEnv(bash) as remote:
