@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,8 @@ from intercode.evaluation.check.family_tables import (
     tasks_needed,
 )
 from intercode.evaluation.check.task_proofs import BLIND_TRIES
+from support.sandboxes import eventually
+from support.traces import living, started
 
 BAD_FAMILIES = """
 from intercode.datasets.bash.families.bash_task import bash_task
@@ -120,6 +125,24 @@ def test_a_proof_goes_on_where_it_was_interrupted(
     shown = capsys.readouterr().out
     assert "2 of 2 drawn tasks are sound" in shown and "undecided: needs 73 tasks" in shown
     assert out.read_text().count("\n") == 2
+
+
+@pytest.mark.slow
+def test_processes_prove_the_same_and_end_with_their_owner(tmp_path: Path) -> None:
+    one, two = (
+        prove("families:sql/joining", 2, tmp_path / str(n), settings={}, parallel=n).proofs
+        for n in (1, 2)
+    )
+    assert [replace(proof, seconds=0.0) for proof in one] == [
+        replace(proof, seconds=0.0) for proof in two
+    ]
+    command = ["check", "families:sql/joining", "--draw", "100", "--out", tmp_path / "killed"]
+    with subprocess.Popen([sys.executable, "-m", "intercode", *command]) as owner:
+        children = Path(f"/proc/{owner.pid}/task/{owner.pid}/children")
+        eventually(lambda: len(children.read_text().split()) == 3, "two processes and the tracker")
+        processes = tuple((int(pid), started(int(pid))) for pid in children.read_text().split())
+        owner.kill()
+    eventually(lambda: not living(processes), "all processes have ended")
 
 
 def blind_proofs(solved: list[int]) -> list[Proof]:

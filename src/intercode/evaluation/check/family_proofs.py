@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -187,11 +189,24 @@ def _in_processes(
     if count == 1:
         yield partial(map, _prove_batch)
         return
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(count, context, initializer=_end_with_owner)
     try:
         yield partial(pool.map, _prove_batch)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _end_with_owner() -> None:
+    """Let this process end when the one that started it is killed."""
+
+    def wait() -> None:
+        owner = multiprocessing.parent_process()
+        assert owner is not None
+        owner.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _prove_batch(batch: _Batch) -> list[_Result]:
