@@ -133,7 +133,7 @@ async def use_as_agent(runtime: Runtime) -> dict[str, Any]:
     live = await agent.open_process(["id", "-u"], {})
     found["live"] = [piece.decode() async for piece in live.stdout]
     await agent.run_background(["sh", "-c", "id -u"], {}, "/home/agent/log")
-    while await runtime.read("/home/agent/log") != b"1001\n":
+    while (await runtime.run(["cat", "/home/agent/log"], {})).stdout != "1001\n":
         await asyncio.sleep(0.05)
     return found
 
