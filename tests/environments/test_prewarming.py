@@ -105,6 +105,7 @@ def test_a_dropped_environment_leaves_no_prewarmed_sandbox() -> None:
     eventually(lambda: not traces.started(pid), "the prewarmed sandbox has ended")
 
 
+@pytest.mark.namespace_only("containers are not recycled")
 def test_golds_run_in_a_recycled_sandbox_and_agents_in_new_ones() -> None:
     task = Task("d/0", "q", "echo 1 > /tmp/f; sleep 99 & cat /tmp/f", setup="ls /tmp; ls /proc")
     with intercode.make("bash", dataset=Dataset("d", "bash", (task,)), use_gold_cache=False) as env:
