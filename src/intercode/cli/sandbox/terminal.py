@@ -57,20 +57,25 @@ def attach(args: argparse.Namespace) -> int:
             raise UsageError(f"no live sandbox serves shells at {args.socket}: {e}") from e
         server.sendall(SIZE.pack(*_terminal_size()))
         with _raw_terminal(), suppress(OSError):  # one of the two ends is gone
-            poll = select.poll()
-            for fd in (0, server.fileno()):
-                poll.register(fd, select.POLLIN)
-            while True:
-                for fd, _ in poll.poll():
-                    data = os.read(fd, _CHUNK)
-                    if not data:
-                        return 0
-                    if fd == 0:
-                        server.sendall(data)
-                    else:
-                        sys.stdout.buffer.write(data)
-                        sys.stdout.buffer.flush()
+            _relay(server)
     return 0
+
+
+def _relay(server: socket.socket) -> None:
+    """Connect the user's terminal to a connection until one of them is at its end."""
+    poll = select.poll()
+    for fd in (0, server.fileno()):
+        poll.register(fd, select.POLLIN)
+    while True:
+        for fd, _ in poll.poll():
+            data = os.read(fd, _CHUNK)
+            if not data:
+                return
+            if fd == 0:
+                server.sendall(data)
+            else:
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
 
 
 def _check_terminal() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -126,12 +126,7 @@ class Bridge:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # ------------------------------------------------- in the threads of connections

@@ -8,7 +8,6 @@ import os
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from intercode.sandbox.api.execution import CHUNK, Stream
@@ -98,12 +97,7 @@ class AsyncSandboxProcess:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 

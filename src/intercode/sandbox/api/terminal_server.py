@@ -15,7 +15,6 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from intercode.core.errors import InterCodeError, MissingCapabilityError, SandboxError
@@ -99,12 +98,7 @@ class TerminalServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
