@@ -38,7 +38,6 @@ NOT_RUN = (
     "needs a GPU",
     "needs a paid model",
     "needs a public repository",
-    "needs packages that exclude others of CI",
     "needs several machines",
     "needs the weights of a model",
     "takes half an hour",
