@@ -36,7 +36,6 @@ from typing import Any
 SHELLS = ("console", "sh", "bash")
 NOT_RUN = (
     "needs a GPU",
-    "needs a public repository",
     "needs several machines",
     "needs the weights of a model",
     "takes half an hour",
