@@ -37,7 +37,6 @@ SHELLS = ("console", "sh", "bash")
 NOT_RUN = (
     "needs a GPU",
     "needs several machines",
-    "needs the weights of a model",
     "takes half an hour",
 )
 """Every reason for which a snippet is left out. They hold on any machine of CI."""
