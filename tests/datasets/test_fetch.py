@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from intercode.cli import main
 from intercode.core.errors import DataError, InfrastructureError, UnknownNameError, UsageError
 from intercode.core.http import ConnectError
+from intercode.datasets import fetch as fetching
 from intercode.datasets import load
 from intercode.datasets.fetch import fetch
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
@@ -190,9 +193,11 @@ def test_servers_that_refuse(server: Server, one: dict[str, Pin], tmp_path: Path
 
 
 def test_load_reads_the_fetched_files(
-    server: Server, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Serve the real task files with their real digests, and scripts written for the test."""
+    server: Server, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Run the command of docs/start/first-model.md. The server stands in for the repository: it has
+    the real task files with their real digests, and scripts written for the test."""
     pin = load_pins()["nl2bash"]
     real = tuple(f for f in pin.files if f.path.endswith(".json"))
     folder = data_dir if (data_dir / "nl2bash").is_dir() else data_dir / "data"
@@ -202,7 +207,10 @@ def test_load_reads_the_fetched_files(
     pins = {"nl2bash": Pin(pin.repository, pin.commit, real + pins_for(made)["mine"].files)}
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path))
     monkeypatch.delenv("INTERCODE_DATA", raising=False)
-    assert fetch("nl2bash", server.url, pins=pins) == tmp_path / "data"
+    monkeypatch.setattr(fetching, "load_pins", lambda: pins)
+    monkeypatch.setattr(Pin, "base_url", server.url)
+    assert main(shlex.split("intercode data fetch nl2bash")[1:]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'data'}\n"
     task = load("nl2bash:fs_1@c3e46d8").tasks[0]
     assert [(f.kind, f.path) for f in task.files] == [("script", tmp_path / "data" / SCRIPT)]
 

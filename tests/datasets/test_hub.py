@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from intercode import load_run
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.datasets.hub import split_files
 from support.hub import Hub, serving
@@ -31,6 +33,10 @@ for spec in sys.argv[1:]:
     except InterCodeError as e:
         print(json.dumps([type(e).__name__, str(e)]))
 """
+COMMAND = (
+    "intercode eval 'hub:OWNER/NAME?config=main&split=test&query=question&gold=answer' --agent gold"
+)
+"""That of docs/datasets.md."""
 ROWS = [{"question": "list", "answer": "ls"}, {"question": "where", "answer": "pwd"}]
 
 
@@ -65,15 +71,20 @@ def address(hub: Hub) -> Iterator[str]:
         yield found
 
 
-def loaded(address: str, home: Path, *specs: str, **variables: str) -> list[Any]:
-    """Return what a new process with an empty cache of the client loads."""
+def run(address: str, home: Path, *arguments: str, **variables: str) -> str:
+    """Return what a new process of Python prints. The cache of the client is in ``home``."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))}
     environment |= {"HF_ENDPOINT": address, "HF_HOME": str(home), **variables}
-    run = subprocess.run(
-        [sys.executable, "-c", CHILD, *specs],
+    return subprocess.run(
+        [sys.executable, *arguments],
         capture_output=True, text=True, check=True, timeout=180, env=environment,
-    )  # fmt: skip
-    return [json.loads(line) for line in run.stdout.splitlines()]
+    ).stdout  # fmt: skip
+
+
+def loaded(address: str, home: Path, *specs: str, **variables: str) -> list[Any]:
+    """Return what a new process loads."""
+    printed = run(address, home, "-c", CHILD, *specs, **variables)
+    return [json.loads(line) for line in printed.splitlines()]
 
 
 @pytest.mark.slow
@@ -104,6 +115,20 @@ def test_splits_revisions_and_columns(hub: Hub, address: str, tmp_path: Path) ->
     assert cached == again
     # the file is not fetched again
     assert sum(path.startswith("datasets") for path in hub.asked) == before
+
+
+@pytest.mark.slow
+@pytest.mark.sandbox
+def test_the_command_of_the_page_plays_the_rows_of_a_split(tmp_path: Path) -> None:
+    hub = Hub({"OWNER/NAME": {"main": {"test.jsonl": lines(ROWS), "train.jsonl": lines(ROWS[:1])}}})
+    files = [{"split": split, "path": f"{split}.jsonl"} for split in ("train", "test")]
+    hub.cards["OWNER/NAME"] = {"configs": [{"config_name": "main", "data_files": files}]}
+    out = tmp_path / "run"
+    with serving(hub) as address:
+        command = [*shlex.split(COMMAND)[1:], "--out", str(out)]
+        run(address, tmp_path, "-m", "intercode", *command)
+    played = {episode.query: episode.success for episode in load_run(out).episodes}
+    assert played == {"list": True, "where": True}
 
 
 @pytest.mark.slow

@@ -1,9 +1,11 @@
-"""Released programs play: each is installed from its registry and answered by a script."""
+"""Released programs play by the commands of docs/program-agents.md: each is installed from its
+registry and answered by a script, which stands in for the model."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,13 @@ from typing import Any
 import pytest
 
 import intercode
+from intercode.cli import main
+from intercode.evaluation.evaluate import plan
+from intercode.models.prices import Price
+from intercode.models.providers.function import FunctionModel
 from support import traces
 from support.sandboxes import eventually
+from support.snippets import commands, read_snippets
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -20,6 +27,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.not_in_chroot("a loopback device of its own"),
 ]
+PAGE = Path(__file__).parents[2] / "docs/program-agents.md"
 TASK = "starter/bash/deploy-executable"
 SCRIPT = "/srv/quaywheel/scripts/deploy.sh"
 LOOK, CHANGE = f"ls {SCRIPT}", f"chmod u+x {SCRIPT}"
@@ -42,8 +50,18 @@ def marked_processes() -> list[str]:
     return [line for line in lines if "/opt/intercode/" in line]
 
 
+def shown(name: str) -> list[str]:
+    """Return the arguments of the page's command that plays with a program."""
+    snippets = [s for s in read_snippets(PAGE.read_text("utf-8")) if s.language == "console"]
+    lines = [line for snippet in snippets for line, _ in commands(snippet.body)]
+    [line] = [line for line in lines if f" --agent program:{name} " in line]
+    return shlex.split(line)[1:]
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_released_program_plays_is_scored_and_leaves_nothing(tmp_path: Path, name: str) -> None:
+def test_a_released_program_plays_is_scored_and_leaves_nothing(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tool, argument, finish = PROGRAMS[name]
     commands = [LOOK, CHANGE, *([finish] if finish else [])]
 
@@ -57,11 +75,16 @@ def test_a_released_program_plays_is_scored_and_leaves_nothing(tmp_path: Path, n
         call = {"id": f"call_{'abc'[turn]}", "type": "function", "function": function}
         return {"content": f"I run {commands[turn]}.", "tool_calls": [call]}
 
-    def play(out: str, **limits: int) -> intercode.Run:
-        return intercode.evaluate(
-            "starter:bash", f"program:{name}", model=answer, tasks=[TASK], quiet=True,
-            out=tmp_path / out, **limits,
-        )  # fmt: skip
+    def open_model(model: str, *_: Any, **__: Any) -> FunctionModel:
+        stand_in = FunctionModel(answer, model)
+        stand_in.price = Price(1.0, 2.0)
+        return stand_in
+
+    monkeypatch.setattr(plan, "open_model", open_model)
+
+    def play(out: str, *limits: str) -> intercode.Run:
+        assert main([*shown(name), "--tasks", TASK, "--out", str(tmp_path / out), *limits]) == 0
+        return intercode.load_run(tmp_path / out)
 
     [episode] = play("whole").episodes
     assert (episode.end, episode.success) == ("submitted", True), episode
@@ -69,6 +92,6 @@ def test_a_released_program_plays_is_scored_and_leaves_nothing(tmp_path: Path, n
     assert (looked.action, looked.observation.strip()) == (LOOK, SCRIPT)
     assert (changed.action, changed.exit_code, changed.changes) == (CHANGE, 0, (SCRIPT,))
     assert episode.steps[-1].context["program"]["exit_code"] == 0
-    [stopped] = play("stopped", max_turns=1).episodes
+    [stopped] = play("stopped", "--max-turns", "1").episodes
     assert (stopped.end, stopped.turns, stopped.success) == ("turn_limit", 1, False)
     eventually(lambda: not marked_processes(), "the program has ended")

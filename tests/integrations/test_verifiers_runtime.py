@@ -1,4 +1,4 @@
-"""verifiers runs a taskset with a harness in our sandboxes, by the first command of
+"""verifiers runs a taskset with a harness in our sandboxes, by the first command and the program of
 docs/verifiers.md.
 
 It needs the virtual environment of ``test_verifiers.py``. One process checks everything, because
@@ -66,13 +66,14 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], d
     with AnsweringEndpoint(answer) as endpoint:
         config = folder / "eval.toml"
         config.write_text(CONFIG.format(folder=folder, endpoint=endpoint.url))
-        path = os.pathsep.join([str(ROOT / "src"), str(SUPPORT)])
+        path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests"), str(SUPPORT)])
+        prime = {"PRIME_INFERENCE_URL": endpoint.url, "PRIME_API_KEY": "none"}
         argv: list[str | Path] = [
             Path(programs).absolute() / "python", SUPPORT / "operations.py", folder / "tools",
             "eval", "@", config,
         ]  # fmt: skip
         done = subprocess.run(
-            argv, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+            argv, env={**os.environ, "PYTHONPATH": path, **prime}, capture_output=True, text=True,
             timeout=500,
         )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -163,3 +164,7 @@ def test_an_agent_that_does_not_end_is_killed_and_scored(checked) -> None:
     assert "timeout" in traces[5]["stop_condition"], traces[5]["stop_condition"]
     assert "No such file" in traces[5]["info"]["error"]
     assert "3600" not in traces[5]["info"]["running"]
+
+
+def test_the_program_of_the_page_runs_an_agent_in_a_sandbox(checked) -> None:
+    assert checked[0]["page"] == ["intercode", 1.0, []]

@@ -11,6 +11,8 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,6 +108,12 @@ def input_directory(variable: str, name: str) -> Path:
     return Path(os.environ[variable]) if variable in os.environ else SHARED / name
 
 
+def _index() -> str:
+    command = [sys.executable, "-m", "pip", "index", "versions", "pip", "--retries", "0"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    return "" if done.returncode == 0 else "pip reaches no index of packages"
+
+
 def _directory(variable: str, name: str) -> Check:
     def check() -> str:
         path = input_directory(variable, name)
@@ -128,6 +136,7 @@ CHECKS: dict[str, Check] = {
     "mmdebstrap": _program("mmdebstrap", "mmdebstrap"),
     "musl": _program("musl-gcc", "musl-tools"),
     "openssl": _program("openssl", "openssl"),
+    "index": _index,
     "data": _directory("INTERCODE_DATA", "data"),
     "recorded": _directory("INTERCODE_RECORDED", "recorded"),
     "reference": _directory("INTERCODE_REFERENCE", "reference"),

@@ -36,11 +36,7 @@ from typing import Any
 SHELLS = ("console", "sh", "bash")
 NOT_RUN = (
     "needs a GPU",
-    "needs a paid model",
-    "needs a public repository",
-    "needs packages that exclude others of CI",
     "needs several machines",
-    "needs the weights of a model",
     "takes half an hour",
 )
 """Every reason for which a snippet is left out. They hold on any machine of CI."""

@@ -1,5 +1,5 @@
-"""Uses every operation of a runtime of verifiers, prints what they return as JSON, and then runs
-verifiers' own ``eval`` with the arguments."""
+"""Uses every operation of a runtime of verifiers and the program of docs/verifiers.md, prints what
+they return as JSON, and then runs verifiers' own ``eval`` with the arguments."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ import sys
 import threading
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from intercode.integrations.verifiers.__main__ import main  # isort: split
 
 import verifiers.v1 as vf
+from counting_v1 import CommandHarness, CountingConfig, CountingTaskset
+from verifiers.v1.harnesses.bash import BashHarness
 from verifiers.v1.rollout import resolve_agent_runtime
 from verifiers.v1.runtimes import Runtime, provision_runtime
 
+from support.snippets import Reader, read_snippets
+
+ROOT = Path(__file__).parents[3]
 SERVER = "import http.server as s; s.HTTPServer(('127.0.0.1', 8123), s.SimpleHTTPRequestHandler)"
 BYTES = bytes(range(256))
 
@@ -154,7 +160,20 @@ async def check(layer: str) -> dict[str, Any]:
     return found
 
 
+def run_page() -> list[Any]:
+    """Run the program of the page, and return what its rollout has left. The harness ``bash``
+    installs packages of PyPI in its sandbox: here it asks the model as ours does."""
+    page = (ROOT / "docs/verifiers.md").read_text("utf-8")
+    [program] = [snippet for snippet in read_snippets(page) if "make_agent" in snippet.body]
+    BashHarness.setup, BashHarness.launch = CommandHarness.setup, CommandHarness.launch
+    [task] = CountingTaskset(CountingConfig(id="counting_v1")).load()
+    reader = Reader(Path(), ROOT, names={"task": task})
+    reader.run(program)
+    trace = reader.names["trace"]
+    return [trace.agent.runtime.type, trace.rewards["counted"].score, trace.errors]
+
+
 if __name__ == "__main__":
     layer = sys.argv.pop(1)
-    print(json.dumps(asyncio.run(check(layer))), flush=True)
+    print(json.dumps({**asyncio.run(check(layer)), "page": run_page()}), flush=True)
     main()

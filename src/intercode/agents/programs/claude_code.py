@@ -14,6 +14,10 @@ _MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 _FAILED = re.compile(r"Exit code (?P<code>\d+)\n?")
 """What Claude Code writes above the output of a command that has failed."""
 _NO_OUTPUT = "(Bash completed with no output)"
+_REMINDERS = re.compile(
+    r"(\n*<system-reminder>((?!</system-reminder>).)*</system-reminder>)+\s*\Z", re.DOTALL
+)
+"""What it writes below an output for models that it knows, such as how many tokens are left."""
 
 
 class ClaudeCode(Program):
@@ -53,6 +57,7 @@ class ClaudeCode(Program):
         }
 
     def read_result(self, text: str) -> ToolResult:
+        text = _REMINDERS.sub("", text)
         if text == _NO_OUTPUT:
             return ToolResult("", 0)
         found = _FAILED.match(text)
