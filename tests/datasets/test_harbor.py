@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from intercode.core.errors import ConfigError, DataError, UsageError
 from intercode.datasets import load
-from intercode.datasets.harbor.task_directory import read_files, solution_action
-from support.harbor import TOML, write_task
+from intercode.datasets.harbor.ignore_file import read_exclusion
+from intercode.datasets.harbor.task_directory import (
+    read_files,
+    read_tests,
+    solution_action,
+)
+from support.harbor import INCLUDED, LEFT_OUT, TOML, write_ignoring_task, write_task
 
 
 def test_a_directory_of_tasks(tmp_path: Path) -> None:
@@ -197,3 +203,27 @@ def test_a_solution_that_is_absent_or_too_large(tmp_path: Path) -> None:
     action = solution_action({"solve.sh": (b"true\n", 0o755), "b": (b"\0\1", 0o644)}, {"A": "b c"})
     assert action is not None
     assert "AAE=" in action and "A='b c' sh -c /solution/solve.sh" in action
+
+
+def test_ignore_files_leave_out_tests_and_solutions(tmp_path: Path) -> None:
+    """test_harbor_provider.py compares the same files with what Harbor leaves out."""
+    folder = write_ignoring_task(tmp_path / "t")
+    excluded = read_exclusion(folder)
+    assert [name for name in LEFT_OUT if not excluded(folder / name)] == []
+    assert [name for name in (*INCLUDED, "environment/a.log") if excluded(folder / name)] == []
+    assert "b.log" in read_tests(folder, "one") and "a.log" not in read_tests(folder, "one")
+    task, hash_ = load(f"harbor:{folder}").tasks[0], load(f"harbor:{folder}").hash
+    assert "notes" not in str(task.data["actions"])
+    (folder / "tests/cache/kept").write_text("changed")
+    assert load(f"harbor:{folder}").hash == hash_
+    (folder / "tests/data/kept").write_text("changed")
+    assert load(f"harbor:{folder}").hash != hash_
+
+
+def test_ignore_files_need_pathspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pathspec", None)
+    folder = write_task(tmp_path / "t")
+    assert len(load(f"harbor:{folder}").tasks) == 1
+    (folder / "tests/.harborignore").write_text("*.log")
+    with pytest.raises(UsageError, match=r"pip install 'intercode-gym\[harbor\]'"):
+        load(f"harbor:{folder}")

@@ -94,12 +94,11 @@ def test_settings_without_an_effect_are_named(tmp_path: Path) -> None:
 def test_each_command_names_them_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = {"task.toml": "[environment]\ncpus = 1", "tests__.harborignore": "*.log\n"}
-    task = f"harbor:{write_task(tmp_path / 't', **files)}"
+    folder = write_task(tmp_path / "t", **{"task.toml": "[environment]\ncpus = 1"})
+    task = f"harbor:{folder}"
     expected = [
         f"{task}: settings of task.toml without an effect here, and the number of tasks: "
         "environment.cpus (1)",
-        f"{task}: .harborignore excludes nothing from tests and solutions here: t",
     ]
     config = tmp_path / "grid.toml"
     config.write_text(f'dataset = "{task}"\n[grid]\nagent = ["gold", "noop"]\n')

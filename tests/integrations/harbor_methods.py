@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from harbor.models.task.config import EnvironmentConfig, HealthcheckConfig, NetworkPolicy
+from harbor.models.task.file_filter import TaskFileFilter
 from harbor.models.trial.paths import TrialPaths
 
+from intercode.datasets.harbor.ignore_file import read_exclusion
 from intercode.integrations.harbor import InterCodeEnvironment
 
 
@@ -117,6 +119,14 @@ async def health(env: Any) -> list[str]:
     return answers
 
 
+def left_out(folder: Path) -> list[list[str]]:
+    """Return the files that Harbor leaves out of a task, and those that we leave out."""
+    return [
+        sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if excluded(path))
+        for excluded in (TaskFileFilter(folder).is_excluded, read_exclusion(folder))
+    ]
+
+
 async def main(folder: Path) -> dict[str, Any]:
     task = {"workdir": "/work", "env": {"FROM_TASK": "task"}, "memory_mb": 256}
     env = make(folder, task, persistent_env={"GIVEN": "given"})
@@ -128,6 +138,7 @@ async def main(folder: Path) -> dict[str, Any]:
     finally:
         await env.stop(delete=True)
     await env.stop(delete=True)
+    found["left out"] = left_out(folder / "ignoring")
     found["refused"] = [
         refusal(folder, {"gpus": 1}), refusal(folder, network="some"),
         refusal(folder, {"cpus": 1}, cpu_enforcement_policy="limit"),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import intercode
-from support.harbor import TEST, TOML, write_task
+from support.harbor import IGNORING, LEFT_OUT, TEST, TOML, write_ignoring_task, write_task
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("Harbor is not told a back end")]
 ENVIRONMENT = "intercode.integrations.harbor:InterCodeEnvironment"
@@ -81,6 +81,7 @@ def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_its_methods(programs: Path, tmp_path: Path) -> None:
     write_task(tmp_path / "task")
+    write_ignoring_task(tmp_path / "ignoring")
     script = Path(__file__).with_name("harbor_methods.py")
     found: dict[str, Any] = json.loads(_run(programs / "python", script, tmp_path))
     assert found["commands"] == {
@@ -98,6 +99,7 @@ def test_its_methods(programs: Path, tmp_path: Path) -> None:
         ],
         "together": ["0\n", "1\n", "2\n", "3\n"],
     }  # fmt: skip
+    assert found["left out"] == [sorted([*LEFT_OUT, *IGNORING])] * 2
     assert found["memory"] == 256 << 20
     assert found["files"] == {
         "uploaded": "ran\nempty\nlink\nrun.sh\nran\n",

@@ -62,6 +62,34 @@ def write_task(folder: Path, **files: str) -> Path:
     return folder
 
 
+IGNORING = {
+    "tests/.harborignore": "*.log\n/cache/\ndata/*\n!data/kept\n# comment\nfirst.txt\n",
+    "tests/deep/.harborignore": "!*.log\n/no-deep\n",
+    "solution/.harborignore": "notes\n",
+    "steps/one/tests/.harborignore": "*.log\n!b.log\n",
+}
+"""Files that leave out others in a task with several steps; links are made beside."""
+LEFT_OUT = (
+    "tests/a.log", "tests/cache", "tests/cache/kept", "tests/data/gone", "tests/first.txt",
+    "tests/deep/no-deep", "tests/link-to-a-log", "solution/notes", "steps/one/tests/a.log",
+)  # fmt: skip
+INCLUDED = (
+    "tests/test.sh", "tests/data/kept", "tests/deep/b.log", "tests/deep/cache/kept",
+    "tests/link-to-kept", "solution/solve.sh", "steps/one/tests/b.log", "steps/two/tests/a.log",
+)  # fmt: skip
+
+
+def write_ignoring_task(folder: Path) -> Path:
+    """Write a task whose .harborignore files leave out LEFT_OUT and not INCLUDED."""
+    names = [
+        name for name in (*LEFT_OUT, *INCLUDED) if "link" not in name and name != "tests/cache"
+    ]
+    write_steps_task(folder, **dict.fromkeys(names, "#!/bin/sh\n") | IGNORING)
+    (folder / "tests/link-to-a-log").symlink_to("a.log")
+    (folder / "tests/link-to-kept").symlink_to("data/kept")
+    return folder
+
+
 STEPS_TOML = """\
 [verifier.env]
 EXPECTED = "unused"

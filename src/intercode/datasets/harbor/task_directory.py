@@ -21,6 +21,7 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets.columns import parse_options
 from intercode.datasets.files import read_text, require_inside
+from intercode.datasets.harbor.ignore_file import Exclusion, read_exclusion
 from intercode.datasets.harbor.separate_verifier import LOCAL_IMAGE, SeparateVerifier
 from intercode.datasets.harbor.steps import StepConfig
 from intercode.datasets.harbor.task_toml import Config, read_config
@@ -31,7 +32,6 @@ SOLUTION, TESTS = "/solution", "/tests"
 UNPLAYABLE = "unplayable"
 STEPS = "steps"
 _TEST_SCRIPT = "test.sh"
-_IGNORE_FILE = ".harborignore"
 _EARLIER_CONVERSATION = "trajectory.json"
 MAX_FILES_SIZE = 64 << 20
 """The largest total size of the files in ``environment``, ``tests`` or ``solution``, in bytes."""
@@ -91,15 +91,8 @@ def _warnings(tasks: Sequence[Task]) -> tuple[str, ...]:
     """Name the settings without an effect, each with the number of tasks that have it."""
     counts = Counter(name for task in tasks for name in task.data["config"].named)
     names = ", ".join(f"{name} ({counts[name]})" for name in sorted(counts))
-    excluding = [task.id for task in tasks if _has_ignore_file(Path(task.data["folder"]))]
     settings = f"settings of task.toml without an effect here, and the number of tasks: {names}"
-    files = f"{_IGNORE_FILE} excludes nothing from tests and solutions here: {', '.join(excluding)}"
-    return (*([settings] if counts else []), *([files] if excluding else []))
-
-
-def _has_ignore_file(folder: Path) -> bool:
-    parts = (*folder.glob("tests"), *folder.glob("solution"), *folder.glob(f"{STEPS}/*"))
-    return any(next(part.rglob(_IGNORE_FILE), None) is not None for part in parts)
+    return (settings,) if counts else ()
 
 
 def read_task(folder: Path, name: str) -> Task:
@@ -165,9 +158,10 @@ def read_tests(folder: Path, step: str = "", separate: SeparateVerifier | None =
 
     Raises DataError if there is no test.sh, which the image of a separate verifier may have.
     """
-    tests = read_files(folder, "tests")
+    excluded = read_exclusion(folder)
+    tests = read_files(folder, "tests", excluded)
     if step:
-        tests |= read_files(folder, f"{STEPS}/{step}/tests")
+        tests |= read_files(folder, f"{STEPS}/{step}/tests", excluded)
     if _TEST_SCRIPT not in tests and not (separate and separate.has_tests):
         where = step_directory(folder, step)
         raise DataError(f"{where} has no tests/{_TEST_SCRIPT}, which verifies the solution")
@@ -190,8 +184,10 @@ def solution_actions(folder: Path, config: Config) -> tuple[str, ...]:
     A step without a solution of its own has that of the task. Empty if a solution is absent or too
     long.
     """
-    shared = read_files(folder, "solution")
-    solutions = [read_files(folder, f"{STEPS}/{s.name}/solution") or shared for s in config.steps]
+    excluded = read_exclusion(folder)
+    shared = read_files(folder, "solution", excluded)
+    own = [read_files(folder, f"{STEPS}/{s.name}/solution", excluded) for s in config.steps]
+    solutions = [files or shared for files in own]
     actions: list[str] = []
     for files in solutions or [shared]:
         action = solution_action(files, config.solution_env, config.agent_user)
@@ -201,9 +197,9 @@ def solution_actions(folder: Path, config: Config) -> tuple[str, ...]:
     return tuple(actions)
 
 
-def read_files(folder: Path, part: str = ".") -> Files:
+def read_files(folder: Path, part: str = ".", excluded: Exclusion = lambda _: False) -> Files:
     """Return content and mode of each file in the directory ``part`` of ``folder``, by path
-    relative to it, sorted.
+    relative to it, sorted. ``excluded`` says which are left out.
 
     Raises DataError if the directory or a link in it leads out of ``folder``, or if the files have
     more than ``MAX_FILES_SIZE`` bytes in total.
@@ -213,6 +209,8 @@ def read_files(folder: Path, part: str = ".") -> Files:
     top = folder / part
     require_inside(top, folder, str(top))
     for path in sorted(top.rglob("*")):
+        if excluded(path):
+            continue
         require_inside(path, top, str(path))
         if not path.is_file():
             continue
@@ -290,8 +288,9 @@ def _checksum(folder: Path, config: Config) -> str:
         value = getattr(config, field.name)
         if field.compare and not field.repr and value != field.default:
             sum_.update(f"\0{field.name}={value!r}".encode())
+    excluded = read_exclusion(folder)
     for part in ("environment", "tests", *([STEPS] if config.steps else [])):
-        for name, (content, mode) in read_files(folder, part).items():
+        for name, (content, mode) in read_files(folder, part, excluded).items():
             sum_.update(f"\0{part}/{name}\0{mode:o}\0{len(content)}\0".encode() + content)
     return f"sha256:{sum_.hexdigest()}"
 
