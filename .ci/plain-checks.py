@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 import traceback
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -30,10 +31,12 @@ from pathlib import Path
 INSTALLED = Path("/opt/intercode")
 PROJECT = Path("/project")
 WHEELS = Path("/wheels")
+OPENENV = Path("/openenv")
 PACKAGES, MEGABYTES = 22, 40  # bounds of what an installation needs, this package included
 HOSTILE_CASES = 24
 EPISODES = 8  # live when their owner is killed
 REFUSAL_SECONDS = 20.0  # for a refusal; a hang would last longer
+START_SECONDS = 120.0
 GONE_SECONDS = 30.0
 REMEDY = re.compile(
     r"least change: [^;]*(?:docker|podman) run (--[^;(]+)[^;]*; that gives ([^/;]+)"
@@ -47,6 +50,20 @@ began = time.perf_counter()
 with open_sandbox(spec) as sandbox:
     seconds = time.perf_counter() - began
     print(sandbox.tier, sandbox.run(["/usr/bin/id", "-u"]).output.strip(), round(seconds, 3))
+"""
+
+PLAY_OPENENV = """
+from intercode import datasets
+from intercode_bash_env import IntercodeBashAction as Action, IntercodeBashEnv as Env
+with Env(base_url="http://127.0.0.1:8000").sync() as client:
+    client.reset(task=2)
+    processes = client.step(Action(code="ls /proc").model_dump()).observation["text"]
+    assert processes == "", f"the sandbox shows processes: {processes}"
+    gold = datasets.load("starter:bash").tasks[2].gold
+    client.step({"code": gold})
+    ended = client.step({"code": "submit"})
+    assert ended.done, ended
+    print("reward", ended.reward)
 """
 
 
@@ -108,6 +125,7 @@ class Container:
             yield "starter:code", self.play_code
             yield f"{HOSTILE_CASES} hostile cases", self.withstands
             yield "kill -9", self.nothing_left
+            yield "OpenEnv package", self.play_on_openenv
         yield "processes", self.no_processes
 
     # ------------------------------------------------------------------------------- the container
@@ -207,6 +225,29 @@ class Container:
         assert gone is not None, f"files are left: {files_of_sandboxes(cache_root()) - before}"
         return f"{count} processes of {len(users)} users ended in {took:.1f} s"
 
+    def play_on_openenv(self) -> str:
+        """Serve an OpenEnv package as its Dockerfile says, and play an episode with its client."""
+        *_, last = (OPENENV / "env/Dockerfile").read_text().splitlines()
+        command = ["/usr/bin/python3", "-m", *json.loads(last.removeprefix("CMD "))]
+        environment = {**os.environ, "PYTHONPATH": str(OPENENV / "packages")}
+        log = self.work / "openenv.log"
+        with log.open("w") as file:
+            server = subprocess.Popen(
+                command, cwd=OPENENV / "env", env=environment, stdout=file, stderr=file
+            )
+        try:
+            took = wait_until(lambda: serves(server), START_SECONDS)
+            assert took is not None and server.poll() is None, f"no server: {log.read_text()}"
+            played = subprocess.run(
+                [command[0], "-c", PLAY_OPENENV], cwd="/tmp", env=environment,
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+        finally:
+            server.terminate()
+            server.wait()
+        assert played.stdout == "reward 1.0\n", played.stdout + played.stderr + log.read_text()
+        return f"serves after {took:.1f} s"
+
     # ------------------------------------------------------------------------------ without a tier
 
     def missing_home(self) -> str:
@@ -286,6 +327,17 @@ def intercode(
         capture_output=True, text=True, check=False,
         timeout=None if words[0] == "eval" and "--out" in words else REFUSAL_SECONDS,
     )  # fmt: skip
+
+
+def serves(server: subprocess.Popen[bytes]) -> bool:
+    """Return whether a server at port 8000 answers, or has ended."""
+    if server.poll() is not None:
+        return True
+    try:
+        with urllib.request.urlopen("http://127.0.0.1:8000/health", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 def other_processes() -> list[tuple[int, str, int]]:

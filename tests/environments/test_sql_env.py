@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,13 @@ from typing import Any
 import pytest
 
 import intercode
-from intercode.core.errors import DatabaseLostError, DataError, GoldError, UsageError
+from intercode.core.errors import (
+    DatabaseLostError,
+    DataError,
+    EnvironmentStateError,
+    GoldError,
+    UsageError,
+)
 from intercode.core.types import DatabaseSpec, Dataset, Task
 from intercode.environments.sql.env import SqlEnv
 from intercode.evaluation.conformance import check_env
@@ -160,6 +167,32 @@ def test_restore_and_fork(make: Make) -> None:
     finally:
         left.close()
         right.close()
+
+
+def test_a_pickle_within_an_episode_continues_it_unless_it_is_on_a_server(
+    make: Make, engine: str
+) -> None:
+    env = make(hashes=True)
+    env.reset(options={"task": 0})
+    written = ("SET @x = 5", "DELETE FROM sale WHERE id > 1", "START TRANSACTION",
+               "UPDATE customer SET city = 'Bern'")  # fmt: skip
+    for code in ("SELECT id FROM sale", *written):
+        if engine == "mysql":
+            with pytest.raises(EnvironmentStateError, match=r"end_episode\(\).* fork\(\)"):
+                pickle.dumps(env)
+            return
+        packed = pickle.dumps(env)
+        observed = env.step(code)
+        with pickle.loads(packed) as copied:
+            assert copied.step(code) == observed
+    with pickle.loads(pickle.dumps(env)) as first, pickle.loads(pickle.dumps(first)) as second:
+        env.close()
+        for copied in (first, second):
+            look = "SELECT (SELECT COUNT(*) FROM sale), @x, COUNT(DISTINCT city) FROM customer"
+            assert copied.step(look)[0] == "[(1, 5, 1)]"
+        first.step("DROP TABLE sale")
+        assert second.step("SELECT COUNT(*) FROM sale")[0] == "[(1,)]"
+        assert second.step(second.task.gold or "")[0] != "[]" and second.submit()[1] < 1
 
 
 def test_equal_episodes_have_equal_hashes(make: Make) -> None:

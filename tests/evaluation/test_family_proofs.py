@@ -145,6 +145,19 @@ def test_processes_prove_the_same_and_end_with_their_owner(tmp_path: Path) -> No
     eventually(lambda: not living(processes), "all processes have ended")
 
 
+@pytest.mark.slow
+def test_a_script_without_a_guard_is_told_to_have_one(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from intercode.evaluation.check.family_proofs import prove\n"
+        "prove('families:sql', 1, Path('proofs.jsonl'), settings={}, parallel=2)\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and 'under `if __name__ == "__main__":`' in last, done.stderr
+
+
 def blind_proofs(solved: list[int]) -> list[Proof]:
     """Return a proof for each number of blind golds that solved its task."""
     return [

@@ -20,7 +20,6 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import instantiate_task, pick_task
 from intercode.environments.base.snapshots import storage
-from intercode.environments.base.snapshots.copying import PACKED_EPISODE
 from intercode.environments.base.snapshots.packing import pack_snapshot, unpack_snapshot
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.base.workspaces import (
@@ -345,13 +344,10 @@ class SandboxedEnv(InterCodeEnv):
             self.save_snapshot(snapshot, directory)
             return pack_snapshot(directory)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        packed = state.pop(PACKED_EPISODE, None)
-        vars(self).update(state)
-        if packed is not None:
-            with staging_directory() as directory:
-                unpack_snapshot(packed, directory)
-                self.restore(self.load_snapshot(directory))
+    def _unpack_episode(self, packed: dict[str, bytes]) -> None:
+        with staging_directory() as directory:
+            unpack_snapshot(packed, directory)
+            self.restore(self.load_snapshot(directory))
 
     def load_snapshot(self, directory: str | Path) -> Snapshot:
         """Load a snapshot from a directory, for ``restore``.

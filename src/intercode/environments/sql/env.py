@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from intercode.core.errors import DataError, GoldError, UsageError
 from intercode.core.paths import cache_root
 from intercode.core.types import DatabaseSpec, Dataset, ExecResult, State, Task
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.sql.profiles import (
     OriginalSqlProfile,
     SqlProfile,
@@ -19,6 +21,7 @@ from intercode.environments.sql.profiles import (
 )
 from intercode.sandbox.images.cache.in_use import DATABASE_FOLDERS, mark_in_use
 from intercode.sql import EngineKind, SqlLimits, SqlSession, open_engine
+from intercode.sql.worker.session import GuardedEngine, GuardedSnapshot
 
 _SANDBOX_SETTINGS = {"image": None, "sandbox": "auto", "network": "none", "deterministic": False}
 """Settings of sandboxes with the only value that SQL accepts: it runs on an engine without a
@@ -29,6 +32,10 @@ def _database(task: Task) -> DatabaseSpec:
     if task.database is None:
         raise DataError(f"{task.id} names no database: its row needs one")
     return task.database
+
+
+def _keep() -> None:
+    """Release nothing: a packed snapshot holds its data."""
 
 
 def _reject_sandbox_settings(settings: dict[str, Any]) -> None:
@@ -131,6 +138,17 @@ class SqlEnv(InterCodeEnv):
         assert self._workspace is not None
         snapshot = self._workspace.session.snapshot()
         return snapshot, snapshot.omitted_tables, snapshot.close
+
+    def _pack_episode(self) -> Any:
+        with self.snapshot() as snapshot:
+            if not isinstance(snapshot.captured, GuardedSnapshot):
+                return super()._pack_episode()  # it is on a server
+            return replace(snapshot, captured=snapshot.captured.pack(), release=_keep)
+
+    def _unpack_episode(self, packed: Snapshot) -> None:
+        assert isinstance(self._engine, GuardedEngine)
+        captured = self._engine.unpack(_database(packed.task), self.limits, packed.captured)
+        self.restore(replace(packed, captured=captured), consume=True)
 
     def _restore_workspace(self, captured: Any, consume: bool) -> SqlWorkspace:
         session = captured.open_last() if consume else captured.open()

@@ -14,13 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import DataError, UsageError
+from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets.families.family import Family
 from intercode.datasets.families.selection import select_families
@@ -97,10 +98,12 @@ def prove(
 
     Proofs are added to the file ``out``, which is read first: a task that is sound there, and is
     drawn as it was, is not proven again. ``parallel``: processes that prove tasks; 1: this one.
-    ``progress`` is called after each proof with the numbers of proofs that exist and that are
-    wanted. Sandboxes are recycled unless the settings say otherwise. Raises UsageError for a count
-    or ``parallel`` below 1 and for a specification with seeds, DataError for a file of another
-    kind.
+    A process that is started imports the script that runs, so a script calls this function under
+    ``if __name__ == "__main__":``, unless ``parallel`` is 1. ``progress`` is called after each
+    proof with the numbers of proofs that exist and that are wanted. Sandboxes are recycled unless
+    the settings say otherwise. Raises UsageError for a count or ``parallel`` below 1 and for a
+    specification with seeds, DataError for a file of another kind, InfrastructureError if a process
+    ends too early.
     """
     selection = select_families(spec)
     if count < 1 or selection.seeds is not None:
@@ -193,6 +196,11 @@ def _in_processes(
     pool = ProcessPoolExecutor(count, context, initializer=_end_with_owner)
     try:
         yield partial(pool.map, _prove_batch)
+    except BrokenProcessPool as e:
+        raise InfrastructureError(
+            "a process that proves tasks has ended. Was it killed, for example for its memory? A "
+            'script must call prove() under `if __name__ == "__main__":`, or with parallel=1'
+        ) from e
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -33,6 +33,8 @@ GRACE_SECONDS = 0.3
 CHECK_SECONDS = 30.0
 """Limit for comparing a session's data with the pristine data."""
 Variables = tuple[tuple[str, str | None], ...]
+PackedState = tuple[bytes | None, str]
+"""What a worker has saved, or None for pristine data, and the name of the default database."""
 _NOT_READ = "its data could not be read in time"
 _RESOURCES_MESSAGE = "the statement needs too many resources"
 
@@ -275,6 +277,10 @@ class GuardedSnapshot:
         self.close()
         return session
 
+    def pack(self) -> PackedState:
+        """Return the state, which ``GuardedEngine.unpack`` reads in any process."""
+        return None if self._saved is None else self._saved.content(), self._name
+
     def close(self) -> None:
         """Delete the snapshot's data."""
         self._saved = None
@@ -294,3 +300,12 @@ class GuardedEngine:
     def open(self, database: DatabaseSpec, limits: SqlLimits = SqlLimits()) -> GuardedSession:  # noqa: B008
         """Open a session on pristine data."""
         return GuardedSession(self._local, self._variables, database, limits)
+
+    def unpack(
+        self, database: DatabaseSpec, limits: SqlLimits, packed: PackedState
+    ) -> GuardedSnapshot:
+        """Return the snapshot that was packed. It contains code: use those of a source that you
+        trust."""
+        content, name = packed
+        saved = None if content is None else Saved(content)
+        return GuardedSnapshot(self._local, self._variables, database, limits, saved, name)

@@ -15,7 +15,7 @@ _STATE_OF_GYMNASIUM = (
     "spec", "_np_random", "_np_random_seed", "action_space", "observation_space"
 )  # fmt: skip
 """The attributes that a pickle holds besides dataset and settings."""
-PACKED_EPISODE = "packed_episode"
+_PACKED_EPISODE = "packed_episode"
 """The key of the running episode in a pickle."""
 
 
@@ -37,11 +37,20 @@ class Copyable:
         """
         state = {name: v for name, v in vars(self).items() if name in _STATE_OF_GYMNASIUM}
         if self._running:
-            state[PACKED_EPISODE] = self._pack_episode()
+            state[_PACKED_EPISODE] = self._pack_episode()
         return partial(type(self), **self.settings), (self.dataset,), state
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = state.pop(_PACKED_EPISODE, None)
+        vars(self).update(state)
+        if packed is not None:
+            self._unpack_episode(packed)
+
+    def _unpack_episode(self, packed: Any) -> None:
+        """Continue the episode that ``_pack_episode`` returned."""
+
     def _pack_episode(self) -> Any:
-        """Return the running episode as a value that can be pickled, for ``__setstate__``."""
+        """Return the running episode as a value that can be pickled."""
         raise EnvironmentStateError(
             f"{type(self).__name__} cannot be pickled within an episode: call end_episode() first, "
             "or copy the episode with fork()"
