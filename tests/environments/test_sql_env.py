@@ -214,11 +214,34 @@ def test_metadata_names_the_engine_and_its_version(make: Make, engine: str) -> N
 
 
 @pytest.mark.parametrize("setting", [
-    {"image": "host"}, {"sandbox": "namespace"}, {"network": "host"}, {"deterministic": True},
+    {"image": "host"}, {"sandbox": "namespace"}, {"network": "host"},
 ])  # fmt: skip
 def test_settings_that_mean_nothing_here_are_refused(make: Make, setting: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"leave out {next(iter(setting))}="):
         make(**setting)
+
+
+def test_deterministic_episodes_have_a_fixed_clock_and_seeded_random_numbers() -> None:
+    observations = []
+    for setting in ({"seed": 1}, {"seed": 1}, {"seed": 2, "clock": "2001-02-03"}):
+        with intercode.make("sql", dataset="starter:sql", deterministic=setting) as env:
+            env.reset(options={"task": 0})
+            actions = (
+                "SELECT NOW()",
+                "SELECT RAND(), RAND()",
+                "CREATE TABLE seen (day DATETIME DEFAULT CURRENT_TIMESTAMP, n INT)",
+                "INSERT INTO seen (n) VALUES (1)",
+                "SELECT * FROM seen",
+            )
+            observations.append([env.step(action)[0] for action in actions])
+            assert env.result_metadata()["determinism"]["seed"] == setting["seed"]
+    first, again, other = observations
+    assert first == again
+    assert first[0] == "[(datetime.datetime(2026, 1, 1, 0, 0),)]"
+    assert first[4] == "[(datetime.datetime(2026, 1, 1, 0, 0), 1)]"
+    assert other[0] == "[(datetime.datetime(2001, 2, 3, 0, 0),)]" and other[1] != first[1]
+    with pytest.raises(UsageError, match="'sqlite' uses the real clock"):
+        intercode.make("sql", dataset="starter:sql", engine="sqlite", deterministic=True)
 
 
 def test_a_task_without_a_database_is_a_fault_of_its_dataset(engine: str) -> None:

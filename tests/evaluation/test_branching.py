@@ -84,6 +84,7 @@ def test_the_first_difference_is_named(
     assert main(["replay", str(log)]) == 1
     out = capsys.readouterr().out
     assert out.count("DIFFERS") == 1 and said in out
+    assert ("every reward is equal" in out) == ("reward" not in said)
 
 
 def test_an_edit_is_a_branch_that_replays(

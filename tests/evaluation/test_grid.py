@@ -10,7 +10,9 @@ import pytest
 
 from intercode.cli import main
 from intercode.core import trajectories
-from intercode.core.errors import ConfigError, UnknownNameError
+from intercode.core.config import EvalConfig
+from intercode.core.errors import ConfigError, SandboxUnavailableError, UnknownNameError
+from intercode.evaluation.evaluate import grid as grid_module
 from intercode.evaluation.evaluate.grid import read_grid, run_grid
 
 OUT = Path("runs/x")
@@ -85,7 +87,7 @@ def test_an_unknown_setting_is_named() -> None:
 
 
 @pytest.mark.sandbox
-def test_a_cell_that_fails_does_not_stop_the_others(
+def test_a_cell_with_wrong_settings_stops_the_experiment_before_it_begins(
     squares: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "both.toml"
@@ -99,11 +101,40 @@ def test_a_cell_that_fails_does_not_stop_the_others(
     assert "all 2 runs" in printed and "4 to play" in printed
     assert "single-turn cannot be played: the agent 'single-turn' needs model" in said
     assert not (tmp_path / "out").exists()
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "1 of 3 runs cannot be played" in said and "single-turn: the agent" in said
+    assert '{dataset = "starter:bash", image = "host"}' in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.sandbox
+def test_a_cell_that_fails_does_not_stop_the_others(
+    squares: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = tmp_path / "both.toml"
+    file.write_text(
+        f'dataset = "{squares}"\nlimit = 2\nout = "{tmp_path / "out"}"\n'
+        '[grid]\nagent = ["gold", "single-turn", "noop"]\n'
+    )
+    words = ["eval", "--config", str(file)]
+    make_plan = grid_module.make_plan
+
+    def fail_for_single_turn(config: EvalConfig, *args: Any, **settings: Any) -> Any:
+        if config.agent == "single-turn":
+            raise SandboxUnavailableError("no tier works")
+        return make_plan(config, *args, **settings)
+
+    monkeypatch.setattr(grid_module, "make_plan", fail_for_single_turn)
     assert main(words) == 1
     printed, said = capsys.readouterr()
     assert "3 runs in" in printed and "2 done, 1 failed" in printed
-    assert "[2/3 single-turn] failed: ConfigError" in said
+    assert "[2/3 single-turn] failed: SandboxUnavailableError" in said
     assert "[3/3 noop] 2/2 done" in said
+    assert "Once the cause is removed, the same command plays what is missing." in said
     for name in ("gold", "noop"):
         log = tmp_path / "out" / name / trajectories.TRAJECTORIES_FILE
         assert log.read_bytes().count(b"\n") == 2

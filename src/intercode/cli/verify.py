@@ -20,7 +20,8 @@ examples:
 The command checks the digests and the figures, then executes a random sample of the episodes again.
 It writes the result to FILE.verified.json for `intercode leaderboard`. A bundle cannot choose
 files, code or the network of this machine: if it names some, an option has to allow it. Exit
-status: 1 if an episode differs from its record, 2 for a bundle that was changed."""
+status: 1 if an episode differs from its record, 2 for a bundle that was changed. If every reward is
+equal and only observations differ, the output says so."""
 
 ARGUMENTS = f"""\
 bundle FILE           what `intercode bundle` wrote
@@ -58,15 +59,19 @@ def handle(args: argparse.Namespace) -> int:
     print(f"sha256 {verdict.bundle.sha256}: every digest is correct")
     for note in verdict.notes:
         print(escape_control(f"NOTE     {note}"))
-    counts = (
-        f"{report.episodes} of {len(verdict.bundle.episodes)} episodes, {len(report.steps)} steps"
-    )
+    total, steps = len(verdict.bundle.episodes), len(report.steps)
     if first is None:
+        counts = f"{report.episodes} of {total} episodes, {steps} steps"
         print(f"EQUAL    {counts}: every recorded observation, reward and hash is equal")
     else:
         from intercode.cli.replay import branch
 
-        print(f"DIFFERS  {len(report.native_mismatches)} of {counts}")
+        print(
+            f"DIFFERS  {len(report.native_mismatches)} of {report.episodes} executed episodes "
+            f"({total} in the bundle)"
+        )
+        if report.native_rewards_equal:
+            print(f"         {branch.REWARDS_EQUAL}")
         print(escape_control(f"         first {branch.describe_mismatch(first)}"))
         print(escape_control(branch.indent(branch.format_difference(first))))
         if not report.deterministic:

@@ -10,7 +10,13 @@ from typing import Literal
 
 from intercode.core.errors import UsageError
 from intercode.core.registry import Registry
-from intercode.sql.base import DatabaseSnapshot, SqlEngine, SqlLimits, SqlSession
+from intercode.sql.base import (
+    DatabaseSnapshot,
+    SqlDeterminism,
+    SqlEngine,
+    SqlLimits,
+    SqlSession,
+)
 
 EngineKind = Literal["embedded", "mysql", "sqlite"]
 """The name of an engine."""
@@ -29,6 +35,7 @@ __all__ = [
     "ENGINES",
     "DatabaseSnapshot",
     "EngineKind",
+    "SqlDeterminism",
     "SqlEngine",
     "SqlLimits",
     "SqlSession",
@@ -36,17 +43,25 @@ __all__ = [
 ]  # fmt: skip
 
 
-def open_engine(kind: str, dsn: str | None = None) -> SqlEngine:
+def open_engine(
+    kind: str, dsn: str | None = None, determinism: SqlDeterminism | None = None
+) -> SqlEngine:
     """Open the engine of that name.
 
     ``dsn`` is the address of a server, for ``mysql`` only: ``mysql://user:password@host:port`` or
     ``mysql://user@/?unix_socket=/path``. Without it, ``mysql`` starts a private server.
+    ``determinism`` fixes the time and the random numbers of statements, for ``embedded`` only.
 
-    Raises UnknownNameError for an unknown name, UsageError for a DSN with another engine, and
-    SandboxUnavailableError if this machine lacks what the engine needs.
+    Raises UnknownNameError for an unknown name, UsageError for a DSN or determinism with another
+    engine, and SandboxUnavailableError if this machine lacks what the engine needs.
     """
     if dsn is not None and kind in ENGINES and kind != "mysql":
         raise UsageError(f"the engine {kind!r} uses no server: leave out dsn, or take mysql")
-    opener = ENGINES.load(kind)
-    engine: SqlEngine = opener(dsn) if kind == "mysql" else opener()
+    if determinism is not None and kind in ENGINES and kind != "embedded":
+        raise UsageError(
+            f"the engine {kind!r} uses the real clock: leave out deterministic, or take the engine "
+            "'embedded'"
+        )
+    arguments = {"embedded": (determinism,), "mysql": (dsn,)}.get(kind, ())
+    engine: SqlEngine = ENGINES.load(kind)(*arguments)
     return engine

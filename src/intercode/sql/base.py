@@ -7,6 +7,7 @@ executing query: <message>`` for an error. Only this module produces that text.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -31,6 +32,26 @@ class SqlLimits:
     rows: int = 100_000
     size: int = 1 << 20
     storage: int = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SqlDeterminism:
+    """What statements get in place of the time and of random numbers.
+
+    The time is ``seconds`` since the epoch in UTC if the clock ``stands``, else the present time
+    and ``seconds``. RAND() depends on ``seed`` and on the text of the statement; with None it is
+    random.
+    """
+
+    stands: bool
+    seconds: int
+    seed: int | None
+
+    def now(self) -> dt.datetime:
+        """Return the time at which a statement begins."""
+        if self.stands:
+            return dt.datetime.fromtimestamp(self.seconds, dt.UTC).replace(tzinfo=None)
+        return dt.datetime.now() + dt.timedelta(seconds=self.seconds)
 
 
 class SqlSession(Protocol):

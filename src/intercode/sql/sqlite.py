@@ -21,7 +21,14 @@ from urllib.parse import quote
 
 from intercode.core.errors import DataError, EnvironmentStateError, UsageError
 from intercode.core.types import DatabaseSpec, ExecResult
-from intercode.sql.base import SqlLimits, error_result, fetch_rows, success_result, timeout_result
+from intercode.sql.base import (
+    SqlDeterminism,
+    SqlLimits,
+    error_result,
+    fetch_rows,
+    success_result,
+    timeout_result,
+)
 from intercode.sql.deadline import Deadline
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.worker.bounded import (
@@ -279,8 +286,8 @@ class SqliteEngine:
     OPENER = f"{__name__}:SqliteEngine"
     modules: tuple[str, ...] = ()
 
-    def __init__(self, *, bounded: bool) -> None:
-        self._bounded = bounded
+    def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None:
+        self._bounded, self.determinism = bounded, determinism
 
     def metadata(self) -> Mapping[str, Any]:
         """Return nothing: a file has no settings."""

@@ -177,7 +177,8 @@ def _run_grid(values: dict[str, Any], file: Path | None, dry: bool, pilot: int) 
     summary = ", ".join(f"{n} {state}" for state, n in Counter(states).items())
     print(f"{len(results)} runs in {out}: {summary}")
     if set(states) - {"done"}:
-        log("The same command plays what is missing.")
+        cause = "Once the cause is removed, the" if "failed" in states else "The"
+        log(f"{cause} same command plays what is missing.")
     return _worst_status(states)
 
 
@@ -188,7 +189,7 @@ def _worst_status(states: Sequence[str]) -> int:
 
 def _estimate_grid(grid: Grid, pilot: int) -> int:
     from intercode.cli.evaluate import dry_run
-    from intercode.evaluation.evaluate.grid import make_plans
+    from intercode.evaluation.evaluate.grid import SOME_RUNS_HINT, make_plans
 
     estimates, states, datasets = [], [], set[str]()
     for cell, plan in make_plans(grid, needs_key=bool(pilot)):
@@ -202,6 +203,8 @@ def _estimate_grid(grid: Grid, pilot: int) -> int:
         if pilot:
             states.append(_pilot_state(plan, pilot, f"{cell.name}, pilot: "))
         estimates.append(dry_run.print_estimate(plan, cell.name))
+    if "failed" in states and not pilot:
+        log(SOME_RUNS_HINT)
     dry_run.print_total(estimates)
     return _worst_status(states)
 

@@ -98,11 +98,15 @@ def _print_native_results(reports: Sequence[ReplayReport]) -> None:
             print(f"DIFFERS  {branch.describe_mismatch(check)}")
             print(branch.indent(branch.format_difference(check)))
         hashed = sum(bool(step.recorded_hashes) for step in report.steps)
-        also = f", {hashed} with hashes" if hashed else " (no hashes recorded)"
+        also = f", {hashed} with hashes" if hashed else ""
+        what = "observation, reward and hash" if hashed else "observation and reward"
         counts = f"{report.episodes} episodes, {len(report.steps)} steps{also}"
         if not report.native_mismatches:
-            print(f"EQUAL    {report.file}: {counts}: every observation, reward and hash is equal")
-        elif not report.deterministic:
+            print(f"EQUAL    {report.file}: {counts}: every {what} is equal")
+            continue
+        if report.native_rewards_equal:
+            print(f"         {branch.REWARDS_EQUAL}")
+        if not report.deterministic:
             print(branch.NOT_DETERMINISTIC)
 
 

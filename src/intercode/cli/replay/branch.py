@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
 
 NOT_DETERMINISTIC = "         not recorded as deterministic: see `intercode eval --deterministic`"
+REWARDS_EQUAL = "every reward is equal: only observations or states differ"
 _SHOWN_LINES = 12
 _ACTION_SHOWN = 60
 

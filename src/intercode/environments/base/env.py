@@ -67,13 +67,13 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
     ``network``: where code runs (``image`` None: the dataset's). ``timeout``: seconds for each
     action. ``max_turns``: an episode is truncated after that many actions (None: never).
     ``reward``: a name, ``package.module:function`` or a function (task, agent, gold) -> Score;
-    ``variants`` pays a solution as far as it holds in variants of its task (docs/variants.md).
-    ``reward_mode``: when the reward is paid: ``final``, ``per-turn`` or ``delta`` (see
-    reward_mode.py). ``deterministic``: True, or settings of sandbox/determinism.py: the same
-    actions then always give the same observations. ``hashes``: ``info`` has hashes of the
-    observation and the state (None: if deterministic). ``policy``: rules over actions (see
-    docs/policies.md), as a TOML file or its content. A policy guides agents and is no security
-    boundary. ``mcp``: commands of MCP servers by name, for further tools (see docs/mcp.md).
+    ``variants`` pays a solution as far as it holds in variants of its task (page Variants).
+    ``reward_mode``: ``final`` pays the score at the end, ``per-turn`` what a turn adds to the best
+    score before, ``delta`` the change of the score. ``deterministic``: True, or fields of
+    Determinism: the same actions give the same observations. ``hashes``: ``info`` has hashes of
+    observation and state (None: if deterministic). ``policy``: rules over actions (page Action
+    policies), as a TOML file or its content; it guides agents and is no security boundary.
+    ``mcp``: commands of MCP servers by name, for further tools (page MCP).
 
     A subclass opens workspaces and reads the states that are compared: five methods.
     """

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from intercode.core.errors import DataError, GoldError, UsageError
 from intercode.core.paths import cache_root
-from intercode.core.types import DatabaseSpec, Dataset, ExecResult, State, Task
+from intercode.core.types import DatabaseSpec, Dataset, ExecResult, State, Task, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.sql.profiles import (
@@ -19,11 +19,15 @@ from intercode.environments.sql.profiles import (
     SqlWorkspace,
     StandardSqlProfile,
 )
+from intercode.sandbox.determinism import parse_clock, resolve_determinism
 from intercode.sandbox.images.cache.in_use import DATABASE_FOLDERS, mark_in_use
-from intercode.sql import EngineKind, SqlLimits, SqlSession, open_engine
+from intercode.sql import EngineKind, SqlDeterminism, SqlLimits, SqlSession, open_engine
 from intercode.sql.worker.session import GuardedEngine, GuardedSnapshot
 
-_SANDBOX_SETTINGS = {"image": None, "sandbox": "auto", "network": "none", "deterministic": False}
+if TYPE_CHECKING:
+    from intercode.sandbox.determinism import Determinism
+
+_SANDBOX_SETTINGS = {"image": None, "sandbox": "auto", "network": "none"}
 """Settings of sandboxes with the only value that SQL accepts: it runs on an engine without a
 sandbox."""
 
@@ -45,6 +49,13 @@ def _reject_sandbox_settings(settings: dict[str, Any]) -> None:
             raise UsageError(f"SQL runs on an engine and in no sandbox: leave out {setting}")
 
 
+def _sql_determinism(settings: Determinism | None) -> SqlDeterminism | None:
+    if settings is None:
+        return None
+    seed = settings.seed if settings.random == "seeded" else None
+    return SqlDeterminism(*parse_clock(settings.clock), seed)
+
+
 class SqlEnv(InterCodeEnv):
     """Answer a question with SQL; the reward compares the rows of the last result with the gold's,
     or what both changed in the database if the task asks for a change.
@@ -55,8 +66,9 @@ class SqlEnv(InterCodeEnv):
     ``limits`` bound what a statement may cost.
 
     No episode sees the statements of another. The gold runs on the initial data; in the
-    ``original`` profile it runs on the agent's connection. The other settings are InterCodeEnv's;
-    those of images, sandboxes and networks are refused.
+    ``original`` profile it runs on the agent's connection. ``deterministic`` fixes the time and
+    RAND() of statements; the engines ``mysql`` and ``sqlite`` refuse it. The other settings are
+    InterCodeEnv's; those of images, sandboxes and networks are refused.
     """
 
     name: ClassVar[str] = "sql"
@@ -76,7 +88,7 @@ class SqlEnv(InterCodeEnv):
         self._profile_impl: SqlProfile = (
             OriginalSqlProfile() if self.profile == "original" else StandardSqlProfile()
         )
-        self._engine = open_engine(engine, dsn)
+        self._engine = open_engine(engine, dsn, _sql_determinism(self.determinism))
         self.limits = limits or SqlLimits()
         self.settings |= {"engine": engine, "dsn": dsn, "limits": limits}
 
@@ -94,7 +106,13 @@ class SqlEnv(InterCodeEnv):
             "engine": engine,
             "tier": f"{engine['kind']}: {engine['version']}",
             "arch": platform.machine(),
+            "determinism": to_jsonable(self.determinism),
         }
+
+    def _resolve_determinism(
+        self, setting: bool | Mapping[str, Any] | Determinism
+    ) -> Determinism | None:
+        return resolve_determinism(setting)
 
     @cached_property
     def _engine_version(self) -> str:

@@ -25,7 +25,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from intercode.core.config import EvalConfig, make_config
-from intercode.core.errors import BudgetError, ConfigError, InterCodeError, TooManyErrorsError
+from intercode.core.errors import (
+    BudgetError,
+    ConfigError,
+    InterCodeError,
+    TooManyErrorsError,
+    UsageError,
+)
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, to_jsonable
 from intercode.evaluation.evaluate.plan import Plan, make_plan
@@ -34,6 +40,10 @@ from intercode.evaluation.evaluate.run_directory import README_FILE, safe_file_n
 from intercode.models import Model
 
 OPTION_TABLES = ("agent_options", "model_options", "env_options")
+SOME_RUNS_HINT = """\
+A setting that only some runs take belongs in a table in the grid:
+  [grid]
+  dataset = ["starter:sql", {dataset = "starter:bash", image = "host"}]"""
 _FIXED_SETTINGS = ("out", "parallel", "grid", "limit", "sample", "tasks")
 AxisValue = tuple[str, dict[str, Any]]
 """One value of an axis: its name and the settings that it stands for."""
@@ -107,6 +117,7 @@ def run_grid(
 ) -> list[CellResult]:
     """Play one cell after another. A cell that fails does not stop the others.
 
+    Raises ConfigError, before anything is played, if the settings of a cell are wrong.
     A call with the same grid resumes an earlier one. ``log`` is called for each cell that failed or
     stopped, ``on_dataset`` for each dataset before its first cell.
     """
@@ -117,6 +128,7 @@ def run_grid(
             datasets.add(dataset.name)
             on_dataset(dataset)
 
+    _require_playable(grid, model)
     grid.out.mkdir(parents=True, exist_ok=True)
     (grid.out / README_FILE).write_text(_readme_text(grid), encoding="utf-8")
     results = []
@@ -129,18 +141,36 @@ def run_grid(
     return results
 
 
-def make_plans(grid: Grid, *, needs_key: bool = True) -> list[tuple[Cell, Plan | InterCodeError]]:
+def make_plans(
+    grid: Grid, model: Model | None = None, *, needs_key: bool = True
+) -> list[tuple[Cell, Plan | InterCodeError]]:
     """Return the plan of each cell, or the error for which it cannot be played.
 
-    ``needs_key`` is that of ``make_plan``.
+    ``model`` and ``needs_key`` are those of ``make_plan``.
     """
     plans: list[tuple[Cell, Plan | InterCodeError]] = []
     for cell in grid.cells:
         try:
-            plans.append((cell, make_plan(cell.config, needs_key=needs_key)))
+            plans.append((cell, make_plan(cell.config, model, needs_key=needs_key)))
         except InterCodeError as e:
             plans.append((cell, e))
     return plans
+
+
+def _require_playable(grid: Grid, model: Model | None) -> None:
+    """Raise ConfigError if the settings of a cell are wrong, naming every such cell."""
+    wrong = []
+    for cell, plan in make_plans(grid, model):
+        if isinstance(plan, Plan):
+            plan.close()
+        elif isinstance(plan, UsageError):
+            wrong.append(f"  {cell.name}: {plan}")
+    if wrong:
+        listed = "\n".join(wrong)
+        raise ConfigError(
+            f"{len(wrong)} of {len(grid.cells)} runs cannot be played, so nothing is:\n{listed}\n"
+            f"{SOME_RUNS_HINT}"
+        )
 
 
 def _run_cell(

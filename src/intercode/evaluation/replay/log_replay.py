@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core import logs
-from intercode.core.errors import DataError
+from intercode.core.errors import DataError, EnvironmentStateError
 from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.comparison import StepComparison
@@ -62,6 +62,11 @@ class ReplayReport:
     def native_mismatches(self) -> list[StepComparison]:
         """The first differing step of each episode that this package recorded."""
         return [s for s in self.mismatches if s.native]
+
+    @property
+    def native_rewards_equal(self) -> bool:
+        """Whether all rewards are equal in the episodes that this package recorded."""
+        return all(s.same_reward and s.same_later_rewards for s in self.native_mismatches)
 
 
 def _share(values: Sequence[bool]) -> float | None:
@@ -159,17 +164,29 @@ def _replay_native(
 ) -> list[StepComparison]:
     """Compare the steps of an episode that this package recorded, up to the first that differs.
 
-    The steps after it belong to another state.
+    The steps after it belong to another state, so only their rewards are compared.
     """
     checks: list[StepComparison] = []
-    for turn, step in enumerate(trajectory.steps):
-        if not step.executed and turn + 1 < trajectory.turns:
-            continue  # a turn without code is scored only if it is the last
-        check = compare_step(trajectory, turn, repeat_step(env, step))
+    last = trajectory.turns - 1  # a turn without code is scored only if it is the last
+    turns = (k for k, s in enumerate(trajectory.steps) if s.executed or k == last)
+    for turn in turns:
+        check = compare_step(trajectory, turn, repeat_step(env, trajectory.steps[turn]))
         checks.append(_with_cause(check, rules))
         if not check.same:
-            break
+            later = _same_rewards(trajectory, env, turns)
+            checks[-1] = replace(checks[-1], same_later_rewards=later)
     return checks
+
+
+def _same_rewards(trajectory: Trajectory, env: InterCodeEnv, turns: Iterable[int]) -> bool:
+    """Execute the steps of these turns, and return whether their rewards are as recorded."""
+    try:
+        return all(
+            compare_step(trajectory, turn, repeat_step(env, trajectory.steps[turn])).same_reward
+            for turn in turns
+        )
+    except EnvironmentStateError:  # the difference has ended the episode
+        return False
 
 
 def _with_cause(check: StepComparison, rules: ReplayRules) -> StepComparison:

@@ -94,6 +94,7 @@ def write_receipt(verdict: Verdict) -> Path:
     """Write the result next to the bundle, for the leaderboard. Returns the path of the file."""
     report, bundle = verdict.report, verdict.bundle
     first = verdict.first_mismatch
+    equal = ("every reward is equal",) if first and report.native_rewards_equal else ()
     receipt = Receipt(
         bundle=bundle.sha256,
         equal=verdict.equal,
@@ -105,7 +106,7 @@ def write_receipt(verdict: Verdict) -> Path:
         seed=verdict.seed,
         version=intercode.__version__,
         at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        notes=verdict.notes,
+        notes=(*verdict.notes, *equal),
     )
     path = receipt_path(bundle.path)
     path.write_text(json.dumps(receipt.as_json(), indent=1) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import DatabaseSpec
-from intercode.sql.base import SqlLimits
+from intercode.sql.base import SqlDeterminism, SqlLimits
 from intercode.sql.embedded.execute.connection import ConnectionPool
 from intercode.sql.embedded.execute.session import EmbeddedSession
 from intercode.sql.embedded.execute.shared_caches import shared_caches
@@ -27,7 +27,8 @@ class EmbeddedEngine:
     kind = "embedded"
     OPENER = f"{__name__}:EmbeddedEngine"
 
-    def __init__(self, *, bounded: bool) -> None:
+    def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None:
+        self.determinism = determinism
         self._pool = ConnectionPool(bounded)
         self._caches = shared_caches()
 
@@ -64,7 +65,9 @@ class EmbeddedEngine:
             known = ", ".join(sorted(databases.catalog.databases)[:20])
             raise DataError(f"{database.path}: no database {database.name!r} in it, but {known}")
         start = EmbeddedState(self._caches.single_database_catalog(databases, name), name)
-        return EmbeddedSession(self._pool, self._caches, databases, start, limits, saved)
+        return EmbeddedSession(
+            self._pool, self._caches, databases, start, limits, saved, self.determinism
+        )
 
     def close(self) -> None:
         """Write the cached translations and close the idle connections. Open sessions stay
@@ -73,6 +76,6 @@ class EmbeddedEngine:
         self._pool.close()
 
 
-def open_engine() -> GuardedEngine:
+def open_engine(determinism: SqlDeterminism | None = None) -> GuardedEngine:
     """Open the engine ``embedded``."""
-    return GuardedEngine(EmbeddedEngine(bounded=True))
+    return GuardedEngine(EmbeddedEngine(bounded=True, determinism=determinism))

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from intercode.core.errors import SandboxUnavailableError
 from intercode.core.portability.services import PASSES_DESCRIPTORS, run_after_fork, start_service
+from intercode.sql.base import SqlDeterminism
 
 START_SECONDS = 60.0
 """Limit for the start of a worker."""
@@ -120,12 +121,13 @@ def _wait(channel: socket.socket, ends: float | None) -> None:
 
 # ---------------------------------------------------------------- workers
 class Source(NamedTuple):
-    """An engine in a worker: its module and class, modules that it imports before, and the
-    variables that locate its caches."""
+    """An engine in a worker: its module and class, modules that it imports before, the variables
+    that locate its caches, and its determinism."""
 
     opener: str
     modules: tuple[str, ...]
     environment: tuple[tuple[str, str | None], ...]
+    determinism: SqlDeterminism | None
 
 
 def variables() -> tuple[tuple[str, str | None], ...]:

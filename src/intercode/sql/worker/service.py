@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from intercode.core.portability.services import service_channel
+from intercode.sql.base import SqlDeterminism
 from intercode.sql.worker.process import Saved, Source, receive, send
 
 OPENERS = ("intercode.sql.embedded.engine:EmbeddedEngine", "intercode.sql.sqlite:SqliteEngine")
@@ -30,7 +31,7 @@ _ORPHAN_SECONDS = 5.0
 def launch(control: socket.socket) -> None:
     """Fork a worker for each socket that arrives, until the owner ends."""
     for opener in OPENERS:
-        _engine(opener)
+        _engine(opener, None)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.freeze()
     while True:
@@ -48,9 +49,9 @@ def launch(control: socket.socket) -> None:
         channel.close()
 
 
-def _engine(opener: str) -> Any:
+def _engine(opener: str, determinism: SqlDeterminism | None) -> Any:
     module, _, name = opener.partition(":")
-    return getattr(importlib.import_module(module), name)(bounded=False)
+    return getattr(importlib.import_module(module), name)(bounded=False, determinism=determinism)
 
 
 def _limit_resources() -> None:
@@ -120,7 +121,7 @@ class Service:
                     os.environ[name] = value
             for module in source.modules:
                 importlib.import_module(module)
-            engine = self._engines[source] = _engine(source.opener)
+            engine = self._engines[source] = _engine(source.opener, source.determinism)
         content = None if saved is None else pickle.loads(saved.content())
         self._session = engine.open(database, limits, content)
         return (None,)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from intercode.core.errors import EnvironmentStateError
 from intercode.core.types import DatabaseSpec, ExecResult
-from intercode.sql.base import SqlLimits, error_result, timeout_result
+from intercode.sql.base import SqlDeterminism, SqlLimits, error_result, timeout_result
 from intercode.sql.deadline import abort_error
 from intercode.sql.worker.bounded import UnboundedStatementError
 from intercode.sql.worker.process import (
@@ -86,6 +86,7 @@ class LocalEngine(Protocol):
     ``modules`` are further ones that a worker imports."""
 
     OPENER: str
+    determinism: SqlDeterminism | None
 
     @property
     def modules(self) -> tuple[str, ...]: ...
@@ -96,7 +97,7 @@ class LocalEngine(Protocol):
     @property
     def version(self) -> str: ...
 
-    def __init__(self, *, bounded: bool) -> None: ...
+    def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None: ...
 
     def metadata(self) -> Mapping[str, Any]: ...
 
@@ -174,7 +175,8 @@ class GuardedSession:
     def _opened_worker(self) -> Worker:
         if self._worker is not None:
             return self._worker
-        source = Source(self._engine.OPENER, self._engine.modules, self._variables)
+        engine = self._engine
+        source = Source(engine.OPENER, engine.modules, self._variables, engine.determinism)
         tenant = None if self._dirty else (source, self._spec, self._limits)
         worker = workers().take(tenant)
         with self._lock:

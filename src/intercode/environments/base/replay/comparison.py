@@ -17,7 +17,8 @@ class StepComparison:
 
     ``native``: the episode was recorded by this package and not by the authors. ``equivalent``: the
     observations differ as texts but count as equal (see ``ReplayRules.same``). ``parts`` are the
-    parts of the replayed reward, for episodes of the authors.
+    parts of the replayed reward, for episodes of the authors. ``same_later_rewards``: of the first
+    step that differs in an episode of this package, whether the later steps had the same rewards.
     """
 
     task: str
@@ -34,8 +35,8 @@ class StepComparison:
     recorded_hashes: Mapping[str, str] = field(default_factory=dict)
     replayed_hashes: Mapping[str, str] = field(default_factory=dict)
     equivalent: bool = False
-
     parts: Mapping[str, float] = field(default_factory=dict)
+    same_later_rewards: bool = True
 
     @property
     def same_observation(self) -> bool:

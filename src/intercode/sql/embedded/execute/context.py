@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from intercode.core.errors import EnvironmentStateError
-from intercode.sql.base import SqlLimits
+from intercode.sql.base import SqlDeterminism, SqlLimits
 from intercode.sql.deadline import Deadline
 from intercode.sql.embedded.compile.scope import CompileContext
 from intercode.sql.embedded.compile.translation import Translation
@@ -44,8 +44,9 @@ class SessionContext:
         start: EmbeddedState,
         limits: SqlLimits,
         saved: SavedState | None,
+        determinism: SqlDeterminism | None,
     ) -> None:
-        self._pool = pool
+        self._pool, self._determinism = pool, determinism
         self.databases, self.state, self.limits = databases, start, limits
         self._connection: EmbeddedConnection | None = None
         self._deadline = Deadline()
@@ -81,7 +82,8 @@ class SessionContext:
         """Return what the parts of a statement share when it is compiled."""
         state = self.state
         modes = _mode_set(str(self.setting("sql_mode")))
-        now = dt.datetime.now().isoformat(" ", "seconds")
+        moment = dt.datetime.now() if self._determinism is None else self._determinism.now()
+        now = moment.isoformat(" ", "seconds")
         session = {**_INITIAL_SESSION_VALUES, **state.session_values}
         settings = {**_INITIAL_SETTINGS, **state.settings} if state.settings else _INITIAL_SETTINGS
         return CompileContext(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -13,7 +14,14 @@ from typing import Any
 from sqlglot import exp
 
 from intercode.core.types import ExecResult
-from intercode.sql.base import SqlLimits, error_result, fetch_rows, success_result, timeout_result
+from intercode.sql.base import (
+    SqlDeterminism,
+    SqlLimits,
+    error_result,
+    fetch_rows,
+    success_result,
+    timeout_result,
+)
 from intercode.sql.dialect.errors import StatementError, unsupported
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.parser import require_single_statement
@@ -57,11 +65,12 @@ class EmbeddedSession(SessionContext):
         start: EmbeddedState,
         limits: SqlLimits,
         saved: SavedState | None = None,
+        determinism: SqlDeterminism | None = None,
     ) -> None:
         self._caches = caches
         self._start = start
         self.cacheable: Key | None = None
-        super().__init__(pool, databases, start, limits, saved)
+        super().__init__(pool, databases, start, limits, saved, determinism)
         self._unchanged = () if pool.bounded else self._identity()
 
     def run(self, code: str, timeout: float) -> ExecResult:
@@ -108,6 +117,8 @@ class EmbeddedSession(SessionContext):
             return cached
         if self._pool.bounded and not is_bounded(code, _BOUNDED_FUNCTIONS):
             raise UnboundedStatementError
+        if self._determinism is not None and self._determinism.seed is not None:
+            random.seed(f"{self._determinism.seed} {code}")  # of RAND(), which only workers run
         code = require_single_statement(code)
         found = caches.translations.find(key, pristine)
         if found is None:
