@@ -6,11 +6,15 @@ import hashlib
 import pickle
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from intercode import datasets
+from intercode.core import plugins
 from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.plugins import Plugin
 from intercode.core.types import Task, tree_digest
 from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import (
@@ -116,6 +120,57 @@ def test_episodes_of_an_endless_dataset_play_no_fixed_task() -> None:
     drawn = pickle.loads(pickle.dumps(task)).instantiate(task, 3)
     assert drawn.id == f"families/ctf/wrapped/4/{FIRST_EPISODE_SEED + 3}"
     assert _parts(drawn) == _parts(find_family("ctf", "wrapped")(FIRST_EPISODE_SEED + 3, 4))
+
+
+OWN = """
+from intercode.core.types import Task
+from intercode.datasets.families.family import family
+
+@family("bash")
+def one_number(draw):
+    return Task("", f"Print {draw.query.index(9)}.", f"echo {draw.query.index(9)}")
+
+@family(OTHER)
+def text(draw):
+    return "no task"
+"""
+
+
+def test_families_of_a_file_of_a_module_and_of_an_installed_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own_families.py").write_text(OWN.replace("OTHER", '"bash"'))
+    plugin = Plugin("named", "own_families", "own 1")
+    monkeypatch.setattr(plugins, "find_plugins", lambda _: (plugin, replace(plugin, name="bash")))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    drawn = []
+    for source in ("./own_families.py", "own_families", "named"):
+        dataset = datasets.load(f"families:{source}/one-number@seed=0")
+        (task,) = dataset.tasks
+        assert dataset.environment == "bash" and task.group == "own_families"
+        assert task.data["turns"] == [task.gold] and not dataset.warnings
+        assert task.vary is not None
+        assert _parts(pickle.loads(pickle.dumps(task)).vary(task, 1)) == _parts(task)
+        drawn.append(_parts(task))
+    assert drawn[0] == drawn[1] == drawn[2]
+    (warning,) = datasets.load("families:bash/links").warnings
+    assert "own 1 also adds families 'bash', which are not used" in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no families"),
+        (OWN.replace("OTHER", '"sql"'), "has families of bash and sql"),
+        (OWN.replace("OTHER", '"bash"'), "families/bash/text returned a str, not a Task"),
+        ("x = (", "cannot be run: SyntaxError"),
+    ],
+)
+def test_mistakes_in_a_file_of_families(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "own.py").write_text(text)
+    with pytest.raises(UsageError, match=message):
+        datasets.load(f"families:{tmp_path}/own.py@seed=0")
 
 
 def test_the_name_alone_stands_for_the_families_of_the_environment() -> None:

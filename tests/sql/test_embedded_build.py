@@ -94,7 +94,7 @@ def test_statements_and_rows_are_parsed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "message"), [
     ("CREATE DATABASE d; USE d; CREATE TABLE t (a int); INSERT INTO t VALUES (1, 2);", "2 values"),
     ("CREATE DATABASE d; USE d; INSERT INTO t VALUES (1);", "does not exist"),
-    ("CREATE TABLE t (a int);", "no database is in use"),
+    ("CREATE TABLE t (a int);", "begin the dump with CREATE DATABASE name; USE name;"),
     ("CREATE DATABASE d; USE d; CREATE TABLE t (a int, a int);", "Duplicate column name 'a'"),
     ("CREATE DATABASE d; USE d; CREATE TABLE t (a int); INSERT INTO t VALUES ('x');", "Incorrect"),
     ("CREATE DATABASE d; USE d; CREATE TABLE t (a geometry);", "GEOMETRY"),

@@ -126,6 +126,7 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
 
 def _prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any], bool]:
     from intercode.core.paths import cache_root
+    from intercode.datasets import families
     from intercode.evaluation.check import family_proofs, family_tables
     from intercode.results.export.base import safe_file_name
     from intercode.results.rendering import render
@@ -134,6 +135,7 @@ def _prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any]
         faults = "; ".join(proof.faults) or "sound"
         print(f"{done}/{wanted} {proof.task} {proof.seconds:.2f} s: {faults}", file=sys.stderr)
 
+    log_warnings(families.load(spec))
     settings = {
         "image": args.image, "network": args.network, "timeout": args.timeout,
         "sandbox": args.sandbox, **parse_key_values(args.env_option),

@@ -1,8 +1,8 @@
 """Finds plugins: environments, datasets and so on that other installed packages add.
 
 A package declares names under ``[project.entry-points."intercode.GROUP"]``, where GROUP is
-environments, datasets, agents, rewards, languages or sandboxes. A group is searched once, when a
-name is requested that is not built in. A plugin is imported when one of its names is used.
+environments, datasets, agents, rewards, families, languages or sandboxes. A group is searched once,
+when a name is requested that is not built in. A plugin is imported when one of its names is used.
 """
 
 from __future__ import annotations

@@ -54,15 +54,45 @@ def load_object(reference: str) -> Any:
     module_name, _, attribute = reference.rpartition(":")
     if not module_name or not attribute:
         raise UsageError(f"{reference!r} is not of the form package.module:name or file.py:name")
-    if is_file_reference(reference):
-        module = _import_file(Path(module_name))
-    else:
-        module = _import_module(module_name, reference)
+    module = load_module(module_name, reference)
     try:
         return getattr(module, attribute)
     except AttributeError as e:
         known = [name for name in dir(module) if not name.startswith("_")]
         raise unknown_name_error(f"name in {module_name}", attribute, known) from e
+
+
+def load_module(name: str, reference: str = "") -> ModuleType:
+    """Return a module by its name, or from ``path/to/file.py``, as ``load_object`` does.
+
+    ``reference``: what the user wrote, for messages (default: the name). Raises UsageError if it
+    cannot be loaded.
+    """
+    if name.endswith(".py"):
+        return _import_file(Path(name))
+    _search_working_directory()
+    try:
+        return importlib.import_module(name)
+    except ImportError as e:
+        of = f" of {reference!r}" if reference else ""
+        raise UsageError(f"cannot import {name!r}{of}: {e}") from e
+
+
+def is_module(name: str) -> bool:
+    """Return whether a name is that of a module that can be imported, which may be in the working
+    directory. Packages around it are imported."""
+    _search_working_directory()
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _search_working_directory() -> None:
+    """Let imports find modules in the working directory."""
+    directory = str(Path.cwd())
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
 
 
 def is_file_reference(reference: str) -> bool:
@@ -88,16 +118,6 @@ def _file_digest(path: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as e:
         raise UsageError(f"cannot read {path}: {e.strerror}") from e
-
-
-def _import_module(name: str, reference: str) -> ModuleType:
-    directory = str(Path.cwd())
-    if directory not in sys.path:
-        sys.path.insert(0, directory)
-    try:
-        return importlib.import_module(name)
-    except ImportError as e:
-        raise UsageError(f"cannot import {name!r} of {reference!r}: {e}") from e
 
 
 def _import_file(path: Path) -> ModuleType:

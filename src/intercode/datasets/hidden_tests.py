@@ -60,7 +60,8 @@ def python_tests(
     The key ``tests`` of the row is a list of assert statements, a text with one assert statement
     per line, or a list of ``{"input": …, "output": …}``. The key ``entry`` is the name of the
     function that the tests call. Assert statements do not need it: ``find_entry_point`` finds the
-    function. Without ``entry``, inputs and outputs are the standard input and output of a program.
+    function. With inputs and outputs, these are the list of arguments of a call and its return
+    value. Without ``entry``, they are the standard input and output of a program.
 
     ``setup`` is code that runs between the solution and the tests. Raises DataError for a malformed
     row; the message begins with ``where``.
@@ -76,8 +77,9 @@ def python_tests(
                 f"{where}: a row without a gold needs 'entry', the name that the tests call"
             )
         entry, mode = entry or find_entry_point(str(gold), tests, setup, where).name, "assert"
-    elif all(isinstance(test, dict) and test.keys() == {"input", "output"} for test in tests):
+    elif all(isinstance(test, dict) and test.keys() == _TEST_KEYS for test in tests):
         mode = "call" if entry else "stdin"
+        _check_inputs_and_outputs(tests, bool(entry), where)
     else:
         raise DataError(f"{where}: 'tests' must all be texts, or all have 'input' and 'output'")
     return {**row, "entry": entry, "tests": tuple(tests), "setup": setup, "mode": mode}
@@ -109,13 +111,22 @@ def program_tests(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     for test in tests:
         if not isinstance(test, Mapping) or test.keys() != _TEST_KEYS:
             raise DataError(f"{where}: a test has exactly 'input' and 'output', not {test!r}")
+    _check_inputs_and_outputs(tests, called, where)
+    return {**row, "tests": tuple(tests)}
+
+
+def _check_inputs_and_outputs(tests: Sequence[Mapping[str, Any]], called: bool, where: str) -> None:
+    """Raise DataError unless inputs are lists of arguments, or all values are texts."""
+    for test in tests:
         if called and not isinstance(test["input"], list):
             raise DataError(
                 f"{where}: 'input' lists the arguments of a call, not {test['input']!r}"
             )
         if not called and not all(isinstance(text, str) for text in test.values()):
-            raise DataError(f"{where}: a program's 'input' and 'output' are texts, not {test!r}")
-    return {**row, "tests": tuple(tests)}
+            raise DataError(
+                f"{where}: a program's 'input' and 'output' are texts, not {test!r}; if the tests "
+                "call a function, give its name as 'entry'"
+            )
 
 
 def _definitions(tree: ast.Module) -> dict[str, ast.stmt]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from intercode.core.types import Dataset
+from intercode.datasets.families.family import FAMILIES
 from intercode.datasets.families.selection import SCHEME, select_families
 
 __all__ = ["SCHEME", "load"]
@@ -14,8 +15,15 @@ def load(spec: str = "bash") -> Dataset:
     Raises as ``select_families``.
     """
     selection = select_families(spec)
+    used = {family.source or family.environment for family in selection.families}
+    warnings = [
+        f"{plugin.origin} also adds families {plugin.name!r}, which are not used: rename its entry "
+        "point in the group intercode.families"
+        for plugin in FAMILIES.shadowed_plugins()
+        if plugin.name in used
+    ]
     return Dataset(
         f"{SCHEME}{spec.removeprefix(SCHEME)}", selection.environment, selection.tasks(),
-        comparable=False,
+        comparable=False, warnings=tuple(warnings),
         notes="Drawn from seeds, on the machine's own programs: for training and diagnosis.",
     )  # fmt: skip

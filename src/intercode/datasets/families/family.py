@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from intercode.core.errors import UsageError
-from intercode.core.registry import Registry, unknown_name_error
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.hidden_files import hide_from_host_image
+from intercode.core.registry import (
+    OWN_DISTRIBUTION,
+    Registry,
+    is_module,
+    load_module,
+    unknown_name_error,
+)
 from intercode.core.types import Task
 from intercode.datasets.families.choices import Choices
 
@@ -29,7 +38,8 @@ FAMILIES = Registry(
     },
     group="intercode.families",
 )
-"""The families of each environment, as a sequence of Family."""
+"""The families of each environment, as a sequence of Family. An installed package adds a module
+with families, or a sequence of them, under a name of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,8 @@ class Family:
 
     ``function``: draws a task without an id. ``group``: the module of the family. ``held_out``: the
     family belongs to the split ``test``. ``blind``: the greatest chance of success of an agent that
-    acts without observing (None: nothing is claimed); see docs/task-families.md.
+    acts without observing (None: nothing is claimed); see docs/task-families.md. ``source``: where
+    ``load_families`` finds it (empty: under the name of its environment).
     """
 
     name: str
@@ -77,6 +88,7 @@ class Family:
     function: Callable[[Draw], Task]
     held_out: bool = False
     blind: float | None = None
+    source: str = ""
 
     @property
     def split(self) -> str:
@@ -93,7 +105,8 @@ class Family:
 
         ``variant``: a number above 0 gives the same query and golds in another world. ``other``: a
         number above 0 gives the same query, with other hidden choices and so, in general, other
-        golds. Raises UsageError for a difficulty that is not from 1 to 5 and for a negative seed.
+        golds. Raises UsageError for a difficulty that is not from 1 to 5, for a negative seed, and
+        if the function does not return a Task.
         """
         if difficulty not in DIFFICULTIES:
             raise UsageError(f"the difficulty of {self.id} is {difficulty}; it must be from 1 to 5")
@@ -106,16 +119,19 @@ class Family:
             difficulty, Choices("query", *key), Choices("hidden", *hidden), Choices("world", *world)
         )
         task = self.function(draw)
+        if not isinstance(task, Task):
+            raise UsageError(f"{self.id} returned a {type(task).__name__}, not a Task")
+        data = task.data if "turns" in task.data else {**task.data, "turns": [task.solution]}
         return replace(
-            task, id=f"{self.id}/{difficulty}/{seed}", group=self.group,
+            task, id=f"{self.id}/{difficulty}/{seed}", data=data, group=self.group,
             hardness=f"difficulty {difficulty}", tags=(*task.tags, self.name),
-            vary=partial(_vary, self.environment, self.name, seed, difficulty),
+            vary=partial(_vary, self.source or self.environment, self.name, seed, difficulty),
         )  # fmt: skip
 
     def endless(self, difficulty: int) -> Task:
         """Return the task of seed 0, which every episode replaces by one of the episode's seed."""
         drawn = self(0, difficulty)
-        instantiate = partial(_instantiate, self.environment, self.name, difficulty)
+        instantiate = partial(_instantiate, self.source or self.environment, self.name, difficulty)
         return replace(drawn, id=f"{self.id}/{difficulty}", instantiate=instantiate, vary=None)
 
 
@@ -139,30 +155,61 @@ def families_in(*modules: ModuleType) -> tuple[Family, ...]:
     return tuple(value for m in modules for value in vars(m).values() if isinstance(value, Family))
 
 
-def load_families(environment: str) -> tuple[Family, ...]:
-    """Return the families of an environment. Raises UnknownNameError if it has none."""
-    families: tuple[Family, ...] = FAMILIES.load(environment)
-    return families
+def load_families(source: str) -> tuple[Family, ...]:
+    """Return the families of a source: an environment, a name that an installed package adds, a
+    module, or a file.
+
+    Raises UnknownNameError for another name, and UsageError for a module or file that cannot be
+    loaded, has no families, or has families of several environments.
+    """
+    if source.endswith(".py"):
+        source = str(Path(source).absolute())  # the working directory may change
+        found, group = load_module(source), Path(source).stem
+    elif source in FAMILIES or not is_module(source):
+        try:
+            found, group = FAMILIES.load(source), ""
+        except UnknownNameError as e:
+            raise UnknownNameError(f"{e}; or a file.py or package.module with families") from e
+    else:
+        found, group = load_module(source), ""
+    if source in FAMILIES and FAMILIES.origin(source) == OWN_DISTRIBUTION:
+        return tuple(found)
+    families = families_in(found) if isinstance(found, ModuleType) else tuple(found)
+    if len(environments := sorted({f.environment for f in families})) != 1:
+        what = f"families of {' and '.join(environments)}" if environments else "no families"
+        raise UsageError(
+            f"{source} has {what}: it needs functions with @family(ENVIRONMENT), all of the same "
+            "environment"
+        )
+    return tuple(_from_source(f, source, group or f.group) for f in families)
 
 
-def find_family(environment: str, name: str) -> Family:
-    """Return the family of a name. Raises UnknownNameError if there is none."""
-    families = load_families(environment)
+def _from_source(family: Family, source: str, group: str) -> Family:
+    """Return a family of a user's module, which sandboxes on the image ``host`` must not show."""
+    if file := getattr(sys.modules.get(family.function.__module__), "__file__", None):
+        hide_from_host_image(Path(file))
+    return replace(family, source=source, group=group)
+
+
+def find_family(source: str, name: str) -> Family:
+    """Return the family of a name. Raises UnknownNameError if there is none; else as
+    ``load_families``."""
+    families = load_families(source)
     for candidate in families:
         if candidate.name == name:
             return candidate
-    raise unknown_name_error(f"family of {environment}", name, [f.name for f in families])
+    raise unknown_name_error(f"family of {source}", name, [f.name for f in families])
 
 
 def all_families() -> Iterator[Family]:
-    """Yield every family of every environment."""
+    """Yield every family of every environment and of every installed package."""
     for environment in FAMILIES:
         yield from load_families(environment)
 
 
-def _instantiate(environment: str, name: str, difficulty: int, _task: Task, seed: int) -> Task:
-    return find_family(environment, name)(FIRST_EPISODE_SEED + seed, difficulty)
+def _instantiate(source: str, name: str, difficulty: int, _task: Task, seed: int) -> Task:
+    return find_family(source, name)(FIRST_EPISODE_SEED + seed, difficulty)
 
 
-def _vary(environment: str, name: str, seed: int, difficulty: int, _task: Task, n: int) -> Task:
-    return find_family(environment, name)(seed, difficulty, variant=n)
+def _vary(source: str, name: str, seed: int, difficulty: int, _task: Task, n: int) -> Task:
+    return find_family(source, name)(seed, difficulty, variant=n)

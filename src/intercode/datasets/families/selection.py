@@ -1,8 +1,10 @@
 """Reads specifications of drawn tasks, such as ``families:bash/logs[difficulty=1..3]@seed=0..99``.
 
-Everything after the environment may be left out::
+Everything after the environment, the file or the module may be left out::
 
     families:ENVIRONMENT            every family, without end
+    families:./ledger.py            the families of a file
+    families:package.module         the families of a module
     /NAME                           one family, or the families of one group
     [difficulty=1..3]               some difficulties (default 1..5)
     [split=train]                   the families of one split: train or test
@@ -29,7 +31,7 @@ from intercode.datasets.families.family import (
 SCHEME = "families:"
 SPLITS = ("train", "test")
 _SPEC = re.compile(
-    r"(?:families:)?(?P<environment>[\w-]+)(?:/(?P<name>[\w-]+))?"
+    r"(?:families:)?(?P<source>.+?\.py|[\w.-]+)(?:/(?P<name>[\w-]+))?"
     r"(?:\[(?P<options>[^\]]*)\])?(?:@seed=(?P<seeds>[\d.]+))?"
 )
 _FORM = "families:ENVIRONMENT/NAME[difficulty=1..5,split=train]@seed=0..99"
@@ -60,12 +62,12 @@ def select_families(spec: str) -> FamilySelection:
     """Return what a specification selects.
 
     Raises UsageError for another form and for values out of range, UnknownNameError for an unknown
-    environment, family, group or split.
+    environment, family, group or split; else as ``load_families``.
     """
     match = _SPEC.fullmatch(spec)
     if match is None:
         raise UsageError(f"{spec!r} does not name task families; write {_FORM}")
-    chosen = match["environment"]
+    chosen = match["source"]
     families = load_families(chosen)
     if match["name"]:
         families = _of_name(families, match["name"], chosen)
@@ -82,14 +84,14 @@ def select_families(spec: str) -> FamilySelection:
     seeds = _range(spec, match["seeds"]) if match["seeds"] else None
     if seeds is not None and seeds.stop > FIRST_EPISODE_SEED:
         raise UsageError(f"{spec!r}: a seed is below {FIRST_EPISODE_SEED}")
-    return FamilySelection(chosen, families, tuple(difficulties), seeds)
+    return FamilySelection(families[0].environment, families, tuple(difficulties), seeds)
 
 
-def _of_name(families: Sequence[Family], name: str, environment: str) -> tuple[Family, ...]:
+def _of_name(families: Sequence[Family], name: str, source: str) -> tuple[Family, ...]:
     found = tuple(f for f in families if name in (f.name, f.group))
     if not found:
         known = sorted({n for f in families for n in (f.name, f.group)})
-        raise unknown_name_error(f"family or group of {environment}", name, known)
+        raise unknown_name_error(f"family or group of {source}", name, known)
     return found
 
 

@@ -236,7 +236,7 @@ def with_retry(runner: TaskRunner, check: C, run_pass: Callable[[TaskRunner, C],
             check.add_finding("fails", str(e))
             break
         except DataError as e:
-            check.add_finding("no-files", str(e))
+            check.add_finding("bad-files", str(e))
             break
         except InfrastructureError as e:
             check.findings = list(before)

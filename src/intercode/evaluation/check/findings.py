@@ -34,7 +34,7 @@ FAULT_KINDS = {
     "empty-table": "the gold returns nothing, and a table that it reads is empty",
     "tie-at-limit": "LIMIT leaves out rows that are tied with a row that it returns",
     "vacuous": "the gold returns no row, or only 0 or NULL, as many wrong statements do",
-    "no-files": "the task's files are not on this machine: the task could not be checked",
+    "bad-files": "a file of the task is missing or cannot be read: the task could not be checked",
     "sandbox-failed": "the sandbox failed twice: the task could not be checked",
 }
 """Kinds of faults and their meaning. A task with a fault is not sound."""

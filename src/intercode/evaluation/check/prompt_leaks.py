@@ -16,7 +16,7 @@ from intercode import datasets
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import files
-from intercode.datasets.families.family import FAMILIES
+from intercode.datasets.families.family import all_families
 
 TASK_FIELDS = frozenset({"query", "question", "gold", "also", "text", "code", "sql"})
 """Keys of a dataset's rows that hold a query or an answer."""
@@ -87,7 +87,7 @@ def task_texts(
         for name in datasets.datasets
         if families or name != datasets.FAMILIES
         for spec in (
-            [f"{name}:{environment}" for environment in FAMILIES]
+            [f"{name}:{e}" for e in dict.fromkeys(f.environment for f in all_families())]
             if name == datasets.STARTER
             else [name]
         )

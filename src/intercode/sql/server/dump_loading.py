@@ -15,6 +15,8 @@ _ACCOUNT_STATEMENTS = {"GRANT", "REVOKE", "FLUSH"}
 """Statements about accounts. They are left out: sessions use accounts of their own."""
 
 
+_NO_DATABASE = 1046
+"""The number of the error for a statement that needs a database in use."""
 LENIENT_SETTINGS = "foreign_key_checks=0, unique_checks=0, sql_mode='NO_AUTO_VALUE_ON_ZERO'"
 """Settings under which the server accepts the data unchanged."""
 
@@ -56,7 +58,8 @@ def _load(address: Address, dump: Path, names: Sequence[DatabaseNames]) -> None:
                 f"ANALYZE TABLE `{schema}`.`{table}`"
             )  # the same query plans in every run
     except ServerStatementError as e:
-        raise DataError(f"{dump}: {statement[:200]!r} fails: {e.message}") from e
+        hint = "; begin the dump with CREATE DATABASE name; USE name;" * (e.number == _NO_DATABASE)
+        raise DataError(f"{dump}: {statement[:200]!r} fails: {e.message}{hint}") from e
     finally:
         connection.close()
 

@@ -173,7 +173,11 @@ class _DumpLoader:
     def _database(self, name: str | None) -> str:
         database_name = (name or self.current or "").lower()
         if database_name not in self.tables:
-            raise DataError(f"no database is in use (named {database_name!r})")
+            raise DataError(
+                f"there is no database {database_name!r}: CREATE DATABASE must come before it"
+                if database_name
+                else "no database is in use: begin the dump with CREATE DATABASE name; USE name;"
+            )
         return database_name
 
     def _create(self, statement: str) -> None:
