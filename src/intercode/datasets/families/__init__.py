@@ -6,7 +6,7 @@ from intercode.core.types import Dataset
 from intercode.datasets.families.family import FAMILIES
 from intercode.datasets.families.selection import SCHEME, select_families
 
-__all__ = ["SCHEME", "load"]
+__all__ = ["SCHEME", "draws_without_end", "load"]
 
 
 def load(spec: str = "bash") -> Dataset:
@@ -27,3 +27,8 @@ def load(spec: str = "bash") -> Dataset:
         comparable=False, warnings=tuple(warnings),
         notes="Drawn from seeds, on the machine's own programs: for training and diagnosis.",
     )  # fmt: skip
+
+
+def draws_without_end(dataset: Dataset) -> bool:
+    """Return whether each episode of a dataset plays a task that a family draws from its seed."""
+    return dataset.name.startswith(SCHEME) and any(task.instantiate for task in dataset.tasks)

@@ -33,10 +33,9 @@ from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.options import (
     check_action,
     check_choices,
-    instantiate_task,
+    choose_task,
     pick_dataset,
     pick_reward,
-    pick_task,
 )
 from intercode.environments.base.policy import PolicyGuard, PolicySource
 from intercode.environments.base.reward_mode import RewardMode, RewardShaper
@@ -143,15 +142,14 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begin an episode. ``options={"task": …}`` selects the task by position or by id.
+        """Begin an episode. ``options={"task": …}`` selects the task by position or by id, also by
+        the id of a drawn task, with its seed.
 
         Returns the query and ``{"task": id, "index": position}``.
         """
         super().reset(seed=seed)
-        self.index = pick_task(self.dataset, options or {}, self.np_random)
-        self._task, self.task_seed = instantiate_task(
-            self.dataset.tasks[self.index], seed, self.np_random
-        )
+        chosen = choose_task(self.dataset, options or {}, seed, self.np_random)
+        self.index, self._task, self.task_seed = chosen
         self._running, self._turns, self._answer, self._last_result = False, 0, None, None
         self._close_episode()
         self._loss, self._actions = "", ()

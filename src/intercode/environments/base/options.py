@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from intercode.core import registry
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Task
+from intercode.datasets.families.family import FIRST_EPISODE_SEED
 from intercode.environments.base.rewards import EPISODE_REWARDS, REWARDS, RewardFunction
 from intercode.sandbox.validation import check_network
 
@@ -55,10 +57,15 @@ def pick_reward(
     return registry.portable_reference(reward), function
 
 
-def pick_task(dataset: Dataset, options: Mapping[str, Any], random: Generator) -> int:
-    """Return the position of the task that the options of ``reset`` select.
+def choose_task(
+    dataset: Dataset, options: Mapping[str, Any], seed: int | None, random: Generator
+) -> tuple[int, Task, int | None]:
+    """Return the position of the task that the options of ``reset`` select, the task to play, and
+    the seed from which it was made (None for a task that never varies).
 
-    ``options["task"]`` is a position or an id. None draws a task at random.
+    ``options["task"]`` is a position or an id. None draws a task at random. The id of a task that a
+    family drew, with its seed, selects that task again, whatever ``seed`` is. A task that varies is
+    made from ``seed``, or without one from a random number.
 
     Raises UnknownNameError for any other option and for an unknown id, UsageError for a position
     out of range and for a value of another type.
@@ -68,29 +75,40 @@ def pick_task(dataset: Dataset, options: Mapping[str, Any], random: Generator) -
             raise unknown_name_error("option of reset", name, ["task"])
     choice, count = options.get("task"), len(dataset)
     if choice is None:
-        return int(random.integers(count))
-    if isinstance(choice, str):
+        index = int(random.integers(count))
+    elif isinstance(choice, str):
         ids = [task.id for task in dataset.tasks]
         if choice not in ids:
-            raise unknown_name_error(f"task of {dataset.name}", choice, ids)
-        return ids.index(choice)
-    if isinstance(choice, bool) or not hasattr(choice, "__index__"):
+            drawn = _find_drawn_task(dataset, choice)
+            if drawn is None:
+                raise unknown_name_error(f"task of {dataset.name}", choice, ids)
+            return drawn
+        index = ids.index(choice)
+    elif isinstance(choice, bool) or not hasattr(choice, "__index__"):
         raise UsageError(f"a task is an int or a str, not {choice!r}")
-    if not 0 <= int(choice) < count:
+    elif 0 <= int(choice) < count:
+        index = int(choice)
+    else:
         raise UsageError(f"task {choice} is out of range: {dataset.name} has {count}")
-    return int(choice)
-
-
-def instantiate_task(task: Task, seed: int | None, random: Generator) -> tuple[Task, int | None]:
-    """Return the task that an episode plays, and the seed from which it was made.
-
-    Without ``seed``, a task that varies is made from a random number. The seed is None for a task
-    that never varies.
-    """
+    task = dataset.tasks[index]
     if task.instantiate is None:
-        return task, None
+        return index, task, None
     task_seed = int(random.integers(1 << 53)) if seed is None else seed
-    return task.instantiate(task, task_seed), task_seed
+    return index, task.instantiate(task, task_seed), task_seed
+
+
+def _find_drawn_task(dataset: Dataset, name: str) -> tuple[int, Task, int] | None:
+    """Return position, task and seed for the id of a task that a family drew for an episode, such
+    as ``families/bash/trail/1/1000005`` (position of ``families/bash/trail/1``, seed 5)."""
+    base, _, number = name.rpartition("/")
+    if not re.fullmatch(r"[0-9]{1,40}", number) or int(number) < FIRST_EPISODE_SEED:
+        return None
+    seed = int(number) - FIRST_EPISODE_SEED
+    for index, task in enumerate(dataset.tasks):
+        if task.id == base and task.instantiate is not None:
+            drawn = task.instantiate(task, seed)
+            return (index, drawn, seed) if drawn.id == name else None
+    return None
 
 
 def check_action(action: object) -> None:

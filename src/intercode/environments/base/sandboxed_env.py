@@ -18,7 +18,7 @@ from intercode.environments.base.diffs.file_diffs import FileDiffs
 from intercode.environments.base.diffs.initial_files import changes_of_agent, write_initial_files
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
-from intercode.environments.base.options import instantiate_task, pick_task
+from intercode.environments.base.options import choose_task
 from intercode.environments.base.snapshots import storage
 from intercode.environments.base.snapshots.packing import pack_snapshot, unpack_snapshot
 from intercode.environments.base.snapshots.snapshot import Snapshot
@@ -356,9 +356,8 @@ class SandboxedEnv(InterCodeEnv):
         no snapshot, UsageError if the snapshot is of another environment.
         """
         values, captured = storage.read_snapshot(Path(directory), self.result_metadata())
-        index = pick_task(self.dataset, {"task": values["task"]}, self.np_random)
-        task, task_seed = instantiate_task(
-            self.dataset.tasks[index], values["task_seed"], self.np_random
+        index, task, task_seed = choose_task(
+            self.dataset, {"task": values["task"]}, values["task_seed"], self.np_random
         )
         return Snapshot(
             index=index, task=task, task_seed=task_seed, turns=values["turns"],

@@ -17,6 +17,7 @@ from intercode.core.config import EvalConfig
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Trajectory
+from intercode.datasets import families
 from intercode.datasets.load_cache import environment_for_options
 from intercode.environments import make, setting_names
 from intercode.environments.base.env import InterCodeEnv
@@ -136,6 +137,11 @@ def make_plan(config: EvalConfig, model: Model | None = None, *, needs_key: bool
     subclasses for settings that are wrong, such as an ``out`` that contains another run.
     """
     dataset = datasets.load(config.dataset, environment_for_options(config.env_options))
+    if families.draws_without_end(dataset):
+        raise ConfigError(
+            f"{dataset.name} draws another task for each episode, and an evaluation plays fixed "
+            f"ones: add @seed=0..99, as in {dataset.name}@seed=0..99"
+        )
     task_indices = select_tasks(dataset, config.tasks, config.limit, config.sample, config.seed)
     if program := program_of(config.agent, config.agent_options):
         require_one_instruction(program.name, (dataset.tasks[index] for index in task_indices))

@@ -113,7 +113,8 @@ class Pool:
             if prefix and followers:
                 await self._copy_leader(leader, followers)
             else:
-                task = leader.task  # if it was None, the followers need the one that was drawn
+                drawn = leader.env.task_seed  # None: the task does not depend on a seed
+                task, seed = leader.env.index, seed if drawn is None else drawn
                 await asyncio.gather(*(e.start(_reset_call(e.env, task, seed)) for e in followers))
         except BaseException:
             await _close_all(episodes)

@@ -1,0 +1,48 @@
+"""Which task an episode plays: by position, by id, and by the id of a drawn task."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import intercode
+from intercode import datasets
+from intercode.core.errors import UnknownNameError
+from intercode.environments.base.options import choose_task
+
+TRAIL = datasets.load("families:bash/trail[difficulty=1..2]")
+
+
+def test_a_drawn_task_is_played_again_by_its_id() -> None:
+    random = np.random.default_rng(0)
+    index, drawn, seed = choose_task(TRAIL, {"task": 1}, 5, random)
+    assert (index, drawn.id, seed) == (1, "families/bash/trail/2/1000005", 5)
+    again = choose_task(TRAIL, {"task": drawn.id}, 6, random)
+    assert (again[0], again[1].id, again[1].query, again[2]) == (1, drawn.id, drawn.query, 5)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "task"),
+    [
+        (TRAIL, "families/bash/trail/1/5"),  # a seed of fixed tasks
+        (TRAIL, "families/bash/trail/3/1000005"),  # a difficulty that is not selected
+        (TRAIL, "families/bash/trail/1/01000005"),
+        (datasets.load("starter:ctf"), "starter/ctf/numbers/1000005"),
+        (datasets.load("starter"), "starter/count-lines/1000005"),
+    ],
+)
+def test_other_ids_are_unknown(dataset: intercode.Dataset, task: str) -> None:
+    with pytest.raises(UnknownNameError, match="unknown task of"):
+        choose_task(dataset, {"task": task}, None, np.random.default_rng(0))
+
+
+@pytest.mark.sandbox
+def test_an_episode_of_a_drawn_task_is_restored() -> None:
+    with intercode.make("bash", dataset=TRAIL) as env:
+        env.reset(seed=5, options={"task": 0})
+        env.step("touch /tmp/seen")
+        with pickle.loads(pickle.dumps(env)) as copy:
+            assert copy.task.id == "families/bash/trail/1/1000005"
+            assert copy.step("ls /tmp")[0] == "seen\n"
