@@ -1,15 +1,17 @@
 """Measures the episodes per second and core of trainers, and their share of the possible rate.
 
     python benchmarks/bench_throughput.py [--episodes 64] [--workers 4] [--rounds 3]
-        [--environments bash sql python ctf code] [--through Pool make_vec serve Ray]
+        [--environments bash sql python ctf code] [--through Pool make_vec serve Ray] [--by-family]
     python benchmarks/bench_throughput.py --live 256 [--seconds 10] [--rounds 3]
 
 The first form plays episodes of task families: reset, the gold, submit with its score. Every
 driver plays the same tasks, equally often, and has played each once before it is measured. "per
 core" divides by the cores of this machine, "ms" is the processor time of an episode with all its
-processes. The second keeps live episodes with a model of 0.2 s whose commands start programs. The
-same commands run in plain shells of this machine at the same times, with the same model. Drivers
-take turns, and medians are printed. Ray needs the extra ``ray``, serve the extra ``openenv``.
+processes. With ``--by-family`` it measures each family, and prints the episodes that a processor
+plays in a second. The second form keeps live episodes with a model of 0.2 s whose commands start
+programs. The same commands run in plain shells of this machine at the same times, with the same
+model. Drivers take turns, and medians are printed. Ray needs the extra ``ray``, serve the extra
+``openenv``.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,6 +34,8 @@ from bench_pool import Meter, action_of, possible
 from measuring import Processor
 
 import intercode
+from intercode import datasets
+from intercode.core.types import Task
 from intercode.evaluation.ray import RayPool
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.results.report import render
@@ -43,21 +47,29 @@ from support.serving import serving
 _ENVIRONMENTS = ("bash", "sql", "python", "ctf", "code")
 _DRIVERS = ("Pool", "make_vec", "serve", "Ray")
 _TASKS = 16  # of each environment
+_FAMILY_TASKS = 4  # of each family
 _MODEL = 0.2  # seconds of the simulated model
 _END = "__end__"
 Play = tuple[int | str, str, str]
 """The id of a task, the action that solves it, and the submission."""
+Figures = tuple[float, float, float, float]
 
 
-def plays_of(environment: str) -> tuple[str, list[Play]]:
-    """Return a dataset of task families, and how some of its tasks are solved."""
-    dataset = f"families:{environment}@seed=0..0"
-    with intercode.make(environment, dataset) as env:
-        tasks = env.dataset.tasks
-        chosen = random.Random(0).sample(tasks, min(_TASKS, len(tasks)))
-    return dataset, [
-        (task.id, task.solution or "", f"submit {task.flag or ''}".rstrip()) for task in chosen
-    ]
+def plays_of(dataset: str, by_family: bool) -> dict[str, list[Play]]:
+    """Return how some tasks of a dataset are solved: some of all families, by the name of the
+    environment, or those of each family, by its name."""
+    tasks = datasets.load(dataset).tasks
+    chosen: dict[str, list[Task]] = {}
+    if by_family:
+        for task in tasks:
+            chosen.setdefault(task.id.rpartition("/")[0].rpartition("/")[0], []).append(task)
+    else:
+        some = random.Random(0).sample(tasks, min(_TASKS, len(tasks)))
+        chosen[some[0].id.split("/")[1]] = some
+    return {
+        name: [(t.id, t.solution or "", f"submit {t.flag or ''}".rstrip()) for t in of_one]
+        for name, of_one in chosen.items()
+    }
 
 
 async def play_pool(pool: intercode.Pool, plays: list[Play], workers: int, episodes: int) -> None:
@@ -77,15 +89,16 @@ async def play_pool(pool: intercode.Pool, plays: list[Play], workers: int, episo
 class PoolDriver:
     """Plays in ``intercode.Pool``, or in ``RayPool``."""
 
-    def __init__(self, kind: type[intercode.Pool], environment: str, workers: int) -> None:
-        dataset, self.plays = plays_of(environment)
+    def __init__(
+        self, kind: type[intercode.Pool], environment: str, dataset: str, workers: int
+    ) -> None:
         self.workers, self.loop = workers, asyncio.new_event_loop()
         options = {"address": "local"} if kind is RayPool else {}
         self.pool = kind(environment, workers, dataset, **options)
 
-    def play(self, episodes: int) -> None:
+    def play(self, plays: list[Play], episodes: int) -> None:
         """Play so many episodes."""
-        self.loop.run_until_complete(play_pool(self.pool, self.plays, self.workers, episodes))
+        self.loop.run_until_complete(play_pool(self.pool, plays, self.workers, episodes))
 
     def close(self) -> None:
         """Close the pool."""
@@ -96,17 +109,16 @@ class PoolDriver:
 class VectorDriver:
     """Plays in ``intercode.make_vec``."""
 
-    def __init__(self, environment: str, workers: int) -> None:
-        dataset, self.plays = plays_of(environment)
+    def __init__(self, environment: str, dataset: str, workers: int) -> None:
         self.workers = workers
         self.envs = intercode.make_vec(
             environment, workers, dataset=dataset, autoreset_mode="Disabled"
         )
 
-    def play(self, episodes: int) -> None:
+    def play(self, plays: list[Play], episodes: int) -> None:
         """Play so many episodes, a multiple of the workers."""
         for first in range(0, episodes, self.workers):
-            chosen = [self.plays[(first + i) % len(self.plays)] for i in range(self.workers)]
+            chosen = [plays[(first + i) % len(plays)] for i in range(self.workers)]
             self.envs.reset(seed=1, options={"tasks": [task for task, _, _ in chosen]})
             self.envs.step([action for _, action, _ in chosen])
             self.envs.step([submission for _, _, submission in chosen])
@@ -119,21 +131,20 @@ class VectorDriver:
 class ServedDriver:
     """Plays on ``intercode serve``, with a client and a thread for each session."""
 
-    def __init__(self, environment: str, workers: int) -> None:
-        dataset, self.plays = plays_of(environment)
+    def __init__(self, environment: str, dataset: str, workers: int) -> None:
         command = ("-m", "intercode", "serve", environment, "--dataset", dataset)
         with ExitStack() as stack:
             url = stack.enter_context(serving(*command))
             self.clients = [stack.enter_context(RemoteEnv(url)) for _ in range(workers)]
             self._resources = stack.pop_all()
 
-    def play(self, episodes: int) -> None:
+    def play(self, plays: list[Play], episodes: int) -> None:
         """Play so many episodes."""
         workers = len(self.clients)
 
         def work(i: int) -> None:
             for number in range(i, episodes, workers):
-                task, action, submission = self.plays[number % len(self.plays)]
+                task, action, submission = plays[number % len(plays)]
                 self.clients[i].reset(seed=1, options={"task": task})
                 self.clients[i].step(action)
                 self.clients[i].step(submission)
@@ -146,55 +157,82 @@ class ServedDriver:
         self._resources.close()
 
 
-def open_driver(name: str, environment: str, workers: int) -> Any:
+def open_driver(name: str, environment: str, dataset: str, workers: int) -> Any:
     """Return a driver by its name."""
     if name in ("Pool", "Ray"):
-        return PoolDriver(RayPool if name == "Ray" else intercode.Pool, environment, workers)
-    return (VectorDriver if name == "make_vec" else ServedDriver)(environment, workers)
+        kind = RayPool if name == "Ray" else intercode.Pool
+        return PoolDriver(kind, environment, dataset, workers)
+    return (VectorDriver if name == "make_vec" else ServedDriver)(environment, dataset, workers)
 
 
 def measure_episodes(args: argparse.Namespace) -> Table:
-    """Return the episodes per second, through each driver and of each environment."""
-    rows: list[tuple[Cell, ...]] = []
-    cores = len(os.sched_getaffinity(0))
+    """Return the episodes per second through each driver, of each environment or family."""
+    found: dict[str, dict[str, tuple[float, float]]] = {}
     processor = Processor()
     try:
         for environment in args.environments:
-            drivers = {name: open_driver(name, environment, args.workers) for name in args.through}
-            found: dict[str, list[tuple[float, float]]] = {name: [] for name in drivers}
-            try:
-                for driver in drivers.values():
-                    driver.play(_TASKS)  # fills caches: databases, translations, golds
-                for _ in range(args.rounds):
-                    for name, driver in drivers.items():
-                        used, begun = processor.used(), time.monotonic()
-                        driver.play(args.episodes)
-                        passed, spent = time.monotonic() - begun, processor.used() - used
-                        rate = args.episodes / passed / cores
-                        found[name].append((rate, 1000 * spent / args.episodes))
-            finally:
-                for driver in drivers.values():
-                    driver.close()
-            for name, figures in found.items():
-                rate, each = (statistics.median(column) for column in zip(*figures, strict=True))
-                rows.append((environment, name, rate, each, 1000 / each))
+            last_seed = _FAMILY_TASKS - 1 if args.by_family else 0
+            dataset = f"families:{environment}@seed=0..{last_seed}"
+            with ExitStack() as stack:
+                drivers = {}
+                for name in args.through:
+                    drivers[name] = open_driver(name, environment, dataset, args.workers)
+                    stack.callback(drivers[name].close)
+                for subject, plays in plays_of(dataset, args.by_family).items():
+                    found[subject] = measure_drivers(drivers, plays, args, processor)
+                    print(subject, file=sys.stderr)
         exact = processor.exact
     finally:
         processor.close()
-    columns = ("environment", "driver", "episodes/s per core", "ms", "per second of a processor")
+    cores = len(os.sched_getaffinity(0))
     notes = (
         f"{cores} cores, {args.workers} at once, {args.episodes} episodes, {args.rounds} rounds",
-        f"ms: processor time of {'the benchmark' if exact else 'the whole machine'} per episode",
+        f"processor time is that of {'the benchmark' if exact else 'the whole machine'}",
     )
-    digits = tuple((c, 1) for c in columns[2:])
-    return Table("throughput", "Episodes of task families", columns, tuple(rows), notes, digits)
+    rows: list[tuple[Cell, ...]]
+    if args.by_family:
+        columns: tuple[str, ...] = ("family", *args.through)
+        rows = [
+            (subject, *(1000 / each for _, each in of_one.values()))
+            for subject, of_one in found.items()
+        ]
+        title, digits = "Episodes per second of a processor", tuple((c, 1) for c in columns[1:])
+    else:
+        columns = ("environment", "driver", "episodes/s per core", "ms",
+                   "per second of a processor")  # fmt: skip
+        rows = [
+            (subject, name, rate / cores, each, 1000 / each)
+            for subject, of_one in found.items() for name, (rate, each) in of_one.items()
+        ]  # fmt: skip
+        title, digits = "Episodes of task families", tuple((c, 1) for c in columns[2:])
+    return Table("throughput", title, columns, tuple(rows), notes, digits)
+
+
+def measure_drivers(
+    drivers: Mapping[str, Any], plays: list[Play], args: argparse.Namespace, processor: Processor
+) -> dict[str, tuple[float, float]]:
+    """Return the episodes per second and the processor's ms per episode, through each driver."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in drivers}
+    for driver in drivers.values():
+        driver.play(plays, len(plays))  # fills caches: databases, translations, golds
+    for _ in range(args.rounds):
+        for name, driver in drivers.items():
+            used, begun = processor.used(), time.monotonic()
+            driver.play(plays, args.episodes)
+            passed, spent = time.monotonic() - begun, processor.used() - used
+            found[name].append((args.episodes / passed, 1000 * spent / args.episodes))
+    return {
+        name: (statistics.median(rate for rate, _ in each), statistics.median(ms for _, ms in each))
+        for name, each in found.items()
+    }
 
 
 async def drive(
     step: Callable[[int, str], Awaitable[object]], live: int, seconds: float, processor: Processor
-) -> tuple[float, float, float]:
+) -> Figures:
     """Let every episode wait for its model and take a step, again and again. Return the steps per
-    second, the milliseconds of a processor per step, and how many cores the machine had in use."""
+    second, the milliseconds of a processor per step, how many of them are this process's, and how
+    many cores the machine had in use."""
     counted = steps = 0
     begin = time.monotonic() + _MODEL
     end = begin + seconds
@@ -209,21 +247,20 @@ async def drive(
             steps += 1
             await asyncio.sleep(_MODEL)
 
-    meter, used = Meter(), processor.used()
+    meter, used, here = Meter(), processor.used(), time.process_time()
     await asyncio.gather(*(play(i) for i in range(live)))
-    return counted / seconds, 1000 * (processor.used() - used) / steps, meter.read()[0]
+    here, used = time.process_time() - here, processor.used() - used
+    return counted / seconds, 1000 * used / steps, 1000 * here / steps, meter.read()[0]
 
 
-async def drive_pool(live: int, seconds: float, processor: Processor) -> tuple[float, float, float]:
+async def drive_pool(live: int, seconds: float, processor: Processor) -> Figures:
     """Drive episodes of a pool."""
     async with intercode.Pool("bash", size=live, timeout=30.0) as pool:
         episodes = await asyncio.gather(*(pool.begin(i % 70, seed=i) for i in range(live)))
         return await drive(lambda i, a: episodes[i].step(a), live, seconds, processor)
 
 
-async def drive_shells(
-    live: int, seconds: float, processor: Processor
-) -> tuple[float, float, float]:
+async def drive_shells(live: int, seconds: float, processor: Processor) -> Figures:
     """Drive plain shells of this machine, without sandboxes.
 
     Each has a session of its own, as each sandbox has, because Linux divides processors by session.
@@ -252,7 +289,7 @@ async def drive_shells(
 def measure_share(live: int, seconds: float, rounds: int) -> Table:
     """Return the share of the possible rate: of the pool, and of plain shells."""
     contenders = {"Pool": drive_pool, "plain shells": drive_shells}
-    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in contenders}
+    found: dict[str, list[Figures]] = {name: [] for name in contenders}
     processor = Processor()
     try:
         for _ in range(rounds):
@@ -263,9 +300,13 @@ def measure_share(live: int, seconds: float, rounds: int) -> Table:
     most, cores = possible(live, _MODEL), len(os.sched_getaffinity(0))
     rows: list[tuple[Cell, ...]] = []
     for name, figures in found.items():
-        rate, each, busy = (statistics.median(column) for column in zip(*figures, strict=True))
-        rows.append((name, rate, 100 * rate / most, each, 100 * cores / each * 1000 / most, busy))
-    columns = ("driver", "steps/s", "% of possible", "ms per step", "% at all cores", "busy")
+        rate, each, here, busy = (
+            statistics.median(column) for column in zip(*figures, strict=True)
+        )
+        at_most = 100 * cores / each * 1000 / most
+        rows.append((name, rate, 100 * rate / most, each, here, at_most, busy))
+    columns = ("driver", "steps/s", "% of possible", "ms per step", "in the driver's process",
+               "% at all cores", "busy")  # fmt: skip
     notes = (
         f"{most:.0f} steps/s are possible if neither steps nor the driver take processor time",
         f"ms per step: of a processor; at all cores: if {cores} cores did nothing else",
@@ -283,9 +324,11 @@ def main() -> None:
     parser.add_argument("--live", type=int)
     parser.add_argument("--environments", nargs="+", default=_ENVIRONMENTS, choices=_ENVIRONMENTS)
     parser.add_argument("--through", nargs="+", default=_DRIVERS, choices=_DRIVERS)
+    parser.add_argument("--by-family", action="store_true")
     args = parser.parse_args()
-    if args.episodes % args.workers or _TASKS % args.workers:
-        parser.error(f"--episodes and {_TASKS} have to be multiples of --workers")
+    tasks = _FAMILY_TASKS if args.by_family else _TASKS
+    if args.episodes % args.workers or tasks % args.workers:
+        parser.error(f"--episodes and {tasks} have to be multiples of --workers")
     table = (
         measure_share(args.live, args.seconds, args.rounds) if args.live else measure_episodes(args)
     )

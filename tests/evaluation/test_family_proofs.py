@@ -146,7 +146,7 @@ def test_processes_prove_the_same_and_end_with_their_owner(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_script_without_a_guard_is_told_to_have_one(tmp_path: Path) -> None:
+def test_a_script_without_a_main_guard_gets_an_error_that_names_it(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "from pathlib import Path\n"
