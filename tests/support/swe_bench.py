@@ -31,6 +31,7 @@ NEW_TESTS = (
     "    @pytest.mark.parametrize('n', [1, 2], ids=['one of', 'two'])\n"
     "    def test_double(self, n):\n        assert double(n) == 2 * n\n"
 )
+SETTINGS = "[tool:pytest]\naddopts = -q\n"
 CONFTEST = "import pytest\n"
 
 
@@ -58,6 +59,9 @@ def write_instances(folder: Path) -> Path:
             ]),
             "PASS_TO_PASS": json.dumps([] if "// 3" in fail else [half]),
         })  # fmt: skip
+        # An image may have what its repository has not committed, such as the results of a build.
+        (repository / "built.txt").write_text(name)
+        (repository / "setup.cfg").write_text(f"{SETTINGS}# of {name}\n")
         _write_pytest(context / "pytest")
         (context / "Dockerfile").write_text(DOCKERFILE)
         images[name] = f"dockerfile:{context}"
@@ -84,7 +88,7 @@ def _commit(repository: Path, code: str, tests: str) -> str:
     (repository / "pkg.py").write_text(code)
     (repository / "tests/test_pkg.py").write_text(tests)
     (repository / "tests/conftest.py").write_text(CONFTEST)
-    (repository / "setup.cfg").write_text("[tool:pytest]\naddopts = -q\n")
+    (repository / "setup.cfg").write_text(SETTINGS)
     (repository / ".gitignore").write_text("*.log\n")
     git(repository, "init", "-q")
     git(repository, "add", "-A")

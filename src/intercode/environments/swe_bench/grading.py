@@ -50,11 +50,11 @@ class _VoidError(Exception):
 def grade_patch(fresh: BaseSandbox, task: Task, patch: str | None, timeout: float) -> State:
     """Return the result of each test of a task on a patch, FAIL_TO_PASS first.
 
-    ``fresh`` is in the state in which the episode began, and is changed. ``answer`` is the patch,
-    ``files`` are the paths that it changes. ``output`` names the paths that were set back, and
-    ends with what pytest printed. ``failed``: the tests gave no result, and ``output`` begins with
-    the reason: the patch does not apply, or the tests did not end within ``timeout`` seconds, or
-    they ended their sandbox.
+    ``fresh`` is in the state in which the episode began, with all of it in git's index, and is
+    changed. ``answer`` is the patch, ``files`` are the paths that it changes. ``output`` names the
+    paths that were set back, and ends with what pytest printed. ``failed``: the tests gave no
+    result, and ``output`` begins with the reason: the patch does not apply, or the tests did not
+    end within ``timeout`` seconds, or they ended their sandbox.
     """
     reason, printed, paths = "", "", list[str]()
     results: Mapping[str, bool] = {}
@@ -142,13 +142,13 @@ def _apply_patch(fresh: BaseSandbox, patch: bytes, what: str) -> list[str]:
 
 
 def _set_back(fresh: BaseSandbox, paths: Sequence[str]) -> None:
-    """Give each path the content that it has in the last commit, or remove it."""
+    """Give each path the content that it has in the index, or remove it."""
     if not paths:
         return
     fresh.run(["/bin/rm", "-rf", "--", *(f"{DIRECTORY}/{path}" for path in paths)])
-    printed, _ = run_git(fresh, "ls-tree -z --name-only HEAD --", *paths)
+    printed, _ = run_git(fresh, "--literal-pathspecs ls-files -z --", *paths)
     if known := [path for path in printed.split("\0") if path]:
-        printed, done = run_git(fresh, "checkout -q HEAD --", *known)
+        printed, done = run_git(fresh, "--literal-pathspecs checkout -q --", *known)
         if not done:
             raise _VoidError(f"what the patch changed cannot be set back: {printed[-300:]}")
 
