@@ -5,8 +5,11 @@ tables are made, and no test task was met in training. What is learned is measur
 from __future__ import annotations
 
 import json
+import runpy
+import shlex
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -15,9 +18,14 @@ from typing import Any
 
 import pytest
 
+from support.snippets import commands, read_snippets
+
 pytest.importorskip("torch", reason="make training")
 EXAMPLES = Path(__file__).parent.parent / "examples"
 FOLDER = EXAMPLES / "learn"
+PAGE = EXAMPLES.parent / "docs/learning.md"
+LESS = {"curves": (), "difficulty": ("--tasks", "1"), "leaks": ("--episodes", "1")}
+"""What makes the commands of the page short. The others train from one seed."""
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
 
@@ -46,7 +54,7 @@ def small(setting: Any) -> Any:
 
 
 @pytest.mark.parametrize("credit", ["final", "delta", "fork"])
-def test_a_run_goes_on_and_its_figure_shows_it(
+def test_a_run_goes_on_and_its_curve_shows_it(
     training: ModuleType, credit: str, tmp_path: Path
 ) -> None:
     import curves
@@ -69,37 +77,56 @@ def test_a_run_goes_on_and_its_figure_shows_it(
     curves.WINDOW = 8
     played = [count for count, _ in curves.read_curve(run)]
     assert played == list(accumulate(row["episodes"] for row in rows))
-    curves.draw(tmp_path / "credit.svg", tmp_path, {"five-turns": "final reward"})
-    assert "<svg" in (tmp_path / "credit.svg").read_text()
 
 
-def test_a_player_of_several_families_is_trained_and_measures_their_difficulty(
+def test_the_commands_of_the_page_run_one_after_another(
     training: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    import difficulty
-    from skills import FAMILIES, HELD_OUT, skills
+    """With less of everything, and in this process: the page's numbers take half an hour."""
+    import pointers
+    import runs
+    import settings
+    import skills
 
-    tests = {name: test for name, test in skills().tests.items() if "sampled" in name}
-    setting = replace(small(skills()), tests=tests)
-    report = training.train(tmp_path / "families-0", setting, "success", 0, 16)
-    assert f"{HELD_OUT}, sampled after" in report
-    monkeypatch.setattr(difficulty, "DIFFICULTIES", (1, 5))
-    table = tmp_path / "table.json"
-    arguments = ["difficulty.py", "--runs", str(tmp_path), "--tasks", "1", "--out", str(table)]
-    monkeypatch.setattr(sys, "argv", arguments)
-    difficulty.main()
-    shares = json.loads(table.read_text())
-    assert len(shares) == 3 * len(FAMILIES)
-    assert all(shares[f"{family}, solver"] == [1.0, 0.0] for family in FAMILIES), shares
-    assert "player, 1 seed" in capsys.readouterr().out
+    def shorten(module: ModuleType, name: str) -> None:
+        make = getattr(module, name)
+
+        def made(*given: Any) -> Any:
+            setting = small(make(*given))
+            return replace(setting, tests=dict(list(setting.tests.items())[-1:]))
+
+        monkeypatch.setattr(module, name, made)
+
+    def train(folder: Path, setting: Any, credit: str, seed: int, episodes: int) -> Any:
+        return training.train(folder, setting, credit, seed, 8)
+
+    monkeypatch.chdir(tmp_path)
+    for module, name in ((settings, "trails"), (skills, "skills"), (pointers, "compose")):
+        shorten(module, name)
+    monkeypatch.setattr(runs, "train", train)
+    monkeypatch.setattr(runs, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
+    monkeypatch.setattr(settings, "TEST_SEEDS", range(1_000_000, 1_000_001))
+    [page] = [s for s in read_snippets(PAGE.read_text("utf-8")) if "learn/single.py" in s.body]
+    for command, _ in commands(page.body):
+        program, *options = shlex.split(command, comments=True)[1:]
+        smaller = LESS.get(Path(program).stem, ("--seeds", "1"))
+        monkeypatch.setattr(sys, "argv", [program, *options, *smaller])
+        runpy.run_path(str(EXAMPLES.parent / program), run_name="__main__")
+    shares = json.loads((tmp_path / "difficulty.json").read_text())
+    solved = [shares[f"{family}, solver"] for family in skills.FAMILIES]
+    assert all((each[0], each[-1]) == (1.0, 0.0) for each in solved), shares
+    for figure in ("interaction.svg", "credit.svg"):
+        assert "<svg" in (tmp_path / figure).read_text()
+    printed = capsys.readouterr().out
+    assert "player, 1 seed" in printed and "fork, seed 0: longer trails before " in printed
+    for folder in ("without trail-of-notes", "without trail"):
+        assert f"composition.py {folder}: " in printed and f"{folder}, seed 0: " in printed
 
 
-def test_a_policy_that_points_knows_no_name_and_no_wording(
-    training: ModuleType, tmp_path: Path
-) -> None:
+def test_a_policy_that_points_knows_no_name_and_no_wording(training: ModuleType) -> None:
     import torch
     from player import Situation
-    from pointers import PointerPolicy, compose
+    from pointers import PointerPolicy
 
     policy, found = PointerPolicy(), []
     for query, name, folder in (
@@ -114,12 +141,6 @@ def test_a_policy_that_points_knows_no_name_and_no_wording(
         found.append([chance[f"cat {place}"] for place in places] + [chance["submit"]])
     assert found[0] == pytest.approx(found[1])
     assert len({round(p, 6) for p in found[0]}) == 4
-    tests = {
-        name: test for name, test in compose("trail-of-notes").tests.items() if "sampled" in name
-    }
-    setting = replace(small(compose("trail-of-notes")), tests=tests)
-    report = training.train(tmp_path / "notes-0", setting, "success", 0, 8)
-    assert list(report) == [f"trail-of-notes, sampled {when}" for when in ("before", "after")]
 
 
 def test_no_test_task_was_met_in_training(training: ModuleType) -> None:

@@ -37,7 +37,6 @@ SHELLS = ("console", "sh", "bash")
 NOT_RUN = (
     "needs a GPU",
     "needs several machines",
-    "takes half an hour",
 )
 """Every reason for which a snippet is left out. They hold on any machine of CI."""
 _COMMENT = re.compile(r"<!-- (needs|setup|run by|not run): (.*?)\s*-->\n+", re.DOTALL)
