@@ -5,9 +5,13 @@ tables are made, and no test task was met in training. What is learned is measur
 from __future__ import annotations
 
 import json
+import runpy
+import shlex
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
@@ -15,9 +19,15 @@ from typing import Any
 
 import pytest
 
+from support import requirements
+from support.snippets import Reader, commands, read_snippets
+
 pytest.importorskip("torch", reason="make training")
 EXAMPLES = Path(__file__).parent.parent / "examples"
 FOLDER = EXAMPLES / "learn"
+PAGE = EXAMPLES.parent / "docs/learning.md"
+LESS = {"curves": (), "difficulty": ("--tasks", "1"), "leaks": ("--episodes", "1")}
+"""What makes the commands of the page short. The others train from one seed."""
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
 
@@ -26,12 +36,14 @@ def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.syspath_prepend(str(EXAMPLES / "grpo_bash"))
     import settings
+    import torch
     import training
 
     from intercode.datasets.families.family import FAMILIES
 
     monkeypatch.setattr(FAMILIES, "_entries", dict(FAMILIES._entries))  # practice.py changes it
     monkeypatch.setattr(training, "GROUPS", 1)
+    torch.set_num_threads(1)  # several wait for each other where tests run in parallel
     monkeypatch.setattr(settings, "TEST_SEEDS", range(1_000_000, 1_000_002))
     yield training
     names = {
@@ -45,8 +57,14 @@ def small(setting: Any) -> Any:
     return replace(setting, imitated=2)
 
 
+def page_commands(part: str) -> list[list[str]]:
+    """Return the programs of the page's block that has this part, with their options."""
+    [block] = [s.body for s in read_snippets(PAGE.read_text("utf-8")) if part in s.body]
+    return [shlex.split(command, comments=True)[1:] for command, _ in commands(block)]
+
+
 @pytest.mark.parametrize("credit", ["final", "delta", "fork"])
-def test_a_run_goes_on_and_its_figure_shows_it(
+def test_a_run_goes_on_and_its_curve_shows_it(
     training: ModuleType, credit: str, tmp_path: Path
 ) -> None:
     import curves
@@ -69,37 +87,54 @@ def test_a_run_goes_on_and_its_figure_shows_it(
     curves.WINDOW = 8
     played = [count for count, _ in curves.read_curve(run)]
     assert played == list(accumulate(row["episodes"] for row in rows))
-    curves.draw(tmp_path / "credit.svg", tmp_path, {"five-turns": "final reward"})
-    assert "<svg" in (tmp_path / "credit.svg").read_text()
 
 
-def test_a_player_of_several_families_is_trained_and_measures_their_difficulty(
+def test_the_commands_of_the_page_run_one_after_another(
     training: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    import difficulty
-    from skills import FAMILIES, HELD_OUT, skills
+    """With less of everything, and in this process: the page's numbers take half an hour."""
+    import pointers
+    import runs
+    import settings
+    import skills
 
-    tests = {name: test for name, test in skills().tests.items() if "sampled" in name}
-    setting = replace(small(skills()), tests=tests)
-    report = training.train(tmp_path / "families-0", setting, "success", 0, 16)
-    assert f"{HELD_OUT}, sampled after" in report
-    monkeypatch.setattr(difficulty, "DIFFICULTIES", (1, 5))
-    table = tmp_path / "table.json"
-    arguments = ["difficulty.py", "--runs", str(tmp_path), "--tasks", "1", "--out", str(table)]
-    monkeypatch.setattr(sys, "argv", arguments)
-    difficulty.main()
-    shares = json.loads(table.read_text())
-    assert len(shares) == 3 * len(FAMILIES)
-    assert all(shares[f"{family}, solver"] == [1.0, 0.0] for family in FAMILIES), shares
-    assert "player, 1 seed" in capsys.readouterr().out
+    def shorten(module: ModuleType, name: str) -> None:
+        make = getattr(module, name)
+
+        def made(*given: Any) -> Any:
+            setting = small(make(*given))
+            return replace(setting, tests=dict(list(setting.tests.items())[-1:]))
+
+        monkeypatch.setattr(module, name, made)
+
+    def train(folder: Path, setting: Any, credit: str, seed: int, episodes: int) -> Any:
+        return training.train(folder, setting, credit, seed, 8)
+
+    monkeypatch.chdir(tmp_path)
+    for module, name in ((settings, "trails"), (skills, "skills"), (pointers, "compose")):
+        shorten(module, name)
+    monkeypatch.setattr(runs, "train", train)
+    monkeypatch.setattr(runs, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
+    monkeypatch.setattr(settings, "TEST_SEEDS", range(1_000_000, 1_000_001))
+    for program, *options in page_commands("learn/single.py"):
+        smaller = LESS.get(Path(program).stem, ("--seeds", "1"))
+        monkeypatch.setattr(sys, "argv", [program, *options, *smaller])
+        runpy.run_path(str(EXAMPLES.parent / program), run_name="__main__")
+    shares = json.loads((tmp_path / "difficulty.json").read_text())
+    solved = [shares[f"{family}, solver"] for family in skills.FAMILIES]
+    assert all((each[0], each[-1]) == (1.0, 0.0) for each in solved), shares
+    for figure in ("interaction.svg", "credit.svg"):
+        assert "<svg" in (tmp_path / figure).read_text()
+    printed = capsys.readouterr().out
+    assert "player, 1 seed" in printed and "fork, seed 0: longer trails before " in printed
+    for folder in ("without trail-of-notes", "without trail"):
+        assert f"composition.py {folder}: " in printed and f"{folder}, seed 0: " in printed
 
 
-def test_a_policy_that_points_knows_no_name_and_no_wording(
-    training: ModuleType, tmp_path: Path
-) -> None:
+def test_a_policy_that_points_knows_no_name_and_no_wording(training: ModuleType) -> None:
     import torch
     from player import Situation
-    from pointers import PointerPolicy, compose
+    from pointers import PointerPolicy
 
     policy, found = PointerPolicy(), []
     for query, name, folder in (
@@ -114,12 +149,6 @@ def test_a_policy_that_points_knows_no_name_and_no_wording(
         found.append([chance[f"cat {place}"] for place in places] + [chance["submit"]])
     assert found[0] == pytest.approx(found[1])
     assert len({round(p, 6) for p in found[0]}) == 4
-    tests = {
-        name: test for name, test in compose("trail-of-notes").tests.items() if "sampled" in name
-    }
-    setting = replace(small(compose("trail-of-notes")), tests=tests)
-    report = training.train(tmp_path / "notes-0", setting, "success", 0, 8)
-    assert list(report) == [f"trail-of-notes, sampled {when}" for when in ("before", "after")]
 
 
 def test_no_test_task_was_met_in_training(training: ModuleType) -> None:
@@ -147,11 +176,12 @@ def test_no_test_task_was_met_in_training(training: ModuleType) -> None:
     assert leaks.shared(train, [first]) == {"world": 1, "query": 1, "family": 1}
 
 
-def test_a_language_model_trains_on_the_same_tasks(
-    training: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_needs_a_gpu_runs_with_a_tiny_model_of_that_name(
+    training: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """The model is tiny and made from scratch: it shows that the script runs, and nothing more."""
-    pytest.importorskip("trl", reason="make training")
+    """The command of docs/learning.md, and then the program of docs/training.md. The model is made
+    from scratch: it shows that they run, and nothing more."""
+    trl = pytest.importorskip("trl", reason="make training")
     import language_model
     import tiny
     from skills import skills
@@ -169,14 +199,44 @@ def test_a_language_model_trains_on_the_same_tasks(
     model, tokenizer = tiny.make(
         [(task.query, f"cat {task.query.split()[0]}") for task in shown], steps=60
     )
+    model.save_pretrained("Qwen/Qwen3-0.6B")
     config = {"per_device_train_batch_size": 4, "num_generations": 2, **tiny.TRAINING}
-    report = language_model.train(
-        model, tokenizer, steps=1, output="out", train_seeds="0..15", test_seeds="1000..1015",
+    short = partial(
+        language_model.train, tokenizer=tokenizer, train_seeds="0..15", test_seeds="1000..1015",
         instruction="", config=config,
     )  # fmt: skip
+    monkeypatch.setattr(language_model, "train", short)
+    [command] = page_commands("learn/language_model.py")
+    monkeypatch.setattr(sys, "argv", [*command, "--steps", "1"])
+    language_model.main()
     tests = [name for name, test in skills().tests.items() if not test.sampled]
-    assert list(report) == [f"{name} {when}" for when in ("before", "after") for name in tests]
+    shares = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert [name for name in shares if name.endswith((" before", " after"))] == [
+        f"{name} {when}" for when in ("before", "after") for name in tests
+    ]
     assert any(action.startswith("cat ") for action in played)
+
+    requirements.require("data")
+    requirements.require("rootfs")
+    directory = requirements.input_directory("INTERCODE_DATA", "data")
+    monkeypatch.setenv("INTERCODE_DATA", str(directory))
+    smaller = tiny.TRAINING | {"max_steps": 1, "report_to": "none"}
+    make_config, rewards = trl.GRPOConfig, list[float | None]()
+    monkeypatch.setattr(trl, "GRPOConfig", lambda **given: make_config(**given | smaller))
+    monkeypatch.setattr(trl, "GRPOTrainer", partial(trl.GRPOTrainer, processing_class=tokenizer))
+    score = language_model.BashEnvironment.get_reward
+
+    def remember_reward(self: Any) -> float | None:
+        rewards.append(score(self))
+        return rewards[-1]
+
+    monkeypatch.setattr(language_model.BashEnvironment, "get_reward", remember_reward)
+    text = (EXAMPLES.parent / "docs/training.md").read_text("utf-8")
+    [program] = [s for s in read_snippets(text) if "GRPOTrainer(" in s.body]
+    reader = Reader(tmp_path, EXAMPLES.parent)
+    reader.run(program)
+    assert reader.names["trainer"].state.global_step == 1
+    assert len(rewards) == 8 and all(isinstance(reward, float) for reward in rewards), rewards
 
 
 def test_a_seed_that_could_train_on_tasks_of_the_test_is_refused(

@@ -113,14 +113,14 @@ def test_a_snippet_is_left_out_for_a_reason_of_the_list_only(page: Path) -> None
 def test_snippets_are_found_with_their_comments_and_output() -> None:
     found = list(
         read_snippets(
-            "<!-- not run: needs a GPU -->\n```sh\nx\n```\n\n"
+            "<!-- not run: needs several machines -->\n```sh\nx\n```\n\n"
             "```python\nprint(1)\n```\n\n```\n1\n```\n"
             "<!-- needs: data, docker -->\n<!-- setup: a = 1\nb = 2 -->\n```python\na\n```\n"
             "```toml\n# run.toml\nx = 1\n```\n"
         )
     )
     assert [(s.line, s.reason, s.output, s.setup, s.needs, s.file) for s in found] == [
-        (2, "needs a GPU", None, "", (), ""), (6, "", "1\n", "", (), ""),
+        (2, "needs several machines", None, "", (), ""), (6, "", "1\n", "", (), ""),
         (16, "", None, "a = 1\nb = 2", ("data", "docker"), ""), (19, "", None, "", (), "run.toml"),
     ]  # fmt: skip
     with pytest.raises(ValueError, match="line 1: a block of commands"):

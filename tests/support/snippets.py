@@ -34,11 +34,7 @@ from pathlib import Path
 from typing import Any
 
 SHELLS = ("console", "sh", "bash")
-NOT_RUN = (
-    "needs a GPU",
-    "needs several machines",
-    "takes half an hour",
-)
+NOT_RUN = ("needs several machines",)
 """Every reason for which a snippet is left out. They hold on any machine of CI."""
 _COMMENT = re.compile(r"<!-- (needs|setup|run by|not run): (.*?)\s*-->\n+", re.DOTALL)
 _BLOCK = re.compile(
