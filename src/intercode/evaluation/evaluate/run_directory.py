@@ -68,11 +68,19 @@ def require_same_run(out: Path, metadata: Mapping[str, Any]) -> None:
     """Raise UsageError if ``out`` contains a run with other settings, naming one that differs."""
     old = read_run_metadata(out)
     for key in [] if old is None else differing_settings(old, metadata):
-        before, now = differing_values((old or {}).get(key), metadata.get(key))
-        raise UsageError(
-            f"{out} contains a run with {key} {before}, not {now}: "
-            "give another --out, or the same settings to resume that run"
-        )
+        earlier, later = (old or {}).get(key), metadata.get(key)
+        before, now = differing_values(earlier, later)
+        way_out = "give another --out, or the same settings to resume that run"
+        if key == "sources":
+            files = ", ".join(_changed_files(earlier or {}, later or {}))
+            way_out = f"{files} changed since. Give another --out, or undo the change to resume it"
+        raise UsageError(f"{out} contains a run with {key} {before}, not {now}: {way_out}")
+
+
+def _changed_files(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Return the names of the files in which two records of sources differ."""
+    texts = [new.get(k) or old[k] for k in {**old, **new} if old.get(k) != new.get(k)]
+    return list(dict.fromkeys(re.split("[:@]", text)[0] for text in texts))
 
 
 def differing_values(old: object, new: object) -> list[str]:
