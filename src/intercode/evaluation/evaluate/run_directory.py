@@ -14,7 +14,6 @@ from intercode.core.errors import UsageError
 from intercode.evaluation.evaluate.run_metadata import RUN_IDENTITY
 from intercode.results.short_text import shorten_distinct
 
-README_FILE = "README.txt"
 _MAX_VALUE_LENGTH = 200  # characters of a setting in a message
 _MAX_NAME_LENGTH = 120  # characters of a name: file systems allow 255 bytes
 
@@ -115,9 +114,11 @@ def create_run_directory(out: Path, metadata: Mapping[str, Any]) -> None:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         metadata = {**metadata, "started": now}
         trajectories.write_run_metadata(out, metadata)
-    if not (out / README_FILE).exists():
-        with trajectories.name_file_in_errors(out / README_FILE):
-            (out / README_FILE).write_text(readme_text(out, metadata), encoding="utf-8")
+    if not (out / trajectories.README_FILE).exists():
+        with trajectories.name_file_in_errors(out / trajectories.README_FILE):
+            (out / trajectories.README_FILE).write_text(
+                readme_text(out, metadata), encoding="utf-8"
+            )
 
 
 def readme_text(out: Path, metadata: Mapping[str, Any]) -> str:
