@@ -24,7 +24,8 @@ examples:
       also golds that disagree in 3 variants of each task (page Variants)
 
 A finding is something to read, not a fault; the rules are on the page Validity of a grader.
-`intercode check` tests whether tasks are sound. Exit status: 0, or 1 if a task could not be audited."""
+`intercode check` tests whether tasks are sound. Exit status: 0, or 1 if a task could not be
+audited."""
 
 ARGUMENTS = f"""\
 datasets DATASET ...    name[:subset], or a .json/.jsonl/.csv file
