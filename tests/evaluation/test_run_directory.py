@@ -97,8 +97,18 @@ def test_an_edited_agent_file_is_another_run(
     first = evaluate(config, quiet=True)
     assert trajectories.read_run_metadata(first)["sources"]["agent"].startswith("own.py:Own@")
     assert evaluate(config, quiet=True) == first
-    file.write_text(AGENT.format(action="echo 1"))
+    file.write_text("import helper, json\n" + AGENT.format(action="echo 1"))
+    (tmp_path / "helper.py").write_text("import tools.clean\n")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/__init__.py").write_text("")
+    (tmp_path / "tools/clean.py").write_text("strip = str.strip\n")
+    (tmp_path / "other.py").touch()
     second = evaluate(config, quiet=True)
+    imported = {"helper.py", "tools/__init__.py", "tools/clean.py"}
+    assert trajectories.read_run_metadata(second)["sources"].keys() == {"agent", *imported}
+    (tmp_path / "tools/clean.py").write_text("strip = str.lstrip\n")
+    with pytest.raises(UsageError, match=r"clean.py@.*: tools/clean.py changed since"):
+        make_plan(replace(config, out=second))
     (episode,) = trajectories.read_trajectories(second / trajectories.TRAJECTORIES_FILE)
     assert second != first and episode.steps[0].action == "echo 1"
     with pytest.raises(UsageError, match=r"a run with sources \{'agent': 'own.py:Own@"):

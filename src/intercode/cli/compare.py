@@ -44,6 +44,7 @@ SETTINGS = {"epoch": {"type": _epoch_number}}
 
 def handle(args: argparse.Namespace) -> int:
     """Print the comparison or the transcripts."""
+    from intercode.core.trajectories import README_FILE
     from intercode.results.compare.comparison import compare_all, open_side
     from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json
     from intercode.results.compare.transcripts import side_by_side
@@ -54,7 +55,10 @@ def handle(args: argparse.Namespace) -> int:
         raise UsageError("--epoch needs --task: name the task as well")
     if args.json and args.task is not None:
         raise UsageError("--task prints transcripts for people: leave --json out")
-    paths = [args.first, *args.others]
+    given = [args.first, *args.others]
+    paths = [path for path in given if path.name != README_FILE]  # runs/* contains one
+    if len(paths) < 2:
+        raise UsageError("there is only one run: name another one to compare it with")
     if len(paths) > len(string.ascii_uppercase):
         raise UsageError(f"{len(paths)} runs are more than the letters that name them")
     sides = [

@@ -22,6 +22,7 @@ from intercode.core.migration import SCHEMA_VERSION, migrate_run_metadata, migra
 from intercode.core.types import Step, Trajectory, Usage, to_jsonable
 
 RUN_FILE = "run.json"
+README_FILE = "README.txt"
 TRAJECTORIES_FILE = "trajectories.jsonl"
 IDENTITY_KEYS = (
     "environment",

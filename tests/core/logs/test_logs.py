@@ -155,6 +155,8 @@ def test_every_episode_has_the_metadata_of_its_run(tmp_path: Path) -> None:
         assert find_logs([path]) == [run]
     (tmp_path / "out" / "more.json").write_text("[]")
     assert find_logs([tmp_path, run]) == [tmp_path / "out" / "more.json", run]
+    (tmp_path / "README.txt").touch()
+    assert find_logs([run, tmp_path / "README.txt"]) == [run]
     with pytest.raises(UsageError, match="no such file"):
         find_logs([tmp_path / "gone"])
     (tmp_path / "empty").mkdir()

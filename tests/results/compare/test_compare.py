@@ -165,8 +165,9 @@ def test_every_condition_has_a_case() -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_conditions_are_refused_unless_named(tmp_path: Path, name: str) -> None:
     fact, other = OTHERS[name]
-    a = run(tmp_path, "a", {"t": "+"})
-    b = run(tmp_path, "b", {"t": "+"}, **{fact: other})
+    shared = {"dataset_hash": None} if name == "subset" else {}  # equal hashes are one dataset
+    a = run(tmp_path, "a", {"t": "+"}, **shared)
+    b = run(tmp_path, "b", {"t": "+"}, **shared, **{fact: other})
     with pytest.raises(UsageError, match=f"they differ in {name}: .*--allow-mismatch {name}$"):
         compared(a, b)
     wrong = next(n for n in OTHERS if n != name)
@@ -189,6 +190,12 @@ def test_all_differences_are_named_at_once(tmp_path: Path) -> None:
 def test_an_image_is_its_digest_whatever_its_name(tmp_path: Path) -> None:
     a = run(tmp_path, "a", {"t": "+"})
     b = run(tmp_path, "b", {"t": "+"}, image="tar:/elsewhere/x.tar")
+    assert compared(a, b).allowed_mismatches == ()
+
+
+def test_a_dataset_is_its_hash_whatever_its_name(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {"t": "+"}, dataset="starter")
+    b = run(tmp_path, "b", {"t": "+"}, dataset="starter:bash")
     assert compared(a, b).allowed_mismatches == ()
 
 

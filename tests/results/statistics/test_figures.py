@@ -52,6 +52,15 @@ def test_samples_leave_out_errors_branches_and_repeats() -> None:
     assert independent_episodes([*recorded, again]) == [recorded[0], again]
 
 
+def test_the_interval_of_a_mean_stays_where_means_can_lie() -> None:
+    plays = [episode(GOOD, task="a"), episode(GOOD, task="b"), episode(MEH, task="c")]
+    found = {f.name: f.estimate for f in figures.all_figures(plays)}[figures.BEST_REWARD]
+    assert found is not None and (found.low, found.high) == (pytest.approx(0.0), 1.0)
+    low = episode(Step("x", "y", reward=1.5), task="d")
+    found = {f.name: f.estimate for f in figures.all_figures([*plays, low])}[figures.BEST_REWARD]
+    assert found is not None and found.high is not None and found.high > 1.0
+
+
 def test_success_equals_the_reports_and_names_its_interval() -> None:
     plays = [*epochs("a", "+"), *epochs("b", "-"), *epochs("c", "+")]
     found = figures.success(plays)

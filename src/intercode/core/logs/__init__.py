@@ -11,6 +11,7 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.logs.authors import lacks_code, parse_authors_log
 from intercode.core.logs.reference import parse_reference_log, split_reference_episodes
 from intercode.core.trajectories import (
+    README_FILE,
     RUN_FILE,
     TRAJECTORIES_FILE,
     read_run_metadata,
@@ -56,10 +57,13 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
     """Return the logs at these paths, each once, in order.
 
     A run directory is a log. Any other directory stands for the run directories and the ``.json``
-    and ``.jsonl`` files below it. Raises UsageError for a path that does not exist or has no logs.
+    and ``.jsonl`` files below it. The README.txt that ``runs/*`` contains is skipped. Raises
+    UsageError for a path that does not exist or has no logs.
     """
     logs_by_path: dict[Path, Path] = {}
     for given in paths:
+        if given.name == README_FILE and len(paths) > 1:
+            continue
         if not given.exists():
             raise UsageError(f"no such file or directory: {given}")
         path = given.parent if _is_run_file(given) else given

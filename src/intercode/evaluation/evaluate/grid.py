@@ -33,10 +33,11 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.registry import unknown_name_error
+from intercode.core.trajectories import README_FILE
 from intercode.core.types import Dataset, to_jsonable
 from intercode.evaluation.evaluate.plan import Plan, make_plan
 from intercode.evaluation.evaluate.run import run_and_close
-from intercode.evaluation.evaluate.run_directory import README_FILE, safe_file_name
+from intercode.evaluation.evaluate.run_directory import safe_file_name
 from intercode.models import Model
 
 OPTION_TABLES = ("agent_options", "model_options", "env_options")
@@ -242,6 +243,7 @@ def _readme_text(grid: Grid) -> str:
     return "\n".join(
         [f"An experiment of intercode: {len(lines)} runs, each in its own directory.", "",
          *lines, "", "The same command with the same file resumes the experiment.",
+         "", "Commands, to be run in the directory above this one:", "",
          f"Print all results: intercode report {out}",
          f"Show all episodes in a browser: intercode view {out}", ""]
     )  # fmt: skip

@@ -14,7 +14,6 @@ from intercode.core.errors import UsageError
 from intercode.evaluation.evaluate.run_metadata import RUN_IDENTITY
 from intercode.results.short_text import shorten_distinct
 
-README_FILE = "README.txt"
 _MAX_VALUE_LENGTH = 200  # characters of a setting in a message
 _MAX_NAME_LENGTH = 120  # characters of a name: file systems allow 255 bytes
 
@@ -68,11 +67,19 @@ def require_same_run(out: Path, metadata: Mapping[str, Any]) -> None:
     """Raise UsageError if ``out`` contains a run with other settings, naming one that differs."""
     old = read_run_metadata(out)
     for key in [] if old is None else differing_settings(old, metadata):
-        before, now = differing_values((old or {}).get(key), metadata.get(key))
-        raise UsageError(
-            f"{out} contains a run with {key} {before}, not {now}: "
-            "give another --out, or the same settings to resume that run"
-        )
+        earlier, later = (old or {}).get(key), metadata.get(key)
+        before, now = differing_values(earlier, later)
+        way_out = "give another --out, or the same settings to resume that run"
+        if key == "sources":
+            files = ", ".join(_changed_files(earlier or {}, later or {}))
+            way_out = f"{files} changed since. Give another --out, or undo the change to resume it"
+        raise UsageError(f"{out} contains a run with {key} {before}, not {now}: {way_out}")
+
+
+def _changed_files(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Return the names of the files in which two records of sources differ."""
+    texts = [new.get(k) or old[k] for k in {**old, **new} if old.get(k) != new.get(k)]
+    return list(dict.fromkeys(re.split("[:@]", text)[0] for text in texts))
 
 
 def differing_values(old: object, new: object) -> list[str]:
@@ -107,9 +114,11 @@ def create_run_directory(out: Path, metadata: Mapping[str, Any]) -> None:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         metadata = {**metadata, "started": now}
         trajectories.write_run_metadata(out, metadata)
-    if not (out / README_FILE).exists():
-        with trajectories.name_file_in_errors(out / README_FILE):
-            (out / README_FILE).write_text(readme_text(out, metadata), encoding="utf-8")
+    if not (out / trajectories.README_FILE).exists():
+        with trajectories.name_file_in_errors(out / trajectories.README_FILE):
+            (out / trajectories.README_FILE).write_text(
+                readme_text(out, metadata), encoding="utf-8"
+            )
 
 
 def readme_text(out: Path, metadata: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import functools
 import hashlib
@@ -11,7 +12,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -46,6 +47,8 @@ _SECRET = re.compile(
     r"api[-_]?key|[-_]key$|^key$|authorization|secret|passw|credential|cookie|(^|auth_|access_)token$",
     re.IGNORECASE,
 )
+_LIBRARIES = {"site-packages", "dist-packages"}
+"""Directories of installed packages."""
 _GIT_TIMEOUT = 10.0
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 
@@ -82,7 +85,7 @@ def run_metadata(
     if "sandboxes" in values:  # an environment with sandboxes, whose tier is that of isolation
         values["threat_model"] = threat_model_of(values["tier"])
     if sources := {name: text for name, part in parts.items() if (text := source_of(part))}:
-        values["sources"] = sources
+        values["sources"] = sources | imported_sources(parts.values())
     if model is not None and model.endpoint:
         values["endpoint"] = model.endpoint
     cleaned: dict[str, Any] = remove_secrets(to_jsonable(values))
@@ -149,11 +152,8 @@ def source_of(part: object) -> str | None:
     function was made. Returns None for the parts of this package, and for None.
     """
     settings = list(_function_settings(part))
-    while isinstance(part, functools.partial):
-        part = part.func
-    code: Any = part if inspect.isroutine(part) else type(part)
-    module = getattr(code, "__module__", None) or ""
-    if part is None or module.partition(".")[0] == "intercode":
+    code = _user_code(part)
+    if code is None:
         return None
     name, file = str(code.__qualname__), ""
     try:
@@ -166,6 +166,70 @@ def source_of(part: object) -> str | None:
             return name
     made_with = json.dumps(settings).encode() if settings else b""
     return f"{Path(file).name}:{name}@{hashlib.sha256(source + made_with).hexdigest()[:8]}"
+
+
+def imported_sources(parts: Iterable[object]) -> dict[str, str]:
+    """Return ``FILE@DIGEST`` of each module that the source files of these parts import from their
+    own directory or package, and that such a module imports in turn, by the path of the file.
+
+    Modules of installed packages are left out, and so are imports by a computed name.
+    """
+    out: dict[str, str] = {}
+    for code in filter(None, map(_user_code, parts)):
+        try:
+            file = Path(inspect.getsourcefile(code) or "").resolve(strict=True)
+        except (TypeError, OSError):  # entered in a notebook or a shell
+            continue
+        root = file.parent
+        while (root / "__init__.py").is_file():
+            root = root.parent
+        if file.is_file() and _LIBRARIES.isdisjoint(root.parts):
+            for found in _imported_files(file, root) - {file}:
+                digest = hashlib.sha256(found.read_bytes()).hexdigest()[:8]
+                name = found.relative_to(root).as_posix()
+                out[name] = f"{name}@{digest}"
+    return dict(sorted(out.items()))
+
+
+def _imported_files(first: Path, root: Path) -> set[Path]:
+    """Return a source file and all below ``root`` that it imports, directly or not."""
+    found, pending = {first}, [first]
+    while pending:
+        file = pending.pop()
+        try:
+            tree = ast.parse(file.read_bytes())
+        except (SyntaxError, ValueError):
+            continue
+        for node in ast.walk(tree):
+            for path in _module_paths(node, file, root):
+                packages = (p for p in (path, *path.parents) if root in p.parents)
+                for candidate in (path.with_suffix(".py"), *(p / "__init__.py" for p in packages)):
+                    if candidate.is_file() and candidate not in found:
+                        found.add(candidate)
+                        pending.append(candidate)
+    return found
+
+
+def _module_paths(node: ast.AST, file: Path, root: Path) -> Iterator[Path]:
+    """Yield the paths, without suffix, at which the modules of an import could be."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield root.joinpath(*alias.name.split("."))
+    elif isinstance(node, ast.ImportFrom):
+        base = file.parents[node.level - 1] if node.level else root
+        base = base.joinpath(*(node.module or "").split(".")) if node.module else base
+        if base != root:
+            yield base
+        yield from (base / alias.name for alias in node.names)
+
+
+def _user_code(part: object) -> Any:
+    """Return the function or class of a part of a run, None for those of this package."""
+    while isinstance(part, functools.partial):
+        part = part.func
+    code: Any = part if inspect.isroutine(part) else type(part)
+    module = getattr(code, "__module__", None) or ""
+    return None if part is None or module.partition(".")[0] == "intercode" else code
 
 
 def _function_settings(function: object) -> Iterator[tuple[str, Any]]:

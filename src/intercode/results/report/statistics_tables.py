@@ -120,7 +120,8 @@ def _notes(result_set: ResultSet) -> list[str]:
     costs = [t.usage.cost for t in samples if t.usage.requests]
     if costs and any(c is None for c in costs):
         unknown = sum(c is None for c in costs)
-        notes.append(f"the cost of {unknown} episodes is unknown; the mean is over the others.")
+        others = "; the mean is over the others" if unknown < len(costs) else ""
+        notes.append(f"the cost of {unknown} episodes is unknown{others}.")
     if cached := sum(any(map(is_from_cache, t.steps)) for t in samples):
         notes.append(
             f"{cached} episodes have answers from the cache: their tokens and cost are unknown."

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from intercode.core.types import Trajectory
 from intercode.results.statistics import metrics
@@ -217,7 +217,14 @@ def _per_task_figure(
 
 def _mean(samples: Episodes, value_of: Callable[[Trajectory], float | None]) -> OptionalEstimate:
     known = [(t.task, value) for t in samples if (value := value_of(t)) is not None]
-    return estimate_mean(values_by_task(known))
+    mean = estimate_mean(values_by_task(known))
+    values = [value for _, value in known]
+    if mean is None or mean.low is None or mean.high is None or min(values) < 0:
+        return mean
+    high = mean.high
+    if value_of is best_reward and max(values) <= 1:
+        high = min(high, 1.0)
+    return replace(mean, low=max(mean.low, 0.0), high=high)
 
 
 def _share(samples: Episodes, predicate: Callable[[Trajectory], bool]) -> OptionalEstimate:
