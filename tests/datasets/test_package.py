@@ -196,6 +196,22 @@ def test_a_hook_for_a_plain_file(tmp_path: Path) -> None:
         datasets.load(f"{tmp_path}/rows.csv?preprocess={tmp_path}/hooks.py:loud")
 
 
+def test_a_loader_in_a_module_without_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("own_loader.py").write_text(
+        "from intercode.core.types import Dataset, Task\n"
+        "def load(): return Dataset('own', 'bash', (Task('a', 'print a', 'echo a'),))\n"
+    )
+    assert datasets.load("own_loader:load").name == "own_loader:load"
+    with pytest.raises(UsageError, match="unknown name in own_loader 'lod'; did you mean 'load'"):
+        datasets.load("own_loader:lod")
+    with pytest.raises(UsageError, match="unknown dataset 'own_loade'"):
+        datasets.load("own_loade:load")
+
+
 def test_a_directory_that_is_not_a_package(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"or of a directory with a task\.toml"):
+    with pytest.raises(UsageError, match=r"of a directory with a task\.toml, or module:function"):
         datasets.load(str(tmp_path))

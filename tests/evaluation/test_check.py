@@ -72,6 +72,20 @@ def test_further_golds_are_checked() -> None:
     }
 
 
+def test_further_golds_with_another_result_and_the_causes_of_failures_are_named() -> None:
+    tasks = (
+        Task("differ", "print a", "echo a", ("echo b",)),
+        Task("syntax", "print b", "if then"),
+        Task("probe", "print c", "echo c", probe="# facts\nexit 3\n"),
+    )
+    report = check(Dataset("causes", "bash", tasks))
+    found = {f.task: f.detail for f in (*report.faults, *report.notes)}
+    assert found["differ"].startswith("further gold 1 scores 0.") and "differ" not in report.unsound
+    assert "exit status 2, after it printed: " in found["syntax"] and "if then" in found["syntax"]
+    assert "ended with status 3 and printed nothing" in found["probe"]
+    assert "it is the script 'exit 3 …'" in found["probe"]
+
+
 def test_exit_status_1_is_a_note() -> None:
     report = check(made("echo differs; false"))
     assert report.sound and [f.kind for f in report.notes] == ["status-1"]

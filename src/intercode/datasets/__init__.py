@@ -12,7 +12,7 @@ from types import ModuleType
 
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.hidden_files import hide_from_host_image
-from intercode.core.registry import Registry, load_object
+from intercode.core.registry import Registry, is_module, load_object
 from intercode.core.types import Dataset
 from intercode.datasets import families, files, hub, preprocess, task_package
 from intercode.datasets.columns import parse_options
@@ -70,7 +70,7 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     - ``harbor:/path``: Harbor's task directories (see ``harbor.task_directory.load``).
     - ``swe-bench:verified`` or ``swe-bench:PATH``: rows of SWE-bench (see ``swe_bench.rows.load``).
     - the directory of a task package (see ``task_package.load``), or a loader of your own:
-      ``package.module:function``.
+      ``package.module:function``, or ``module:function`` if no dataset has the module's name.
 
     ``environment`` is the subset of ``starter`` and ``families`` if ``spec`` names none, and the
     environment of rows with tests. Raises UnknownNameError for an unknown name or subset,
@@ -91,7 +91,7 @@ def load(spec: str, environment: str = "bash") -> Dataset:
             f"{spec!r} is not a dataset; write name[:subset][@revision] or a file's path"
         )
     name, subset, revision = match.group("name", "subset", "revision")
-    if name not in datasets and "." in name and subset:
+    if name not in datasets and subset and ("." in name or is_module(name)):
         loader, subset = load_object(f"{name}:{subset}"), None
     else:
         try:
@@ -99,8 +99,8 @@ def load(spec: str, environment: str = "bash") -> Dataset:
         except UnknownNameError as e:
             forms = ", ".join(files.SUFFIXES)
             raise UnknownNameError(
-                f"{e}; or the path of a {forms} file, or of a directory with a "
-                f"{task_package.TASK_FILE}"
+                f"{e}; or the path of a {forms} file, of a directory with a "
+                f"{task_package.TASK_FILE}, or module:function"
             ) from e
     if spec in (STARTER, FAMILIES):
         subset = environment

@@ -158,6 +158,10 @@ def _error_summary(texts: Sequence[str], out: Path) -> str:
         lines.append(f"  {times} x {text}")
     if any(text.startswith("Sandbox") for text in texts):
         lines.append("`intercode doctor` prints what this machine lacks.")
+    lines.append(
+        f"`intercode show {out} TASK` prints such an episode, with the traceback of an error in "
+        "your code."
+    )
     return "\n".join([*lines, f"The same command with --out {out} plays these again."])
 
 

@@ -55,12 +55,21 @@ def run_probe(episode: EpisodeContext, sandbox: BaseSandbox, gold: bool) -> str:
 def _run_probe_script(task: Task, sandbox: BaseSandbox, gold: bool) -> str:
     result = sandbox.run([_BASH, "-c", task.probe or ""], timeout=PROBE_TIMEOUT)
     if gold and not result.ok:
-        how = f"did not end within {PROBE_TIMEOUT:g} s" if result.timed_out else "failed"
+        how = f"ended with status {result.exit_code}"
+        how = f"did not end within {PROBE_TIMEOUT:g} s" if result.timed_out else how
+        printed = f"printed {result.output[-500:]!r}" if result.output else "printed nothing"
         raise GoldError(
-            f"the probe of the state that the gold of {task.id} reaches {how} "
-            f"({result.exit_code}): {result.output[-500:]!r}"
+            f"the probe of {task.id} {how} and {printed}, in the state that the gold reaches; it "
+            f"is the script {_beginning(task.probe or '')!r}"
         )
     return result.output
+
+
+def _beginning(script: str) -> str:
+    """Return the first line of a script that is not a comment."""
+    lines = (line.strip() for line in script.splitlines())
+    first = next((line for line in lines if line and not line.startswith("#")), "")
+    return first if first == script.strip() else f"{first} …"
 
 
 def copy_changes(source: BaseSandbox, target: BaseSandbox, paths: tuple[str, ...]) -> bool:

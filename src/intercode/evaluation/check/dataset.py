@@ -39,6 +39,7 @@ from intercode.evaluation.check.findings import (
 from intercode.evaluation.check.sandbox_search import search_sandboxes
 from intercode.evaluation.check.stable_golds import StableGolds
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
+from intercode.results.short_text import shorten
 
 AUDIT_RULES = Registry(
     "audit rule of environment", {"sql": "intercode.environments.sql.audit:audit_gold"}
@@ -46,6 +47,7 @@ AUDIT_RULES = Registry(
 """The audit rule of each environment that has one; see environments/base/audit.py."""
 _MIN_SECONDS_BETWEEN_RUNS = 1.1
 """Shortest time between the two runs of a gold, so that a gold that prints the time differs."""
+_MAX_SHOWN = 160  # characters of an output or a test in a finding
 C = TypeVar("C", bound="TaskCheck")
 
 
@@ -171,7 +173,8 @@ class TaskCheck:
             self.add_finding("time-out", f"{what} was not done in time")
         elif run.score.value < SUCCESS_THRESHOLD:
             parts = ", ".join(f"{k} {v:.3g}" for k, v in run.score.parts.items())
-            self.add_finding(kind, f"{what} scored {run.score.value:.3f} ({parts})")
+            detail = f"{what} scored {run.score.value:.3f} ({parts}){_first_failed_test(run)}"
+            self.add_finding(kind, detail)
 
     def require_unsolved_start(self, start: Score) -> None:
         """Add a finding if doing nothing scored 1."""
@@ -193,7 +196,9 @@ class TaskCheck:
         self.first_run = run
         if run.exit_status != 0:
             kind = "status-1" if run.exit_status == 1 else "fails"
-            self.add_finding(kind, f"exit status {run.exit_status}")
+            last = run.output.strip().rpartition("\n")[2]
+            printed = f", after it printed: {_shorten(last)}" if last else ", without any output"
+            self.add_finding(kind, f"exit status {run.exit_status}{printed}")
         self.findings += findings_in_output(self.task.id, run.output)
 
     def wait_for_second_run(self) -> None:
@@ -223,6 +228,17 @@ class TaskCheck:
             self.require_success("also-below-1", f"further gold {number}", run)
             for f in findings_in_output(self.task.id, run.output):
                 self.add_finding(f.kind, f"further gold {number}: {f.detail}")
+
+    def compare_further_golds(self, runner: TaskRunner) -> None:
+        """Note every further gold whose result the reward does not call equal to the first's."""
+        golds = self.first_run.golds if self.first_run is not None else ()
+        if runner.env.profile != "standard":
+            return
+        for number, state in enumerate(golds[1:], 1):
+            value = runner.env.reward_function(self.task, state, golds[0]).value
+            if value < SUCCESS_THRESHOLD:
+                detail = f"further gold {number} scores {value:.3f} against the first gold"
+                self.add_finding("golds-differ", detail)
 
 
 def with_retry(runner: TaskRunner, check: C, run_pass: Callable[[TaskRunner, C], None]) -> None:
@@ -263,6 +279,7 @@ def _second_pass(runner: TaskRunner, check: TaskCheck) -> None:
     if not check.findings:
         again = runner.score_after_reset(check.index, golds)
         check.require_same_start(start, again, runner.env.scores_output)
+    check.compare_further_golds(runner)
 
 
 def audit_gold(runner: TaskRunner, check: TaskCheck) -> None:
@@ -279,6 +296,15 @@ def _instability_reason(task: Task) -> str:
     codes = (*task.golds, task.setup or "")
     reasons = (nondeterminism_reason(code, task.cwd) for code in codes)
     return next((f"; {reason}" for reason in reasons if reason), "")
+
+
+def _first_failed_test(run: TaskRun) -> str:
+    failed = [test for test in run.state.tests if not test.passed] if run.state else []
+    return f"; {_shorten(failed[0].test)} fails: {failed[0].error}" if failed else ""
+
+
+def _shorten(text: str) -> str:
+    return shorten(" ".join(text.split()), _MAX_SHOWN)
 
 
 def _score_fields(score: Score, with_details: bool) -> tuple[object, ...]:

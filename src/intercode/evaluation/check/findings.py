@@ -10,6 +10,7 @@ from typing import Any
 from intercode.core.types import to_jsonable
 from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.gold_cache import ENABLE_VARIABLE
+from intercode.results.short_text import shorten
 from intercode.results.tables import Cell, Table
 
 FAULT_KINDS = {
@@ -43,6 +44,7 @@ NOTE_KINDS = {
     "status-1": "the gold ends with exit status 1, which diff and grep return for `no` as well",
     "flag-in-files": "the task's files contain the flag in plain text, where a search finds it",
     "not-searched": "the sandbox could not be searched for golds: the image has no GNU grep",
+    "golds-differ": "the golds of the task lead to different results; each of them counts as right",
     "same-gold": "an earlier task on the same database has the same gold",
     "open-order": "the gold returns several rows without ORDER BY: their order does not count",
 }
@@ -123,13 +125,10 @@ def findings_in_output(task: str, output: str) -> list[TaskFinding]:
     for kind, pattern in _OUTPUT_PATTERNS:
         match = pattern.search(output)
         if match and not (kind == "missing-file" and "missing-program" in by_kind):
-            by_kind.setdefault(kind, TaskFinding(task, kind, _shorten(match.group())))
+            by_kind.setdefault(
+                kind, TaskFinding(task, kind, shorten(" ".join(match.group().split()), 160))
+            )
     return list(by_kind.values())
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 160 else f"{line[:159]}…"
 
 
 def report_tables(report: CheckReport) -> list[Table]:

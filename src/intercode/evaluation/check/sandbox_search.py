@@ -190,7 +190,7 @@ def _missing_programs(
         return []
     missing = sandbox.run(["/bin/sh", "-c", _LIST_MISSING_PROGRAMS, "sh", *programs]).output.split()
     detail = f"the image lacks {', '.join(missing)}, which the dataset names as needed"
-    return [TaskFinding(task.id, "lacks-program", detail) for task in tasks[:1] if missing]
+    return [TaskFinding(task.id, "lacks-program", detail) for task in tasks if missing]
 
 
 def _task_files(sandbox: BaseSandbox) -> Iterator[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import queue
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import GoldError
@@ -97,12 +99,19 @@ def _checked_score(
     try:
         score = reward(task, agent, gold)
     except Exception as e:
-        error = f"{type(e).__name__}: {e}"
+        error = f"{type(e).__name__}: {e}{_place(e)}"
         raise GoldError(f"the reward {name} failed on {task.id}: {error}") from e
     if not isinstance(score, Score):
         kind = type(score).__name__
         raise GoldError(f"the reward {name} returned {kind} for {task.id}, not an intercode Score")
     return score
+
+
+def _place(error: Exception) -> str:
+    """Return where the reward function, or a function of its file that it calls, failed."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno}: {own[-1].line})" if own else ""
 
 
 def _compared_state(state: State | None) -> tuple[object, ...]:

@@ -24,8 +24,8 @@ _LIMITS = Limits(
 )  # fmt: skip
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 _APT, _APT_LIST = "intercode-apt.conf", "intercode-apt.list"
-_ERROR_CHARACTERS = 1500
-"""Characters of a failed command's output in the error message."""
+_ERROR_CHARACTERS = 1000
+"""Characters of a failed command's output, before its last line, in the error message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ def run_build_command(
 ) -> None:
     """Run a command as root and write its changes to ``home``/upper.
 
-    Raises DataError with the end of the output if the command fails, SandboxError if no sandbox
-    can be started.
+    Raises DataError with the last line of the output, and what came before it, if the command
+    fails, SandboxError if no sandbox can be started.
     """
     several = command.multi_uid and base.image.root is not None and not _single_uid_reason()
     code, printed = (_run_with_many_uids if several else _run_in_sandbox)(
@@ -63,9 +63,10 @@ def run_build_command(
     if code == 0:
         return
     hint = _failure_hint(printed, command, several, base.image)
-    raise DataError(
-        f"{command.label} failed ({code}): {printed[-_ERROR_CHARACTERS:].strip()}{hint}"
-    )
+    before, _, reason = printed.strip().rpartition("\n")
+    if before := before[-_ERROR_CHARACTERS:].strip():
+        reason += f"; it printed before that:\n{before}"
+    raise DataError(f"{command.label} failed ({code}): {reason}{hint}")
 
 
 def _single_uid_reason() -> str:
