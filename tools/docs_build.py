@@ -27,7 +27,7 @@ STAGE, SITE = ROOT / "build/docs", ROOT / "build/site"
 CONFIG = ROOT / "build/mkdocs.yml"
 PACKAGES = (
     "core", "sandbox", "sql", "sessions", "datasets", "models", "agents", "environments",
-    "results", "evaluation",
+    "results", "evaluation", "integrations.trl",
 )  # fmt: skip
 PAGES = {
     "CHANGELOG.md": "changelog.md",

@@ -180,7 +180,17 @@ def test_tries_of_one_task_are_not_counted_as_independent() -> None:
     clustered = blind_share(blind_proofs([4] * 5 + [0] * 75))
     assert spread is not None and clustered is not None and spread.value == clustered.value
     assert spread.high is not None and clustered.high is not None and spread.high < clustered.high
-    assert blind_verdict(spread, 0.1) == "proven" and blind_verdict(clustered, 0.1) == "too high"
+    assert blind_verdict(spread, 0.1) == "proven"
+    assert blind_verdict(clustered, 0.1) == "undecided: needs more than 80 tasks"
+
+
+def test_a_share_is_too_high_only_if_its_whole_interval_is() -> None:
+    for solved, verdict in (
+        ([4] * 8 + [1] * 2, "too high"),
+        ([2] * 3 + [0] * 7, "undecided: needs more than 10 tasks"),
+    ):
+        share = blind_share(blind_proofs(solved))
+        assert share is not None and blind_verdict(share, 0.3).startswith(verdict)
 
 
 def test_mistakes_are_refused_before_anything_is_played(tmp_path: Path) -> None:

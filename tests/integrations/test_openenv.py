@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -156,7 +157,7 @@ def test_a_missing_answer_ends_the_episode(bash: str) -> None:
 def test_the_server_enforces_time_outs(bash: str) -> None:
     with RemoteEnv(bash, timeout=1.0) as remote:
         remote.reset(options={"task": 0})
-        _, _, _, _, info = remote.step("sleep 60")
+        _, _, _, _, info = remote.step("sleep 4")  # less than the server's limit
         assert info["timed_out"]
         assert remote.step("echo on")[0] == "on\n"
     with RemoteEnv(bash, timeout=900.0) as remote:  # more than the server's limit
@@ -164,6 +165,23 @@ def test_the_server_enforces_time_outs(bash: str) -> None:
         start = time.monotonic()
         assert remote.step("sleep 60")[4]["timed_out"]
         assert time.monotonic() - start < 50
+
+
+def test_a_field_that_an_action_does_not_have_is_named(bash: str) -> None:
+    with GenericEnvClient(base_url=bash).sync() as client:
+        client.reset(task=0)
+        with pytest.raises(RuntimeError, match="fields code and metadata, not timeout_s"):
+            client.step({"code": "pwd", "timeout_s": 1})
+        with pytest.raises(RuntimeError, match="timeout_s is 'x'"):
+            client.step({"code": "pwd", "metadata": {"timeout_s": "x"}})
+        assert client.step({"code": "pwd", "metadata": {"timeout_s": 3}}).observation["text"]
+
+
+def test_without_openenv_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, RemoteEnv.__module__)
+    monkeypatch.setitem(sys.modules, "openenv.core.generic_client", None)
+    with pytest.raises(ImportError, match=r"pip install 'intercode-gym\[openenv\]'"):
+        importlib.import_module(RemoteEnv.__module__)
 
 
 def test_an_unknown_task_is_an_error(bash: str) -> None:

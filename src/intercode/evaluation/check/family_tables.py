@@ -35,18 +35,21 @@ def tasks_needed(bound: float) -> int:
 
 
 def blind_verdict(share: Estimate, bound: float) -> str:
-    """Return ``proven`` if the whole interval is at most the bound, ``too high`` if enough tasks
-    were drawn and it is not, else how many tasks are needed at least."""
+    """Return ``proven`` if the whole interval is at most the bound, ``too high`` if it is above the
+    bound, else ``undecided`` and how many tasks are needed at least."""
     if share.high is not None and share.high <= bound:
         return "proven"
+    if share.low is not None and share.low > bound:
+        return "too high"
     needed = tasks_needed(bound)
-    refuted = share.low is not None and share.low > bound
-    return "too high" if share.clusters >= needed or refuted else f"undecided: needs {needed} tasks"
+    if share.clusters < needed:
+        return f"undecided: needs {needed} tasks"
+    return f"undecided: needs more than {share.clusters} tasks"
 
 
 def family_faults(report: ProofReport) -> list[tuple[str, str]]:
     """Return faults of whole families: no size grows with the difficulty, or the chance of a blind
-    agent may be above the bound."""
+    agent is above the bound."""
     faults = []
     for family in report.families:
         proofs = [p for p in report.proofs if p.family == family.id]
@@ -55,9 +58,7 @@ def family_faults(report: ProofReport) -> list[tuple[str, str]]:
             faults.append((family.id, "difficulty-flat: no size grows from difficulty 1 to 5"))
         blind, bound = blind_share(proofs), family.blind
         if blind and bound is not None and blind_verdict(blind, bound) == "too high":
-            detail = (
-                f"up to {blind.high:.3f}, above the bound {bound:.3f}: claim more, or draw more"
-            )
+            detail = f"at least {blind.low:.3f}, above the bound {bound:.3f}: claim a higher one"
             faults.append((family.id, f"blind: {detail}"))
     return faults
 

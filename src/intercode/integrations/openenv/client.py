@@ -13,10 +13,14 @@ from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_L
 from intercode.environments.base.snapshots.snapshot import repeat_factory, restore_into_new
 from intercode.environments.base.spaces import FreeText
 from intercode.integrations.openenv.imports import without_gradio
-from intercode.integrations.openenv.server import EPISODE_LOST, REQUEST_KEY
 
-with without_gradio():
-    from openenv.core.generic_client import GenericEnvClient
+try:
+    with without_gradio():
+        from openenv.core.generic_client import GenericEnvClient
+
+    from intercode.integrations.openenv.server import EPISODE_LOST, REQUEST_KEY, TIMEOUT_KEY
+except ImportError as e:
+    raise ImportError("RemoteEnv needs OpenEnv: pip install 'intercode-gym[openenv]'") from e
 
 
 class RemoteEnv(gym.Env[str, str]):
@@ -103,7 +107,8 @@ class RemoteEnv(gym.Env[str, str]):
 
     def execute(self, action: str) -> StepResult:
         """Run an action; see ``InterCodeEnv.execute``."""
-        answer = self._request_step({"code": action}, timeout_s=self.timeout)
+        metadata = {TIMEOUT_KEY: self.timeout}
+        answer = self._request_step({"code": action, "metadata": metadata})
         info = answer.observation["info"]
         score = Score(info["score"], info["parts"]) if "score" in info else None
         return StepResult(
@@ -160,10 +165,10 @@ class RemoteEnv(gym.Env[str, str]):
         self._task = None
         self._client.close()
 
-    def _request_step(self, action: dict[str, Any], **more: Any) -> Any:
+    def _request_step(self, action: dict[str, Any]) -> Any:
         if self._task is None:
             raise EnvironmentStateError("step without a running episode: call reset() first")
-        return self._request("step", action, **more)
+        return self._request("step", action)
 
     def _request(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Send a request. Errors of the server become UsageError; a lost connection loses the

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 import intercode
 from intercode.core.errors import EnvironmentStateError, InfrastructureError, UsageError
@@ -42,10 +42,15 @@ whole action, and a model that reads scores can search for the highest. ``snapsh
 saves the state, and returns the snapshot's id in ``info``. ``release``: it frees the snapshot that
 the metadata's key ``snapshot`` names. Only ``reset`` restores one, so that no sequence of actions
 returns to an earlier state of its episode."""
+TIMEOUT_KEY = "timeout_s"
+"""A key in an action's metadata: the seconds that the code may take, if they are fewer than the
+server's. Over WebSocket, OpenEnv sends nothing of a step but the action."""
 
 
 class CodeAction(Action):
     """An action: code to run, or ``submit`` or ``submit ANSWER``, which end the episode."""
+
+    model_config = ConfigDict(extra="allow")  # else the client's error does not name the field
 
     code: str
 
@@ -147,6 +152,14 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
                 "step before reset: this session is new. A client whose connection was lost, by a "
                 "time-out of its own for instance, has lost its episode: reset begins another"
             )
+        if action.model_extra:
+            raise UsageError(
+                f"an action has the fields code and metadata, not {', '.join(action.model_extra)}; "
+                f'a time-out is {{"code": ..., "metadata": {{"{TIMEOUT_KEY}": SECONDS}}}}'
+            )
+        timeout_s = action.metadata.get(TIMEOUT_KEY, timeout_s)
+        if timeout_s is not None and not (isinstance(timeout_s, int | float) and timeout_s > 0):
+            raise UsageError(f"{TIMEOUT_KEY} is {timeout_s!r}; it must be a number above 0")
         try:
             return self._answer(action, timeout_s)
         except InfrastructureError as e:

@@ -17,6 +17,8 @@ not import TRL.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset
 from intercode.integrations.trl.episode import TrlEnvironment
@@ -106,15 +108,16 @@ def rows(
     environment: str,
     dataset: str | Dataset = "starter",
     instruction: str | None = None,
-    seeds: tuple[int | None, ...] = (None,),
+    seeds: Sequence[int | None] | None = None,
 ) -> list[dict[str, object]]:
     """Return the tasks of a dataset as rows for a trainer.
 
     A row has ``prompt``, ``task``, ``seed`` and ``environment``. There is one row for each task and
     each seed. The prompt is ``instruction`` (None: a line about the tool and about what is scored);
-    ``reset`` appends the query. Datasets that generate their tasks, such as starter:ctf, generate a
-    different task for each seed; with the seed None, for each episode. Raises UnknownNameError for
-    an environment without a tool here.
+    ``reset`` appends the query. Datasets that draw their tasks, such as families:bash and
+    starter:ctf, draw another task for each seed; with the seed None, for each episode of a group.
+    Without ``seeds``, the row of such a task has its position as the seed. Raises UnknownNameError
+    for an environment without a tool here.
     """
     if environment not in ENVIRONMENTS:
         raise unknown_name_error("environment for TRL", environment, list(ENVIRONMENTS))

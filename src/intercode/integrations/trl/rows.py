@@ -15,19 +15,24 @@ def dataset_rows(
     tool: str,
     dataset: str | Dataset,
     instruction: str | None,
-    seeds: Sequence[int | None],
+    seeds: Sequence[int | None] | None,
 ) -> list[dict[str, object]]:
     """Return a row for each task and seed; see ``intercode.integrations.trl.rows``."""
     if instruction is None:
         judged = language_of(environment).scoring_note
         instruction = f"Do the task with the tool {tool}, then say that you are done. {judged}"
+    tasks = list(enumerate(pick_dataset(dataset, environment).tasks))
+    chosen = (
+        [(task, position if task.instantiate else None) for position, task in tasks]
+        if seeds is None
+        else [(task, seed) for seed in seeds for _, task in tasks]
+    )
     return [
         {
             "prompt": [{"role": "user", "content": instruction}],
             "task": task.id, "seed": seed, "environment": environment,
         }
-        for seed in seeds
-        for task in pick_dataset(dataset, environment).tasks
+        for task, seed in chosen
     ]  # fmt: skip
 
 
