@@ -111,7 +111,7 @@ def test_a_group_starts_in_one_state() -> None:
 
 
 @pytest.mark.parametrize("task", [None, 0, "families/bash/trail/1/1000005"])
-def test_a_group_plays_one_drawn_task(task: int | str | None) -> None:
+def test_a_group_plays_one_task_of_a_family(task: int | str | None) -> None:
     async def work() -> None:
         async with (
             Pool("bash", size=2, dataset="families:bash/trail[difficulty=1]") as pool,
