@@ -99,7 +99,7 @@ def _checked_score(
     try:
         score = reward(task, agent, gold)
     except Exception as e:
-        error = f"{type(e).__name__}: {e}{_place(e)}"
+        error = f"{type(e).__name__}: {e}{_location(e)}"
         raise GoldError(f"the reward {name} failed on {task.id}: {error}") from e
     if not isinstance(score, Score):
         kind = type(score).__name__
@@ -107,7 +107,7 @@ def _checked_score(
     return score
 
 
-def _place(error: Exception) -> str:
+def _location(error: Exception) -> str:
     """Return where the reward function, or a function of its file that it calls, failed."""
     frames = traceback.extract_tb(error.__traceback__)[1:]
     own = [frame for frame in frames if frame.filename == frames[0].filename]
