@@ -21,12 +21,12 @@ examples:
   intercode sandbox list
 
 A sandbox ends with its command: nothing that runs in it remains, and no file. What it can reach is
-on the page Isolation tiers; the page The sandbox as a library describes the same for Python."""
+on the page "Isolation tiers"; the page "The sandbox as a library" describes the same for Python."""
 
 _OPTIONS = """\
 --image IMAGE           root file system: host (the default: the programs of this machine),
                         HOST/NAME:TAG of a registry, dockerfile:DIR, dir:/rootfs, recipe:NAME ...
-                        (page Images)
+                        (the page "Images")
 --network NETWORK       none (the default), or host: the machine's own network
 --limit NAME=VALUE ...  memory, disk, file_size (in bytes, or with K, M, G), processes, inodes,
                         open_files, cpu_seconds; may be given several times
