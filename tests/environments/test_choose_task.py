@@ -15,7 +15,7 @@ from intercode.environments.base.options import choose_task
 TRAIL = datasets.load("families:bash/trail[difficulty=1..2]")
 
 
-def test_a_drawn_task_is_played_again_by_its_id() -> None:
+def test_a_task_of_a_family_is_played_again_by_its_id() -> None:
     random = np.random.default_rng(0)
     index, drawn, seed = choose_task(TRAIL, {"task": 1}, 5, random)
     assert (index, drawn.id, seed) == (1, "families/bash/trail/2/1000005", 5)
@@ -39,7 +39,7 @@ def test_other_ids_are_unknown(dataset: intercode.Dataset, task: str) -> None:
 
 
 @pytest.mark.sandbox
-def test_an_episode_of_a_drawn_task_is_restored() -> None:
+def test_an_episode_of_a_family_is_restored() -> None:
     with intercode.make("bash", dataset=TRAIL) as env:
         env.reset(seed=5, options={"task": 0})
         env.step("touch /tmp/seen")

@@ -81,7 +81,7 @@ def test_an_episode_is_worth_its_state_without_being_handed_in(name: str) -> Non
     assert facade.get_reward() < 1.0
 
 
-def test_rows_of_drawn_tasks_have_a_seed() -> None:
+def test_rows_of_families_have_a_seed() -> None:
     spec = "families:bash/trail[difficulty=1..2]"
     assert [row["seed"] for row in rows("bash", spec)] == [0, 1]
     assert {row["seed"] for row in rows("bash", "starter")} == {None}

@@ -111,7 +111,7 @@ def test_a_group_starts_in_one_state() -> None:
 
 
 @pytest.mark.parametrize("task", [None, 0, "families/bash/trail/1/1000005"])
-def test_a_group_plays_one_drawn_task(task: int | str | None) -> None:
+def test_a_group_plays_one_task_of_a_family(task: int | str | None) -> None:
     async def work() -> None:
         async with (
             Pool("bash", size=2, dataset="families:bash/trail[difficulty=1]") as pool,
@@ -183,7 +183,7 @@ def test_a_step_that_exceeds_its_time_ends_at_once(way: str) -> None:
 async def _ended(episode: Episode, action: str, way: str, lost: type[Exception]) -> None:
     """End a long action in one of three ways."""
     if way == "timeout":
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match=r"longer than 0\.3 s: the episode is over"):
             await episode.step(action, timeout=0.3)
         return
     step = asyncio.create_task(episode.step(action))

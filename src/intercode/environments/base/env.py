@@ -68,7 +68,7 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
     ``reward``: a name, ``package.module:function`` or a function (task, agent, gold) -> Score;
     ``variants`` pays a solution as far as it holds in variants of its task (docs/variants.md).
     ``reward_mode``: when the reward is paid: ``final``, ``per-turn`` or ``delta`` (see
-    reward_mode.py). ``deterministic``: True, or settings of sandbox/determinism.py: the same
+    docs/training.md). ``deterministic``: True, or settings of ``sandbox.Determinism``: the same
     actions then always give the same observations. ``hashes``: ``info`` has hashes of the
     observation and the state (None: if deterministic). ``policy``: rules over actions (see
     docs/policies.md), as a TOML file or its content. A policy guides agents and is no security
