@@ -70,8 +70,8 @@ def open_model(
     OPENAI_BASE_URL; without these, ``PROVIDER/NAME`` takes the address from PROVIDERS. The key
     comes from ``api_key``, INTERCODE_API_KEY, or the provider's variable (OPENAI_API_KEY with a
     base URL). Without ``needs_key``, a missing key is no error until the model is asked. For
-    ``options`` see options.py. Raises ConfigError that says what to set, and UnknownNameError for
-    an unknown option.
+    ``options`` see docs/models.md. Raises ConfigError that says what to set, and UnknownNameError
+    for an unknown option.
     """
     kind, _, rest = name.partition(":")
     if kind == "scripted":

@@ -183,7 +183,7 @@ def test_a_step_that_exceeds_its_time_ends_at_once(way: str) -> None:
 async def _ended(episode: Episode, action: str, way: str, lost: type[Exception]) -> None:
     """End a long action in one of three ways."""
     if way == "timeout":
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match=r"longer than 0\.3 s: the episode is over"):
             await episode.step(action, timeout=0.3)
         return
     step = asyncio.create_task(episode.step(action))

@@ -76,7 +76,7 @@ class Step:
     ``executed``: false for a turn without code. ``valid``: None if nothing ran. ``refused``: a
     policy or the environment refused the action. ``reward``: None if the turn was not scored.
     ``hashes``: those of observation and state. ``diffs``: how this turn changed each path, with
-    ``record_diffs`` (see environments/base/diffs/file_diffs.py). ``seconds``: how long the action
+    the setting ``record_diffs``. ``seconds``: how long the action
     took, without the agent and the model (None: unknown, or nothing ran). The other fields are
     those of AgentOutput.
     """
@@ -148,7 +148,7 @@ what ran in the sandbox ended it, which is a failure."""
 class Trajectory:
     """The record of one episode.
 
-    ``run``: metadata of the run (see trajectories.py). ``parent``: the id of the episode from which
+    ``run``: metadata of the run (see docs/records.md). ``parent``: the id of the episode from which
     this one branched off, and with which it shares the first ``branched_at`` steps. ``seed``: the
     seed from which its task was made, if the task varies. ``epoch``: the number of this sample of
     the task, from 0. ``tags``: those of the task. ``started``: when the episode began, in UTC as

@@ -85,7 +85,7 @@ class Task:
     query and golds in another initial state.
 
     ``probe``: a script that prints facts of a state for the reward (see
-    environments/base/probe.py). ``probe_paths``: the paths that the probe gets to see (empty: all).
+    docs/new-tasks.md). ``probe_paths``: the paths that the probe gets to see (empty: all).
     """
 
     id: str

@@ -79,7 +79,7 @@ def choose_task(
     elif isinstance(choice, str):
         ids = [task.id for task in dataset.tasks]
         if choice not in ids:
-            drawn = _find_task_of_family(dataset, choice)
+            drawn = _find_task_with_seed(dataset, choice)
             if drawn is None:
                 raise unknown_name_error(f"task of {dataset.name}", choice, ids)
             return drawn
@@ -97,7 +97,7 @@ def choose_task(
     return index, task.instantiate(task, task_seed), task_seed
 
 
-def _find_task_of_family(dataset: Dataset, name: str) -> tuple[int, Task, int] | None:
+def _find_task_with_seed(dataset: Dataset, name: str) -> tuple[int, Task, int] | None:
     """Return position, task and seed for the id of a task that a family drew for an episode, such
     as ``families/bash/trail/1/1000005`` (position of ``families/bash/trail/1``, seed 5)."""
     base, _, number = name.rpartition("/")

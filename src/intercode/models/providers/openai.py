@@ -72,12 +72,12 @@ class OpenAIModel(Endpoint):
     ``base_url`` ends before ``/chat/completions``. ``api`` is ``responses`` (the default for
     RESPONSES_PROVIDERS), ``chat`` (the default for all others), or ``completions`` for the legacy
     endpoint, which is sent the conversation as one text rendered by ``template`` (see
-    chat_requests.py) and has no tools. ``responses`` sends the model's own reasoning back in later
+    docs/models.md) and has no tools. ``responses`` sends the model's own reasoning back in later
     turns, encrypted, and has the endpoint store nothing. ``thoughts`` is the field in which
     reasoning is sent back in later turns, if the endpoint expects that (DeepSeek:
     ``reasoning_content``). ``stream`` has answers sent in parts, so that ``timeout`` bounds the
     silence between these and not the whole answer (the default for providers with a key). For
-    ``options`` see options.py. The key never appears in messages or
+    ``options`` see docs/models.md. The key never appears in messages or
     reprs.
     """
 

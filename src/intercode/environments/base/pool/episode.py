@@ -120,10 +120,15 @@ class Episode:
         try:
             async with asyncio.timeout(timeout):
                 return await asyncio.shield(running)
-        except (asyncio.CancelledError, TimeoutError):
+        except asyncio.CancelledError:
             if not running.done():
-                await self._cancel(running, timeout)
+                await self._cancel(running, None)
             raise
+        except TimeoutError as e:
+            if running.done():
+                raise
+            await self._cancel(running, timeout)
+            raise TimeoutError(f"{self._close_reason}: the episode is over") from e
         finally:
             self._running, self.last_used = None, time.monotonic()
 

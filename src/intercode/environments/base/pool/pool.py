@@ -67,7 +67,7 @@ class Pool:
 
     @property
     def live(self) -> int:
-        """The number of episodes that occupy a slot."""
+        """The number of episodes that occupy a slot. A closed one does until its sandbox ended."""
         return len(self._live_episodes)
 
     def result_metadata(self) -> dict[str, Any]:
