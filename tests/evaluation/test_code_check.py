@@ -32,7 +32,8 @@ def test_a_gold_that_fails_a_test_is_named() -> None:
         task, data={**task.data, "tests": (*task.data["tests"], {"input": "I", "output": "2"})}
     )
     (fault,) = check(Dataset("wrong", "code", (wrong,)), timeout=30.0).faults
-    assert (fault.kind, fault.detail) == ("gold-below-1", "the gold scored 0.800 (tests 0.8)")
+    detail = 'the gold scored 0.800 (tests 0.8); "I" fails: another answer'
+    assert (fault.kind, fault.detail) == ("gold-below-1", detail)
 
 
 def test_the_rows_of_the_page_are_sound(tmp_path: Path) -> None:

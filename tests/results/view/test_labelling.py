@@ -94,7 +94,7 @@ def test_a_label_is_stored_in_the_format_of_validity(server: Server, labels: Pat
     own = {**OWN, "Origin": f"http://127.0.0.1:{server.port}"}
     path = f"/{server.secret}/labels/2"
     assert send(server, path, {"label": "correct", "reason": " fine\n"}, own) == 200
-    assert send(server, path.replace("/2", "/3"), {"label": "ambiguous"}, own) == 200
+    assert send(server, f"/{server.secret}/labels/3", {"label": "ambiguous"}, own) == 200
     changed = {"label": "incorrect", "reason": "ein Ü", "saw_result": True}
     assert send(server, path, changed, own) == 200
     assert [json.loads(line) for line in labels.read_text("utf-8").splitlines()] == [
