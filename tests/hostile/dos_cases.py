@@ -85,8 +85,9 @@ def take(all):
 end_first_thread(take, [])""")),
     _dos("memory in the shell", "x=a; while :; do x=$x$x; done"),
     _dos("an endless line", "tr '\\0' x < /dev/zero | head -c 3G | read x; sleep 5"),
-    _until_refused("anonymous files", "x = []",
-                   "f = os.memfd_create('x'); os.write(f, bytes(1 << 20)); x.append(f)"),
+    # in pieces that reach the limit of memory before that of open files
+    _dos("anonymous files", python("import os\nx = []\nwhile True:\n f = os.memfd_create('x'); "
+                                   "os.write(f, bytes(1 << 22)); x.append(f)")),
     _until_refused("anonymous mappings", "import mmap; x = []", "x.append(mmap.mmap(-1, 1 << 30))"),
     _dos("locked memory", python("import ctypes\nl = ctypes.CDLL(None)\nprint(l.mlockall(3))\n"
                                  "x = bytearray(1 << 26)"), limit=5),
