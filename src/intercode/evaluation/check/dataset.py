@@ -230,15 +230,19 @@ class TaskCheck:
                 self.add_finding(f.kind, f"further gold {number}: {f.detail}")
 
     def compare_further_golds(self, runner: TaskRunner) -> None:
-        """Note every further gold whose result the reward does not call equal to the first's."""
+        """Note further golds whose results the reward does not call equal to the first's."""
         golds = self.first_run.golds if self.first_run is not None else ()
         if runner.env.profile != "standard":
             return
-        for number, state in enumerate(golds[1:], 1):
-            value = runner.env.reward_function(self.task, state, golds[0]).value
-            if value < SUCCESS_THRESHOLD:
-                detail = f"further gold {number} scores {value:.3f} against the first gold"
-                self.add_finding("golds-differ", detail)
+        reward = runner.env.reward_function
+        values = {n: reward(self.task, g, golds[0]).value for n, g in enumerate(golds[1:], 1)}
+        lower = {n: value for n, value in values.items() if value < SUCCESS_THRESHOLD}
+        if lower:
+            worst = min(lower, key=lambda n: lower[n])
+            detail = f"further gold {worst} scores {lower[worst]:.3f} against the first gold"
+            if len(lower) > 1:
+                detail += f", and {len(lower) - 1} more score below 1"
+            self.add_finding("golds-differ", detail)
 
 
 def with_retry(runner: TaskRunner, check: C, run_pass: Callable[[TaskRunner, C], None]) -> None:
