@@ -16,6 +16,7 @@ from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
 from intercode.sql.embedded import EmbeddedEngine
 from intercode.sql.embedded.catalog.catalog import Column
 from intercode.sql.embedded.catalog.types import Type
+from intercode.sql.embedded.execute import connection, shared_caches
 from support.shop import CUSTOMERS
 from support.sql_engines import shown
 
@@ -199,3 +200,23 @@ def test_the_text_of_a_column_is_part_of_recorded_state_hashes() -> None:
         "nullable=False, default=None, computed=False, auto=False, collation=None, "
         "on_update=False, comment='', values=())"
     )
+
+
+def test_what_is_kept_of_many_dumps_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each task of a family has a dump of its own, and a trainer plays thousands."""
+    monkeypatch.setattr(connection, "_MAX_IDLE_IN_ALL", 2)
+    monkeypatch.setattr(shared_caches, "MAX_DATABASES", 2)
+    engine = EmbeddedEngine(bounded=False)
+    for number in (0, 1, 2, 3, 4, 0):
+        dump = tmp_path / f"{number}.sql"
+        dump.write_text(
+            f"CREATE DATABASE d; USE d; CREATE TABLE t (a int);INSERT INTO t VALUES ({number});"
+        )
+        session = engine.open(DatabaseSpec("mysql-dump", dump, "d"))
+        assert session.run("SELECT a FROM t", 10.0).rows == ((number,),)
+        session.close()
+    assert [len(idle) for idle in engine._pool._idle.values()] == [1, 1]
+    assert len(engine._caches._databases) == len(engine._caches._catalogs) == 2
+    engine.close()

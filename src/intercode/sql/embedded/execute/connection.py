@@ -29,6 +29,8 @@ _PROGRESS_STEPS = 1000
 _FORBIDDEN_ACTIONS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA}
 _MAX_ATTACHED = 9
 _MAX_IDLE_CONNECTIONS = 32
+_MAX_IDLE_IN_ALL = 128
+"""Of all dumps together. Every task of a family may have a dump of its own."""
 """Idle connections per dump."""
 _MIN_OPEN_CONNECTIONS = 8
 """Idle connections that are opened before one of them detaches a database to attach another."""
@@ -203,30 +205,42 @@ class ConnectionPool:
     def __init__(self, bounded: bool) -> None:
         self.bounded = bounded
         self._lock = threading.Lock()
-        self._idle: dict[str, list[EmbeddedConnection]] = {}
+        self._idle: dict[str, list[EmbeddedConnection]] = {}  # the last used dump last
 
     def take(self, databases: BuiltDatabases, database: str) -> EmbeddedConnection:
         """Return a connection to the pristine databases, if possible one that has ``database``
         attached already."""
         with self._lock:
             idle = self._idle.get(databases.digest, [])
-            for i in reversed(range(len(idle))):
-                if database in idle[i].attached:
-                    return idle.pop(i)
+            ready = [i for i, connection in enumerate(idle) if database in connection.attached]
             attachable = [i for i, connection in enumerate(idle) if connection.can_attach]
-            if attachable or len(idle) >= _MIN_OPEN_CONNECTIONS:
-                return idle.pop(attachable[0] if attachable else 0)
+            if ready or attachable or len(idle) >= _MIN_OPEN_CONNECTIONS:
+                found = idle.pop(ready[-1] if ready else min(attachable, default=0))
+                if not idle:
+                    del self._idle[databases.digest]
+                return found
         return EmbeddedConnection(databases, self.bounded)
 
     def give_back(self, connection: EmbeddedConnection) -> None:
         """Keep a connection for another session. Close it if the pool is full or if it has written
         anything."""
+        surplus = [connection]
         with self._lock:
-            idle = self._idle.setdefault(connection.databases.digest, [])
+            digest = connection.databases.digest
+            idle = self._idle.get(digest, [])
             if len(idle) < _MAX_IDLE_CONNECTIONS and not connection.private_copies:
-                idle.append(connection)
-                return
-        connection.close()
+                self._idle.pop(digest, None)
+                self._idle[digest] = [*idle, connection]
+                surplus = self._take_surplus()
+        for each in surplus:
+            each.close()
+
+    def _take_surplus(self) -> list[EmbeddedConnection]:
+        """Return the connections of the longest unused dumps that are too many."""
+        surplus: list[EmbeddedConnection] = []
+        while sum(map(len, self._idle.values())) > _MAX_IDLE_IN_ALL:
+            surplus += self._idle.pop(next(iter(self._idle)))
+        return surplus
 
     def close(self) -> None:
         """Close the idle connections."""

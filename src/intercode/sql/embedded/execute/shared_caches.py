@@ -23,6 +23,9 @@ from intercode.sql.embedded.execute.translation_store import (
 )
 from intercode.sql.embedded.load.build import BuiltDatabases, build_databases
 
+MAX_DATABASES = 512
+"""Limit of the dumps whose descriptions are kept. Every task of a family may have its own."""
+
 
 class SharedCaches:
     """The caches of a process. Safe for several threads."""
@@ -45,6 +48,7 @@ class SharedCaches:
         if found is None:
             with self._lock:
                 found = self._databases[key] = self._databases.get(key) or build_databases(path)
+                _drop_oldest(self._databases)
         return found
 
     def single_database_catalog(self, data: BuiltDatabases, name: str) -> Catalog:
@@ -56,8 +60,15 @@ class SharedCaches:
             found = replace(
                 catalog, databases={name: catalog.databases[name]}, stamp=f"{data.digest}/{name}"
             )
-            self._catalogs[key] = found
+            with self._lock:
+                self._catalogs[key] = found
+                _drop_oldest(self._catalogs)
         return found
+
+
+def _drop_oldest(entries: dict[Any, Any]) -> None:
+    while len(entries) > MAX_DATABASES:
+        del entries[next(iter(entries))]
 
 
 @lru_cache(maxsize=4)
