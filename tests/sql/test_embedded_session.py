@@ -202,7 +202,7 @@ def test_the_text_of_a_column_is_part_of_recorded_state_hashes() -> None:
     )
 
 
-def test_what_is_kept_of_many_dumps_is_bounded(
+def test_the_cache_of_many_dumps_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each task of a family has a dump of its own, and a trainer plays thousands."""
