@@ -37,6 +37,11 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def shorten_line(text: str, length: int) -> str:
+    """Return a text on one line, cut to ``length`` characters."""
+    return shorten(" ".join(text.split()), length)
+
+
 def _cut(text: str, start: int, length: int) -> str:
     text = f"{_GAP}{text[start:]}" if start else text
     return text if len(text) <= length else f"{text[: length - len(_GAP)]}{_GAP}"

@@ -32,6 +32,7 @@ from intercode.environments.base.gold_cache import nondeterminism_reason
 from intercode.evaluation.check import stable_golds
 from intercode.evaluation.check.findings import (
     FAULT_KINDS,
+    MAX_SHOWN,
     CheckReport,
     SearchCounts,
     findings_in_output,
@@ -39,7 +40,7 @@ from intercode.evaluation.check.findings import (
 from intercode.evaluation.check.sandbox_search import search_sandboxes
 from intercode.evaluation.check.stable_golds import StableGolds
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
-from intercode.results.short_text import shorten
+from intercode.results.short_text import shorten_line
 
 AUDIT_RULES = Registry(
     "audit rule of environment", {"sql": "intercode.environments.sql.audit:audit_gold"}
@@ -47,7 +48,6 @@ AUDIT_RULES = Registry(
 """The audit rule of each environment that has one; see environments/base/audit.py."""
 _MIN_SECONDS_BETWEEN_RUNS = 1.1
 """Shortest time between the two runs of a gold, so that a gold that prints the time differs."""
-_MAX_SHOWN = 160  # characters of an output or a test in a finding
 C = TypeVar("C", bound="TaskCheck")
 
 
@@ -196,8 +196,8 @@ class TaskCheck:
         self.first_run = run
         if run.exit_status != 0:
             kind = "status-1" if run.exit_status == 1 else "fails"
-            last = run.output.strip().rpartition("\n")[2]
-            printed = f", after it printed: {_shorten(last)}" if last else ", without any output"
+            last = shorten_line(run.output.strip().rpartition("\n")[2], MAX_SHOWN)
+            printed = f", after it printed: {last}" if last else ", without any output"
             self.add_finding(kind, f"exit status {run.exit_status}{printed}")
         self.findings += findings_in_output(self.task.id, run.output)
 
@@ -304,11 +304,7 @@ def _instability_reason(task: Task) -> str:
 
 def _first_failed_test(run: TaskRun) -> str:
     failed = [test for test in run.state.tests if not test.passed] if run.state else []
-    return f"; {_shorten(failed[0].test)} fails: {failed[0].error}" if failed else ""
-
-
-def _shorten(text: str) -> str:
-    return shorten(" ".join(text.split()), _MAX_SHOWN)
+    return f"; {shorten_line(failed[0].test, MAX_SHOWN)} fails: {failed[0].error}" if failed else ""
 
 
 def _score_fields(score: Score, with_details: bool) -> tuple[object, ...]:

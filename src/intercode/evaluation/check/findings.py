@@ -10,9 +10,11 @@ from typing import Any
 from intercode.core.types import to_jsonable
 from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.gold_cache import ENABLE_VARIABLE
-from intercode.results.short_text import shorten
+from intercode.results.short_text import shorten_line
 from intercode.results.tables import Cell, Table
 
+MAX_SHOWN = 160
+"""Characters of an output or a test in a finding."""
 FAULT_KINDS = {
     "empty-query": "the query of the task is empty",
     "no-gold": "the task has no solution",
@@ -125,9 +127,8 @@ def findings_in_output(task: str, output: str) -> list[TaskFinding]:
     for kind, pattern in _OUTPUT_PATTERNS:
         match = pattern.search(output)
         if match and not (kind == "missing-file" and "missing-program" in by_kind):
-            by_kind.setdefault(
-                kind, TaskFinding(task, kind, shorten(" ".join(match.group().split()), 160))
-            )
+            detail = shorten_line(match.group(), MAX_SHOWN)
+            by_kind.setdefault(kind, TaskFinding(task, kind, detail))
     return list(by_kind.values())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from intercode.evaluation.variants.holding import HoldingReport, task_rows
 from intercode.evaluation.variants.tasks import TaskVariants
-from intercode.results.short_text import shorten
+from intercode.results.short_text import shorten_line
 from intercode.results.statistics.intervals import value_and_bounds
 from intercode.results.tables import Cell, Table
 
@@ -69,7 +69,7 @@ def variant_tables(tasks: Sequence[TaskVariants], count: int) -> list[Table]:
 
 def show_action(action: str) -> str:
     """Return an action as one short line of a table."""
-    return shorten(" ".join(action.split()), _MAX_TEXT)
+    return shorten_line(action, _MAX_TEXT)
 
 
 def _missing_table(tasks: Sequence[TaskVariants]) -> list[Table]:

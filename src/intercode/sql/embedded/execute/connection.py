@@ -29,9 +29,9 @@ _PROGRESS_STEPS = 1000
 _FORBIDDEN_ACTIONS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA}
 _MAX_ATTACHED = 9
 _MAX_IDLE_CONNECTIONS = 32
-_MAX_IDLE_IN_ALL = 128
-"""Of all dumps together. Every task of a family may have a dump of its own."""
 """Idle connections per dump."""
+_MAX_IDLE_IN_ALL = 128
+"""Idle connections of all dumps. Every task of a family may have a dump of its own."""
 _MIN_OPEN_CONNECTIONS = 8
 """Idle connections that are opened before one of them detaches a database to attach another."""
 
