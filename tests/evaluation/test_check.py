@@ -11,7 +11,7 @@ import pytest
 from intercode import datasets
 from intercode.cli import main
 from intercode.core.errors import SandboxLostError, UsageError
-from intercode.core.types import Dataset, ExecResult, Task
+from intercode.core.types import Dataset, ExecResult, Score, State, Task
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.bash.env import BashEnv
 from intercode.evaluation.check.dataset import check, compare_with_baseline
@@ -84,6 +84,17 @@ def test_further_golds_with_another_result_and_the_causes_of_failures_are_named(
     assert "exit status 2, after it printed: " in found["syntax"] and "if then" in found["syntax"]
     assert "ended with status 3 and printed nothing" in found["probe"]
     assert "it is the script 'exit 3 …'" in found["probe"]
+
+
+def test_a_reward_that_cannot_compare_two_golds_is_no_fault() -> None:
+    def reward(task: Task, agent: State, gold: State) -> Score:
+        if agent.exit_code:
+            raise KeyError("an agent's state has no exit status")
+        return Score(float(agent.output == gold.output != ""))
+
+    task = Task("a", "print a", "echo a", ("echo a; false",))
+    report = check(Dataset("d", "bash", (task,)), env_options={"reward": reward})
+    assert (report.faults, report.notes) == ((), ())
 
 
 def test_exit_status_1_is_a_note() -> None:
