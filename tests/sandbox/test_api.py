@@ -434,6 +434,14 @@ def test_a_spawned_program_runs_in_the_background_until_it_is_closed(shared: San
         shared.spawn(["no-such"])
 
 
+def test_the_children_that_a_program_starts_while_it_is_killed_end_with_it() -> None:
+    with open_one(limits=Limits(processes=1024)) as sandbox:
+        for _ in range(5):
+            with sandbox.spawn("while :; do sleep 605 & done"):
+                eventually(lambda: "sleep" in " ".join(sandbox.base.processes()), "it has children")
+            eventually(lambda: "sleep" not in " ".join(sandbox.base.processes()), "they end")
+
+
 @pytest.mark.not_in_chroot
 def test_a_program_on_a_terminal_controls_it_and_is_resized(shared: Sandbox) -> None:
     with shared.spawn(["/bin/sh", "-i"], terminal=(30, 90), env={"PS1": "$ "}) as process:

@@ -188,12 +188,22 @@ class SandboxProcess:
         capability ``processes``. Does nothing after ``close``."""
         if self._is_closed:
             return
-        descendants: list[int] = []
-        if number == signal.SIGKILL and "processes" in self._base.capabilities:
-            descendants = self._base.descendants(self.pid) if self._exit_code is None else []
+        stops = number == signal.SIGKILL and "processes" in self._base.capabilities
+        descendants = self._stop_all() if stops and self._exit_code is None else []
         self._process.kill(number)
-        for pid in descendants:  # after the program, which could react to their end
+        for pid in descendants:
             self._base.signal(pid, number)
+
+    def _stop_all(self) -> list[int]:
+        """Stop the program and its descendants, and return the numbers of these. A stopped process
+        neither starts another one nor reacts to the end of one."""
+        self._process.kill(signal.SIGSTOP)
+        stopped: list[int] = []
+        while found := [pid for pid in self._base.descendants(self.pid) if pid not in stopped]:
+            for pid in found:
+                self._base.signal(pid, signal.SIGSTOP)
+            stopped += found
+        return stopped
 
     def close(self) -> None:
         """Kill the program, if it runs, and free its streams. May be called again."""
