@@ -6,6 +6,7 @@ import hashlib
 import pickle
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from intercode.datasets.families.family import (
 )
 from intercode.datasets.families.file_tree import FileTree
 from intercode.datasets.families.selection import select_families
+from intercode.sql.embedded import EmbeddedEngine
 
 FROZEN = {
     "bash": "6f0c710e08688fbf",
@@ -91,6 +93,26 @@ def test_a_family_draws_sound_tasks_from_seeds(
 def test_draws_are_the_same_on_every_machine(environment: str) -> None:
     parts = [_parts(family(7, 3)) for family in load_families(environment)]
     assert hashlib.sha256(repr(parts).encode()).hexdigest()[:16] == FROZEN[environment]
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [("groups-above", 90), ("had-every-kind", 145), ("one-and-the-other", 550),
+     ("one-without-the-other", 270)],
+)  # fmt: skip
+def test_rows_are_drawn_again_until_the_gold_returns_one(name: str, seed: int) -> None:
+    task = find_family("sql", name)(seed, 1)
+    assert task.database is not None
+    engine = EmbeddedEngine(bounded=False)
+    with closing(engine), closing(engine.open(task.database)) as session:
+        assert session.run(task.gold, 60).rows
+
+
+@pytest.mark.parametrize("seed", [40, 45, 65])
+def test_no_condition_fixes_the_column_of_the_groups(seed: int) -> None:
+    gold = find_family("sql", "share-of-total")(seed, 1).gold
+    column = gold.partition("SELECT ")[2].partition(",")[0]
+    assert f"WHERE {column} =" not in gold and f"GROUP BY {column}" in gold
 
 
 def test_families_have_names_of_their_own_and_some_are_held_out() -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from intercode.core.types import Task
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.sql.families.schema import Schema, draw_data, draw_schema
-from intercode.datasets.sql.families.sql_task import event_conditions, sql_task
+from intercode.datasets.sql.families.sql_task import (
+    draw_data_with_answer,
+    event_conditions,
+    sql_task,
+)
 
 
 def _group(draw: Draw, s: Schema) -> tuple[str, str]:
@@ -26,7 +30,7 @@ def sum_per_group(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     group, column = _group(draw, s)
-    text, condition = event_conditions(draw, s, draw.difficulty)
+    text, condition = event_conditions(draw, s, draw.difficulty, varied=[column, f"i.{s.kind}"])
     what, value = draw.query.one(
         [
             (f"the sum of {s.amount}", f"SUM(e.{s.amount})"),
@@ -35,9 +39,13 @@ def sum_per_group(draw: Draw) -> Task:
             (f"the number of different {w.item[1]}", f"COUNT(DISTINCT e.{s.item_id})"),
         ]
     )
+    gold = (
+        f"SELECT {column}, {value} FROM {s.all_joined} WHERE {condition} "
+        f"GROUP BY {column} ORDER BY {column}"
+    )
     return sql_task(
         draw,
-        draw_data(draw, s),
+        draw_data_with_answer(draw, s, gold),
         (
             f"For the {w.event[1]} {text}: show each {group} and {what}, sorted by the former.",
             f"Group the {w.event[1]} {text} by the {group}. Show the group and {what} in the order "
@@ -45,8 +53,7 @@ def sum_per_group(draw: Draw) -> Task:
             f"What is {what} for each {group}? Only {w.event[1]} {text} count. Show one row per "
             f"group, the {group} first, in the order of this column.",
         ),
-        f"SELECT {column}, {value} FROM {s.all_joined} WHERE {condition} "
-        f"GROUP BY {column} ORDER BY {column}",
+        gold,
     )
 
 
@@ -62,9 +69,13 @@ def groups_above(draw: Draw) -> Task:
     if draw.difficulty > 2:
         having += f" AND SUM(e.{s.amount}) > {total}"
         what += f", with a sum of {s.amount} above {total}"
+    gold = (
+        f"SELECT p.{s.name}, COUNT(*) FROM {s.all_joined} WHERE {condition} "
+        f"GROUP BY p.{s.id}, p.{s.name} HAVING {having} ORDER BY COUNT(*) DESC, p.{s.name}"
+    )
     return sql_task(
         draw,
-        draw_data(draw, s),
+        draw_data_with_answer(draw, s, gold),
         (
             f"Among the {w.event[1]} {text}: which {w.member[1]} have {what}? Show name and number "
             f"of these {w.event[1]}, the highest number first and equal ones by name.",
@@ -74,8 +85,7 @@ def groups_above(draw: Draw) -> Task:
             f"and number of these {w.event[1]}, the highest number on top, by name where it is "
             f"equal.",
         ),
-        f"SELECT p.{s.name}, COUNT(*) FROM {s.all_joined} WHERE {condition} "
-        f"GROUP BY p.{s.id}, p.{s.name} HAVING {having} ORDER BY COUNT(*) DESC, p.{s.name}",
+        gold,
     )
 
 
@@ -86,7 +96,7 @@ def columns_by_year(draw: Draw) -> Task:
     w = s.words
     group, column = _group(draw, s)
     years = sorted(draw.query.some(range(2021, 2025), 2 if draw.difficulty < 3 else 3))
-    text, condition = event_conditions(draw, s, draw.difficulty, dates=False)
+    text, condition = event_conditions(draw, s, draw.difficulty, dates=False, varied=[column])
     sums = [
         f"SUM(CASE WHEN YEAR(e.{s.day}) = {year} THEN e.{s.quantity} ELSE 0 END)" for year in years
     ]
@@ -118,7 +128,7 @@ def share_of_total(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     group, column = _group(draw, s)
-    text, condition = event_conditions(draw, s, draw.difficulty)
+    text, condition = event_conditions(draw, s, draw.difficulty, varied=[column])
     total = f"(SELECT SUM(e.{s.amount}) FROM {s.all_joined} WHERE {condition})"
     rest = f"FROM {s.all_joined} WHERE {condition} GROUP BY {column} ORDER BY {column}"
     return sql_task(

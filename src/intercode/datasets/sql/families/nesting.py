@@ -5,7 +5,11 @@ from __future__ import annotations
 from intercode.core.types import Task
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.sql.families.schema import draw_data, draw_schema
-from intercode.datasets.sql.families.sql_task import event_conditions, sql_task
+from intercode.datasets.sql.families.sql_task import (
+    draw_data_with_answer,
+    event_conditions,
+    sql_task,
+)
 
 
 @family("sql")
@@ -56,9 +60,14 @@ def had_every_kind(draw: Draw) -> Task:
         f"x.{s.item_id} WHERE x.{s.quantity} >= {least} AND y.{s.kind} = "
     )
     every = " AND ".join(f"{s.id} IN ({inner}'{kind}')" for kind in kinds)
+    gold = (
+        f"SELECT p.{s.name} FROM {s.all_joined} WHERE i.{s.kind} IN ({among}) AND {condition} "
+        f"GROUP BY p.{s.id}, p.{s.name} HAVING COUNT(DISTINCT i.{s.kind}) = {len(kinds)} "
+        f"ORDER BY p.{s.name}"
+    )
     return sql_task(
         draw,
-        draw_data(draw, s),
+        draw_data_with_answer(draw, s, gold),
         (
             f"Which {w.member[1]} have {w.event[1]} {text} of {w.item[1]} of every {s.kind} among "
             f"{', '.join(kinds)}? Give the names alphabetically.",
@@ -68,9 +77,7 @@ def had_every_kind(draw: Draw) -> Task:
             f"{w.event[0]} {text} whose {w.item[0]} is of that {s.kind}. List their names in "
             "alphabetical order.",
         ),
-        f"SELECT p.{s.name} FROM {s.all_joined} WHERE i.{s.kind} IN ({among}) AND {condition} "
-        f"GROUP BY p.{s.id}, p.{s.name} HAVING COUNT(DISTINCT i.{s.kind}) = {len(kinds)} "
-        f"ORDER BY p.{s.name}",
+        gold,
         also=(f"SELECT {s.name} FROM {s.member} WHERE {every} ORDER BY {s.name}",),
     )
 

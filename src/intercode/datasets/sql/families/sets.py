@@ -5,15 +5,19 @@ from __future__ import annotations
 from intercode.core.types import Task
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.sql.families.schema import Schema, draw_data, draw_schema
-from intercode.datasets.sql.families.sql_task import event_conditions, sql_task
+from intercode.datasets.sql.families.sql_task import (
+    draw_data_with_answer,
+    event_conditions,
+    sql_task,
+)
 
 
 def _two_queries(draw: Draw, s: Schema, counts: tuple[int, int]) -> tuple[str, str, str, str]:
     """Return two conditions on events, of ``counts`` parts, in words, and the queries for the names
-    of their people."""
+    of their people. The second condition does not require a city: nobody is in two."""
     texts, queries = [], []
-    for count in counts:
-        text, condition = event_conditions(draw, s, count)
+    for count, varied in zip(counts, ([], [f"l.{s.city}"]), strict=True):
+        text, condition = event_conditions(draw, s, count, varied=varied)
         texts.append(text)
         queries.append(f"SELECT p.{s.name} FROM {s.all_joined} WHERE {condition}")
     return texts[0], texts[1], queries[0], queries[1]
@@ -51,9 +55,13 @@ def one_and_the_other(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     one, other, first, second = _two_queries(draw, s, (1 + draw.difficulty // 2,) * 2)
+    also = (
+        f"SELECT q.{s.name} FROM {s.member} AS q WHERE q.{s.name} IN ({first}) AND "
+        f"q.{s.name} IN ({second}) ORDER BY q.{s.name}"
+    )
     return sql_task(
         draw,
-        draw_data(draw, s),
+        draw_data_with_answer(draw, s, also),
         (
             f"Which {w.member[1]} have a {w.event[0]} {one}, and also (perhaps another) "
             f"{w.event[0]} {other}? Give their names once each, alphabetically.",
@@ -64,10 +72,7 @@ def one_and_the_other(draw: Draw) -> Task:
             "alphabetical order.",
         ),
         f"{first} INTERSECT {second} ORDER BY {s.name}",
-        also=(
-            f"SELECT q.{s.name} FROM {s.member} AS q WHERE q.{s.name} IN ({first}) AND "
-            f"q.{s.name} IN ({second}) ORDER BY q.{s.name}",
-        ),
+        also=(also,),
     )
 
 
@@ -77,9 +82,13 @@ def one_without_the_other(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     one, other, first, second = _two_queries(draw, s, (1 + draw.difficulty // 3, 4))
+    also = (
+        f"SELECT q.{s.name} FROM {s.member} AS q WHERE q.{s.name} IN ({first}) AND "
+        f"q.{s.name} NOT IN ({second}) ORDER BY q.{s.name}"
+    )
     return sql_task(
         draw,
-        draw_data(draw, s),
+        draw_data_with_answer(draw, s, also),
         (
             f"Which {w.member[1]} have a {w.event[0]} {one}, but no {w.event[0]} {other}? Give "
             f"their names once each, in alphabetical order.",
@@ -89,8 +98,5 @@ def one_without_the_other(draw: Draw) -> Task:
             f"a single {w.event[0]} {other}; sorted and without repetitions.",
         ),
         f"{first} EXCEPT {second} ORDER BY {s.name}",
-        also=(
-            f"SELECT q.{s.name} FROM {s.member} AS q WHERE q.{s.name} IN ({first}) AND "
-            f"q.{s.name} NOT IN ({second}) ORDER BY q.{s.name}",
-        ),
+        also=(also,),
     )

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Collection, Sequence
+from contextlib import closing
 
 from intercode.core.types import Task
 from intercode.datasets.families.family import Draw
-from intercode.datasets.sql.families.schema import Data, Schema, database_of, draw_day
+from intercode.datasets.sql.families.schema import (
+    Data,
+    Schema,
+    database_of,
+    draw_data,
+    draw_day,
+)
 
 BLIND_BOUND = 0.1
 """The bound of families whose names of tables and columns only looking shows."""
+_MAX_DATABASES = 100
 
 
 def sql_task(
@@ -39,17 +48,40 @@ def sql_task(
     )  # fmt: skip
 
 
+def draw_data_with_answer(draw: Draw, s: Schema, gold: str) -> Data:
+    """Return rows for which the gold, a SELECT without functions but aggregates and YEAR, returns a
+    row. Few databases have to be drawn a second time."""
+    for _ in range(_MAX_DATABASES):
+        data = draw_data(draw, s)
+        if _returns_row(data, gold):
+            break
+    return data
+
+
+def _returns_row(data: Data, query: str) -> bool:
+    rows = (data.sites, data.members, data.items, data.events)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.create_function("YEAR", 1, lambda day: int(day[:4]), deterministic=True)
+        for (table, columns), values in zip(data.schema.tables.items(), rows, strict=True):
+            connection.execute(f"CREATE TABLE `{table}` ({', '.join(f'`{c}`' for c in columns)})")
+            marks = ", ".join("?" * len(columns))
+            connection.executemany(f"INSERT INTO `{table}` VALUES ({marks})", values)
+        return connection.execute(query).fetchone() is not None
+
+
 def exploration_of(*tables: str) -> list[str]:
     """Return the actions that show the tables, and the columns of some."""
     return ["SHOW TABLES", *(f"SHOW COLUMNS FROM `{table}`" for table in tables)]
 
 
-def event_conditions(draw: Draw, s: Schema, count: int, *, dates: bool = True) -> tuple[str, str]:
+def event_conditions(
+    draw: Draw, s: Schema, count: int, *, dates: bool = True, varied: Collection[str] = ()
+) -> tuple[str, str]:
     """Return ``count`` conditions on events (at most 5) in words, which follow the noun, and as
     SQL, on the tables as in ``Schema.all_joined``.
 
     Several conditions are wide ones, so that some events meet them all. ``dates``: whether a
-    condition may be about the date.
+    condition may be about the date. ``varied``: columns whose value no condition fixes.
     """
     choices, w = draw.query, s.words
     year, day = choices.between(2021, 2024), draw_day(choices, 200, 700)
@@ -67,7 +99,8 @@ def event_conditions(draw: Draw, s: Schema, count: int, *, dates: bool = True) -
         (f"by a {w.member[0]} {place} not in {city}", f"l.{s.city} <> '{city}'"),
     ]
     known = [
-        *(narrow if count == 1 else wide)[0 if dates else 1 :],
+        *(c for c in (narrow if count == 1 else wide)[0 if dates else 1 :]
+          if c[1].partition(" = ")[0] not in varied),
         (f"with {w.quantity} of at least {least}", f"e.{s.quantity} >= {least}"),
         (f"by a {w.member[0]} who does not have the {_noun(s.level)} '{level}'",
          f"p.{s.level} <> '{level}'"),
