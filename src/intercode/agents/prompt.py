@@ -16,7 +16,7 @@ from intercode.core.errors import ConfigError
 _HEADING = re.compile(r"^== (\w+) ==[ \t]*\n", re.MULTILINE)
 PLACEHOLDERS = frozenset((
     "environment", "language", "fence", "turns", "query", "notes", "judged", "example",  # episode
-    "observation", "reward", "thought", "step", "plan", "turn", "why", "action",  # turn
+    "observation", "reward", "step", "turn", "why", "action",  # turn
 ))  # fmt: skip
 """The placeholders of a prompt. Those without a value in an agent's situation become empty."""
 

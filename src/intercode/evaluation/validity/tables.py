@@ -10,6 +10,7 @@ from intercode.evaluation.validity.grading import GradedLabel
 from intercode.evaluation.validity.rates import GroupRates
 from intercode.results.labels.agreement import Kappa, cohen_kappa, decided_pairs
 from intercode.results.labels.records import AMBIGUOUS, CORRECT, VALUES, Label
+from intercode.results.short_text import shorten_line
 from intercode.results.statistics.intervals import Estimate
 from intercode.results.tables import Cell, Table
 
@@ -71,7 +72,8 @@ def disagreement_table(graded: Iterable[GradedLabel]) -> Table:
     for g in graded:
         if g.counted and not g.agrees:
             known: tuple[Cell, ...] = (g.label.task, _verified(g), g.label.value, g.reward)
-            rows.append((*known, g.label.weight, g.label.reason, _short(g.label.actions[-1])))
+            action = shorten_line(g.label.actions[-1], MAX_TEXT)
+            rows.append((*known, g.label.weight, g.label.reason, action))
     digits = (("reward", 3), ("weight", 2))
     return Table("disagreements", "Disagreements", columns, tuple(rows), (), digits)
 
@@ -109,7 +111,7 @@ def agreement_tables(pairs: Sequence[tuple[Label, Label]]) -> list[Table]:
     ]
     cross = Table("crossed", "First file (rows) and second file", ("", *VALUES), tuple(crossed))
     differing = tuple(
-        (a.task, a.value, b.value, a.reason, b.reason, _short(a.actions[-1]))
+        (a.task, a.value, b.value, a.reason, b.reason, shorten_line(a.actions[-1], MAX_TEXT))
         for a, b in pairs
         if a.value != b.value
     )
@@ -134,8 +136,3 @@ def _percent(estimate: Estimate | None) -> tuple[Cell, Cell, Cell]:
 
 def _verified(graded: GradedLabel) -> str:
     return "-" if graded.verified is None else "yes" if graded.verified else "no"
-
-
-def _short(action: str) -> str:
-    text = " ".join(action.split())
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."

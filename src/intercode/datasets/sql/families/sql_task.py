@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import sqlite3
 from collections.abc import Collection, Sequence
@@ -49,8 +50,11 @@ def sql_task(
 
 
 def draw_data_with_answer(draw: Draw, s: Schema, gold: str) -> Data:
-    """Return rows for which the gold, a SELECT without functions but aggregates and YEAR, returns a
-    row. Few databases have to be drawn a second time."""
+    """Return rows for which the gold returns a row. Few databases have to be drawn a second time.
+
+    The gold is a SELECT that SQLite understands as well. Of MySQL's own functions it may use YEAR
+    and DATEDIFF.
+    """
     for _ in range(_MAX_DATABASES):
         data = draw_data(draw, s)
         if _returns_row(data, gold):
@@ -61,12 +65,19 @@ def draw_data_with_answer(draw: Draw, s: Schema, gold: str) -> Data:
 def _returns_row(data: Data, query: str) -> bool:
     rows = (data.sites, data.members, data.items, data.events)
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.create_function("YEAR", 1, lambda day: int(day[:4]), deterministic=True)
+        connection.create_function("YEAR", 1, lambda day: int(day[:4]))
+        connection.create_function("DATEDIFF", 2, _days_between)
         for (table, columns), values in zip(data.schema.tables.items(), rows, strict=True):
             connection.execute(f"CREATE TABLE `{table}` ({', '.join(f'`{c}`' for c in columns)})")
             marks = ", ".join("?" * len(columns))
             connection.executemany(f"INSERT INTO `{table}` VALUES ({marks})", values)
         return connection.execute(query).fetchone() is not None
+
+
+def _days_between(later: str, earlier: str | None) -> int | None:
+    if earlier is None:  # there is no row before the first
+        return None
+    return (dt.date.fromisoformat(later) - dt.date.fromisoformat(earlier)).days
 
 
 def exploration_of(*tables: str) -> list[str]:

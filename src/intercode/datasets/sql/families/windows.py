@@ -5,7 +5,11 @@ from __future__ import annotations
 from intercode.core.types import Task
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.sql.families.schema import draw_data, draw_schema
-from intercode.datasets.sql.families.sql_task import event_conditions, sql_task
+from intercode.datasets.sql.families.sql_task import (
+    draw_data_with_answer,
+    event_conditions,
+    sql_task,
+)
 
 
 @family("sql")
@@ -92,9 +96,10 @@ def days_between(draw: Draw) -> Task:
         f"SELECT e.{s.id} AS event, DATEDIFF(e.{s.day}, LAG(e.{s.day}) OVER (PARTITION BY {column} "
         f"ORDER BY e.{s.day}, e.{s.id})) AS days FROM {s.all_joined} WHERE {condition}"
     )
+    gold = f"SELECT event, days FROM ({inner}) AS gaps WHERE days > {least} ORDER BY event"
     return sql_task(
         draw,
-        draw_data(draw, s),
+        draw_data_with_answer(draw, s, gold),
         (
             f"Look at the {w.event[1]} {text} of each {who} in the order of {s.day} and {s.id}. "
             f"Which came more than {least} days after the one before? Show {s.id} and the number "
@@ -107,7 +112,7 @@ def days_between(draw: Draw) -> Task:
             f"Where it is more than {least}, show {s.id} and this number of days, ordered by "
             f"{s.id}.",
         ),
-        f"SELECT event, days FROM ({inner}) AS gaps WHERE days > {least} ORDER BY event",
+        gold,
         also=(
             f"WITH gaps AS ({inner}) SELECT event, days FROM gaps WHERE days > {least} "
             f"ORDER BY event",
