@@ -30,13 +30,13 @@ def sum_per_group(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     group, column = _group(draw, s)
-    text, condition = event_conditions(draw, s, draw.difficulty, varied=[column, f"i.{s.kind}"])
+    text, condition = event_conditions(draw, s, draw.difficulty, varied=[column])
     what, value = draw.query.one(
         [
             (f"the sum of {s.amount}", f"SUM(e.{s.amount})"),
             (f"the largest {s.amount}", f"MAX(e.{s.amount})"),
             (f"the average {s.quantity}", f"AVG(e.{s.quantity})"),
-            (f"the number of different {w.item[1]}", f"COUNT(DISTINCT e.{s.item_id})"),
+            (f"the number of different {w.member[1]}", f"COUNT(DISTINCT e.{s.member_id})"),
         ]
     )
     gold = (
