@@ -7,17 +7,15 @@ from typing import Any
 
 from intercode.core.config import EvalConfig
 from intercode.evaluation.evaluate.plan import Plan
+from intercode.evaluation.evaluate.progress.counts import counted
 
 
 def describe_plan(plan: Plan) -> list[tuple[str, str]]:
     """Return the directory, dataset, agent, model and limits of a run, each with its name."""
     metadata, config = plan.metadata, plan.config
     tasks = len(plan.task_indices)
-    count = (
-        f"{tasks:,} of {len(plan.dataset):,} tasks"
-        if tasks < len(plan.dataset)
-        else (f"{tasks:,} tasks")
-    )
+    count = counted(len(plan.dataset), "task", "tasks")
+    count = f"{tasks:,} of {count}" if tasks < len(plan.dataset) else count
     count = f"a sample of {count}" if config.sample else count
     count += f" x {config.epochs} epochs" if config.epochs > 1 else ""
     where = metadata.get("tier") or metadata.get("engine")
