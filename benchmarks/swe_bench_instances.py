@@ -10,7 +10,8 @@ pytest and a layer with the repository, are pushed to a local registry (Debian's
 and pulled by their digests. Printed is, for each instance, how many tests both lists have, and how
 many instances the fix and the empty patch solve. ``--sdists``: a directory of files that
 ``pip download --no-binary :all: --no-deps`` has written; without it, pip downloads
-NAME ... (default: NAMES).
+NAME ... (default: NAMES). With the DIR of an earlier run, the instances that it made are not made
+again. Both agents play all instances in each run.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from intercode import Sandbox, evaluate
+from intercode.core.errors import InterCodeError
 from intercode.environments.swe_bench.test_report import read_report, report_key
 from intercode.sandbox import Limits, resolve_image
 from intercode.sandbox.images.oci.documents import architecture
@@ -89,6 +91,8 @@ def download(names: Sequence[str], folder: Path) -> None:
 
 def unpack(sdist: Path, folder: Path) -> None:
     """Unpack a source distribution without the directory that holds everything."""
+    folder.parent.mkdir(exist_ok=True)
+    shutil.rmtree(folder.with_suffix(".unpacked"), ignore_errors=True)
     with tarfile.open(sdist) as archive:
         archive.extractall(folder.with_suffix(".unpacked"), filter="data")
     (top,) = folder.with_suffix(".unpacked").iterdir()
@@ -327,6 +331,7 @@ def digest(data: bytes) -> str:
 
 def play(rows: Path, out: Path, agent: str, parallel: int) -> str:
     """Play all instances with an agent, and return how many it solves of how many."""
+    shutil.rmtree(out / agent, ignore_errors=True)
     run = evaluate(
         f"swe-bench:{rows}", agent, out=out / agent, quiet=True, timeout=600.0, parallel=parallel
     )
@@ -346,9 +351,9 @@ def main() -> None:
     parser.add_argument("--parallel", type=int, default=2)
     options = parser.parse_args()
     out: Path = options.out.absolute()
-    out.mkdir(parents=True)
+    out.mkdir(parents=True, exist_ok=True)
     sdists = options.sdists or out / "sdists"
-    if options.sdists is None:
+    if options.sdists is None and not sdists.exists():
         sdists.mkdir()
         download(options.names, sdists)
     (out / "recipe.toml").write_text(RECIPE)
@@ -363,15 +368,18 @@ def main() -> None:
             if len(rows) == options.count:
                 break
             name = f"{sdist.name.removesuffix('.tar.gz')}-{number}"
-            folder = out / "repositories" / name
-            folder.parent.mkdir(exist_ok=True)
+            folder, made = out / "repositories" / name, out / "rows" / f"{name}.json"
             try:
-                row = make_instance(sdist, folder, base, number)
-            except (SkippedError, SyntaxError, UnicodeDecodeError) as e:
+                if not made.exists():
+                    shutil.rmtree(folder, ignore_errors=True)
+                    made.parent.mkdir(exist_ok=True)
+                    made.write_text(json.dumps(make_instance(sdist, folder, base, number)))
+                row = json.loads(made.read_text())
+                instance = row["instance_id"].lower().replace("__", "_1776_")
+                row["image_name"] = images.push(f"sweb.eval.{instance}", packed(folder, "testbed/"))
+            except (SkippedError, SyntaxError, ValueError, InterCodeError, OSError) as e:
                 print(f"{name}: no instance: {e}", flush=True)
                 continue
-            instance = row["instance_id"].lower().replace("__", "_1776_")
-            row["image_name"] = images.push(f"sweb.eval.{instance}", packed(folder, "testbed/"))
             rows.append(row)
             counts = [len(json.loads(row[k])) for k in ("FAIL_TO_PASS", "PASS_TO_PASS")]
             print(f"{row['instance_id']}: {counts[0]} to fix, {counts[1]} to keep", flush=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from intercode.core.config import make_config
 from intercode.core.errors import DataError, UsageError
 from intercode.datasets import load
 from intercode.environments import make
@@ -13,6 +14,7 @@ from intercode.environments.swe_bench.env import SweBenchEnv
 from intercode.environments.swe_bench.grading import is_protected, suspicious_lines
 from intercode.environments.swe_bench.test_report import read_report, report_key
 from intercode.evaluation.check.dataset import check
+from intercode.evaluation.evaluate.plan import open_env
 from support.swe_bench import NEW_TESTS, write_instances
 
 pytestmark = pytest.mark.sandbox
@@ -60,6 +62,15 @@ def test_the_patch_alone_is_tested(env: SweBenchEnv) -> None:
     broken = env.score()
     assert (broken.value, broken.parts["pass_to_pass"]) == (0.0, 0.0)
     assert "did not run" in broken.details["failed"][0]
+
+
+@pytest.mark.parametrize(("given", "limit"), [(None, 120.0), (7, 7)])
+def test_an_evaluation_keeps_its_time_limit_of_actions(
+    spec: str, given: float | None, limit: float
+) -> None:
+    config = make_config({"dataset": spec, "agent": "noop", "timeout": given})
+    with open_env(config, load(spec)) as opened:
+        assert opened.timeout == opened.result_metadata()["timeout"] == limit
 
 
 HOOK = "def pytest_runtest_makereport(item, call):\n    call.excinfo = None\n"

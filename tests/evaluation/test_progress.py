@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core.config import EvalConfig
 from intercode.core.types import Step, Trajectory, Usage
+from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.progress import Progress, lines, make_report
+from intercode.evaluation.evaluate.progress.header import describe_plan
 from intercode.evaluation.evaluate.progress.lines import LineReport, progress_line
 from intercode.evaluation.evaluate.progress.terminal import TerminalReport
 from intercode.evaluation.evaluate.run_state import EpisodeKey, EpisodeOutcome
@@ -33,6 +36,15 @@ def episode(reward: float | None, task: str = "t") -> Trajectory:
 
 def finished(*solved: bool) -> dict[EpisodeKey, EpisodeOutcome]:
     return {EpisodeKey(f"old{n}", 0): EpisodeOutcome(s, None) for n, s in enumerate(solved)}
+
+
+def test_the_header_counts_tasks_and_has_the_limit_of_an_action(tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks.jsonl"
+    for count, words in ((1, "1 task"), (2, "2 tasks")):
+        tasks.write_text('{"query": "Print 1.", "gold": "echo 1"}\n' * count)
+        header = dict(describe_plan(make_plan(EvalConfig(str(tasks), "noop"))))
+        assert f", {words}, profile standard" in header["dataset"]
+        assert header["limits"] == "4 at once, 10 s an action"
 
 
 def test_errors_count_as_not_solved_and_success_has_an_interval() -> None:

@@ -37,13 +37,13 @@ datasets DATASET ...    name[:subset], or a .json/.jsonl/.csv file
                         dataset's)
 --sandbox SANDBOX       kind of sandbox (default auto: the strongest there is)
 --network NETWORK       none (the default) or host
---timeout S             seconds that a gold may take (default 10)
+--timeout S             seconds that a gold may take (default 10; SWE-bench, Harbor: 120)
 {ENVIRONMENT_OPTION}
 --parallel N            tasks at the same time (default 2)
 --json                  print the whole report as JSON
 | --format STYLE        text (the default), markdown or csv"""
 DEFAULTS = {
-    "profile": "standard", "sandbox": "auto", "network": "none", "timeout": 10.0, "parallel": 2,
+    "profile": "standard", "sandbox": "auto", "network": "none", "parallel": 2,
     "format": "text",
 }  # fmt: skip
 SETTINGS = {"variants": {"type": int}}

@@ -167,7 +167,7 @@ sandbox and scoring:
 --network NETWORK       none (the default), or host: the machine's own network
 --sandbox SANDBOX       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
                         default): the strongest that works, but never landlock
---timeout TIMEOUT       seconds an action may take (default 10)
+--timeout TIMEOUT       seconds an action may take (default 10; SWE-bench, Harbor: 120)
 --reward NAME|PKG:FN    reward function (default: that of the environment and the profile)"""
 POLICY_OPTIONS = """\
 action policy:

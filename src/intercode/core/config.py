@@ -25,7 +25,7 @@ class EvalConfig:
     which the seed determines, stratified by hardness or group. ``epochs``: how often each task is
     played. ``seed``: the seed of the run, from which episodes derive theirs. ``shuffle``: play in
     random order, drawn from the seed. No result depends on it. ``max_turns`` None: the agent's own
-    limit. ``timeout``: seconds for each action.
+    limit. ``timeout``: seconds for each action (None: the environment's default).
 
     ``max_tokens``, ``max_cost`` (US dollars) and ``max_seconds`` limit the run, and those with
     ``_per_episode`` each episode. ``fail_on_error``: the number of episodes that may fail before
@@ -63,7 +63,7 @@ class EvalConfig:
     image: str | None = None
     network: Network = "none"
     sandbox: str = "auto"
-    timeout: float = 10.0
+    timeout: float | None = None
     reward: str | None = None
     deterministic: bool | Mapping[str, Any] = False
     clock: str | None = None

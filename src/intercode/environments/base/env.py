@@ -64,21 +64,22 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
     ``dataset``: ``name[:subset]``, a file, or a Dataset. ``profile``: ``standard``, or ``original``
     for the behaviour of the original InterCode package with its faults. ``image``, ``sandbox``,
     ``network``: where code runs (``image`` None: the dataset's). ``timeout``: seconds for each
-    action. ``max_turns``: an episode is truncated after that many actions (None: never).
-    ``reward``: a name, ``package.module:function`` or a function (task, agent, gold) -> Score;
-    ``variants`` pays a solution as far as it holds in variants of its task (page Variants).
-    ``reward_mode``: ``final`` pays the score at the end, ``per-turn`` what a turn adds to the best
-    score before, ``delta`` the change of the score. ``deterministic``: True, or fields of
-    Determinism: the same actions give the same observations. ``hashes``: ``info`` has hashes of
-    observation and state (None: if deterministic). ``policy``: rules over actions (page Action
-    policies), as a TOML file or its content; it guides agents and is no security boundary.
-    ``mcp``: commands of MCP servers by name, for further tools (page MCP).
+    action (None: ``default_timeout``). ``max_turns``: an episode is truncated after that many
+    actions (None: never). ``reward``: a name, ``package.module:function`` or a function (task,
+    agent, gold) -> Score; ``variants`` pays a solution as far as it holds in variants of its task
+    (page Variants). ``reward_mode``: ``final`` pays the score at the end, ``per-turn`` what a turn
+    adds to the best score before, ``delta`` the change of the score. ``deterministic``: True, or
+    fields of Determinism: the same actions give the same observations. ``hashes``: ``info`` has
+    hashes of observation and state (None: if deterministic). ``policy``: rules over actions (page
+    Action policies), as a TOML file or its content; no security boundary. ``mcp``: commands of MCP
+    servers by name, for further tools (page MCP).
 
     A subclass opens workspaces and reads the states that are compared: five methods.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
     name: ClassVar[str]
+    default_timeout: ClassVar[float] = 10.0
     scoring_version: ClassVar[int] = 1
     """Increased by every change after which the same episode is scored differently."""
     expects_answer: ClassVar[bool] = False
@@ -106,7 +107,7 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
         image: str | None = None,
         sandbox: str = "auto",
         network: Network = "none",
-        timeout: float = 10.0,
+        timeout: float | None = None,
         max_turns: int | None = None,
         reward: str | RewardFunction | None = None,
         reward_mode: RewardMode = "final",
@@ -116,6 +117,7 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
         policy: PolicySource | None = None,
         mcp: Mapping[str, str] | None = None,
     ) -> None:
+        timeout = self.default_timeout if timeout is None else timeout
         arguments = locals()
         self.settings = {k: v for k, v in arguments.items() if k not in ("self", "dataset")}
         check_choices(profile, network, render_mode)

@@ -54,6 +54,7 @@ class HarborEnv(TaskImageEnv):
     """
 
     name: ClassVar[str] = "harbor"
+    default_timeout: ClassVar[float] = 120.0
     scoring_version: ClassVar[int] = 2
     scores_output: ClassVar[bool] = False  # test runners print how long they took
 
@@ -61,13 +62,12 @@ class HarborEnv(TaskImageEnv):
         self,
         dataset: str | Dataset,
         *,
-        timeout: float = 120.0,
         build: bool = False,
         **settings: Any,
     ) -> None:
         if settings.get("profile", "standard") != "standard":
             raise UsageError("Harbor tasks have the profile 'standard' only: leave out the profile")
-        super().__init__(dataset, timeout=timeout, **settings)
+        super().__init__(dataset, **settings)
         self.build = build
         self._submitted: tuple[Rewards, ...] = ()
         self._rewards: Rewards = {}

@@ -29,19 +29,19 @@ class SweBenchEnv(TaskImageEnv):
     """
 
     name: ClassVar[str] = "swe-bench"
+    default_timeout: ClassVar[float] = 120.0
     scores_output: ClassVar[bool] = False  # pytest prints how long it took
 
     def __init__(
         self,
         dataset: str | Dataset,
         *,
-        timeout: float = 120.0,
         test_timeout: float = 1800.0,
         **settings: Any,
     ) -> None:
         if settings.get("profile", "standard") != "standard":
             raise UsageError("SWE-bench has the profile 'standard' only: leave out the profile")
-        super().__init__(dataset, timeout=timeout, **settings)
+        super().__init__(dataset, **settings)
         self.test_timeout = test_timeout
         self.settings |= {"test_timeout": test_timeout}
         self._graded: tuple[str | None, State] | None = None

@@ -60,7 +60,7 @@ def check(
     network: Network = "none",
     limit: int | None = None,
     parallel: int = 2,
-    timeout: float = 10.0,
+    timeout: float | None = None,
     cache_golds: bool = True,
     env_options: Mapping[str, Any] = EMPTY_MAPPING,
     sandbox: str = "auto",

@@ -94,8 +94,8 @@ class Progress:
             (traffic.retries, "retry", "retries"),
             (traffic.overloads, "rate limit", "rate limits"),
         )
-        texts = [_counted(self.errors, "error", "errors")]
-        texts += [_counted(n, one, many) for n, one, many in counts if n]
+        texts = [counted(self.errors, "error", "errors")]
+        texts += [counted(n, one, many) for n, one, many in counts if n]
         if usage.cost:
             texts.append(f"${usage.cost:,.2f}" if usage.cost >= 0.1 else f"${usage.cost:.4f}")
         return texts
@@ -129,5 +129,6 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _counted(number: int, one: str, many: str) -> str:
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number with the word for one or for several."""
     return f"{number:,} {one if number == 1 else many}"
