@@ -52,7 +52,7 @@ def test_a_record_without_a_dataset_names_the_option_to_give(tmp_path: Path) -> 
 
 
 @pytest.mark.rootfs
-@pytest.mark.slow
+@pytest.mark.slow("long")
 @pytest.mark.nl2bash
 def test_the_authors_code_and_ours_agree(
     reference_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,7 +62,7 @@ def test_the_authors_code_and_ours_agree(
     image = requirements.image("nl2bash")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     options = log_replay.ReplayOptions(
-        profile="original", image=image, network="host", parallel=2, timeout=3.0
+        profile="original", image=image, network="host", parallel=4, timeout=3.0
     )
     paths = [reference_dir / "bash" / f"{name}.json" for name in FILES]
     reports = log_replay.replay_logs(paths, options)

@@ -22,7 +22,7 @@ import intercode
 from support.answering_endpoint import AnsweringEndpoint
 from support.serving import serving
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow("long")]
 ENVIRONMENTS = ("bash", "sql", "python", "ctf")
 TASKS, SEED = (1, 2), 5
 COMMANDS = Path(__file__).parents[1] / "support/verifiers_taskset/commands.py"

@@ -20,7 +20,7 @@ import intercode
 from support.answering_endpoint import AnsweringEndpoint
 
 pytest.importorskip("uv", reason="pip install uv")
-pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow("long")]
 ROOT = Path(__file__).parents[2]
 ENVIRONMENTS = ("bash", "sql", "python", "code", "ctf")
 VALIDATED = 3
