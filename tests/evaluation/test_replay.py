@@ -62,7 +62,7 @@ def test_the_authors_code_and_ours_agree(
     image = requirements.image("nl2bash")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     options = log_replay.ReplayOptions(
-        profile="original", image=image, network="host", parallel=4, timeout=3.0
+        profile="original", image=image, network="host", parallel=2, timeout=3.0
     )
     paths = [reference_dir / "bash" / f"{name}.json" for name in FILES]
     reports = log_replay.replay_logs(paths, options)
