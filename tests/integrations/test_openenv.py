@@ -103,7 +103,7 @@ def test_sessions_are_independent_and_limited(served: tuple[str, str]) -> None:
 
 def test_the_validator_of_openenv_is_content(bash: str) -> None:
     command = [sys.executable, "-m", "openenv.cli", "validate", "--url", bash, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report.get("passed", report.get("ok", True)) is not False
