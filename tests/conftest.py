@@ -49,14 +49,20 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Start slow tests first, so that none of them is left for the end. If another back end than
-    the default one is tested, deselect what it cannot have or what would repeat the same."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Start slow tests first, the slowest before the others, so that none of them is left for the
+    end. If another back end than the default one is tested, deselect what it cannot have or what
+    would repeat the same."""
+    items.sort(key=_rank)
     if back_end.is_container():
         markers = ("namespace_only", "not_in_chroot")[: 1 + back_end.is_chroot()]
         others = [item for item in items if any(map(item.get_closest_marker, markers))]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in set(others)]
+
+
+def _rank(item: pytest.Item) -> int:
+    marker = item.get_closest_marker("slow")
+    return 2 if marker is None else 0 if marker.args else 1
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

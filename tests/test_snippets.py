@@ -38,7 +38,7 @@ def snippets(page: Path) -> list[Snippet]:
         raise ValueError(f"{page.relative_to(ROOT)}, {e}") from e
 
 
-@pytest.mark.slow
+@pytest.mark.slow("long")
 @pytest.mark.sandbox
 @pytest.mark.snippets
 @pytest.mark.parametrize(

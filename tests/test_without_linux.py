@@ -31,10 +31,10 @@ def run_without_linux(*words: str, seconds: float = 600) -> subprocess.Completed
     )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.slow("long")
 def test_reports_comparisons_the_viewer_and_sql_pass_their_tests() -> None:
     done = run_without_linux(
-        "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "-m", LEFT_OUT, *SUITE
+        "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", LEFT_OUT, *SUITE
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     assert " passed" in done.stdout

@@ -72,8 +72,9 @@ def test_a_check_of_a_package_that_is_not_sound_fails_its_test(tmp_path: Path) -
 def test_a_new_plugin_can_be_installed(tmp_path: Path) -> None:
     from support.wheels import venv_with
 
+    pytest.importorskip("uv", reason="pip install uv")
     write_task_package(tmp_path / "my-task", plugin=True)
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path)]
+    build = [sys.executable, "-m", "uv", "build", "-q", "--wheel", "-o", str(tmp_path)]
     subprocess.run([*build, str(tmp_path / "my-task")], check=True, timeout=300)
     python = venv_with(tmp_path / "venv", *tmp_path.glob("*.whl"))
     words = [str(python), "-m", "intercode", "check", "my-task", "--json"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def test_the_nl2bash_golds_are_given_the_same(
 ) -> None:
     """Rewards are equal for every task whose gold gives the same result twice.
 
+    An engine's containers play half of the tasks in one profile and the other half in the other.
     docs/containers.md lists what golds print about the sandbox itself. In the original profile the
     gold runs in another sandbox, so a few golds score more if both sandboxes print the same.
     """
@@ -40,7 +42,10 @@ def test_the_nl2bash_golds_are_given_the_same(
     shown = SHOWN | (SHOWN_TO_GIT if original else {})
     shown |= SHOWN_IN_CHROOT if back_end.is_chroot() else {}
     settings: dict[str, Any] = {"image": image, "profile": profile, "timeout": 4.0}
-    found = compare(datasets.load("nl2bash"), "namespace", OTHER, shown, **settings)
+    dataset = datasets.load("nl2bash")
+    if back_end.is_container():
+        dataset = replace(dataset, tasks=dataset.tasks[original::2])
+    found = compare(dataset, "namespace", OTHER, shown, **settings)
     assert [d for d in found if d.steady and not (original and d.task in SELF)] == []
 
 

@@ -261,6 +261,7 @@ def test_a_language_for_tasks_without_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.namespace_only("the image has the same programs on every back end")
 def test_every_language_of_the_table_runs_on_its_image() -> None:
     requirements.require("image:code")
     assert images.resolve("recipe:code").root is not None

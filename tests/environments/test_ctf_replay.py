@@ -111,6 +111,7 @@ def test_an_episode_with_missing_files_is_listed(
 
 @pytest.mark.slow
 @pytest.mark.sandbox
+@pytest.mark.namespace_only("replays the same episodes on every back end")
 def test_the_authors_log_is_reproduced(
     recorded_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def test_the_record_names_the_task_by_its_published_number(recorded_dir: Path) -
 
 @pytest.mark.sandbox
 @pytest.mark.slow
+@pytest.mark.namespace_only("replays the same episodes on every back end")
 def test_the_authors_log_is_reproduced(
     recorded_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

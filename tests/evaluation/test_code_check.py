@@ -18,7 +18,7 @@ from support.languages import PERL_SUM, needs
 pytestmark = pytest.mark.sandbox
 
 
-@pytest.mark.slow
+@pytest.mark.slow("long")
 def test_every_starter_task_is_sound() -> None:
     needs("node", "gcc", "javac")
     report = check("starter:code", timeout=30.0)

@@ -52,7 +52,7 @@ def test_a_record_without_a_dataset_names_the_option_to_give(tmp_path: Path) -> 
 
 
 @pytest.mark.rootfs
-@pytest.mark.slow
+@pytest.mark.slow("long")
 @pytest.mark.nl2bash
 def test_the_authors_code_and_ours_agree(
     reference_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch

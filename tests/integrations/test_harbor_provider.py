@@ -50,7 +50,7 @@ def _run(*command: str | Path) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.slow("long")
 def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
     """The command of docs/harbor.md."""
     tasks = tmp_path / "tasks"

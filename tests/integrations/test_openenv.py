@@ -48,7 +48,6 @@ def bash() -> Iterator[str]:
         yield url
 
 
-@pytest.mark.slow
 def test_openenvs_own_client_plays_episodes(served: tuple[str, str]) -> None:
     environment, url = served
     task = datasets.load("starter", environment).tasks[1]
@@ -102,10 +101,9 @@ def test_sessions_are_independent_and_limited(served: tuple[str, str]) -> None:
             client.close()
 
 
-@pytest.mark.slow
 def test_the_validator_of_openenv_is_content(bash: str) -> None:
     command = [sys.executable, "-m", "openenv.cli", "validate", "--url", bash, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report.get("passed", report.get("ok", True)) is not False
@@ -153,7 +151,6 @@ def test_a_missing_answer_ends_the_episode(bash: str) -> None:
         assert remote.step("ls /tmp/here")[4]["exit_code"] != 0
 
 
-@pytest.mark.slow
 def test_the_server_enforces_time_outs(bash: str) -> None:
     with RemoteEnv(bash, timeout=1.0) as remote:
         remote.reset(options={"task": 0})
@@ -200,17 +197,19 @@ def test_values_that_a_trainer_read_as_json_are_code(bash: str) -> None:
             assert info["exit_code"] == (0 if value is True else 127)
 
 
+def test_there_is_no_web_page_unless_it_is_enabled(bash: str) -> None:
+    with pytest.raises(urllib.error.HTTPError):
+        urllib.request.urlopen(f"{bash}/web/", timeout=60)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["", "true"])
-def test_gradio_is_imported_only_if_the_web_page_is_enabled(page: str) -> None:
-    enabled = {**os.environ, "ENABLE_WEB_INTERFACE": page}
-    with serving("-m", "intercode", "serve", "bash", env=enabled) as url:
-        try:
-            with urllib.request.urlopen(f"{url}/web/", timeout=60) as answer:
-                shown = answer.status == 200
-        except urllib.error.HTTPError:
-            shown = False
-        assert shown == bool(page)
+def test_the_web_page_is_shown_if_it_is_enabled() -> None:
+    enabled = {**os.environ, "ENABLE_WEB_INTERFACE": "true"}
+    with (
+        serving("-m", "intercode", "serve", "bash", env=enabled) as url,
+        urllib.request.urlopen(f"{url}/web/", timeout=60) as answer,
+    ):
+        assert answer.status == 200
 
 
 @pytest.mark.slow

@@ -96,6 +96,7 @@ def test_openenvs_validator_and_graders_are_content(package: _Package) -> None:
     assert found == dict.fromkeys(GRADED, CheckStatus.PASS), report.results
 
 
+@pytest.mark.slow
 def test_its_client_plays_on_its_server(package: _Package) -> None:
     with intercode.make(package.environment) as env:
         env.reset(seed=3, options={"task": 2})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ import intercode
 from support.answering_endpoint import AnsweringEndpoint
 from support.serving import serving
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow("long")]
+ENVIRONMENTS = ("bash", "sql", "python", "ctf")
 TASKS, SEED = (1, 2), 5
+COMMANDS = Path(__file__).parents[1] / "support/verifiers_taskset/commands.py"
 CONFIG = """
 model = "scripted"
 push = false
@@ -59,9 +62,9 @@ def _solutions(environment: str) -> dict[str, tuple[str, bool]]:
     return found
 
 
-@pytest.mark.parametrize("environment", ["bash", "sql", "python", "ctf"])
-def test_verifiers_own_taskset_plays(environment: str, programs: Path, tmp_path: Path) -> None:
-    known = _solutions(environment)
+def test_verifiers_own_taskset_plays(programs: Path, tmp_path: Path) -> None:
+    """All environments in one process, because verifiers and OpenEnv take long to import."""
+    known = {query: way for name in ENVIRONMENTS for query, way in _solutions(name).items()}
 
     def answer(messages: list[dict[str, Any]]) -> str:
         first = next(m for m in messages if m["role"] == "user")
@@ -73,23 +76,26 @@ def test_verifiers_own_taskset_plays(environment: str, programs: Path, tmp_path:
         return f"submit {printed}" if answers else "submit"
 
     resets = ", ".join(f"{{task = {task}, seed = {SEED}}}" for task in TASKS)
-    with (
-        serving("-m", "intercode", "serve", environment) as server,
-        AnsweringEndpoint(answer) as endpoint,
-    ):
-        file = tmp_path / "eval.toml"
-        file.write_text(CONFIG.format(
-            folder=tmp_path, endpoint=endpoint.url, server=server, resets=resets
-        ))  # fmt: skip
+    commands = []
+    with ExitStack() as stack:
+        endpoint = stack.enter_context(AnsweringEndpoint(answer))
+        for name in ENVIRONMENTS:
+            server = stack.enter_context(serving("-m", "intercode", "serve", name))
+            file = tmp_path / f"{name}.toml"
+            file.write_text(CONFIG.format(
+                folder=tmp_path / name, endpoint=endpoint.url, server=server, resets=resets
+            ))  # fmt: skip
+            commands.append(["vf-eval", "@", str(file)])
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
-            [programs / "vf-eval", "@", file], env={**os.environ, "PATH": path},
-            capture_output=True, text=True, timeout=500,
+            [programs / "python", COMMANDS], input="\n".join(map(json.dumps, commands)),
+            env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=500,
         )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    [traces] = tmp_path.glob("*/traces.jsonl")
-    rows = [json.loads(line) for line in traces.read_text().splitlines()]
-    assert len(rows) == len(TASKS) and all(row["ok"] for row in rows), done.stdout
-    rewards = [row["traces"][0]["rewards"]["openenv_reward"]["score"] for row in rows]
-    assert rewards == [1.0] * len(TASKS)
-    assert len(endpoint.requests) == 2 * len(TASKS)
+    for name in ENVIRONMENTS:
+        [traces] = tmp_path.glob(f"{name}/*/traces.jsonl")
+        rows = [json.loads(line) for line in traces.read_text().splitlines()]
+        assert len(rows) == len(TASKS) and all(row["ok"] for row in rows), done.stdout
+        rewards = [row["traces"][0]["rewards"]["openenv_reward"]["score"] for row in rows]
+        assert rewards == [1.0] * len(TASKS), name
+    assert len(endpoint.requests) == 2 * len(TASKS) * len(ENVIRONMENTS)

@@ -21,7 +21,7 @@ import pytest
 from intercode.core.errors import UsageError
 from support.answering_endpoint import AnsweringEndpoint
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow("long")]
 ROOT = Path(__file__).parents[2]
 SUPPORT = ROOT / "tests/support/verifiers_runtime"
 CONFIG = """

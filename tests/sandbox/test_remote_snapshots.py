@@ -155,7 +155,7 @@ def test_a_server_keeps_one_checkpoint_of_a_sandbox(remote: ServerProcess) -> No
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tier chroot needs root")
-@pytest.mark.slow
+@pytest.mark.slow("long")
 def test_a_server_whose_programs_cannot_open_descriptors() -> None:
     with serving_sandboxes("--sandbox=chroot") as server:
         spec = SandboxSpec(resolve_image("host", server.kind))

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from scipy.stats import kendalltau
 
 from intercode.core import logs
 from intercode.environments.sql.recorded_results import parse_rows
@@ -19,6 +18,8 @@ from intercode.environments.sql.reward import count_inversions, tau_b
 def _theirs(x: list[str], y: list[str]) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        from scipy.stats import kendalltau  # each worker would import it
+
         return float(kendalltau(x, y, nan_policy="omit").statistic)
 
 

@@ -99,7 +99,7 @@ def random_pairs(count: int) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.slow
 def test_thousands_of_random_pairs() -> None:
-    wrong = [(a, b) for a, b in random_pairs(5000) if not same(a, b)]
+    wrong = [(a, b) for a, b in random_pairs(2000) if not same(a, b)]
     assert wrong == []
 
 
