@@ -149,11 +149,14 @@ def test_the_time_limit_of_a_command_does_not_end_a_download(tmp_path: Path) -> 
 
 
 def test_wrong_uses_are_named(shared: Sandbox) -> None:
+    with shared.snapshot() as closed:
+        pass
     for call, message in [
         (lambda: shared.run("true", cwd="tmp"), "absolute path in the sandbox, not 'tmp'"),
         (lambda: shared.run([]), "no command"),
         (lambda: shared.read("tmp"), "absolute, unlike 'tmp'"),
         (lambda: shared.fork(0), "at least 1, not 0"),
+        (lambda: shared.restore(closed), "the snapshot is closed"),
         (lambda: Sandbox.load("/etc", back_end=back_end.chosen()), "/etc cannot be loaded: Is a"),
         (lambda: shared.upload("/no/such", "/x"), "/no/such cannot be uploaded: No such file"),
     ]:  # fmt: skip
