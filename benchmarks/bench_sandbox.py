@@ -39,8 +39,8 @@ RESET, CHANGES, FORK = (
     "fork, 200 changed files",
 )
 TARGETS = {
-    CREATE: "4.5 x plain (goal 3.5)", STEP: "0.3 ms, docker exec / 100", RESET: "1 ms",
-    CHANGES: "0.5 ms", FORK: "20 ms",
+    CREATE: "2 x plain", STEP: "0.2 ms, docker exec / 100", RESET: "1 ms", CHANGES: "0.5 ms",
+    FORK: "8 ms",
 }  # fmt: skip
 HOST = SandboxSpec(images.resolve("host"))
 WARM = 0.1  # seconds to prewarm the next sandbox; not counted

@@ -42,8 +42,9 @@ def test_run_passes_streams_and_the_exit_status_on() -> None:
     [
         (["kill -9 $$"], 137, ""),
         (["--timeout", "0.5", "echo begun; sleep 60"], 124, "time limit of 0.5 s"),
-        (["no-such-program", "-x"], 127, "no-such-program: "),
-        (["/etc", "-x"], 126, "/etc: "),
+        (["no-such-program", "-x"], 127, "intercode: no-such-program: No such"),
+        (["--cwd", "/none", "true"], 127, "intercode: /none: No such"),
+        (["/etc", "-x"], 126, "intercode: /etc: Permission"),
         (["--limit", "memory=much", "true"], 2, "with K, M or G, unlike 'much'"),
         (["--limit", "memry=1g", "true"], 2, "did you mean 'memory'"),
         (["--file", "/work", "true"], 2, "PATH=LOCAL, unlike '/work'"),

@@ -45,7 +45,7 @@ def schema_settings(
 
 @pytest.mark.heavy
 def test_the_schema_of_harbor_has_no_setting_without_a_treatment() -> None:
-    """Reads the schema of the installed Harbor; without one, that of version 0.25.0."""
+    """Reads the schema of the installed Harbor; without one, that of version 0.26.0."""
     recorded = Path(__file__).with_name("harbor_settings.json")
     known = {tuple(pair) for pair in json.loads(recorded.read_text())}
     if HARBOR.exists():

@@ -93,7 +93,11 @@ def test_host_and_recipes(cache: Path, archive: Path) -> None:
 def test_files_that_are_not_images(tree: Path, archive: Path, cache: Path) -> None:
     for spec, message in [
         ("debian:12", "host, dir:/path, tar:/path.tar, recipe:NAME, docker-archive:"),
-        ("", "is not an image"),
+        ("", "'' is not an image; write host"),
+        ("hots", "did you mean 'host'"),
+        ("recpie:python", "did you mean 'recipe'"),
+        ("dockerfile:", "is not an image"),
+        ("python:3.12", "did you mean registry:docker.io/library/python:3.12"),
         ("tar:", "is not an image"),
         (str(tree), f"did you mean dir:{tree}"),
         (str(archive), f"did you mean tar:{archive}"),

@@ -119,6 +119,14 @@ async def health(env: Any) -> list[str]:
     return answers
 
 
+def preflight(back_end: str) -> str:
+    try:
+        InterCodeEnvironment.preflight(kwargs={"back_end": back_end})
+    except SystemExit as e:
+        return str(e)
+    return ""
+
+
 def left_out(folder: Path) -> list[list[str]]:
     """Return the files that Harbor leaves out of a task, and those that we leave out."""
     return [
@@ -145,7 +153,7 @@ async def main(folder: Path) -> dict[str, Any]:
         refusal(folder, mounts=[{"type": "bind", "source": "/", "target": "/here"}]),
     ]  # fmt: skip
     (folder / "task" / "environment" / "docker-compose.yaml").write_text("services: {}")
-    found["refused"].append(refusal(folder))
+    found["refused"] += [refusal(folder), preflight("dokcer")]
     return found
 
 

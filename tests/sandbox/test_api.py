@@ -149,11 +149,14 @@ def test_the_time_limit_of_a_command_does_not_end_a_download(tmp_path: Path) -> 
 
 
 def test_wrong_uses_are_named(shared: Sandbox) -> None:
+    with shared.snapshot() as closed:
+        pass
     for call, message in [
         (lambda: shared.run("true", cwd="tmp"), "absolute path in the sandbox, not 'tmp'"),
         (lambda: shared.run([]), "no command"),
         (lambda: shared.read("tmp"), "absolute, unlike 'tmp'"),
         (lambda: shared.fork(0), "at least 1, not 0"),
+        (lambda: shared.restore(closed), "the snapshot is closed"),
         (lambda: Sandbox.load("/etc", back_end=back_end.chosen()), "/etc cannot be loaded: Is a"),
         (lambda: shared.upload("/no/such", "/x"), "/no/such cannot be uploaded: No such file"),
     ]:  # fmt: skip
@@ -181,6 +184,7 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
     ("settings", "message"),
     [
         ({"network": "bridge"}, "unknown network 'bridge'.*known: host, none"),
+        ({"limits": {"memory": 5}}, r"limits has to be Limits\(\.\.\.\), .* not {'memory': 5}"),
         ({"limits": Limits(memory=-5)}, "the limit memory .* at least 1, not -5"),
         ({"limits": Limits(output=-1)}, "the limit output .* at least 0, not -1"),
         ({"limits": Limits(cpu_seconds=0)}, "the limit cpu_seconds .* more than 0, not 0"),

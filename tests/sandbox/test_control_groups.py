@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode import Sandbox
+from intercode.sandbox import Limits, SandboxSpec, images, open_sandbox
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
@@ -55,6 +56,12 @@ def test_a_sandbox_has_a_group_with_its_limits_that_is_empty_afterwards() -> Non
         assert Path(found["pids" if v1 else ""], "pids.max").read_text() == "77\n"
     inside = memory.with_name("cgroup.procs")
     eventually(lambda: not members(inside), "the group is empty")
+
+
+def test_the_result_of_a_command_says_that_the_group_refused_a_process() -> None:
+    with Sandbox("host", back_end="namespace/1", limits=Limits(processes=12)) as sandbox:
+        result = sandbox.run("for i in $(seq 20); do sleep 9 & done")
+        assert not result.ok and result.limit_exceeded == "processes", result
 
 
 def members(processes: Path) -> str:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from intercode import Sandbox
-from intercode.core.errors import UsageError
+from intercode.core.errors import SandboxLostError, UsageError
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
@@ -54,8 +54,11 @@ def test_a_port_leads_to_a_server_in_a_sandbox_without_network(target: int | str
                     assert client.recv(1) == b""
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((forwarded.host, forwarded.port))
-        with pytest.raises(UsageError, match="from 1 to 65535, not 0"):
-            sandbox.forward(0)
+        for port in (0, None):
+            with pytest.raises(UsageError, match=f"from 1 to 65535, not {port}"):
+                sandbox.forward(port)  # type: ignore[arg-type]
+    with pytest.raises(SandboxLostError, match="closed"):
+        sandbox.forward(target)
 
 
 @pytest.mark.not_in_chroot

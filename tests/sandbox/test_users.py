@@ -130,6 +130,9 @@ def test_files_keep_their_owners_and_can_be_reverted(sandbox: Sandbox, tmp_path:
             assert opened.run("ls /tmp/dir", user="nobody").output == "file\nlink\n"
     assert sandbox.read("/tmp/dir/file") == b"" and "/tmp/dir/file" in sandbox.changes()
     sandbox.save(tmp_path / "saved")
+    with Sandbox.load(tmp_path / "saved", users=True) as loaded:
+        assert loaded.run(owners).output == expected.replace(str(NOBODY), "0")
+        assert loaded.run("id -u", user="nobody").output == f"{NOBODY}\n"
     sealed = sandbox.release().seal()
     with Sandbox.from_base(sealed.open()) as reopened:
         assert reopened.run(owners).output == expected

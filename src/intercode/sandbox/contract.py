@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
-from intercode.core.errors import MissingCapabilityError
+from intercode.core.errors import MissingCapabilityError, UsageError
 from intercode.core.types import ExecResult, FileEntry, Image, Layer, Network
 from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.resource_usage import ResourceUsage
@@ -480,9 +480,9 @@ class CopiedFiles:
 
     @property
     def source(self) -> BaseSandbox:
-        """The sandbox with the copy. Raises ValueError after ``close`` or ``open_last``."""
+        """The sandbox with the copy. Raises UsageError after ``close`` or ``open_last``."""
         if self._copy is None:
-            raise ValueError("these files were used up or freed already")
+            raise UsageError("the snapshot is closed: its files were freed")
         return self._copy
 
     def open(self) -> BaseSandbox:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
 from intercode.core.errors import UsageError
@@ -19,7 +19,12 @@ def check_network(network: object) -> None:
 
 
 def check_limits(limits: Any) -> None:
-    """Raise UsageError for a limit of ``Limits`` that is no number in its range."""
+    """Raise UsageError for a limit of ``Limits`` that is no number in its range, or another value
+    than a ``Limits``."""
+    if not is_dataclass(limits):
+        raise UsageError(
+            f"limits has to be Limits(...), such as Limits(memory=1 << 30), not {limits!r}"
+        )
     for field in fields(limits):
         name, value = field.name, getattr(limits, field.name)
         if name == "cgroups" or (name == "cpu_seconds" and value is None):

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
     def work() -> int:
         with open_from(args) as sandbox:
-            with starting(command):
+            with starting():
                 process = sandbox.spawn(command, cwd=args.cwd, user=args.user)
             with process:
                 threading.Thread(target=_pass_input, args=(process,), daemon=True).start()
@@ -75,7 +75,7 @@ def fork(args: argparse.Namespace) -> int:
     def run_in(item: tuple[int, Sandbox]) -> Result:
         number, sandbox = item
         env = {"FORK": str(number)}
-        with starting(command):
+        with starting():
             return sandbox.run(command, cwd=args.cwd, env=env, user=args.user, timeout=args.timeout)
 
     def work(stack: ExitStack) -> int:

@@ -85,14 +85,15 @@ class CommandError(Exception):
 
 
 @contextmanager
-def starting(command: str | list[str]) -> Iterator[None]:
-    """Raise CommandError for a program that cannot be started."""
+def starting() -> Iterator[None]:
+    """Raise CommandError for a program that cannot be started, or a directory that it cannot
+    start in."""
     try:
         yield
-    except FileNotFoundError as e:
-        raise CommandError(NOT_FOUND, f"{command[0]}: {e.strerror}, or no such --cwd") from e
     except OSError as e:
-        raise CommandError(NOT_EXECUTABLE, f"{command[0]}: {e.strerror}") from e
+        status = NOT_FOUND if isinstance(e, FileNotFoundError) else NOT_EXECUTABLE
+        name = f"{e.filename}: " if e.filename else ""
+        raise CommandError(status, f"{name}{e.strerror or e}") from e
 
 
 def with_status(work: Callable[[], int]) -> int:

@@ -35,7 +35,7 @@ def run_shell(args: argparse.Namespace) -> int:
 
     def work() -> int:
         with open_from(args) as sandbox:
-            with starting(command):
+            with starting():
                 process = sandbox.spawn(
                     command, cwd=args.cwd, env=env, user=args.user, terminal=_terminal_size()
                 )

@@ -29,7 +29,7 @@ from intercode.core.types import Image, Network
 from intercode.sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
 from intercode.sandbox.api.results import shell_status
 from intercode.sandbox.api.user_directories import UserDirectories
-from intercode.sandbox.back_ends import describe_choice, open_with_users, resolve_image
+from intercode.sandbox.back_ends import open_with_users, resolve_image, tier_of
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 
@@ -80,10 +80,11 @@ class InterCodeEnvironment(BaseEnvironment):
         return EnvironmentResourceCapabilities(memory_limit=True, fractional_cpus=True)
 
     @classmethod
-    def preflight(cls) -> None:
-        """Exit with the remedy if this machine cannot run sandboxes."""
+    def preflight(cls, kwargs: dict[str, Any] | None = None) -> None:
+        """Exit with the remedy if this machine cannot run the sandboxes of these arguments, which
+        Harbor passes since 0.26."""
         try:
-            describe_choice()
+            tier_of((kwargs or {}).get("back_end", "auto"))
         except InterCodeError as e:
             raise SystemExit(f"{e} (see `intercode doctor`)") from e
 

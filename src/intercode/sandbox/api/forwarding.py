@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Self
 
-from intercode.core.errors import SandboxError, UsageError
+from intercode.core.errors import SandboxError, SandboxLostError, UsageError
 from intercode.sandbox.contract import BaseSandbox
 
 _CHUNK = 1 << 16
@@ -31,6 +31,8 @@ class ForwardedPort:
 
     def __init__(self, base: BaseSandbox, target: int | str, host: str, port: int) -> None:
         self._base, self._target = base, _check_target(target)
+        if base.is_lost:
+            raise SandboxLostError("the sandbox is closed")
         if "connect" not in base.capabilities:
             base.connect(target)  # raises the error that says what is missing
         self._listener = socket.create_server((host, port))
@@ -123,8 +125,9 @@ def _run(work: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any
 
 
 def _check_target(target: int | str) -> int | str:
-    if isinstance(target, int) and not 0 < target < 1 << 16:
-        raise UsageError(f"a port is from 1 to 65535, not {target}")
-    if isinstance(target, str) and not target.startswith("/"):
-        raise UsageError(f"a Unix socket has an absolute path in the sandbox, unlike {target!r}")
+    if isinstance(target, str):
+        if not target.startswith("/"):
+            raise UsageError(f"a Unix socket has an absolute path in the sandbox, not {target!r}")
+    elif not isinstance(target, int) or not 0 < target < 1 << 16:
+        raise UsageError(f"a port is a whole number from 1 to 65535, not {target!r}")
     return target

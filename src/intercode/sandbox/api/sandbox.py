@@ -316,6 +316,7 @@ class Sandbox:
         limits: Limits | None = None,
         env: Mapping[str, str] | None = None,
         back_end: str = "auto",
+        users: bool = False,
     ) -> Self:
         """Open a new sandbox with the files that ``save`` wrote, on the same image.
 
@@ -324,7 +325,9 @@ class Sandbox:
         was saved from another image, DataError if it is broken or holds what no sandbox saves.
         """
         found = find_image(image, back_end)
-        spec = SandboxSpec(found, network=network, limits=limits or Limits(), env=env or {})
+        spec = SandboxSpec(
+            found, network=network, limits=limits or Limits(), env=env or {}, users=users
+        )
         return cls.from_base(
             snapshots.load(Path(path), found, lambda files: open_sandbox(spec, back_end, files))
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 from intercode.core.paths import cache_root, sandbox_uid
+from intercode.core.registry import suggest_name
 from intercode.core.types import Image, Layer, LayerSpec
 from intercode.sandbox.images.archives import directory, tar
 from intercode.sandbox.images.cache import records
@@ -73,12 +74,16 @@ _KINDS = ("recipe", "tar", "dir", "docker-archive", "oci", "registry", "image")
 
 
 def _unknown_spec_error(spec: str) -> UsageError:
-    hint = ""
-    if Path(spec).exists():
-        hint = f"; did you mean {'dir' if Path(spec).is_dir() else 'tar'}:{spec}?"
-    if spec.startswith("dockerfile:"):
+    kind, colon, rest = spec.partition(":")
+    if kind == "dockerfile" and rest:
         return UsageError(f"{spec} has to be built: intercode.sandbox.images.build.resolve does so")
-    return UsageError(f"{spec!r} is not an image; write {SPEC_FORMS}{hint}")
+    hint = suggest_name(kind, ("host", "dockerfile", *_KINDS), 0.6)
+    if spec and Path(spec).exists():
+        hint = f"did you mean {'dir' if Path(spec).is_dir() else 'tar'}:{spec}? "
+    elif colon and rest and not hint:
+        name = spec if "/" in kind else f"library/{spec}"
+        hint = f"did you mean registry:docker.io/{name}? "
+    return UsageError(f"{spec!r} is not an image; {hint}write {SPEC_FORMS}")
 
 
 def resolve_layer(spec: LayerSpec, cache: Path | None = None) -> Layer:

@@ -170,8 +170,8 @@ class NamespaceSandbox(SupervisedSandbox):
         }
         if spec.users and not request["own_user"]:
             raise SandboxUnavailableError(
-                "a sandbox has no users besides root if it keeps files on disk, is deterministic, "
-                "or is opened with saved files: leave out `users`"
+                "a sandbox has no users besides root if it keeps files on disk or is "
+                "deterministic: leave out `users`"
             )
         self.spec = spec
         self.env, self.base_trees = request["env"], request["layers"]

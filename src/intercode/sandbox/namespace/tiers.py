@@ -53,6 +53,13 @@ def open_strongest(spec: SandboxSpec, files: Path | None = None) -> NamespaceSan
     """Open a sandbox of the strongest tier. ``files``: an upper layer to start with a copy of."""
     if files is None:
         return NamespaceSandbox(spec)
+    if spec.users:  # whose ids need a mount of the files, which another sandbox has
+        with open_strongest(replace(spec, users=False), files) as plain:
+            copy = plain.open_for_copy()
+            try:
+                return NamespaceSandbox(spec, [(copy, plain.user_id)])
+            finally:
+                os.close(copy)
     upper = os.open(files, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         return NamespaceSandbox(spec, [(upper, sandbox_uid())], own_user=False)

@@ -389,7 +389,10 @@ class _Launcher:
             self._groups.set_bounds(group, 0, 0)
             return {}
         memory = memory_limit(limits, request["upper"] is None)
-        self._groups.set_bounds(group, memory, limits["processes"])
+        processes = request.setdefault("group_processes", limits["processes"])
+        self._groups.set_bounds(group, memory, processes)
+        # the kernel applies the limit of a user first, and does not count what that one refuses
+        limits["processes"] = processes + 1
         return self._groups.paths(group)
 
     def _collect(self) -> None:
