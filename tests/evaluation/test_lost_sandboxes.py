@@ -15,7 +15,6 @@ from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.evaluation.evaluate.progress import Progress
 from intercode.evaluation.evaluate.run import evaluate
-from intercode.sandbox.namespace.launcher import Launcher
 from support import traces
 from support.sandboxes import open_test_sandbox
 
@@ -52,9 +51,10 @@ def test_the_launcher_is_killed_with_episodes_live(
     run.start()
     for _ in range(_PARALLEL):
         assert agent.live.acquire(timeout=60)
-    supervisors = traces.family(os.getpid()).supervisors
-    os.kill(Launcher.get().pid, signal.SIGKILL)
-    assert traces.eventually(lambda: not traces.living(supervisors), 60) is not None
+    family = traces.family(os.getpid())
+    for pid, _ in family.launchers:
+        os.kill(pid, signal.SIGKILL)
+    assert traces.eventually(lambda: not traces.living(family.supervisors), 60) is not None
     agent.go.set()
     run.join(120)
     assert not run.is_alive()
