@@ -12,7 +12,6 @@ import intercode
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.types import Dataset, Task
 from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from support import back_end, traces
 from support.sandbox_description import describe
@@ -137,8 +136,9 @@ def test_recycled_sandboxes_that_ended_are_not_used() -> None:
         for _ in range(3):
             env.reset()
             env.submit()
-        supervisors = traces.family(os.getpid()).supervisors
-        os.kill(Launcher.get().pid, signal.SIGKILL)
-        assert traces.eventually(lambda: not traces.living(supervisors), 60) is not None
+        family = traces.family(os.getpid())
+        for pid, _ in family.launchers:
+            os.kill(pid, signal.SIGKILL)
+        assert traces.eventually(lambda: not traces.living(family.supervisors), 60) is not None
         env.reset()
         assert env.step("echo on")[0] == "on\n"
