@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -142,6 +143,7 @@ def test_the_default_path_is_in_the_cache_directory(
 
 WRITER = """
 import sys
+import threading
 from intercode.models.cache import CompletionCache
 from intercode.models.base import Completion
 cache = CompletionCache(sys.argv[1])
@@ -149,6 +151,17 @@ for n in range(int(sys.argv[3]), 10**9):
     cache.put(f"{sys.argv[2]}-{n}", Completion("x" * 3000))
     print(n, flush=True)
 """
+
+
+def test_a_file_that_another_process_is_creating_is_waited_for(tmp_path: Path) -> None:
+    file = tmp_path / "a.sqlite"
+    with closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("CREATE TABLE other (name)")
+        other.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(0.2, other.execute, ["COMMIT"])
+        timer.start()
+        CompletionCache(file).put("a", Completion("x"))
+        timer.join()
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ class CompletionCache:
             connection = sqlite3.connect(
                 self.path, timeout=_BUSY_TIMEOUT, check_same_thread=False, isolation_level=None
             )
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_write_ahead_log(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(_CREATE_TABLE)
         return connection
@@ -117,3 +117,17 @@ class CompletionCache:
             yield
         except (OSError, sqlite3.Error) as e:
             raise ConfigError(f"cannot use {self.path} as a cache of completions: {e}") from e
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Change the journal of a database. SQLite does not wait for other processes in this, whatever
+    the time-out of the connection."""
+    end = time.monotonic() + _BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as e:
+            if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
