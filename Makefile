@@ -51,7 +51,7 @@ training: $(TRAIN)  ## add TRL and PyTorch (several GB with GPU support), for te
 demo: $(STAMP)  ## play the starter tasks with the gold and noop agents (and a model, if one is set)
 	$(BIN)/python examples/demo.py
 
-test: $(TOOLS)  ## linter, type checker and the tests of every part; under 5 minutes
+test: $(TOOLS)  ## linter, type checker and the tests of every part; 7 minutes on two cores
 	@$(MAKE) --no-print-directory --output-sync=target -j 2 check fast
 
 check: $(TOOLS)  ## linter, spelling and type checker
