@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """How long a step of `true` takes, in a row and after other work: a program in the sandbox, use of
 64 MiB of memory, or 5 ms asleep. What differs is what the processor's caches hold and whether the
 processor has to wake up.
