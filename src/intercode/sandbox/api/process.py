@@ -188,8 +188,9 @@ class SandboxProcess:
         capability ``processes``. Does nothing after ``close``."""
         if self._is_closed:
             return
-        stops = number == signal.SIGKILL and "processes" in self._base.capabilities
-        descendants = self._stop_all() if stops and self._exit_code is None else []
+        descendants: list[int] = []
+        if number == signal.SIGKILL and "processes" in self._base.capabilities:
+            descendants = self._stop_all() if self._exit_code is None else []
         self._process.kill(number)
         for pid in descendants:
             self._base.signal(pid, number)

@@ -20,7 +20,7 @@ from intercode.datasets.sql.families.schema import (
 
 BLIND_BOUND = 0.1
 """The bound of families whose names of tables and columns only looking shows."""
-_MAX_DATABASES = 100
+_MAX_DATABASES = 100  # then the gold can return no row, and `intercode check` says so
 
 
 def sql_task(
@@ -50,7 +50,8 @@ def sql_task(
 
 
 def draw_data_with_answer(draw: Draw, s: Schema, gold: str) -> Data:
-    """Return rows for which the gold returns a row. Few databases have to be drawn a second time.
+    """Return rows for which one of the task's golds returns a row. Few databases have to be drawn
+    a second time.
 
     The gold is a SELECT that SQLite understands as well. Of MySQL's own functions it may use YEAR
     and DATEDIFF.

@@ -389,10 +389,11 @@ class _Launcher:
             self._groups.set_bounds(group, 0, 0)
             return {}
         memory = memory_limit(limits, request["upper"] is None)
+        # The kernel applies the limit of the user first, and does not count what that one refuses:
+        # it is one higher than that of the group, once, however many supervisors are tried.
         processes = request.setdefault("group_processes", limits["processes"])
-        self._groups.set_bounds(group, memory, processes)
-        # the kernel applies the limit of a user first, and does not count what that one refuses
         limits["processes"] = processes + 1
+        self._groups.set_bounds(group, memory, processes)
         return self._groups.paths(group)
 
     def _collect(self) -> None:
