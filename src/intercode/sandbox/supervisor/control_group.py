@@ -17,6 +17,7 @@ from intercode.sandbox.supervisor.runtime.control_files import (
 )
 
 _FREEZE_SECONDS = 2.0
+_SPIN_SECONDS = 0.001  # most groups freeze in less time than the kernel takes to end a sleep
 _KILL_WAIT_SECONDS = 0.6  # wait for killed processes; the next action reports later ones
 CountedLimit = Literal["memory", "processes"]
 
@@ -72,12 +73,17 @@ class ControlGroup:
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(0.0002)
+            start = time.monotonic()
             write_control_file(self._freeze_file, self._freeze_values[1])
             while self._frozen_line not in read_control_file(self._state_file).splitlines():
-                if time.monotonic() > deadline:
+                now = time.monotonic()
+                if now > deadline:
                     self.thaw()
                     return False
-                time.sleep(0.0002)
+                if now - start < _SPIN_SECONDS:
+                    os.sched_yield()
+                else:
+                    time.sleep(0.0002)
         except OSError:
             self.thaw()
             return False

@@ -7,7 +7,8 @@
    the sandbox.
 
    The launcher passes its connection as descriptor 3. The first message on it describes the isolation,
-   the second is the request for a sandbox. If descriptors cannot be passed, the first message
+   the second is the request for a sandbox. If nobody waits for that sandbox yet, the connection to its
+   owner comes with a third. If descriptors cannot be passed, the first message
    contains the request, and the descriptors are inherited. If the first message asks for a template,
    this process forks a supervisor for each connection that the launcher sends from then on.
 
@@ -27,6 +28,7 @@
 #include <string.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define LAUNCHER 3
@@ -79,6 +81,17 @@ static void serve_as_template(void) {
     free_message(&order);
 }
 
+/* Return the connection to the owner of a sandbox that was set up ahead. If that failed, tell the
+   launcher, which then takes another supervisor unless it has sent the connection already. */
+static int wait_for_owner(bool ready) {
+    struct message message;
+    int error = errno;
+    if (!ready) shutdown(LAUNCHER, SHUT_WR);
+    if (!receive(LAUNCHER, &message) || !message.count) _exit(0);
+    errno = error;
+    return message.fds[0];
+}
+
 int main(int count, char **arguments) {
     struct message setup, request;
     signal(SIGPIPE, SIG_IGN);
@@ -113,16 +126,18 @@ int main(int count, char **arguments) {
     } else if (!receive(LAUNCHER, &request)) {
         _exit(0);
     }
-    close(LAUNCHER);
-    if (!request.count) _exit(1);
-    sandbox.owner = request.fds[0];
     sandbox.spec = request.body;
+    bool ahead = json_bool(sandbox.spec, "ahead");
+    size_t first = ahead ? 0 : 1;  /* descriptor that is not the connection to the owner */
+    if (request.count < first) _exit(1);
     errno = error;
     if (json_number(sandbox.spec, "copies")) enter_group();  /* they count for the sandbox */
-    bool ready = created && !set_up(request.fds + 1, request.count - 1);
+    bool ready = created && !set_up(request.fds + first, request.count - first);
     if (json_number(sandbox.spec, "copies")) leave_group();
+    sandbox.owner = ahead ? wait_for_owner(ready) : request.fds[0];
+    close(LAUNCHER);
     send_handshake(ready);
-    for (size_t i = 1; i < request.count; i++) close(request.fds[i]);
+    for (size_t i = first; i < request.count; i++) close(request.fds[i]);
     serve();
     _exit(0);
 }

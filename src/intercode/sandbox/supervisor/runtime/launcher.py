@@ -1,6 +1,7 @@
 """The launcher: one process with a single thread that starts a supervisor per sandbox.
 
-A few supervisors are started ahead, when no request waits, and prepare themselves. The launcher
+A few supervisors are started ahead, when no request waits, and prepare themselves. If the same
+sandbox was requested three times in a row, one sets up the next ahead (prewarmed.py). The launcher
 ends when its owner closes the connection, and its supervisors end with it. Where control groups are
 writable, each supervisor starts in a group of its own, which is removed after its last process.
 
@@ -23,6 +24,7 @@ import time
 from . import protocol, seccomp
 from . import syscalls as sys_
 from .cgroups import CgroupAllocator, memory_limit
+from .prewarmed import PrewarmedSupervisor, RepeatedRequest, RequestHistory
 from .rights import STAGE, Rights, error_text, prepare_rights
 from .start import Template, copy_to_memory, first_message, start_program
 from .user_ids import INNER_ROOT, RANGE_SIZE
@@ -32,9 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from .start import Kind
-
 _PREWARMED_COUNT = 2  # supervisors to prewarm
+_PREWARM_DELAY = 0.005  # seconds for a new sandbox to run its first program meanwhile
 _RETRY_MS = 10  # delay before another attempt to remove a group
 _END_SECONDS = 5.0  # time for sandboxes to end after the owner
 _REMEMBERED_KILLS = 1000  # supervisors killed because their sandbox exceeded its memory limit
@@ -98,14 +99,6 @@ def _install_seccomp_filter(has_users: bool) -> None:
     sys_.install_filter(seccomp.build_filter(sys_.ARCH, sys_.KEY, has_users=has_users))
 
 
-class _PrewarmedSupervisor:
-    """A supervisor that waits for a request on a socket: its control group, its user id, and its
-    kind."""
-
-    def __init__(self, kind: Kind, group: str, user: int, connection: socket.socket) -> None:
-        self.kind, self.group, self.user, self.socket = kind, group, user, connection
-
-
 class _Launcher:
     """Starts supervisors, and collects ended ones if their groups have to be removed."""
 
@@ -123,7 +116,9 @@ class _Launcher:
         self._stage = ""  # the stage of the last request
         self._kind = (True, True, False)
         self._unmappable: set[str] = set()  # layers that only the shared user id can use
-        self._prewarmed: list[_PrewarmedSupervisor] = []
+        self._prewarmed: list[PrewarmedSupervisor] = []
+        self._history = RequestHistory()
+        self._prewarm_time = 0.0  # when the next supervisor may be started ahead
         self._fork_failed = False  # no supervisor could be started ahead
         self._group_of_pid: dict[int, str] = {}  # pid of a supervisor: its group
         self._user_of_pid: dict[int, int] = {}  # pid of a supervisor: its user id
@@ -145,7 +140,10 @@ class _Launcher:
         poll.register(self._wakeup_read, select.POLLIN)
         while True:
             needs_prewarm = self._stage and not self._fork_failed and self._needs_prewarm()
-            ready = poll.poll(0 if needs_prewarm else _RETRY_MS if self._ending_groups else None)
+            delay = 1000 * max(0.0, self._prewarm_time - time.monotonic())
+            ready = poll.poll(
+                delay if needs_prewarm else _RETRY_MS if self._ending_groups else None
+            )
             for fd, _ in ready:
                 if fd == self._wakeup_read:
                     os.read(fd, 1 << 12)
@@ -161,16 +159,51 @@ class _Launcher:
                 finally:
                     protocol.close_all(fds)
             self._collect()
-            if needs_prewarm and not ready:
+            if needs_prewarm and not ready and time.monotonic() >= self._prewarm_time:
                 try:
-                    self._prewarmed.append(self._fork())
+                    self._prewarm()
                 except OSError:  # the next request reports the error
                     self._fork_failed = True
                 self._enter_next_group()
 
+    def _of_last_kind(self) -> list[PrewarmedSupervisor]:
+        return [waiting for waiting in self._prewarmed if waiting.kind == self._kind]
+
+    def _expected(self) -> RepeatedRequest | None:
+        """Return the request whose sandbox should be set up now."""
+        expected = self._history.expected
+        if expected is None or expected.kind != self._kind:
+            return None
+        return None if any(waiting.ahead for waiting in self._prewarmed) else expected
+
     def _needs_prewarm(self) -> bool:
-        """Return whether too few supervisors of the last requested kind wait."""
-        return sum(waiting.kind == self._kind for waiting in self._prewarmed) < _PREWARMED_COUNT
+        """Return whether there is something to do for the next request."""
+        return len(self._of_last_kind()) < _PREWARMED_COUNT or self._expected() is not None
+
+    def _prewarm(self) -> None:
+        """Start a supervisor, or let one set up the expected sandbox. Raises OSError."""
+        waiting, expected = self._of_last_kind(), self._expected()
+        if waiting and expected is not None:
+            self._set_up_ahead(waiting[0], expected)
+        else:
+            self._prewarmed.append(self._fork())
+
+    def _set_up_ahead(self, standby: PrewarmedSupervisor, expected: RepeatedRequest) -> None:
+        try:
+            message = {**self._message(expected.request, standby.group), "ahead": True}
+            layers = self._clone_layers(expected.request, standby)
+            try:
+                protocol.send(standby.socket, {**message, "has_layers": bool(layers)}, layers)
+            finally:
+                protocol.close_all(layers)
+            standby.ahead = expected
+        except OSError:  # the next request reports it, if it is still so
+            self._history.expected = None
+            self._drop(standby)
+
+    def _drop(self, standby: PrewarmedSupervisor) -> None:
+        standby.socket.close()
+        self._prewarmed.remove(standby)
 
     def _create(self, request: dict[str, Any], fds: list[int]) -> None:
         """Hand a request to a waiting supervisor, or to a new one."""
@@ -184,20 +217,29 @@ class _Launcher:
         self._kind = (request["network"] != "host", request["appearance"] == "plain", own_user)
         for mount in request["anonymous_mounts"]:  # of the interpreter, which only root may reach
             mount[0] = self._rights.bound.get(mount[0], mount[0])
+        asked = self._history.add(request, self._kind, has_descriptors=len(fds) > 1)
+        for waiting in list(self._prewarmed):
+            if waiting.ahead not in (None, self._history.expected):
+                self._drop(waiting)
         self._fork_failed = False
         try:
-            while not self._dispatch(request, fds):
+            while not self._dispatch(request, fds, asked):
                 pass  # that supervisor was killed while it waited
         except OSError as e:
             with socket.socket(fileno=os.dup(fds[0])) as requester, contextlib.suppress(OSError):
                 protocol.send(requester, {"ok": False, "error": f"nothing can be started: {e}"})
         self._enter_next_group()
+        self._prewarm_time = time.monotonic() + _PREWARM_DELAY if self._of_last_kind() else 0.0
 
-    def _dispatch(self, request: dict[str, Any], fds: list[int]) -> bool:
+    def _dispatch(
+        self, request: dict[str, Any], fds: list[int], asked: RepeatedRequest | None
+    ) -> bool:
         """Send a request to a supervisor. Return False if another one has to be tried. Raises
         OSError if none can be started."""
-        standby = self._take_prewarmed()
-        request["cgroups"] = self._apply_bounds(standby.group, request)
+        standby = self._take_prewarmed(asked)
+        if standby.ahead is not None:
+            with standby.socket:
+                return standby.hand_over(fds[0])
         try:
             layers = self._clone_layers(request, standby)
         except OSError:
@@ -206,22 +248,24 @@ class _Launcher:
                 raise
             self._kind = (*self._kind[:2], False)
             return False
-        request["has_layers"] = bool(layers)
-        request["template"] = self._template.pid
-        given = [fds[0], *layers, *fds[1:]]
         try:
             with standby.socket:
                 self._map_given(request, fds[1:], standby.user)
-                return self._send_request(standby, request, given)
+                return self._send_request(standby, request, fds, layers)
         finally:
             protocol.close_all(layers)
 
     def _send_request(
-        self, standby: _PrewarmedSupervisor, request: dict[str, Any], fds: Sequence[int]
+        self,
+        standby: PrewarmedSupervisor,
+        request: dict[str, Any],
+        fds: Sequence[int],
+        layers: Sequence[int],
     ) -> bool:
         """Send a request with its descriptors. Return False if the supervisor was killed."""
+        message = {**self._message(request, standby.group), "has_layers": bool(layers)}
         try:
-            protocol.send(standby.socket, request, fds)
+            protocol.send(standby.socket, message, [fds[0], *layers, *fds[1:]])
         except (BrokenPipeError, ConnectionResetError):
             return False
         except OSError as e:
@@ -233,7 +277,7 @@ class _Launcher:
             inheriting.socket.close()
         return True
 
-    def _clone_layers(self, request: dict[str, Any], standby: _PrewarmedSupervisor) -> list[int]:
+    def _clone_layers(self, request: dict[str, Any], standby: PrewarmedSupervisor) -> list[int]:
         """Return mounts of the layers for a sandbox with a user id of its own. Raises OSError if
         that is not possible."""
         layers: list[int] = []
@@ -276,23 +320,25 @@ class _Launcher:
         finally:
             protocol.close_all(mounts)
 
-    def _take_prewarmed(self) -> _PrewarmedSupervisor:
-        for waiting in self._prewarmed:
-            if waiting.kind == self._kind:
-                self._prewarmed.remove(waiting)
-                return waiting
-        return self._fork()
+    def _take_prewarmed(self, asked: RepeatedRequest | None) -> PrewarmedSupervisor:
+        """Return a supervisor that waits, if possible one that has set up what is asked for."""
+        fitting = [waiting for waiting in self._of_last_kind() if waiting.ahead in (None, asked)]
+        if not fitting:
+            return self._fork()
+        taken = max(fitting, key=lambda waiting: waiting.ahead is not None)
+        self._prewarmed.remove(taken)
+        return taken
 
     def _fork(
         self, request: dict[str, Any] | None = None, fds: Sequence[int] = ()
-    ) -> _PrewarmedSupervisor:
+    ) -> PrewarmedSupervisor:
         """Start a supervisor in the current group. With ``request`` it does not wait for one.
         Raises OSError."""
         if self._groups is not None and self._groups.current is None:
             self._groups.enter_next()
         if request is not None:
             name = self._groups.current if self._groups is not None else ""
-            request["cgroups"] = self._apply_bounds(str(name), request)
+            request = self._message(request, str(name))
         ours, theirs = socket.socketpair()
         user = self._take_user()
         try:
@@ -306,7 +352,7 @@ class _Launcher:
         group = ""
         if self._groups is not None:
             self._group_of_pid[pid] = group = self._groups.take_current()
-        return _PrewarmedSupervisor(self._kind, group, user, ours)
+        return PrewarmedSupervisor(self._kind, group, user, ours)
 
     def _take_user(self) -> int:
         """Return the user id of the next supervisor."""
@@ -379,22 +425,21 @@ class _Launcher:
             with contextlib.suppress(OSError):  # the next fork tries again and reports the error
                 self._groups.enter_next()
 
-    def _apply_bounds(self, group: str, request: dict[str, Any]) -> dict[str, str]:
-        """Set the limits of a sandbox's group. Return its directories, or none if it has no
-        limits."""
+    def _message(self, request: dict[str, Any], group: str) -> dict[str, Any]:
+        """Set the limits of a sandbox's group. Return the request as its supervisor gets it."""
+        message = {**request, "template": self._template.pid, "cgroups": {}}
         if self._groups is None:
-            return {}
+            return message
         limits = request["limits"]
         if not limits["cgroups"]:
             self._groups.set_bounds(group, 0, 0)
-            return {}
+            return message
         memory = memory_limit(limits, request["upper"] is None)
+        self._groups.set_bounds(group, memory, limits["processes"])
         # The kernel applies the limit of the user first, and does not count what that one refuses:
-        # it is one higher than that of the group, once, however many supervisors are tried.
-        processes = request.setdefault("group_processes", limits["processes"])
-        limits["processes"] = processes + 1
-        self._groups.set_bounds(group, memory, processes)
-        return self._groups.paths(group)
+        # it is one higher than that of the group.
+        more = {**limits, "processes": limits["processes"] + 1}
+        return {**message, "limits": more, "cgroups": self._groups.paths(group)}
 
     def _collect(self) -> None:
         """Collect ended supervisors, and what they had."""
