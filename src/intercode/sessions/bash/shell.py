@@ -99,8 +99,8 @@ class ShellEndedError(Exception):
 
 class Shell:
     """A running shell and the three channels to it. ``separate_stderr`` adds a channel for
-    stderr. ``user``: who runs it; None is root. ``state``: what another shell wrote, for
-    ``restore``."""
+    stderr. ``user``: who runs it; None is root. ``state``: what another shell wrote, which
+    ``initialize`` sets."""
 
     def __init__(
         self,
@@ -122,6 +122,7 @@ class Shell:
         directory, _, name = sandbox.script_path.rpartition("/")
         self._script_path = shlex.quote(sandbox.script_path)
         text = state.replace(_DIRECTORY_MARK, sandbox.host_directory or _DIRECTORY_MARK)
+        self._has_state = bool(text)
         fds = {1: out_w, 2: err_w, SCRIPT_FD: script_r, _REPORT_FD: remote.fileno()}
         argv = [program, "--norc", "--noprofile", name]
         try:
@@ -150,13 +151,19 @@ class Shell:
         self.report.setblocking(False)
 
     def initialize(self, cwd: str, timeout: float) -> tuple[int, str] | None:
-        """Send the first script: it sets the directory and the trap that stops an action."""
+        """Send the first script: it sets the directory and the trap that stops an action, and then
+        the state with which the shell was opened. Read-only variables stay unchanged.
+
+        Returns what ``run_script`` returns.
+        """
         stop = shlex.quote(_STOP_TRAP.format(report=_REPORT_FD))
         paths = {
             "cwd": shlex.quote(self._sandbox.shown_path(cwd)),
             "root": shlex.quote(self._sandbox.shown_path("/")),
         }
         script = _INIT_SCRIPT.format(script=SCRIPT_FD, stop=stop, **paths)
+        if self._has_state:
+            script += _RESTORE_SCRIPT.format(state=_STATE_FD)
         return self.run_script(script, None, timeout)
 
     def execute(self, code: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
@@ -208,13 +215,6 @@ class Shell:
             self.run_script(_RESUME_SCRIPT, None, timeout)
             self._status = report[0]
         return report
-
-    def restore(self, timeout: float) -> tuple[int, str] | None:
-        """Give the shell the state with which it was opened. Read-only variables stay unchanged.
-
-        Returns what ``run_script`` returns.
-        """
-        return self.run_script(_RESTORE_SCRIPT.format(state=_STATE_FD), None, timeout)
 
     def run_script(
         self, text: str, collector: Collector | None, timeout: float
@@ -379,12 +379,9 @@ def start_shell(
 def _try_start(
     start: Callable[[str], Shell], state: SessionState, timeout: float
 ) -> tuple[Shell, SessionState]:
-    deadline = time.monotonic() + timeout
     shell = start(state.text)
     try:
         report = shell.initialize(state.cwd, timeout)
-        if report and state.text:
-            report = shell.restore(deadline - time.monotonic())
         if report is None:
             raise ShellEndedError(f"{shell.program} did not start within {timeout:.2g} s")
     except BaseException:
