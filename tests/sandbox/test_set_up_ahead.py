@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core.errors import SandboxError
 from intercode.core.paths import sandbox_uid
 from intercode.sandbox import SandboxSpec, images
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.supervisor.process_table import list_descendants
+from intercode.sandbox.supervisor.runtime.prewarmed import RepeatedRequest
 from support.sandboxes import eventually
 
 pytestmark = [
@@ -109,6 +111,31 @@ def _directory(root: Path, text: str) -> Path:
         os.chown(path, sandbox_uid(), sandbox_uid())
     root.parent.parent.chmod(0o755)
     return root
+
+
+def test_hidden_files_that_appear_make_another_request(tmp_path: Path) -> None:
+    machine, layer = tmp_path / "machine", tmp_path / "layer"
+    (machine / "local").mkdir(parents=True)
+    layer.mkdir()
+    request = {
+        "layers": [str(layer)], "binds": [[str(machine), "/usr"]],
+        "anonymous_mounts": [["", "/usr/local/src"], ["/dev/null", "/secret"]],
+    }  # fmt: skip
+    kind = (True, True, False)
+    for appeared in (machine / "local/src", layer / "secret"):
+        asked = RepeatedRequest(request, kind)
+        assert asked.is_current()
+        appeared.mkdir()
+        assert not asked.is_current()
+
+
+def test_a_name_that_no_file_can_have_is_an_error_of_one_sandbox() -> None:
+    with NamespaceSandbox(_HOST) as other:
+        for name in ("/a\0b", "/\ud800"):
+            image = replace(_HOST.image, root=Path(name))
+            with pytest.raises(SandboxError, match="could not be set up"):
+                NamespaceSandbox(replace(_HOST, image=image))
+        assert other.run(["true"], cwd="/").ok
 
 
 def test_one_that_was_killed_is_replaced() -> None:

@@ -23,6 +23,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,12 +85,23 @@ static void serve_as_template(void) {
 /* Return the connection to the owner of a sandbox that was set up ahead. If that failed, tell the
    launcher, which then takes another supervisor unless it has sent the connection already. */
 static int wait_for_owner(bool ready) {
+    struct pollfd polled[] = {{.fd = LAUNCHER, .events = POLLIN},
+                              {.fd = ready ? sandbox.init_fd : -1, .events = POLLIN}};
     struct message message;
     int error = errno;
     if (!ready) shutdown(LAUNCHER, SHUT_WR);
+    while (poll(polled, 2, -1) < 0) {}
+    if (!polled[0].revents) _exit(1);  /* PID 1 has ended */
     if (!receive(LAUNCHER, &message) || !message.count) _exit(0);
+    close(LAUNCHER);
     errno = error;
     return message.fds[0];
+}
+
+static void close_all(const int *fds, size_t count) {
+    int error = errno;
+    for (size_t i = 0; i < count; i++) close(fds[i]);
+    errno = error;
 }
 
 int main(int count, char **arguments) {
@@ -130,14 +142,14 @@ int main(int count, char **arguments) {
     bool ahead = json_bool(sandbox.spec, "ahead");
     size_t first = ahead ? 0 : 1;  /* descriptor that is not the connection to the owner */
     if (request.count < first) _exit(1);
+    if (!ahead) close(LAUNCHER);
     errno = error;
     if (json_number(sandbox.spec, "copies")) enter_group();  /* they count for the sandbox */
     bool ready = created && !set_up(request.fds + first, request.count - first);
     if (json_number(sandbox.spec, "copies")) leave_group();
+    close_all(request.fds + first, request.count - first);
     sandbox.owner = ahead ? wait_for_owner(ready) : request.fds[0];
-    close(LAUNCHER);
     send_handshake(ready);
-    for (size_t i = first; i < request.count; i++) close(request.fds[i]);
     serve();
     _exit(0);
 }

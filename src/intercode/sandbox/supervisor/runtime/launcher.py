@@ -190,6 +190,8 @@ class _Launcher:
 
     def _set_up_ahead(self, standby: PrewarmedSupervisor, expected: RepeatedRequest) -> None:
         try:
+            if not expected.is_current():
+                raise FileNotFoundError
             message = {**self._message(expected.request, standby.group), "ahead": True}
             layers = self._clone_layers(expected.request, standby)
             try:
@@ -286,10 +288,10 @@ class _Launcher:
         for path in request["layers"]:
             try:
                 layers.append(self._ids.clone_layer(path, standby.user))
-            except OSError:
+            except (OSError, ValueError) as e:  # ValueError: no file can have this name
                 self._unmappable.add(path)
                 protocol.close_all(layers)
-                raise
+                raise OSError(errno.EINVAL, f"the layer {path!r}: {e}") from e
         return layers
 
     def _map_given(self, request: dict[str, Any], fds: Sequence[int], user: int) -> None:

@@ -16,17 +16,21 @@ if TYPE_CHECKING:
 
     FileIdentity = tuple[int, int, int] | None
 
+_NOTHING = ("", "/dev/null")  # sources of mounts that hide a directory or a file
 _TIMES = 3  # requests in a row after which another one is expected
 
 
 class RepeatedRequest:
     """A request without descriptors of other sandboxes. Two are equal if they ask for the same, and
-    no directory or file of the machine that the sandbox shows was replaced in between."""
+    no directory or file of the machine that the sandbox shows or hides was replaced in between."""
 
     def __init__(self, request: dict[str, Any], kind: Kind) -> None:
         self.request, self.kind = request, kind
-        mounts = [source for source, _ in request["binds"] + request["anonymous_mounts"]]
-        self._files = [_identify(path) for path in [*request["layers"], *mounts]]
+        self._files = [_identify(path) for path in _list_paths(request)]
+
+    def is_current(self) -> bool:
+        """Return whether the files of the machine are still the same."""
+        return self == RepeatedRequest(self.request, self.kind)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -86,9 +90,28 @@ class RequestHistory:
         return asked
 
 
+def _list_paths(request: dict[str, Any]) -> list[str]:
+    """Return the paths of what a sandbox shows, and of what it hides if it is there."""
+    layers, mounts = request["layers"], request["binds"] + request["anonymous_mounts"]
+    shown = [(source, path) for source, path in mounts if source not in _NOTHING]
+    hidden = [path for source, path in mounts if source in _NOTHING]
+    return [
+        *layers,
+        *(source for source, _ in shown),
+        *(f"{layer}{path}" for path in hidden for layer in layers),
+        *(
+            source + path.removeprefix(above)
+            for path in hidden
+            for source, above in shown
+            if path.startswith(f"{above}/")
+        ),
+    ]
+
+
 def _identify(path: str) -> FileIdentity:
+    """Return what changes if a file is replaced. A change of its name changes its third number."""
     try:
         info = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: no file can have this name
         return None
-    return info.st_dev, info.st_ino, info.st_mtime_ns
+    return info.st_dev, info.st_ino, info.st_ctime_ns
