@@ -50,9 +50,9 @@ class Proof:
     ``faults``: what is wrong with it. ``digest``: of query, golds and initial state; ``world``: of
     the initial state alone. ``blind_tries``, ``blind_solved``: how many golds of other hidden
     choices were played without looking, and how many of them solved it. ``turns``, ``files``,
-    ``bytes``, ``words``: its measured size: turns of the player who looks first, files and bytes of
-    the initial state (bytes with database and hidden tests), and words of the gold. ``seconds``:
-    the time of the proof.
+    ``bytes``, ``words``: its measured size: turns of the player who looks first, files (with links)
+    and bytes of the initial state (bytes with database and hidden tests), and words of the gold.
+    ``seconds``: the time of the proof.
     """
 
     task: str
@@ -266,7 +266,7 @@ def _play_check(
 def _proof(check: FamilyTaskCheck, seconds: float) -> Proof:
     task = check.task
     faults = tuple(f"{f.kind}: {f.detail}" for f in check.findings if f.kind not in _HARMLESS)
-    files = [entry for entry in task.initial_files if entry.kind == "file"]
+    files = [entry for entry in task.initial_files if entry.kind != "dir"]
     size = sum(len(entry.data) for entry in files)
     size += task.database.path.stat().st_size if task.database else 0
     size += len(repr(task.data.get("tests", "")))
