@@ -2,6 +2,10 @@
 
     PYTHONPATH=src .venv-verifiers/bin/python benchmarks/verifiers_tests.py [-k EXPRESSION]
 
+With --docker, and this command under `.ci/docker --network`, it is verifiers' own runtime for
+Docker, on the image that .ci/docker imports. The programs of the runtime's helper come from the
+Debian archives of this machine.
+
 .venv-verifiers has the packages of .ci/verifiers.txt. The tests are those of the source
 distribution of that version, which is downloaded from PyPI, as pytest is. It runs each test that
 names `subprocess` or `docker` as the runtime of a harness or of a tool server, but not those that
@@ -36,6 +40,12 @@ _REMOTE = ("prime", "modal", "e2b", "podman", "apptainer", "browser_use")
 _BY_NAME = ("test_env_id_shared_agentic_judge", "test_env_id_agentic_judge")  # without marks
 _NOT_THERE = "test_shared_tool_isolation"  # needs a package that only the repository has
 _TOOLS = "/opt/tools"  # in a sandbox
+_ENV = {
+    "PATH": f"{_TOOLS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "SSL_CERT_FILE": f"{_TOOLS}/authorities.pem",
+}
+_DOCKER = {"type": "docker", "image": "intercode-test:verifiers"}
+_HELPER = "localhost/verifiers-network:1"  # verifiers builds it from an image of a registry
 
 
 def answer(endpoint: list[AnsweringEndpoint], messages: list[dict[str, Any]]) -> Any:
@@ -69,18 +79,29 @@ def _text(message: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-class Placement:
-    """A plugin of pytest that selects the tests and gives them our runtime."""
+def build_images(tools: Path) -> None:
+    """Build both images for Docker: of containers, and of the helper that closes their network."""
+    settings = " ".join(f"{name}={value}" for name, value in _ENV.items())
+    copied = f"COPY . {_TOOLS}/\nENV {settings}"
+    install = "apt-get update -qq && apt-get install -y -qq --no-install-recommends"
+    helper = f"COPY . /etc/apt/\nRUN {install} iptables iproute2"
+    for name, context, steps in (
+        (_DOCKER["image"], tools, copied),
+        (_HELPER, Path("/etc/apt"), helper),
+    ):
+        subprocess.run(
+            ["docker", "build", "--quiet", "--tag", name, "--file", "-", context],
+            check=True,
+            env={**os.environ, "DOCKER_BUILDKIT": "0"},
+            input=f"FROM intercode-test\n{steps}\n".encode(),
+        )
 
-    def __init__(self, tools: Path) -> None:
-        self.runtime = {
-            "type": "intercode",
-            "layers": {_TOOLS: str(tools)},
-            "env": {
-                "PATH": f"{_TOOLS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                "SSL_CERT_FILE": f"{_TOOLS}/authorities.pem",
-            },
-        }
+
+class Placement:
+    """A plugin of pytest that selects the tests and gives them a runtime."""
+
+    def __init__(self, runtime: dict[str, Any]) -> None:
+        self.runtime = runtime
         self.passed, self.run = 0, 0
 
     def _replaced(self, value: Any) -> Any:
@@ -129,6 +150,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("-k", default="", help="as pytest's -k")
+    parser.add_argument("--docker", action="store_true", help="verifiers' own runtime for Docker")
     options = parser.parse_args()
     release = f"verifiers=={version('verifiers')}"
     pip = [sys.executable, "-m", "pip", "--quiet"]
@@ -152,7 +174,10 @@ def main() -> int:
         sys.path.append(str(folder / "pytest"))
         import pytest
 
-        placement = Placement(tools)
+        if options.docker:
+            build_images(tools)
+        ours = {"type": "intercode", "layers": {_TOOLS: str(tools)}, "env": _ENV}
+        placement = Placement(_DOCKER if options.docker else ours)
         endpoint.append(AnsweringEndpoint(lambda messages: answer(endpoint, messages)))
         with endpoint[0]:
             os.environ |= {
