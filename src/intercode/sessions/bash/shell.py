@@ -99,8 +99,8 @@ class ShellEndedError(Exception):
 
 class Shell:
     """A running shell and the three channels to it. ``separate_stderr`` adds a channel for
-    stderr. ``user``: who runs it; None is root. ``state``: what another shell wrote, which
-    ``initialize`` sets."""
+    stderr. ``user``: who runs it; None is root. ``cwd``: its directory. ``state``: what another
+    shell wrote. Its first script, which sets both, waits when it starts; see ``initialize``."""
 
     def __init__(
         self,
@@ -108,6 +108,7 @@ class Shell:
         program: str,
         separate_stderr: bool = False,
         user: User | None = None,
+        cwd: str = "/",
         state: str = "",
     ) -> None:
         script_r, self.script = sandbox.open_script()
@@ -122,10 +123,12 @@ class Shell:
         directory, _, name = sandbox.script_path.rpartition("/")
         self._script_path = shlex.quote(sandbox.script_path)
         text = state.replace(_DIRECTORY_MARK, sandbox.host_directory or _DIRECTORY_MARK)
-        self._has_state = bool(text)
+        os.set_blocking(self.script, False)
         fds = {1: out_w, 2: err_w, SCRIPT_FD: script_r, _REPORT_FD: remote.fileno()}
         argv = [program, "--norc", "--noprofile", name]
         try:
+            first = self._with_report(self._first_script(cwd, bool(text)))
+            self._unsent = self._write_script(memoryview(_encode(first)))
             with memory_file(_encode(text)) as file:
                 if text:
                     fds[_STATE_FD] = file.fileno()
@@ -144,27 +147,31 @@ class Shell:
             os.close(out_w)
             os.close(err_w)
             remote.close()
-        os.set_blocking(self.script, False)
         os.set_blocking(self.output, False)
         if separate_stderr:
             os.set_blocking(self.errors, False)
         self.report.setblocking(False)
 
-    def initialize(self, cwd: str, timeout: float) -> tuple[int, str] | None:
-        """Send the first script: it sets the directory and the trap that stops an action, and then
-        the state with which the shell was opened. Read-only variables stay unchanged.
-
-        Returns what ``run_script`` returns.
-        """
+    def _first_script(self, cwd: str, has_state: bool) -> str:
+        """Return the script that sets the directory and the trap that stops an action, and then
+        the state with which the shell was opened. Read-only variables stay unchanged."""
         stop = shlex.quote(_STOP_TRAP.format(report=_REPORT_FD))
         paths = {
             "cwd": shlex.quote(self._sandbox.shown_path(cwd)),
             "root": shlex.quote(self._sandbox.shown_path("/")),
         }
         script = _INIT_SCRIPT.format(script=SCRIPT_FD, stop=stop, **paths)
-        if self._has_state:
-            script += _RESTORE_SCRIPT.format(state=_STATE_FD)
-        return self.run_script(script, None, timeout)
+        return script + _RESTORE_SCRIPT.format(state=_STATE_FD) if has_state else script
+
+    def initialize(self, timeout: float) -> tuple[int, str] | None:
+        """Wait until the first script has run. Returns what ``run_script`` returns."""
+        record = self._exchange(self._unsent, Collector(1 << 12), timeout)
+        return None if record is None else self._parse_report(record)
+
+    def _with_report(self, text: str) -> str:
+        """Return a script that reports at its end."""
+        self._token = secrets.token_hex(8)
+        return text + _REPORT_SCRIPT.format(token=self._token, report=_REPORT_FD)
 
     def execute(self, code: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
         """Run a piece of code with the ``$?`` that the last one left. See ``run_script``.
@@ -225,9 +232,8 @@ class Shell:
         the report of the script before it. Raises ShellEndedError.
         """
         if text:
-            self._token = secrets.token_hex(8)
-            text += _REPORT_SCRIPT.format(token=self._token, report=_REPORT_FD)
-        record = self._exchange(text, collector or Collector(1 << 12), timeout)
+            text = self._with_report(text)
+        record = self._exchange(_encode(text), collector or Collector(1 << 12), timeout)
         return None if record is None else self._parse_report(record)
 
     def dump_state(self, timeout: float = START_SECONDS) -> str:
@@ -238,7 +244,7 @@ class Shell:
         """
         deadline, token = time.monotonic() + timeout, secrets.token_hex(8)
         text = DUMP_SCRIPT.format(report=_REPORT_FD, token=token)
-        record = self._exchange(text, Collector(1 << 12), timeout)
+        record = self._exchange(_encode(text), Collector(1 << 12), timeout)
         if record is None:
             raise ShellEndedError
         output = record.decode("utf-8", "surrogateescape")
@@ -260,7 +266,7 @@ class Shell:
         word = secrets.token_hex(8)
         source = self._source_script(f"builtin . {self._script_path}", "builtin :")
         text = _ACCEPTANCE_SCRIPT.format(source=source, word=word, report=_REPORT_FD)
-        record = self._exchange(text, Collector(1 << 12), timeout)
+        record = self._exchange(_encode(text), Collector(1 << 12), timeout)
         return record == f"{word} 0\0".encode()
 
     def read_output(self, collector: Collector) -> bytes:
@@ -284,9 +290,11 @@ class Shell:
             return data
         return data[:start].rstrip(b" ").rstrip(b"+") + data[data.find(b"\n", token) + 1 :]
 
-    def _exchange(self, text: str, collector: Collector, timeout: float) -> bytes | None:
+    def _exchange(
+        self, script: bytes | memoryview, collector: Collector, timeout: float
+    ) -> bytes | None:
         deadline = time.monotonic() + timeout
-        left = memoryview(_encode(text))
+        left = memoryview(script)
         if timeout > 0:
             left = self._write_script(left)
         poll = select.poll()
@@ -358,7 +366,7 @@ def _encode(text: str) -> bytes:
 
 
 def start_shell(
-    start: Callable[[str], Shell], state: SessionState, timeout: float
+    start: Callable[[str, str], Shell], state: SessionState, timeout: float
 ) -> tuple[Shell, SessionState]:
     """Start a shell with ``start`` and give it a state. Return the shell and the state that it has.
 
@@ -377,11 +385,11 @@ def start_shell(
 
 
 def _try_start(
-    start: Callable[[str], Shell], state: SessionState, timeout: float
+    start: Callable[[str, str], Shell], state: SessionState, timeout: float
 ) -> tuple[Shell, SessionState]:
-    shell = start(state.text)
+    shell = start(state.cwd, state.text)
     try:
-        report = shell.initialize(state.cwd, timeout)
+        report = shell.initialize(timeout)
         if report is None:
             raise ShellEndedError(f"{shell.program} did not start within {timeout:.2g} s")
     except BaseException:
