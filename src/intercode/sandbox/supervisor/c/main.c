@@ -148,8 +148,10 @@ int main(int count, char **arguments) {
     bool ready = created && !set_up(request.fds + first, request.count - first);
     if (json_number(sandbox.spec, "copies")) leave_group();
     close_all(request.fds + first, request.count - first);
+    if (ahead) ready = ready && !unmount_old_root();
     sandbox.owner = ahead ? wait_for_owner(ready) : request.fds[0];
     send_handshake(ready);
+    if (!ahead && unmount_old_root()) _exit(1);  /* the owner prepares its first request meanwhile */
     serve();
     _exit(0);
 }

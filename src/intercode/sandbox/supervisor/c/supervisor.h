@@ -63,7 +63,8 @@ int sys_unshare(int flags);
 int sys_mount(const char *source, const char *target, const char *type, unsigned long flags,
               const char *options);
 int sys_umount(const char *target);
-int enter_new_root(void);  /* the current directory; unmounts the old root */
+int enter_new_root(void);  /* the current directory, which stays the current one */
+int unmount_old_root(void);  /* below it; this waits for the other processors */
 int make_read_only(const char *target);
 int clear_read_only(const char *target);
 int clone_mount(int fd);

@@ -96,9 +96,11 @@ int sys_umount(const char *target) {
 }
 
 int enter_new_root(void) {
-    if (syscall(SYS_pivot_root, ".", ".", 0L, 0L, 0L, filter_key)) return fail("pivot_root");
-    if (sys_umount(".")) return -1;
-    return chdir("/") ? fail("chdir /") : 0;
+    return syscall(SYS_pivot_root, ".", ".", 0L, 0L, 0L, filter_key) ? fail("pivot_root") : 0;
+}
+
+int unmount_old_root(void) {
+    return sys_umount(".") ? -1 : chdir("/") ? fail("chdir /") : 0;
 }
 
 static int set_mount_attributes(const char *target, long flags, struct mount_attributes *changes) {

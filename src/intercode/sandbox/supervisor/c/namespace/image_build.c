@@ -95,7 +95,8 @@ static int run_command(const struct json *request, int *status) {
     if (counter < 0) return -1;
     close(counter);
     if (write_shared_files(json_get(request, "files"))
-        || mount_root_layout(&sandbox.layout, request, NULL, 0) || mount_resolver(&created))
+        || mount_root_layout(&sandbox.layout, request, NULL, 0) || unmount_old_root()
+        || mount_resolver(&created))
         return -1;
     drop_capabilities(CAPABILITIES);
     if (spawn(request, streams, 2, &command)) {

@@ -343,7 +343,7 @@ int remount_root(struct layout *layout, const struct json *spec, const int *fds,
     if ((upper = open_directory("root/dev/upper")) < 0) return -1;
     if (sys_umount("/dev/shm") || mount_shm("/dev") || bind_all_into_root(spec)) return -1;
     if (chdir("root")) return fail("root");
-    if (enter_new_root()) return -1;
+    if (enter_new_root() || unmount_old_root()) return -1;
     close(hidden);
     for (size_t i = 0; i < layout->count; i++) close(layout->uppers[i]);
     layout->count = 1;
