@@ -10,7 +10,8 @@
    the second is the request for a sandbox. If nobody waits for that sandbox yet, the connection to its
    owner comes with a third. If descriptors cannot be passed, the first message
    contains the request, and the descriptors are inherited. If the first message asks for a template,
-   this process forks a supervisor for each connection that the launcher sends from then on.
+   this process forks a supervisor for each connection that the launcher sends from then on, or a process
+   that holds a user namespace.
 
    Started with the path of a socket as its argument, it supervises a container as PID 1: see
    container/container.c. With `chroot` and a descriptor it guards a sandbox below a changed root: see
@@ -24,6 +25,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +63,16 @@ static int enter_all(const struct json *files) {
     return 0;
 }
 
+/* Create a user namespace and hold it until the launcher, which opens it, closes the connection. */
+static void hold_namespace(int connection) {
+    char letter;
+    close(LAUNCHER);
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  /* the launcher opens files in /proc */
+    const char *answer = sys_unshare(CLONE_NEWUSER) ? error_message() : "created";
+    if (send(connection, answer, strlen(answer), MSG_NOSIGNAL) > 0) (void)!read(connection, &letter, 1);
+    _exit(0);
+}
+
 /* As the template, enter control groups and fork supervisors until the launcher ends. Return in each
    supervisor, with its connection. */
 static void serve_as_template(void) {
@@ -69,7 +81,10 @@ static void serve_as_template(void) {
         if (!receive(LAUNCHER, &order)) _exit(0);
         const struct json *files = json_get(order.body, "enter");
         int result = files ? enter_all(files) : fork_sibling();
-        if (!files && result == 0) break;
+        if (!files && result == 0) {
+            if (strcmp(json_text(order.body, "fork"), "namespace")) break;
+            hold_namespace(order.fds[0]);
+        }
         struct text answer = {0};
         append_format(&answer, "{\"result\": %d}", result < 0 ? -errno : result);
         if (reply(LAUNCHER, &answer, NULL, 0)) _exit(0);
@@ -119,6 +134,7 @@ int main(int count, char **arguments) {
     for (int fd = LAUNCHER; fd < INHERITED + MOST_FDS; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (!receive(LAUNCHER, &setup)) _exit(1);
     if (json_bool(setup.body, "template")) {
+        filter_key = strtoul(json_text(setup.body, "key"), NULL, 10);
         serve_as_template();
         if (!receive(LAUNCHER, &setup)) _exit(1);
     }

@@ -24,15 +24,17 @@ import time
 from . import protocol, seccomp
 from . import syscalls as sys_
 from .cgroups import CgroupAllocator, memory_limit
-from .prewarmed import PrewarmedSupervisor, RepeatedRequest, RequestHistory
+from .prewarmed import PrewarmedSupervisor, RequestHistory
 from .rights import STAGE, Rights, error_text, prepare_rights
 from .start import Template, copy_to_memory, first_message, start_program
-from .user_ids import INNER_ROOT, RANGE_SIZE
+from .user_ids import INNER_ROOT, RANGE_SIZE, hold_namespace
 
 TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+    from .prewarmed import RepeatedRequest
 
 _PREWARMED_COUNT = 2  # supervisors to prewarm
 _PREWARM_DELAY = 0.005  # seconds for a new sandbox to run its first program meanwhile
@@ -113,6 +115,8 @@ class _Launcher:
         self._template = self._start_template()
         if groups is not None:
             groups.set_forker(self._move_template)
+        if self._ids is not None:
+            self._ids.hold_namespace = self._hold_namespace
         self._stage = ""  # the stage of the last request
         self._kind = (True, True, False)
         self._unmappable: set[str] = set()  # layers that only the shared user id can use
@@ -172,7 +176,7 @@ class _Launcher:
     def _expected(self) -> RepeatedRequest | None:
         """Return the request whose sandbox should be set up now."""
         expected = self._history.expected
-        if expected is None or expected.kind != self._kind:
+        if expected is None or expected[1] != self._kind:
             return None
         return None if any(waiting.ahead for waiting in self._prewarmed) else expected
 
@@ -189,16 +193,15 @@ class _Launcher:
             self._prewarmed.append(self._fork())
 
     def _set_up_ahead(self, standby: PrewarmedSupervisor, expected: RepeatedRequest) -> None:
+        standby.expect(expected)
+        request, _ = expected
         try:
-            if not expected.is_current():
-                raise FileNotFoundError
-            message = {**self._message(expected.request, standby.group), "ahead": True}
-            layers = self._clone_layers(expected.request, standby)
+            message = {**self._message(request, standby.group), "ahead": True}
+            layers = self._clone_layers(request, standby)
             try:
                 protocol.send(standby.socket, {**message, "has_layers": bool(layers)}, layers)
             finally:
                 protocol.close_all(layers)
-            standby.ahead = expected
         except OSError:  # the next request reports it, if it is still so
             self._history.expected = None
             self._drop(standby)
@@ -220,8 +223,8 @@ class _Launcher:
         for mount in request["anonymous_mounts"]:  # of the interpreter, which only root may reach
             mount[0] = self._rights.bound.get(mount[0], mount[0])
         asked = self._history.add(request, self._kind, has_descriptors=len(fds) > 1)
-        for waiting in list(self._prewarmed):
-            if waiting.ahead not in (None, self._history.expected):
+        for waiting in [waiting for waiting in self._prewarmed if waiting.ahead is not None]:
+            if waiting.ahead != self._history.expected or not waiting.is_current():
                 self._drop(waiting)
         self._fork_failed = False
         try:
@@ -373,7 +376,7 @@ class _Launcher:
         """Start the process of a supervisor and send it the first message. Return its pid."""
         pid = 0
         if request is None:
-            pid = self._fork_template(theirs.fileno())
+            pid = self._fork_template(theirs)
         if not pid:
             pid = start_program(self._program_fd, theirs.fileno(), fds)
             if self._groups is not None:
@@ -397,10 +400,13 @@ class _Launcher:
             os.close(on_disk)
             return Template(self._program_fd)
 
-    def _fork_template(self, connection: int) -> int:
-        """Fork a supervisor from the template. Return its pid, or 0 if that is not possible."""
+    def _hold_namespace(self, connection: socket.socket) -> int:
+        return self._fork_template(connection, "namespace") or hold_namespace(connection)
+
+    def _fork_template(self, connection: socket.socket, what: str = "supervisor") -> int:
+        """Fork a process from the template. Return its pid, or 0 if that is not possible."""
         try:
-            return self._template.fork(connection)
+            return self._template.fork(what, connection)
         except ConnectionError:  # it was killed
             self._replace_template()
             if self._groups is not None:

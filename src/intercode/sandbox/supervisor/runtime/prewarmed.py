@@ -14,32 +14,12 @@ if TYPE_CHECKING:
 
     from .start import Kind
 
+    RepeatedRequest = tuple[dict[str, Any], Kind]
+    """A request without descriptors of other sandboxes, and the kind of its supervisor."""
     FileIdentity = tuple[int, int, int] | None
 
 _NOTHING = ("", "/dev/null")  # sources of mounts that hide a directory or a file
 _TIMES = 3  # requests in a row after which another one is expected
-
-
-class RepeatedRequest:
-    """A request without descriptors of other sandboxes. Two are equal if they ask for the same, and
-    no directory or file of the machine that the sandbox shows or hides was replaced in between."""
-
-    def __init__(self, request: dict[str, Any], kind: Kind) -> None:
-        self.request, self.kind = request, kind
-        self._files = [_identify(path) for path in _list_paths(request)]
-
-    def is_current(self) -> bool:
-        """Return whether the files of the machine are still the same."""
-        return self == RepeatedRequest(self.request, self.kind)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, RepeatedRequest)
-            and (self.request, self.kind) == (other.request, other.kind)
-            and self._files == other._files
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class PrewarmedSupervisor:
@@ -49,6 +29,16 @@ class PrewarmedSupervisor:
     def __init__(self, kind: Kind, group: str, user: int, connection: socket.socket) -> None:
         self.kind, self.group, self.user, self.socket = kind, group, user, connection
         self.ahead: RepeatedRequest | None = None
+        self._files: list[FileIdentity] = []
+
+    def expect(self, request: RepeatedRequest) -> None:
+        """Note the request whose sandbox is to be set up, and the files that it will show."""
+        self.ahead, self._files = request, identify_files(request[0])
+
+    def is_current(self) -> bool:
+        """Return whether no directory or file of the machine that the sandbox shows or hides was
+        replaced since ``expect``."""
+        return self.ahead is not None and self._files == identify_files(self.ahead[0])
 
     def hand_over(self, owner: int) -> bool:
         """Give the supervisor of a sandbox that it sets up ahead the connection to the owner.
@@ -83,11 +73,16 @@ class RequestHistory:
         sandbox, and a deterministic one reads its directories in an order of its own."""
         if has_descriptors or request["upper"] or request["deterministic"]:
             return None
-        asked = RepeatedRequest(request, kind)
+        asked = request, kind
         self._times = self._times + 1 if asked == self._last else 1
         self._last = asked
         self.expected = asked if self._times >= _TIMES else None
         return asked
+
+
+def identify_files(request: dict[str, Any]) -> list[FileIdentity]:
+    """Return what changes if a directory or file is replaced that a sandbox shows or hides."""
+    return [_identify(path) for path in _list_paths(request)]
 
 
 def _list_paths(request: dict[str, Any]) -> list[str]:

@@ -31,12 +31,13 @@ class Template:
         self._socket, theirs = socket.socketpair()
         with theirs:
             self.pid = start_program(program, theirs.fileno(), ())
-        protocol.send(self._socket, {"template": True})
+        protocol.send(self._socket, {"template": True, "key": str(sys_.KEY)})
 
-    def fork(self, connection: int) -> int:
-        """Fork a supervisor with this connection to the launcher. Return its pid. Raises OSError if
-        that is not possible, ConnectionError if the template has ended."""
-        return self._order({}, (connection,))
+    def fork(self, what: str, connection: socket.socket) -> int:
+        """Fork a ``"supervisor"``, or a process that holds a user ``"namespace"`` (see
+        user_ids.py), with this connection to the launcher. Return its pid. Raises OSError if that
+        is not possible, ConnectionError if the template has ended."""
+        return self._order({"fork": what}, (connection.fileno(),))
 
     def enter(self, files: Sequence[str]) -> None:
         """Let the template enter control groups by writing to these files. Raises OSError if it

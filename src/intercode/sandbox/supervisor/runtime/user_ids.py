@@ -15,6 +15,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import socket
 import stat
 
 from . import syscalls as sys_
@@ -35,6 +36,7 @@ _LOCKS = "/run/intercode-user-ids"
 """Locked files in it say which blocks of ids the launchers of this machine use."""
 INNER_ROOT = 0
 """The owner, as a sandbox's own file system stores it, of the files that the sandbox wrote."""
+_CREATED = b"created"
 
 
 class UserIds:
@@ -54,6 +56,8 @@ class UserIds:
         self._unused: list[int] = []  # the next one last
         self._released: list[int] = []  # the oldest first
         self._owners: dict[tuple[int, int], int] = {}  # stored and shown owner: a user namespace
+        self.hold_namespace: Callable[[socket.socket], int] = hold_namespace
+        """What starts a process in a user namespace, for a moment."""
         self._claim_block()
 
     def take(self) -> int:
@@ -89,7 +93,7 @@ class UserIds:
         ``stored``: their owner as the file system stores it. Raises OSError."""
         if (stored, uid) not in self._owners:
             count = self._step if stored == INNER_ROOT else 1
-            self._owners[stored, uid] = _create_user_namespace(stored, uid, count)
+            self._owners[stored, uid] = self._create_user_namespace(stored, uid, count)
         sys_.map_owners(mount, self._owners[stored, uid])
 
     def check_overlay(self, directory: str, stage: str) -> None:
@@ -109,6 +113,24 @@ class UserIds:
         for path in (root, lower):
             sys_.unmount(path)
             os.rmdir(path)
+
+    def _create_user_namespace(self, inside: int, outside: int, count: int) -> int:
+        """Return a descriptor of a user namespace that maps ids, as users and as groups."""
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                pid = self.hold_namespace(theirs)
+            try:
+                answer = ours.recv(4096)
+                if answer != _CREATED:
+                    raise OSError(errno.EPERM, answer.decode() or "no user namespace can be made")
+                for name in ("uid_map", "gid_map"):
+                    with open(f"/proc/{pid}/{name}", "w") as file:
+                        file.write(f"{inside} {outside} {count}")
+                return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+            finally:
+                ours.shutdown(socket.SHUT_RDWR)  # a forked process has inherited it
+                os.waitpid(pid, 0)
 
     def _claim_block(self) -> None:
         """Lock a block of ids that no other launcher uses."""
@@ -141,37 +163,18 @@ def _has_processes(uid: int) -> bool:
     return True
 
 
-def _create_user_namespace(inside: int, outside: int, count: int) -> int:
-    """Return a descriptor of a user namespace that maps ids, as users and as groups."""
-    created, ended = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+def hold_namespace(connection: socket.socket) -> int:
+    """Start a process in a user namespace of its own. Return its pid. It sends ``created``, or what
+    went wrong, and ends when the other side shuts the connection down."""
     pid = os.fork()
     if pid == 0:
-        _run_alone(lambda: sys_.unshare(sys_.CLONE_NEWUSER), created[1], ended)
-    try:
-        os.close(created[1])
-        os.close(ended[0])
-        answer = os.read(created[0], 4096)
-        if answer != b"created":
-            raise OSError(errno.EPERM, answer.decode() or "no user namespace can be made")
-        for name in ("uid_map", "gid_map"):
-            with open(f"/proc/{pid}/{name}", "w") as file:
-                file.write(f"{inside} {outside} {count}")
-        return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
-    finally:
-        os.close(created[0])
-        os.close(ended[1])
-        os.waitpid(pid, 0)
-
-
-def _run_alone(action: Callable[[], None], answer: int, ended: tuple[int, int]) -> None:
-    """In a forked process: act, answer, wait until the parent has closed its end, and exit."""
-    try:
-        os.close(ended[1])
         try:
-            action()
-            os.write(answer, b"created")
-        except OSError as e:
-            os.write(answer, str(e).encode())
-        os.read(ended[0], 1)
-    finally:
-        os._exit(0)
+            try:
+                sys_.unshare(sys_.CLONE_NEWUSER)
+                connection.send(_CREATED)
+            except OSError as e:
+                connection.send(str(e).encode())
+            connection.recv(1)
+        finally:
+            os._exit(0)
+    return pid
