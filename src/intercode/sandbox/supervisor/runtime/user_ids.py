@@ -19,6 +19,7 @@ import socket
 import stat
 
 from . import syscalls as sys_
+from .control_files import write_control_file
 
 TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
@@ -125,12 +126,11 @@ class UserIds:
                 if answer != _CREATED:
                     raise OSError(errno.EPERM, answer.decode() or "no user namespace can be made")
                 for name in ("uid_map", "gid_map"):
-                    with open(f"/proc/{pid}/{name}", "w") as file:
-                        file.write(f"{inside} {outside} {count}")
+                    write_control_file(f"/proc/{pid}/{name}", f"{inside} {outside} {count}")
                 return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
             finally:
                 ours.shutdown(socket.SHUT_RDWR)  # a forked process has inherited it
-                os.waitpid(pid, 0)
+                os.waitpid(pid, os.WNOHANG)  # if it ends later, the launcher collects it
 
     def _claim_block(self) -> None:
         """Lock a block of ids that no other launcher uses."""
