@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -60,11 +61,11 @@ def load(environment: str = "bash") -> Dataset:
     if environment not in _SUITES:
         raise unknown_name_error("starter environment", environment, list(_SUITES))
     suite = _SUITES[environment]
-    root = cached_tree(f"starter/{environment}", suite.entries())
+    root = cached_tree(f"starter/{environment}", _shared_entries(environment))
     return Dataset(
         name=f"starter:{environment}",
         environment=environment,
-        tasks=tuple(_tasks(environment, suite, root)),
+        tasks=_tasks(environment, root),
         image="host",
         comparable=False,
         programs=suite.programs,
@@ -72,14 +73,24 @@ def load(environment: str = "bash") -> Dataset:
     )
 
 
-def _tasks(environment: str, suite: _StarterSuite, root: Path) -> Iterator[Task]:
+@cache
+def _shared_entries(environment: str) -> tuple[TreeEntry, ...]:
+    """Return the files that the tasks of an environment share, which are the same at every call."""
+    return tuple(_SUITES[environment].entries())
+
+
+@cache
+def _tasks(environment: str, root: Path) -> tuple[Task, ...]:
+    """Return the tasks of an environment, whose shared files are in the directory ``root``."""
+    suite, tasks = _SUITES[environment], []
     required = _REQUIRED | suite.keys
     allowed = required | _OPTIONAL
     for where, row in suite.rows() if suite.rows else _read_lines(environment):
         if not isinstance(row, dict) or not row.keys() >= required or row.keys() - allowed:
             raise DataError(f"{where}: a row needs the keys {sorted(required)} and may have 'also'")
         row["tags"], row["also"] = tuple(row["tags"]), tuple(row.get("also", ()))
-        yield Task(**suite.task_fields(root, row))
+        tasks.append(Task(**suite.task_fields(root, row)))
+    return tuple(tasks)
 
 
 def _read_lines(environment: str) -> Iterator[tuple[str, Any]]:
