@@ -6,6 +6,7 @@ import ast
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from intercode.core.errors import DataError
@@ -34,6 +35,11 @@ def find_entry_point(gold: str, tests: Sequence[str], setup: str, where: str) ->
     its arguments. Raises DataError if code does not parse, or if nothing of ``gold`` is called; the
     message begins with ``where``.
     """
+    return _find_entry_point(gold, tuple(tests), setup, where)
+
+
+@lru_cache(maxsize=4096)
+def _find_entry_point(gold: str, tests: tuple[str, ...], setup: str, where: str) -> EntryPoint:
     defined = _definitions(_parse_code(gold, where))
     by_setup = _called_names(_parse_code(setup, where))
     by_tests = [_called_names(_parse_code(test, where)) for test in tests]

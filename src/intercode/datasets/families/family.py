@@ -6,13 +6,14 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.hidden_files import hide_from_host_image
+from intercode.core.paths import cache_root
 from intercode.core.registry import (
     OWN_DISTRIBUTION,
     Registry,
@@ -130,9 +131,15 @@ class Family:
 
     def endless(self, difficulty: int) -> Task:
         """Return the task of seed 0, which every episode replaces by one of the episode's seed."""
-        drawn = self(0, difficulty)
+        drawn = _draw_first(self, difficulty, cache_root())
         instantiate = partial(_instantiate, self.source or self.environment, self.name, difficulty)
         return replace(drawn, id=f"{self.id}/{difficulty}", instantiate=instantiate, vary=None)
+
+
+@lru_cache(maxsize=1024)
+def _draw_first(family: Family, difficulty: int, _cache: Path) -> Task:
+    """Return the task of seed 0, whose database may be in this cache."""
+    return family(0, difficulty)
 
 
 def family(
