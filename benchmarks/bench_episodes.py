@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import peers
+import plain_golds
 from measuring import Processor, whole_machine
 from where import Spans
 
@@ -188,6 +189,11 @@ def tables(args: argparse.Namespace) -> list[Table]:
         notes.append("processor time is the whole machine's: idle machines only")
     elif THEIRS in rates:
         notes.append("processor time of the authors' row is the whole machine's, with Docker's")
+    try:
+        plain = plain_golds.processor_ms(dataset, args.image)
+        notes.append(f"the golds alone in a plain bash, without InterCode: {plain:.1f} ms of cpu")
+    except OSError as e:
+        notes.append(f"golds in a plain bash are not measured: {e}")
     theirs = rates.get(THEIRS)
     base = statistics.median(r.episodes / r.seconds for r in theirs) if theirs else None
     done = [row(name, found, base) for name, found in rates.items()]
