@@ -56,6 +56,8 @@ def test_the_interval_of_a_mean_stays_where_means_can_lie() -> None:
     plays = [episode(GOOD, task="a"), episode(GOOD, task="b"), episode(MEH, task="c")]
     found = {f.name: f.estimate for f in figures.all_figures(plays)}[figures.BEST_REWARD]
     assert found is not None and (found.low, found.high) == (pytest.approx(0.0), 1.0)
+    errors = figures.error_rate([*(episode(BAD, task=task) for task in "xyz"), plays[0]])
+    assert errors is not None and (errors.value, errors.low, errors.high) == (75.0, 0.0, 100.0)
     low = episode(Step("x", "y", reward=1.5), task="d")
     found = {f.name: f.estimate for f in figures.all_figures([*plays, low])}[figures.BEST_REWARD]
     assert found is not None and found.high is not None and found.high > 1.0

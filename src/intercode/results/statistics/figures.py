@@ -215,6 +215,10 @@ def _per_task_figure(
     return _to_percent(estimate_bootstrap_mean(values, samples=sum(n for n, _ in counts)))
 
 
+_AT_MOST_ONE = (best_reward, metrics.error_share, metrics.true_error_share)
+"""Figures of an episode that are at most 1, but for rewards that a user defines otherwise."""
+
+
 def _mean(samples: Episodes, value_of: Callable[[Trajectory], float | None]) -> OptionalEstimate:
     known = [(t.task, value) for t in samples if (value := value_of(t)) is not None]
     mean = estimate_mean(values_by_task(known))
@@ -222,7 +226,7 @@ def _mean(samples: Episodes, value_of: Callable[[Trajectory], float | None]) -> 
     if mean is None or mean.low is None or mean.high is None or min(values) < 0:
         return mean
     high = mean.high
-    if value_of is best_reward and max(values) <= 1:
+    if value_of in _AT_MOST_ONE and max(values) <= 1:
         high = min(high, 1.0)
     return replace(mean, low=max(mean.low, 0.0), high=high)
 
