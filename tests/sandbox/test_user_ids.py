@@ -20,7 +20,7 @@ from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.namespace.tiers import open_strongest
 from intercode.sandbox.supervisor.runtime import rights
-from intercode.sandbox.supervisor.runtime.user_ids import FIRST_ID, UserIds
+from intercode.sandbox.supervisor.runtime.user_ids import FIRST_ID, UserIds, hold_namespace
 from support.sandboxes import eventually, layer_of
 
 pytestmark = [
@@ -132,6 +132,35 @@ def test_an_id_with_processes_is_not_given(tmp_path: Path) -> None:
         ending.kill()
         ending.wait()
     assert ids.take() == last
+
+
+def test_a_user_namespace_is_made_by_the_next_process_if_one_cannot(tmp_path: Path) -> None:
+    ids = UserIds(sandbox_uid(), str(tmp_path / "locks"))
+    ids.holders = (lambda _: 0, hold_namespace)
+    made = ids._create_user_namespace(0, FIRST_ID, 1)
+    try:
+        assert os.fstat(made).st_ino != os.stat("/proc/self/ns/user").st_ino
+    finally:
+        os.close(made)
+    ids.holders = (lambda _: 0,)
+    with pytest.raises(ChildProcessError, match="no process"):
+        ids._create_user_namespace(0, FIRST_ID, 1)
+
+
+def test_a_process_with_a_user_namespace_ends_with_a_killed_launcher() -> None:
+    code = (
+        "import os, socket\n"
+        "from intercode.sandbox.supervisor.runtime.user_ids import hold_namespace\n"
+        "ours, theirs = socket.socketpair()\n"
+        "print(hold_namespace(theirs), ours.recv(99).decode(), flush=True)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, env={
+        **os.environ, "PYTHONPATH": ":".join(sys.path),
+    })  # fmt: skip
+    pid, answer = done.stdout.decode().split()
+    assert (done.returncode, answer) == (-9, "created"), done.stderr
+    eventually(lambda: not Path(f"/proc/{pid}").exists(), "the process has ended")
 
 
 def test_files_of_layers_belong_to_every_sandbox(first: NamespaceSandbox, tmp_path: Path) -> None:

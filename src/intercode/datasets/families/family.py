@@ -132,6 +132,8 @@ class Family:
     def endless(self, difficulty: int) -> Task:
         """Return the task of seed 0, which every episode replaces by one of the episode's seed."""
         drawn = _draw_first(self, difficulty, cache_root())
+        if drawn.database is not None and not drawn.database.path.exists():  # it was pruned
+            drawn = self(0, difficulty)
         instantiate = partial(_instantiate, self.source or self.environment, self.name, difficulty)
         return replace(drawn, id=f"{self.id}/{difficulty}", instantiate=instantiate, vary=None)
 

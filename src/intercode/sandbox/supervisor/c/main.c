@@ -73,7 +73,7 @@ static void hold_namespace(int connection) {
     _exit(0);
 }
 
-/* As the template, enter control groups and fork supervisors until the launcher ends. Return in each
+/* As the template, enter control groups and fork processes until the launcher ends. Return in each
    supervisor, with its connection. */
 static void serve_as_template(void) {
     struct message order;

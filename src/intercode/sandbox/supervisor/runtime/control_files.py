@@ -1,4 +1,4 @@
-"""Reads and writes the files of control groups."""
+"""Reads and writes files of the kernel: those of control groups, and maps of ids."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def read_control_file(path: str) -> str:
-    """Read a control file. Raises OSError."""
+    """Read a file of the kernel. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     parts = []
     try:
@@ -18,7 +18,7 @@ def read_control_file(path: str) -> str:
 
 
 def write_control_file(path: str, text: str) -> None:
-    """Write a control file in one call. Raises OSError."""
+    """Write a file of the kernel in one call. Raises OSError."""
     fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
     try:
         os.write(fd, text.encode())

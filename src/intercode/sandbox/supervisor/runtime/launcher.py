@@ -27,7 +27,7 @@ from .cgroups import CgroupAllocator, memory_limit
 from .prewarmed import PrewarmedSupervisor, RequestHistory
 from .rights import STAGE, Rights, error_text, prepare_rights
 from .start import Template, copy_to_memory, first_message, start_program
-from .user_ids import INNER_ROOT, RANGE_SIZE, hold_namespace
+from .user_ids import INNER_ROOT, RANGE_SIZE
 
 TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class _Launcher:
         if groups is not None:
             groups.set_forker(self._move_template)
         if self._ids is not None:
-            self._ids.hold_namespace = self._hold_namespace
+            self._ids.holders = (self._hold_namespace, *self._ids.holders)
         self._stage = ""  # the stage of the last request
         self._kind = (True, True, False)
         self._unmappable: set[str] = set()  # layers that only the shared user id can use
@@ -224,7 +224,10 @@ class _Launcher:
             mount[0] = self._rights.bound.get(mount[0], mount[0])
         asked = self._history.add(request, self._kind, has_descriptors=len(fds) > 1)
         for waiting in [waiting for waiting in self._prewarmed if waiting.ahead is not None]:
-            if waiting.ahead != self._history.expected or not waiting.is_current():
+            if waiting.ahead != self._history.expected:
+                self._drop(waiting)
+            elif not waiting.is_current():
+                self._history.restart()
                 self._drop(waiting)
         self._fork_failed = False
         try:
@@ -245,6 +248,7 @@ class _Launcher:
         if standby.ahead is not None:
             with standby.socket:
                 return standby.hand_over(fds[0])
+        self._enter_next_group()  # what is forked now does not count for this sandbox
         try:
             layers = self._clone_layers(request, standby)
         except OSError:
@@ -292,7 +296,8 @@ class _Launcher:
             try:
                 layers.append(self._ids.clone_layer(path, standby.user))
             except (OSError, ValueError) as e:  # ValueError: no file can have this name
-                self._unmappable.add(path)
+                if not isinstance(e, ChildProcessError):  # that may go better next time
+                    self._unmappable.add(path)
                 protocol.close_all(layers)
                 raise OSError(errno.EINVAL, f"the layer {path!r}: {e}") from e
         return layers
@@ -401,7 +406,7 @@ class _Launcher:
             return Template(self._program_fd)
 
     def _hold_namespace(self, connection: socket.socket) -> int:
-        return self._fork_template(connection, "namespace") or hold_namespace(connection)
+        return self._fork_template(connection, "namespace")
 
     def _fork_template(self, connection: socket.socket, what: str = "supervisor") -> int:
         """Fork a process from the template. Return its pid, or 0 if that is not possible."""
@@ -409,8 +414,8 @@ class _Launcher:
             return self._template.fork(what, connection)
         except ConnectionError:  # it was killed
             self._replace_template()
-            if self._groups is not None:
-                self._move_template(self._groups.entries(str(self._groups.current)))
+            if self._groups is not None and self._groups.current is not None:
+                self._move_template(self._groups.entries(self._groups.current))
         except OSError:  # descriptors cannot be passed to it
             pass
         return 0
@@ -458,7 +463,8 @@ class _Launcher:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if not pid:
                     break
-                # other children are PID 1 of a sandbox whose supervisor has ended
+                # other children are the PID 1 of a sandbox whose supervisor has ended, and
+                # processes that held a user namespace
                 if user := self._user_of_pid.pop(pid, 0):
                     self._release_user(user)
                 if self._groups is not None and (group := self._group_of_pid.pop(pid, "")):

@@ -79,6 +79,10 @@ class RequestHistory:
         self.expected = asked if self._times >= _TIMES else None
         return asked
 
+    def restart(self) -> None:
+        """Count from the last request on."""
+        self._times, self.expected = 1, None
+
 
 def identify_files(request: dict[str, Any]) -> list[FileIdentity]:
     """Return what changes if a directory or file is replaced that a sandbox shows or hides."""

@@ -1,4 +1,4 @@
-"""Starts the process of a supervisor: forks it from a template, or executes the program."""
+"""Starts the processes of supervisors: forks them from a template, or executes the program."""
 
 from __future__ import annotations
 

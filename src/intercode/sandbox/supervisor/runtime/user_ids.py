@@ -38,6 +38,7 @@ _LOCKS = "/run/intercode-user-ids"
 INNER_ROOT = 0
 """The owner, as a sandbox's own file system stores it, of the files that the sandbox wrote."""
 _CREATED = b"created"
+_MAX_DESCRIPTORS = 1 << 16
 
 
 class UserIds:
@@ -57,8 +58,8 @@ class UserIds:
         self._unused: list[int] = []  # the next one last
         self._released: list[int] = []  # the oldest first
         self._owners: dict[tuple[int, int], int] = {}  # stored and shown owner: a user namespace
-        self.hold_namespace: Callable[[socket.socket], int] = hold_namespace
-        """What starts a process in a user namespace, for a moment."""
+        self.holders: tuple[Callable[[socket.socket], int], ...] = (hold_namespace,)
+        """Functions like ``hold_namespace``. The next is tried if one returns 0."""
         self._claim_block()
 
     def take(self) -> int:
@@ -116,21 +117,37 @@ class UserIds:
             os.rmdir(path)
 
     def _create_user_namespace(self, inside: int, outside: int, count: int) -> int:
-        """Return a descriptor of a user namespace that maps ids, as users and as groups."""
-        ours, theirs = socket.socketpair()
+        """Return a descriptor of a user namespace that maps ids, as users and as groups. Raises
+        ChildProcessError if no process can make one."""
+        ours, pid = self._start_holder()
         with ours:
-            with theirs:
-                pid = self.hold_namespace(theirs)
             try:
                 answer = ours.recv(4096)
                 if answer != _CREATED:
-                    raise OSError(errno.EPERM, answer.decode() or "no user namespace can be made")
+                    why = answer.decode() or "no user namespace can be made"
+                    raise ChildProcessError(errno.ECHILD, why)
                 for name in ("uid_map", "gid_map"):
                     write_control_file(f"/proc/{pid}/{name}", f"{inside} {outside} {count}")
                 return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
             finally:
-                ours.shutdown(socket.SHUT_RDWR)  # a forked process has inherited it
-                os.waitpid(pid, os.WNOHANG)  # if it ends later, the launcher collects it
+                ours.close()
+                if len(self.holders) == 1:  # else the launcher collects it
+                    os.waitpid(pid, 0)
+
+    def _start_holder(self) -> tuple[socket.socket, int]:
+        """Start a process in a user namespace. Return the connection to it and its pid."""
+        for hold in self.holders:
+            ours, theirs = socket.socketpair()
+            try:
+                with theirs:
+                    pid = hold(theirs)
+            except BaseException:
+                ours.close()
+                raise
+            if pid:
+                return ours, pid
+            ours.close()
+        raise ChildProcessError(errno.ECHILD, "no process for a user namespace can be started")
 
     def _claim_block(self) -> None:
         """Lock a block of ids that no other launcher uses."""
@@ -165,10 +182,13 @@ def _has_processes(uid: int) -> bool:
 
 def hold_namespace(connection: socket.socket) -> int:
     """Start a process in a user namespace of its own. Return its pid. It sends ``created``, or what
-    went wrong, and ends when the other side shuts the connection down."""
+    went wrong, and ends when the other side closes the connection."""
     pid = os.fork()
     if pid == 0:
         try:
+            number = connection.fileno()  # the child has inherited the other side, too
+            os.closerange(0, number)
+            os.closerange(number + 1, _MAX_DESCRIPTORS)
             try:
                 sys_.unshare(sys_.CLONE_NEWUSER)
                 connection.send(_CREATED)
