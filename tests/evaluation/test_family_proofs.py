@@ -16,11 +16,12 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.registry import Registry
 from intercode.datasets.families import family as family_module
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.check.family_proofs import Proof, prove
+from intercode.evaluation.check.family_proofs import Proof, ProofReport, prove
 from intercode.evaluation.check.family_tables import (
     blind_share,
     blind_verdict,
     family_faults,
+    proof_tables,
     tasks_needed,
 )
 from intercode.evaluation.check.task_proofs import BLIND_TRIES
@@ -105,6 +106,15 @@ def test_faults_of_families_are_found(bad: Path) -> None:
         "blind: at least 0.566, above the bound 0.500"
     )
     assert found["families/bash/bad-turns"].startswith("difficulty-flat")
+
+
+def test_a_fault_of_many_tasks_is_shown_once() -> None:
+    faults = tuple((f"families/bash/trail/1/{n}", "same") for n in range(3))
+    proof = Proof("families/bash/links/1/0", "families/bash/links", 1, *"dw", (), *[0] * 7)
+    report = ProofReport("families:bash", (), (proof,), (*faults, (proof.task, "other")))
+    assert proof_tables(report)[-1].rows == (
+        ("families/bash/trail/1/0 and 2 more", "same"), (proof.task, "other"),
+    )  # fmt: skip
 
 
 @pytest.mark.sandbox

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -115,8 +115,17 @@ def proof_tables(report: ProofReport) -> list[Table]:
             )
         )  # fmt: skip
     if faults := [*report.all_faults, *family_faults(report)]:
-        tables.append(Table("faults", "Faults", ("task", "what"), tuple(faults)))
+        tables.append(Table("faults", "Faults", ("task", "what"), tuple(_group_faults(faults))))
     return tables
+
+
+def _group_faults(faults: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield each fault once, with the first task that has it and the number of further ones."""
+    tasks_by_fault: dict[str, list[str]] = {}
+    for task, fault in faults:
+        tasks_by_fault.setdefault(fault, []).append(task)
+    for fault, (first, *others) in tasks_by_fault.items():
+        yield f"{first} and {len(others)} more" if others else first, fault
 
 
 def report_as_json(report: ProofReport) -> dict[str, Any]:
