@@ -74,6 +74,5 @@ SHOWN_IN_CHROOT = {
     "nl2bash/fs_4/12": "the network", "nl2bash/fs_4/19": "the network",
 }  # fmt: skip
 """Further tasks below a changed root directory, where neither /proc nor a network is."""
-SELF = {task for task, what in SHOWN.items() if what in (DISK, DIRECTORY)}
-"""Golds that print how full the disk is, and how large directories are: on an engine's disk, a
-directory takes a block more once something in it was changed, sometimes still after a reset."""
+SELF = {"nl2bash/fs_2/36", "nl2bash/fs_3/44", "nl2bash/fs_3/50", "nl2bash/fs_4/2"}
+"""Golds that print how full the disk is, and how large and how old the directory `/` is."""
