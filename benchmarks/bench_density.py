@@ -57,6 +57,14 @@ def machine() -> dict[str, int]:
     return {line.split(":")[0]: int(line.split()[1]) << 10 for line in lines}
 
 
+def memory_rows(before: dict[str, int], prefix: str = "") -> list[tuple[str, float, str]]:
+    """Return rows with what the available memory has lost since ``before``, and to what."""
+    now = machine()
+    less = before["MemAvailable"] - now["MemAvailable"]
+    parts = ((f"{prefix}more {part}", (now[part] - before[part]) / 1e6, "MB") for part in _PARTS)
+    return [(f"{prefix}less available", less / 1e6, "MB"), *parts]
+
+
 class Crowd:
     """Environments that are live at the same time, and the figures measured of them."""
 
@@ -90,11 +98,7 @@ class Crowd:
             size = traces.proportional(kind) / 1e6
             self.rows.append((f"{when}: {len(kind)} {name}", size, "MB"))
         self.rows.append((f"{when}: all processes", traces.proportional(processes) / 1e6, "MB"))
-        now = machine()
-        less = before["MemAvailable"] - now["MemAvailable"]
-        self.rows.append((f"{when}: less available", less / 1e6, "MB"))
-        for name in _PARTS:
-            self.rows.append((f"{when}: more {name}", (now[name] - before[name]) / 1e6, "MB"))
+        self.rows += memory_rows(before, f"{when}: ")
         held = len(os.listdir("/proc/self/fd"))
         self.rows.append((f"{when}: descriptors of the owner", held, ""))
         self.rows.append((f"{when}: threads of the owner", len(os.listdir("/proc/self/task")), ""))

@@ -13,13 +13,11 @@ import argparse
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from bench_density import machine, need_descriptors
+from bench_density import machine, memory_rows, need_descriptors
 
 from intercode.results.report import render
 from intercode.results.tables import Table
 from intercode.sandbox import SandboxSpec, images, open_sandbox
-
-_PARTS = ("AnonPages", "Slab", "PageTables", "KernelStack", "Percpu")
 
 
 def main() -> None:
@@ -38,15 +36,10 @@ def main() -> None:
     before, start = machine(), time.perf_counter()
     with ThreadPoolExecutor(options.threads) as threads:
         opened = list(threads.map(lambda _: open_sandbox(spec), range(options.sandboxes)))
-    seconds, after = time.perf_counter() - start, machine()
+    created = options.sandboxes / (time.perf_counter() - start)
+    rows = (("created", created, "per s"), *memory_rows(before))
     for sandbox in opened:
         sandbox.close()
-    less = (before["MemAvailable"] - after["MemAvailable"]) / 1e6
-    rows = (
-        ("created", f"{options.sandboxes / seconds:.0f}", "per s"),
-        ("less available", f"{less:.0f}", "MB"),
-        *((f"more {part}", f"{(after[part] - before[part]) / 1e6:.0f}", "MB") for part in _PARTS),
-    )
     title = f"{options.sandboxes} live sandboxes, {options.threads} threads"
     print(render([Table("live", title, ("what", "value", "unit"), rows)], "text"))
 

@@ -4,6 +4,7 @@ between sandboxes with different ones."""
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.namespace.tiers import open_strongest
-from intercode.sandbox.supervisor.runtime import rights
+from intercode.sandbox.supervisor.runtime import rights, user_ids
 from intercode.sandbox.supervisor.runtime.user_ids import FIRST_ID, UserIds, hold_namespace
 from support.sandboxes import eventually, layer_of
 
@@ -134,17 +135,24 @@ def test_an_id_with_processes_is_not_given(tmp_path: Path) -> None:
     assert ids.take() == last
 
 
-def test_a_user_namespace_is_made_by_the_next_process_if_one_cannot(tmp_path: Path) -> None:
+def test_a_user_namespace_is_made_by_the_next_process_if_one_cannot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids: list[int] = []
+
+    def hold_and_note(connection: socket.socket) -> int:
+        pids.append(hold_namespace(connection))
+        return pids[-1]
+
+    monkeypatch.setattr(user_ids, "hold_namespace", hold_and_note)
     ids = UserIds(sandbox_uid(), str(tmp_path / "locks"))
-    ids.holders = (lambda _: 0, hold_namespace)
+    ids.start_holders_with(lambda _: 0)
     made = ids._create_user_namespace(0, FIRST_ID, 1)
     try:
         assert os.fstat(made).st_ino != os.stat("/proc/self/ns/user").st_ino
     finally:
         os.close(made)
-    ids.holders = (lambda _: 0,)
-    with pytest.raises(ChildProcessError, match="no process"):
-        ids._create_user_namespace(0, FIRST_ID, 1)
+    assert os.waitpid(pids[0], 0) == (pids[0], 0), "the caller collects the process"
 
 
 def test_a_process_with_a_user_namespace_ends_with_a_killed_launcher() -> None:

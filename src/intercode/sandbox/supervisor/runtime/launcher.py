@@ -116,7 +116,7 @@ class _Launcher:
         if groups is not None:
             groups.set_forker(self._move_template)
         if self._ids is not None:
-            self._ids.holders = (self._hold_namespace, *self._ids.holders)
+            self._ids.start_holders_with(self._hold_namespace)
         self._stage = ""  # the stage of the last request
         self._kind = (True, True, False)
         self._unmappable: set[str] = set()  # layers that only the shared user id can use

@@ -1,4 +1,5 @@
-"""Starts the processes of supervisors: forks them from a template, or executes the program."""
+"""Starts the processes of supervisors: executes the program, or forks a template that has executed
+it. The template also forks the processes that hold user namespaces."""
 
 from __future__ import annotations
 

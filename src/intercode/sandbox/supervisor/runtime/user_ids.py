@@ -58,9 +58,15 @@ class UserIds:
         self._unused: list[int] = []  # the next one last
         self._released: list[int] = []  # the oldest first
         self._owners: dict[tuple[int, int], int] = {}  # stored and shown owner: a user namespace
-        self.holders: tuple[Callable[[socket.socket], int], ...] = (hold_namespace,)
-        """Functions like ``hold_namespace``. The next is tried if one returns 0."""
+        self._hold: Callable[[socket.socket], int] = hold_namespace
+        self._collects_holders = True
         self._claim_block()
+
+    def start_holders_with(self, hold: Callable[[socket.socket], int]) -> None:
+        """Try this function before ``hold_namespace``, which is still used if it returns 0. From
+        now on the caller collects the processes of both when they end."""
+        self._hold = hold
+        self._collects_holders = False
 
     def take(self) -> int:
         """Return an id that no process of the machine has. Raises OSError if there is none."""
@@ -119,9 +125,9 @@ class UserIds:
     def _create_user_namespace(self, inside: int, outside: int, count: int) -> int:
         """Return a descriptor of a user namespace that maps ids, as users and as groups. Raises
         ChildProcessError if no process can make one."""
-        ours, pid = self._start_holder()
-        with ours:
-            try:
+        ours, pid = _start_holder(self._hold)
+        try:
+            with ours:
                 answer = ours.recv(4096)
                 if answer != _CREATED:
                     why = answer.decode() or "no user namespace can be made"
@@ -129,25 +135,9 @@ class UserIds:
                 for name in ("uid_map", "gid_map"):
                     write_control_file(f"/proc/{pid}/{name}", f"{inside} {outside} {count}")
                 return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
-            finally:
-                ours.close()
-                if len(self.holders) == 1:  # else the launcher collects it
-                    os.waitpid(pid, 0)
-
-    def _start_holder(self) -> tuple[socket.socket, int]:
-        """Start a process in a user namespace. Return the connection to it and its pid."""
-        for hold in self.holders:
-            ours, theirs = socket.socketpair()
-            try:
-                with theirs:
-                    pid = hold(theirs)
-            except BaseException:
-                ours.close()
-                raise
-            if pid:
-                return ours, pid
-            ours.close()
-        raise ChildProcessError(errno.ECHILD, "no process for a user namespace can be started")
+        finally:
+            if self._collects_holders:
+                os.waitpid(pid, 0)
 
     def _claim_block(self) -> None:
         """Lock a block of ids that no other launcher uses."""
@@ -178,6 +168,22 @@ def _has_processes(uid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def _start_holder(hold: Callable[[socket.socket], int]) -> tuple[socket.socket, int]:
+    """Start a process in a user namespace by ``hold``, or by ``hold_namespace`` if that returns 0.
+    Return the connection to the process and its pid."""
+    ours, theirs = socket.socketpair()
+    try:
+        with theirs:
+            pid = hold(theirs)
+    except BaseException:
+        ours.close()
+        raise
+    if pid:
+        return ours, pid
+    ours.close()
+    return _start_holder(hold_namespace)
 
 
 def hold_namespace(connection: socket.socket) -> int:
