@@ -40,6 +40,7 @@ FROZEN = {
 """Digests of a task of each family of seed 7, the same on every machine."""
 UNFILLED = re.compile(r"\{[\w}]|\$\w")
 """A placeholder that is left in a query."""
+PAGE = Path(__file__).parents[2] / "docs" / "task-families.md"
 LEAST = {"bash": 20, "code": 8, "ctf": 10, "python": 12, "sql": 20}
 """The least number of families of each environment."""
 
@@ -136,6 +137,15 @@ def test_fixed_tasks_have_the_difficulties_in_turn() -> None:
     assert {task.group for task in dataset.tasks} == {"links"}
     again = datasets.load("families:bash/links[difficulty=2..3]@seed=4..6")
     assert again.hash == dataset.hash != datasets.load("families:bash/links@seed=4..6").hash
+
+
+def test_the_fixed_suites_have_the_hashes_of_the_page() -> None:
+    page = PAGE.read_text("utf-8")
+    rows = re.findall(r"\| `(families:\S+@seed=0\.\.4)` \| (\d+) \| `(\w{16})` \|", page)
+    assert len(rows) == 2 * len(LEAST)
+    for specification, tasks, expected in rows:
+        dataset = datasets.load(specification)
+        assert (len(dataset), dataset.hash) == (int(tasks), expected), specification
 
 
 def test_episodes_of_an_endless_dataset_play_no_fixed_task() -> None:
