@@ -106,6 +106,10 @@ def test_code_that_reads_the_clock_or_the_machine_is_not_cached(code: str) -> No
         ("grep -i -rn x .", "/", False), ("ls -R", "/", False), ("a=$(find .)", "/", False),
         ("find -name f | wc -l", "/tmp", True), ("find /tmp -name f", "/", True),
         ("grep -rn x '/tmp'", "/", True), ("grep x f", "/", True), ("ls -r", "/", True),
+        ("cd /tmp/a && find .", "/", True), ("(cd /a.b/c; ls; grep -r x .)", "/", True),
+        ("cd / && find .", "/", False), ("cd /tmp/.. && find .", "/", False),
+        ("(cd /tmp && ls); find .", "/", False), ("cd /tmp && cd .. && find .", "/", False),
+        ("cd /tmp || find .", "/", False), ("find .; cd /tmp && ls", "/", False),
     ],
 )  # fmt: skip
 def test_code_that_reads_proc_is_not_cached(code: str, cwd: str, cached: bool) -> None:

@@ -64,6 +64,8 @@ _TREE_WALK = re.compile(
 )
 """Commands that read a directory tree. From `/` they also read /proc, which changes all the
 time."""
+_CHANGES_DIRECTORY = re.compile(r"\bcd (?:/\w[\w.-]*)+/?\s*(?:&&|;)(?:(?!\bcd\b)[^()])*\Z")
+"""Code that changes to a directory below `/`, whose shell then runs what follows."""
 _EXPLICIT_PATH = re.compile(r"""["']?(?:~|/[\w.])""")
 
 
@@ -108,7 +110,8 @@ def _reads_whole_tree(code: str, cwd: str) -> bool:
     """Return whether code may read the directory tree from `/` down."""
     for walk in _TREE_WALK.finditer(code):
         words = walk["rest"].split()
-        if "/" in words or (cwd == "/" and not any(map(_EXPLICIT_PATH.match, words))):
+        in_root = cwd == "/" and not _CHANGES_DIRECTORY.search(code, 0, walk.start())
+        if "/" in words or (in_root and not any(map(_EXPLICIT_PATH.match, words))):
             return True
     return False
 
