@@ -7,14 +7,17 @@ from collections.abc import Iterator
 import pytest
 
 from intercode.core.config import make_config
-from intercode.core.errors import DataError, UsageError
+from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode.core.types import Image
 from intercode.datasets import load
 from intercode.environments import make
+from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.swe_bench.env import SweBenchEnv
 from intercode.environments.swe_bench.grading import is_protected, suspicious_lines
 from intercode.environments.swe_bench.test_report import read_report, report_key
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.evaluate.plan import open_env
+from intercode.evaluation.evaluate.plan import make_plan, open_env
+from intercode.evaluation.evaluate.sandbox_check import require_sandboxes
 from support.swe_bench import NEW_TESTS, write_instances
 
 pytestmark = pytest.mark.sandbox
@@ -75,6 +78,18 @@ def test_an_evaluation_keeps_its_time_limit_of_actions(
 
 HOOK = "def pytest_runtest_makereport(item, call):\n    call.excinfo = None\n"
 PASS = "import pkg\npkg.double = lambda n: 2 * n\n"
+
+
+def test_a_registry_that_does_not_answer_does_not_end_the_run(
+    spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raise_error(_: SandboxedEnv) -> Image:
+        raise InfrastructureError("127.0.0.1:1 did not answer")
+
+    monkeypatch.setattr(SandboxedEnv, "image", property(raise_error))
+    require_sandboxes(make_plan(make_config({"dataset": spec, "agent": "gold"})))
+    with pytest.raises(InfrastructureError, match="did not answer"):
+        require_sandboxes(make_plan(make_config({"dataset": "starter", "agent": "gold"})))
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,8 @@ def _run(which: Task, where: Path, **settings: str) -> EvalLog:
         ("dir:here", "dir:here"),
         ("/tasks/host", "host"),
         ("/tasks/Dockerfile", "dockerfile:/tasks/Dockerfile"),
+        ("/my.tasks/docker.io/library/debian:12", "docker.io/library/debian:12"),
+        ("/tasks/ghcr.io/x/y.z:1.2", "ghcr.io/x/y.z:1.2"),
         (None, "host"),
     ],
 )
@@ -70,7 +72,7 @@ def test_a_text_names_an_image_as_inspect_passes_it(given: str | None, image: st
     assert config == SandboxConfig(image=image)
 
 
-@pytest.mark.parametrize("given", ["/tasks/nothing", "/tasks/settings.yaml"])
+@pytest.mark.parametrize("given", ["/tasks/nothing", "/tasks/settings.yaml", "/tasks/debian:12"])
 def test_a_text_that_names_nothing_is_an_error(given: str) -> None:
     with pytest.raises(UsageError, match=f"{given} names neither an image"):
         read_config(given)
@@ -81,7 +83,7 @@ def test_a_text_that_names_nothing_is_an_error(given: str) -> None:
     [
         ("volumes: ['.:/data']", "cannot honour volumes"),
         ("privileged: true", "cannot honour privileged"),
-        ("network_mode: bridge", "should be 'none' or 'host'"),
+        ("network_mode: bridge", "'bridge'; a sandbox has 'none' or 'host'"),
         ("mem_limit: lots", "'lots' is no size"),
         ("unknown: 1", "Unknown field: 'unknown'"),
     ],
@@ -112,6 +114,7 @@ def test_commands_run_as_the_user_of_a_compose_file() -> None:
     opened = InterCodeSandbox.open(config)
     with opened.sandbox as sandbox:
         directory = opened.working_directory
+        assert sandbox.run("touch file", cwd=directory, user=config.user).ok
         assert config.user == "1000:1000" and directory == "/home/1000"
         assert sandbox.run(["id", "-u"], user=config.user).output == "1000\n"
         assert sandbox.run(["stat", "-c", "%u %g", directory]).output == "1000 1000\n"
@@ -159,3 +162,20 @@ def test_a_dockerfile_of_a_docker_task_is_built(tmp_path: Path) -> None:
     assert log.status == "success", log.error
     [sample] = log.samples or ()
     assert sample.output.completion.split() == ["hello", "built", "42"]
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+@pytest.mark.namespace_only("other back ends have one user")
+def test_a_user_of_the_image_may_write_its_home_and_the_working_directory(tmp_path: Path) -> None:
+    if why := Launcher.get().user_ids_error:
+        pytest.skip(f"sandboxes have one user: {why}")
+    requirements.require("image:python")
+    (tmp_path / "Dockerfile").write_text(
+        "FROM recipe:python\nRUN useradd -m ada && mkdir -p /app/data\n"
+    )
+    image, directory = f"dockerfile:{tmp_path}", "/app"
+    opened = InterCodeSandbox.open(SandboxConfig(image=image, user="ada", directory=directory))
+    with opened.sandbox as sandbox:
+        done = sandbox.run("touch ~/file file data/file && pwd", cwd=directory, user="ada")
+        assert done.output == "/app\n"

@@ -154,6 +154,8 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
     for call, message in [
         (lambda: shared.run("true", cwd="tmp"), "absolute path in the sandbox, not 'tmp'"),
         (lambda: shared.run([]), "no command"),
+        (lambda: shared.run(["echo", 2]), "an argument is a text, not 2: use '2'"),  # type: ignore[list-item]
+        (lambda: shared.run("true", env={"A": 1}), "environment variable is a text, not 1"),  # type: ignore[dict-item]
         (lambda: shared.read("tmp"), "absolute, unlike 'tmp'"),
         (lambda: shared.fork(0), "at least 1, not 0"),
         (lambda: shared.restore(closed), "the snapshot is closed"),
@@ -162,6 +164,7 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
     ]:  # fmt: skip
         with pytest.raises(UsageError, match=message):
             call()
+    assert shared.run(["ls", Path("/tmp")], cwd=Path("/")).ok  # type: ignore[list-item, arg-type]
     assert shared.run("id -un", user="root").ok
     with pytest.raises(MissingCapabilityError, match=r"one user, root.*'nobody'.*users=True"):
         shared.run("true", user="nobody")

@@ -113,7 +113,7 @@ def test_programs_in_the_background_of_one_thread(tmp_path: Path) -> None:
                 async with await sandbox.spawn("sleep 612; true") as process:
                     await process.write(b"x" * 1_000_000, timeout=0.1)
             await sandbox.save(tmp_path / "saved.tar")
-            with await sandbox.forward(8000) as forwarded:
+            async with await sandbox.forward(8000) as forwarded:
                 assert forwarded.port > 0
             with await sandbox.snapshot() as snapshot:
                 opened = await AsyncSandbox.from_snapshot(snapshot)

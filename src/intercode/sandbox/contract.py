@@ -33,11 +33,13 @@ processes used up all process numbers and were killed."""
 class Limits:
     """Limits on what runs in a sandbox. Sizes are in bytes, times in seconds.
 
-    ``memory`` bounds all processes of the sandbox together, without their files, which ``disk``
-    bounds. ``cpu_seconds`` is the processor time of one action (None: only its wall time is
-    limited). ``cgroups``: use control groups if they are writable. Without them a watchdog thread
-    of the owner checks the memory several times a second, which can be too late for a process that
-    grows fast.
+    ``memory`` bounds all processes of the sandbox together, ``disk`` its files. Where files are in
+    memory and control groups are used, the bound of both together is ``memory`` plus ``disk``, so
+    that processes may use what files leave of it. ``file_size`` bounds each file, ``output`` what
+    is kept of each stream. ``cpu_seconds`` is the processor time of one action (None: only its wall
+    time is limited). ``cgroups``: use control groups if they are writable. Without them a watchdog
+    thread of the owner checks the memory several times a second, which can be too late for a
+    process that grows fast.
     """
 
     disk: int = 512 << 20

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from intercode.core.errors import SandboxError, SandboxUnavailableError, TaskError
+from intercode.core.errors import (
+    InfrastructureError,
+    SandboxError,
+    SandboxUnavailableError,
+    TaskError,
+)
 from intercode.core.paths import cache_remedy
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.evaluate.plan import Plan
@@ -29,6 +34,9 @@ def require_sandboxes(plan: Plan) -> str:
             pass
         except SandboxError as e:
             raise with_remedy(e, env.sandbox_kind) from e
+        except InfrastructureError:  # a registry did not answer; other tasks may have another one
+            if env.image_name:
+                raise
         kind = env.sandbox_kind
     return describe_choice(kind)
 

@@ -28,6 +28,10 @@ from intercode.sandbox.images.build.base_images import BaseImageResolver, is_pac
 _IMAGE = re.compile(
     r"(?:^|/)(dir|tar|recipe|docker-archive|oci|registry|image|built|dockerfile):(.+)"
 )
+_REGISTRY_IMAGE = re.compile(
+    r"(?:.*/)?((?:[\w-]+(?:\.[\w-]+)+|localhost)(?::\d+)?/[\w./-]+(?::[\w.-]+|@sha256:\w+))"
+)
+"""An image of a registry with its host, as in a FROM line: ``docker.io/library/debian:12``."""
 _NOT_ON_DISK = ("registry", "image", "built")
 _KEYS = {
     "image", "build", "command", "entrypoint", "working_dir", "environment", "user", "hostname",
@@ -99,9 +103,12 @@ def _find_name(text: str) -> str:
         return f"dockerfile:{text}"
     if Path(text).name == "host":
         return "host"
+    if found := _REGISTRY_IMAGE.fullmatch(text):
+        return found[1]
     raise UsageError(
-        f"{text} names neither an image, such as recipe:python or dockerfile:DIRECTORY, nor a "
-        "Dockerfile or compose file: see docs/images.md"
+        f"{text} names neither an image, such as recipe:python, dockerfile:DIRECTORY or "
+        "docker.io/library/debian:12 (with the host of its registry and a tag), nor a Dockerfile "
+        "or compose file: see docs/images.md"
     )
 
 
@@ -115,6 +122,11 @@ def _read_compose(config: ComposeConfig, directory: Path) -> SandboxConfig:
         raise UsageError(
             f"a sandbox cannot honour {', '.join(unsupported)} of the compose file; use Docker for "
             "this task, or a configuration without it"
+        )
+    if service.network_mode not in (None, "none", "host"):
+        raise UsageError(
+            f"network_mode of the compose file is {service.network_mode!r}; a sandbox has 'none' "
+            "or 'host'"
         )
     image, build, env = service.image, service.build, service.environment or {}
     if not (image or build):

@@ -35,11 +35,12 @@ from intercode.core.errors import (
 from intercode.integrations.inspect.configuration import SandboxConfig, read_config
 from intercode.sandbox import Limits, Result, Sandbox, SandboxSpec, TerminalServer
 from intercode.sandbox.api.results import shell_status
+from intercode.sandbox.api.user_directories import UserDirectories
 from intercode.sandbox.back_ends import open_with_users
 from intercode.sandbox.users import find_user
 
 _PREPARE = """
-[ -d "$0" ] || { mkdir -p "$0" && chown "$1" "$0"; }
+mkdir -p "$0"
 [ -e /etc/os-release ] || ln -s ../usr/lib/os-release /etc/os-release
 [ -e ~/.profile ] || echo '[ -z "$BASH" ] || [ ! -f ~/.bashrc ] || . ~/.bashrc' > ~/.profile
 """
@@ -99,12 +100,13 @@ class InterCodeSandbox(SandboxEnvironment):
         sandbox = Sandbox.from_base(open_with_users(spec, config.back_end))
         try:
             user = find_user(sandbox.base, config.user)
-            home, owner = "/root", "0:0"
-            if user is not None:
-                home, owner = f"/home/{user.name}", f"{user.uid}:{user.gid}"
+            home = "/root" if user is None else f"/home/{user.name}"
             directory = config.directory or (image.cwd if image.cwd != "/" else home)
             with suppress(OSError):  # an image without programs
-                sandbox.run(["/bin/sh", "-c", _PREPARE, directory, owner], cwd="/")
+                sandbox.run(["/bin/sh", "-c", _PREPARE, directory], cwd="/")
+                if config.user is not None:
+                    owned = [directory] if directory != "/" else []
+                    UserDirectories(sandbox).give(config.user, owned)
             if config.command:
                 start = ["/bin/sh", "-c", _START, *config.command]
                 sandbox.run(start, cwd=directory, user=config.user)

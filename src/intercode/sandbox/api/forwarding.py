@@ -25,8 +25,8 @@ _MAX_CONNECTIONS = 128
 class ForwardedPort:
     """A port of this machine that leads to a server in a sandbox; see ``Sandbox.forward``.
 
-    ``host``, ``port``: the address on this machine. Close it, or use it in a ``with`` statement, to
-    end it with its connections.
+    ``host``, ``port``: the address on this machine. Close it, or use it in a ``with`` or ``async
+    with`` statement, to end it with its connections.
     """
 
     def __init__(self, base: BaseSandbox, target: int | str, host: str, port: int) -> None:
@@ -77,6 +77,12 @@ class ForwardedPort:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
 
 
 async def _exchange(

@@ -6,6 +6,7 @@ writes regular files and directories only, below a new directory, and never thro
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import shlex
@@ -58,6 +59,8 @@ def _naming(path: str) -> Iterator[None]:
     except OSError as e:
         if e.filename is None and e.errno is not None:
             e.filename = path
+        if e.errno == errno.EFBIG:
+            e.strerror = "larger than the limit `file_size` of the sandbox"
         raise
 
 
