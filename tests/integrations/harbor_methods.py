@@ -146,6 +146,7 @@ async def main(folder: Path) -> dict[str, Any]:
     finally:
         await env.stop(delete=True)
     await env.stop(delete=True)
+    await env.download_dir("/logs", folder / "after the end")
     found["left out"] = left_out(folder / "ignoring")
     found["refused"] = [
         refusal(folder, {"gpus": 1}), refusal(folder, network="some"),

@@ -100,6 +100,7 @@ def test_its_methods(programs: Path, tmp_path: Path) -> None:
         "together": ["0\n", "1\n", "2\n", "3\n"],
     }  # fmt: skip
     assert found["left out"] == [sorted([*LEFT_OUT, *IGNORING])] * 2
+    assert not (tmp_path / "after the end").exists()
     assert found["memory"] == 256 << 20
     assert found["files"] == {
         "uploaded": "ran\nempty\nlink\nrun.sh\nran\n",

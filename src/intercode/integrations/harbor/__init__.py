@@ -213,7 +213,9 @@ class InterCodeEnvironment(BaseEnvironment):
 
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
         """Copy a directory of the sandbox over a local one. Links are left out, because hostile
-        code may have made them."""
+        code may have made them. Does nothing if `start` has failed, which Harbor reports itself."""
+        if self._sandbox is None:
+            return
         target = Path(target_dir)
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
