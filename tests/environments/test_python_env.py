@@ -11,6 +11,7 @@ import pytest
 import intercode
 from intercode.core.errors import GoldError
 from intercode.core.types import Dataset
+from intercode.datasets.families.family import find_family
 from intercode.environments.python.env import PythonEnv
 from intercode.evaluation.conformance import check_env
 from support.python_tasks import ADD, ALL, NODE, shown, task
@@ -153,3 +154,12 @@ def test_make_creates_it_by_name() -> None:
     assert isinstance(env, PythonEnv)
     assert env.result_metadata()["scoring"] == "python-1"
     env.close()
+
+
+def test_an_unused_interpreter_is_not_given_to_a_task_with_other_files() -> None:
+    tasks = tuple(find_family("python", "undo-module")(seed, 1) for seed in (0, 1))
+    with PythonEnv(Dataset("own", "python", tasks)) as env:
+        for task in tasks:
+            env.reset(options={"task": task.id})
+            (entry,) = task.initial_files
+            assert env.sandbox.read(entry.path) == entry.data
