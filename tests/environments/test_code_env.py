@@ -14,7 +14,7 @@ from intercode import datasets
 from intercode.agents.parsing import language_of
 from intercode.core.errors import DataError, GoldError, SandboxError, UsageError
 from intercode.core.languages import LANGUAGES, PROGRAM_DIRECTORY, Language
-from intercode.core.types import Dataset, Score, Task
+from intercode.core.types import Dataset, Score, Task, TreeEntry
 from intercode.environments.code.env import CodeEnv
 from intercode.evaluation.conformance import check_env
 from intercode.sandbox import images
@@ -271,3 +271,17 @@ def test_every_language_of_the_table_runs_on_its_image() -> None:
             env.step(str(chosen.gold))
             assert env.submit()[1] == 1.0
         assert env.result_metadata()["comparable"]
+
+
+def test_a_file_that_is_absent_in_the_tests_is_there_before_only() -> None:
+    needs("perl")
+    entry = TreeEntry("file", "/tmp/code", 0o644, 0, b"$n[0] + $n[1]")
+    data = {**PERL_SUM.data, "absent_in_tests": ["code"]}
+    chosen = replace(PERL_SUM, cwd="/tmp", initial_files=(entry,), data=data)
+    with CodeEnv(only(chosen)) as env:
+        begin(env, chosen)
+        assert env.step("open F, 'code'; print <F>;")[0] == "$n[0] + $n[1]"
+        env.step("open F, 'code'; $code = <F>; @n = split ' ', <>; print eval $code;")
+        assert env.score().value == 0.0
+        env.step(str(PERL_SUM.gold))
+        assert (env.score().value, env.sandbox.read("/tmp/code")) == (1.0, entry.data)

@@ -88,6 +88,7 @@ def python_tests(
         _check_inputs_and_outputs(tests, bool(entry), where)
     else:
         raise DataError(f"{where}: 'tests' must all be texts, or all have 'input' and 'output'")
+    _check_absent(row, where)
     return {**row, "entry": entry, "tests": tuple(tests), "setup": setup, "mode": mode}
 
 
@@ -118,7 +119,14 @@ def program_tests(row: Mapping[str, Any], where: str) -> dict[str, Any]:
         if not isinstance(test, Mapping) or test.keys() != _TEST_KEYS:
             raise DataError(f"{where}: a test has exactly 'input' and 'output', not {test!r}")
     _check_inputs_and_outputs(tests, called, where)
+    _check_absent(row, where)
     return {**row, "tests": tuple(tests)}
+
+
+def _check_absent(row: Mapping[str, Any], where: str) -> None:
+    absent = row.get("absent_in_tests", [])
+    if not isinstance(absent, list) or not all(path and isinstance(path, str) for path in absent):
+        raise DataError(f"{where}: 'absent_in_tests' must be a list of paths, not {absent!r}")
 
 
 def _check_inputs_and_outputs(tests: Sequence[Mapping[str, Any]], called: bool, where: str) -> None:

@@ -169,6 +169,7 @@ def _hidden_test_values(task: Task) -> list[Any]:
     repair = [task.setup, task.cwd] if "repair" in task.data else []
     compare = [task.data["compare"]] if "compare" in task.data else []
     tests += [task.data["call_form"]] if "call_form" in task.data else []
+    tests += [list(task.data["absent_in_tests"])] if "absent_in_tests" in task.data else []
     files = [tree_digest(task.initial_files)] if task.initial_files else []
     return tests + probe + repair + compare + files
 

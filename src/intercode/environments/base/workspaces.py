@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from intercode.core.errors import InfrastructureError
 from intercode.core.types import ExecResult, Task
 from intercode.environments.base.hashes import state_hash
 from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
@@ -95,6 +96,19 @@ class EpisodeContext:
     workspace: SandboxWorkspace
     open_workspace: Callable[[], SandboxWorkspace]
     gold_workspace: Callable[[], AbstractContextManager[SandboxWorkspace]]
+
+    def open_test_workspace(self) -> SandboxWorkspace:
+        """Open a workspace for hidden tests: without the paths in ``data["absent_in_tests"]``.
+
+        Raises InfrastructureError if they cannot be removed.
+        """
+        workspace, absent = self.open_workspace(), self.task.data.get("absent_in_tests")
+        if absent:
+            with closed_on_error(workspace):
+                result = workspace.sandbox.run(["rm", "-rf", "--", *absent], cwd=workspace.cwd)
+                if not result.ok:
+                    raise InfrastructureError(f"rm cannot remove {absent}: {result.output}")
+        return workspace
 
     def open_sandbox(self) -> BaseSandbox:
         """Open a sandbox in the state in which the episode began."""

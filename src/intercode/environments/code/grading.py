@@ -1,8 +1,9 @@
 """Runs a task's hidden tests on code in any language.
 
-The tests run in a fresh sandbox on the image and files of the task, which gets the agent's code and
-nothing else. The code under test learns the input of a test and never the expected output: what it
-printed or returned is compared outside the sandbox.
+The tests run in a fresh sandbox on the image and files of the task, without those that
+``data["absent_in_tests"]`` names. It gets the agent's code and nothing else. The code under test
+learns the input of a test and never the expected output: what it printed or returned is compared
+outside the sandbox.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def grade_code(
     tests = hidden_tests(task)
     if not code:
         return _fail_all(tests, _NO_CODE)
-    workspace = episode.open_workspace()
+    workspace = episode.open_test_workspace()
     try:
         if isinstance(workspace.session, ReplSession):
             return _grade_calls(task, workspace.session, code, test_timeout, rerun_timeout)

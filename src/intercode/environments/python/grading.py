@@ -1,11 +1,13 @@
 """Runs a task's hidden tests on the agent's code.
 
-The code runs again in a fresh sandbox, and the tests run in a fork of that interpreter. Only calls
-and their plain results cross between the two sides. assertions.py decides the verdict.
+The code runs again in a fresh sandbox, without the files that ``data["absent_in_tests"]`` names.
+The tests run in a fork of that interpreter. Only calls and their plain results cross between the
+two sides. assertions.py decides the verdict.
 """
 
 from __future__ import annotations
 
+import ast
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -13,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from intercode.core.errors import GoldError, SandboxError
+from intercode.core.python_syntax import parse_python
 from intercode.core.types import TestResult
 from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
 from intercode.environments.python.assertions import SplitAssertion, split_assertion
@@ -49,7 +52,7 @@ class Grader:
 
     def __init__(self, episode: EpisodeContext, test_timeout: float, rerun_timeout: float) -> None:
         self.task = task = episode.task
-        self._open_workspace = episode.open_workspace
+        self._open_workspace = episode.open_test_workspace
         self.test_timeout, self.rerun_timeout = test_timeout, rerun_timeout
         self.tests: Sequence[Any] = task.data.get("tests", ())
         if not self.tests:
@@ -126,6 +129,7 @@ class Grader:
             return [_ProgramCheck(code, test) for test in self.tests]
         for code in (str(data.get("prelude") or ""), *(a.replay_code() for a in actions)):
             if code:
+                code = _continuing_after_errors(code) if data.get("absent_in_tests") else code
                 session.run(code, self.rerun_timeout)
         base = session.interpreter()
         base.load_module("values")
@@ -135,6 +139,25 @@ class Grader:
             session.run(setup, self.rerun_timeout)
         pairs = zip(self.assertions, clean, self.tests, strict=True)
         return [_AssertionCheck(p, c) if p else _CallCheck(entry, test) for p, c, test in pairs]
+
+
+def _continuing_after_errors(code: str) -> str:
+    """Return code in which a top-level statement that raises does not keep the next from running.
+
+    So the import of a module that is absent in the tests takes no definition of its action with it.
+    """
+    handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, [ast.Pass()])
+    try:
+        module = parse_python(code)
+        module.body = [
+            node
+            if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+            else ast.Try([node], [handler], [], [])
+            for node in module.body
+        ]
+        return ast.unparse(module)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return code
 
 
 class _TestRunner:

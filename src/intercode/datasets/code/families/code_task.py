@@ -33,13 +33,14 @@ def code_task(
     *,
     turns: Mapping[str, str] | None = None,
     tree: FileTree | None = None,
+    absent: Sequence[str] = (),
 ) -> Task:
     """Return a task to write a program in one of several languages.
 
     ``programs``: the gold in each language, with ``$NAME`` for each of ``values``. ``solve``
     returns the output for an input: another solution than the golds. The first of ``inputs`` is
     shown in the query. ``turns``: a program in each language that shows what a player has to look
-    at.
+    at. ``absent``: initial files that the tests run without.
     """
     language = draw.query.one(sorted(programs))
     phrasing, query = draw.phrase(queries)
@@ -53,7 +54,7 @@ def code_task(
     return Task(
         "", query, gold, files=(_folder_layer(),), cwd=FOLDER, tags=(language,),
         data={"phrasing": phrasing, "turns": [*before, gold], "language": language, "tests": tests,
-              "example": inputs[0]},
+              "example": inputs[0], **({"absent_in_tests": absent} if absent else {})},
         initial_files=tree.entries if tree else (),
     )  # fmt: skip
 

@@ -14,7 +14,6 @@ from intercode.datasets.code.families.code_task import (
     C,
     code_task,
     example_and_tests,
-    further_rules,
     numbers,
 )
 from intercode.datasets.families.choices import Choices
@@ -200,18 +199,8 @@ def codes_in_file(draw: Draw) -> Task:
     file = f"{draw.query.one(rest)}.codes"
     tree = FileTree(FOLDER)
     tree.file(file, "".join(draw.world.shuffled(lines)))
-    rules = further_rules(
-        draw,
-        "The number is then not that of the word: behind a code it says how often its word has "
-        "come so far, and behind a ? how many ? have been printed, both with this time.",
-        f"A word that has come {'twice' if most == 2 else 'three times'} already has no code any "
-        f"more.",
-        "Printed is not the code of the word itself, but that of the name which is as many places "
-        "after it in the list above as ? have been printed so far; after the last name comes the "
-        "first.",
-        "In every second line of the output it is the name as many places before the word, not "
-        "after it.",
-    )
+    rules = _code_rules(names, level, most)
+    its_code = "its code" if level < 4 else "a code"
     index = "i"
     if level > 3:
         back = f"(line % 2 == 0 ? {count - 1} : 1) * " if level > 4 else ""
@@ -220,18 +209,19 @@ def codes_in_file(draw: Draw) -> Task:
     return code_task(
         draw,
         (
-            f"Print for each word of the input a line with its code, a blank and a number, that of "
-            f"the word (1 is the first). The program knows the codes of {', '.join(names)}, which "
-            f"the file {file} in the working directory lists. Any other word has no code: print a "
-            f"question mark in its place.{rules}",
-            f"The program gets words. On a line for each it prints the code, for the words "
-            f"{', '.join(names)}, or ? for every other word, which has none, and then a blank and "
-            f"a number: how many words have come, with this one.{rules} Look up the codes in "
-            f"{file} (in the working directory) and write them into the program.",
+            f"For each word of the input print a line with {its_code}, a blank and a number. Only "
+            f"the words {', '.join(names)} have codes; the file {file} in the working directory "
+            f"lists them, and others that do not matter. For any other word print ? in place of "
+            f"the code.{rules} The file is not there when your program is tested.",
+            f"The program gets words. On a line for each it prints {its_code}, or ? for a word "
+            f"without a code, and then a blank and a number. The words with a code are "
+            f"{', '.join(names)}.{rules} Look up the codes in {file} (in the working directory) "
+            f"and write them into the program: it is tested without that file.",
             f"{file} in the working directory lists words with their codes. Write a program that "
-            f"knows the codes of {', '.join(names)} without reading the file; no other word has "
-            f"one. For each word of the input it prints a line with the code, or with ? if there "
-            f"is none, and behind a blank the number of the word, counted from 1.{rules}",
+            f"knows the codes of {', '.join(names)} without reading the file, which is not there "
+            f"when the program is tested; any other word counts as one without a code. For each "
+            f"word of the input the program prints a line with {its_code}, or with ? if the word "
+            f"has none, and behind a blank a number.{rules}",
         ),
         _CODEBOOK,
         {
@@ -245,7 +235,34 @@ def codes_in_file(draw: Draw) -> Task:
         example_and_tests(draw, lambda c: _words(c, names, rest, 6 + 2 * level)),
         turns=_SHOW_FILE,
         tree=tree,
+        absent=[file],
     )  # fmt: skip
+
+
+def _code_rules(names: list[str], level: int, most: int) -> str:
+    """Return the rules of ``codes_in_file`` for the number and the code of a line."""
+    number = "The number is the place of the word in the input, counted from 1."
+    if level > 1:
+        number = (
+            "After a code, the number is how often the word of this line has come so far; after a "
+            "?, it is how many ? have been printed so far. Both counts include this line."
+        )
+    shifted = (
+        "The code is not that of the word itself. Go forward from the word in the list "
+        f"{', '.join(names)}, by one place for each ? that has been printed before; after the last "
+        "word comes the first. Print the code of the word that you reach. For example, when one ? "
+        f"has been printed before, {names[0]} gets the code of {names[1]}"
+    )
+    if level > 4:
+        shifted += (
+            f" on line 3. On every second line (2, 4, 6, ...) go backward instead: then {names[0]} "
+            f"gets the code of {names[-1]} on line 4"
+        )
+    later = (
+        f"A word gets a code only the first {most} times that it comes; after that it gets a ?.",
+        f"{shifted}.",
+    )
+    return "".join(f" {rule}" for rule in (number, *later[: max(level - 2, 0)]))
 
 
 def _encode(text: str, codes: Mapping[str, str], level: int, most: int) -> str:

@@ -32,6 +32,7 @@ def undo_module(draw: Draw) -> Task:
         f"        move = {shift} + {grow} * (place % {period})\n"
         f"        out.append(chr((ord(sign) - 97 + move) % 26 + 97))\n    return ''.join(out)\n",
     )
+    absent = _absent(name, module)
     w = draw.world
     inputs = [
         ["".join(chr(97 + w.index(26)) for _ in range(w.between(3, 6 * draw.difficulty)))]
@@ -43,12 +44,12 @@ def undo_module(draw: Draw) -> Task:
         (
             f"The module {module} in the working directory has a function encode(text) for texts "
             f"of small letters a to z. Write {name}(code), which returns the text of which encode "
-            f"returns that code.",
+            f"returns that code.{absent}",
             f"Define {name}, the inverse of the function encode in {module}.py: for a code of "
-            f"small letters it returns the text that encode turns into this code.",
+            f"small letters it returns the text that encode turns into this code.{absent}",
             f"{module}.py in the working directory defines encode(text), which turns small "
             f"letters into other small letters. We need the way back: write {name}(code) so that "
-            f"{name}(encode(text)) is text again, for any text of small letters.",
+            f"{name}(encode(text)) is text again, for any text of small letters.{absent}",
         ),
         f"def {name}(code):\n    out = []\n    for place, sign in enumerate(code):\n"
         f"        move = {shift} + {grow} * (place % {period})\n"
@@ -59,6 +60,7 @@ def undo_module(draw: Draw) -> Task:
             f"import {module}\nprint({module}.encode('aaaaaaaa'), {module}.encode('abcdefgh'))",
         ),
         tree=tree,
+        absent=[f"{module}.py"],
     )
 
 
@@ -84,6 +86,7 @@ def failing_checks(draw: Draw) -> Task:
     for key, word in words.items():
         turns.append(f"{module}.run({known!r}.get)")
         known[key] = word
+    absent = _absent(name, module)
     others = draw.world.some([word for word in WORDS if word not in keys], 2)
     return python_task(
         draw,
@@ -91,19 +94,25 @@ def failing_checks(draw: Draw) -> Task:
         (
             f"Write {name}(word), which returns a word for each of {', '.join(keys)}, and None for "
             f"anything else. The function run of the module {module} (in the working directory) "
-            f"checks a function, {module}.run({name}), and says what is wrong.",
+            f"checks a function, {module}.run({name}), and says what is wrong.{absent}",
             f"Define {name}(word) so that {module}.run({name}) passes; {module} is a module in the "
             f"working directory, and its message says what it expects. The words are "
-            f"{', '.join(keys)}; for every other one the function returns None.",
+            f"{', '.join(keys)}; for every other one the function returns None.{absent}",
             f"The module {module} in the working directory tests functions: {module}.run(f) "
             f"reports the first mistake of f. Write {name}(word) so that {module}.run({name}) "
-            f"finds none. It is about the words {', '.join(keys)}; for any other word return None.",
+            f"finds none. It is about the words {', '.join(keys)}; for any other word return None."
+            f"{absent}",
         ),
         f"def {name}(word):\n    return {words!r}.get(word)\n",
         [[key] for key in (*keys, *others)],
         turns=turns,
         tree=tree,
+        absent=[f"{module}.py"],
     )
+
+
+def _absent(name: str, module: str) -> str:
+    return f" {module}.py is not there when {name} is tested, so {name} must not need it."
 
 
 @family("python", blind=0.05, held_out=True)
@@ -115,8 +124,9 @@ def rule_in_file(draw: Draw) -> Task:
     sign = h.one("*+#=!-/_:~")
     rule, code = h.one(
         (
-            (f"take only words that contain the letter {letter}", f"'{letter}' in w.lower()"),
-            (f"take only words that do not contain the letter {letter}",
+            (f"take only words that contain the letter {letter}, small or capital",
+             f"'{letter}' in w.lower()"),
+            (f"take only words that do not contain the letter {letter}, small or capital",
              f"'{letter}' not in w.lower()"),
         )
     )  # fmt: skip
@@ -128,7 +138,9 @@ def rule_in_file(draw: Draw) -> Task:
     joined = f"'{sign}'.join(w[{position}:] for w in words)"
     if draw.difficulty > 2:
         step = h.between(2, 3)
-        lines.insert(1, f"of these, take every word whose place (1, 2, 3, ...) divides by {step}")
+        lines.insert(
+            1, f"of these, take every word whose place (1, 2, 3, ...) is a multiple of {step}"
+        )
         joined = f"'{sign}'.join(w[{position}:] for w in words[{step - 1} :: {step}])"
     tree = FileTree(FOLDER)
     filler = [f"# {sentence(draw.world, 6)}" for _ in range(2 * draw.difficulty)]

@@ -43,12 +43,14 @@ def python_task(
     also: Sequence[str] = (),
     turns: Sequence[str] = (),
     tree: FileTree | None = None,
+    absent: Sequence[str] = (),
 ) -> Task:
     """Return a task to write a function, with one of several phrasings of its query.
 
     ``gold``: a definition of the function that needs no file. ``inputs``: the arguments of each
     hidden test; the gold gives the expected values. ``also``: further golds. ``turns``: the actions
     of a player who looks first, before the gold. ``tree``: the initial files.
+    ``absent``: those that the tests run without.
     """
     phrasing, query = draw.phrase(queries)
     namespace: dict[str, Any] = {}
@@ -61,7 +63,7 @@ def python_task(
     return Task(
         "", query, gold, tuple(also), files=(_folder_layer(),), cwd=FOLDER,
         data={"phrasing": phrasing, "turns": [*turns, gold], "entry": name, "tests": tests,
-              "setup": "", "mode": "assert"},
+              "setup": "", "mode": "assert", **({"absent_in_tests": absent} if absent else {})},
         initial_files=tree.entries if tree else (),
     )  # fmt: skip
 
