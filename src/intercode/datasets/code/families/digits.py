@@ -235,8 +235,8 @@ def strange_digits(draw: Draw) -> Task:
         (
             f"Read whole numbers and print each on a line in base {base}. The digits from 0 to "
             f"{base - 1} are the letters {', '.join(digits)}. A negative number begins "
-            f"with -. Between groups of {group} digits, counted from the right, there is a "
-            f"{mark} .{rules}",
+            f"with -. Separate groups of {group} digits, counted from the right, with "
+            f"`{mark}`.{rules}",
             f"Convert the numbers of the input to base {base}, one on each line, with the letters "
             f"of `{digits}` as digits (the first stands for 0) and a - before negative ones. "
             f"Separate each {group} digits by `{mark}`, from the right.{rules}",

@@ -92,8 +92,8 @@ def best_window(draw: Draw) -> Task:
         "Of the numbers of a window only the first, the third, the fifth and so on are added.",
         "A negative number is added twice.",
         f"A window whose first number is a multiple of {divisor} is left out.",
-        "After the last number a window goes on with the first numbers of the input, so that one "
-        "begins at each number.",
+        f"After the last number a window goes on with the first numbers of the input, so that one "
+        f"begins at each number. If there are fewer than {width} numbers, there is no window.",
     )
     better = f"place == 0 || sum {sign} best"
 

@@ -106,7 +106,7 @@ def shifted_words(draw: Draw) -> Task:
         f"than the one before it.",
         f"A word that begins with {kept[0]} or {kept[1]} is not shifted.",
         "A word that was shifted is then written backwards.",
-        "In each line all letters are shifted by 1 more than in the line before.",
+        "In each line the letters of shifted words are shifted by 1 more than in the line before.",
     )
     move = f"{shift}{f' + {grow} * at' if level > 1 else ''}{' + line' if level > 4 else ''}"
     chosen = f"word % {every} == 0"
@@ -141,8 +141,8 @@ def shifted_words(draw: Draw) -> Task:
             f"{rules}",
             f"Encode a text line by line. Its words consist of small letters and are separated by "
             f"one blank. In {which} of a line every letter is shifted {shift} places on in the "
-            f"alphabet, from z on to a; the other words stay.{rules} Print each line followed by "
-            f"`{end}`.",
+            f"alphabet, from z on to a{'; the other words stay' if every > 1 else ''}.{rules} "
+            f"Print each line followed by `{end}`.",
         ),
         _SHIFTS,
         {
@@ -234,8 +234,8 @@ def shortened_runs(draw: Draw) -> Task:
             f"Copy the input to the output, but write every run of {least} or more equal "
             f"characters in a line as the character, {mark}, their number plus {plus}, and {mark}."
             f"{rules}",
-            f"Shorten the lines of the input: a longest run of equal characters with a length of "
-            f"at least {least} becomes the character once, followed by a number, its length plus "
+            f"Shorten the lines of the input: every maximal run of at least {least} equal "
+            f"characters becomes the character once, followed by a number, its length plus "
             f"{plus}, between two signs {mark}.{rules} Everything else stays.",
             f"Shorten repetitions, which are called runs, within the lines of the input: where a "
             f"character occurs {least} times in a row or more, print it once, then {mark}, a "

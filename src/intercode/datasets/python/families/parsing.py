@@ -20,6 +20,7 @@ def key_value_lines(draw: Draw) -> Task:
     )
     step = f"max(found.get(key, {default}), n)" if what == "largest" else ""
     step = step or f"found.get(key, {default}) {combine}"
+    of_entries = "number of its entries" if what == "number of lines" else f"{what} of its numbers"
     upper = "" if draw.difficulty < 3 else ".lower()"
     skip = f"if not line or line[0] == '{comment}':"
     note = " Names that differ only in capitals are the same, and written small." if upper else ""
@@ -58,7 +59,7 @@ def key_value_lines(draw: Draw) -> Task:
             f"My texts have one entry per line: a name, then {between}, then a whole number, "
             "sometimes with blanks around them. Ignore lines that are empty or begin with "
             f"{comment}. Write {name}(text), which returns a dictionary that has under each name "
-            f"the {what} of its entries.{note}",
+            f"the {of_entries}.{note}",
         ),
         gold,
         inputs,
@@ -213,9 +214,10 @@ def check_digit(draw: Draw) -> Task:
             f"has {length + 1} digits and nothing else. Multiply the first {length} by the weights "
             f"{weights}, add up, and add {start}: the last digit is the remainder modulo "
             f"{modulus}.{note}",
-            f"A code has {length} digits and a check digit: {start} plus the sum of the digits, "
-            f"times the weights {weights}, modulo {modulus}. Define {name}(code), which returns "
-            f"for any text whether it is such a code (True or False).{note}",
+            f"A code has {length} digits and a check digit. To get it, multiply each of the "
+            f"{length} digits by its weight, add {start} to the sum of the products, and take the "
+            f"result modulo {modulus}. The weights are {weights}. Define {name}(code), which "
+            f"returns for any text whether it is such a code (True or False).{note}",
             f"Is a code valid? Write {name}(code), which answers with True or False for any text. "
             f"A valid code is {length + 1} digits and nothing more. The last digit is the "
             f"remainder of S + {start} modulo {modulus}, where S adds up the other digits, each "

@@ -141,7 +141,7 @@ def bands(draw: Draw) -> Task:
     limits = sorted(q.some(range(-40, 160), count))
     labels = q.some(WORDS, count + 1)
     below = q.chance(50)
-    sign, said = ("<", "below") if below else ("<=", "up to and with")
+    sign, said = ("<", "below") if below else ("<=", "up to and including")
     text = "; ".join(
         f"{said} {limit}: '{label}'" for limit, label in zip(limits, labels, strict=False)
     )
@@ -156,8 +156,8 @@ def bands(draw: Draw) -> Task:
         (
             f"Write {name}(n), which returns a word for a number. The first that fits counts: "
             f"{text}; else: '{labels[-1]}'.",
-            f"Define {name}(n). It returns the word of the first line that holds. {text}; "
-            f"anything else: '{labels[-1]}'.",
+            f"Define {name}(n). It returns the word of the first condition that holds. "
+            f"{text[0].upper()}{text[1:]}; anything else: '{labels[-1]}'.",
             f"Numbers belong to classes, of which the first that fits is the right one: {text}; "
             f"and '{labels[-1]}' for all others. Write {name}(n), which returns the class of n.",
         ),

@@ -226,7 +226,7 @@ def group_records(draw: Draw) -> Task:
     cut = ""
     if draw.difficulty > 3:
         count = q.between(1, 3)
-        note += f" Return the first {count} only."
+        note += f" The list has only the first {f'{count} pairs' if count > 1 else 'pair'}."
         cut = f"[:{count}]"
     w = draw.world
     inputs: list[list[Any]] = [[[]]]
@@ -241,8 +241,8 @@ def group_records(draw: Draw) -> Task:
             f"'{value}' (a number). Return a list of pairs [{key}, {what} of the '{value}'], one "
             f"for each different '{key}', sorted {order}.{note}",
             f"Define {name}(records). Each record is a dictionary with '{key}' and '{value}'. "
-            f"Group them by '{key}' and return [{key}, {what} of '{value}'] for every group, "
-            f"{order}.{note}",
+            f"Group them by '{key}' and return a list with [{key}, {what} of '{value}'] for every "
+            f"group, sorted {order}.{note}",
             f"Records are dictionaries with a text '{key}' and a number '{value}'. For each "
             f"'{key}' that occurs I need the {what} of its '{value}'. Write {name}(records), "
             f"which returns this as a list of pairs [{key}, {what}], sorted {order}.{note}",
