@@ -37,11 +37,12 @@ def wrapped(draw: Draw) -> Task:
         draw,
         flag,
         (
-            f"{name}.txt holds a flag that was encoded several times. The first line of each "
+            f"{name}.txt holds a flag that was encoded once or more. The first line of each "
             "encoding says how: base64, base32, hex, or backwards (by bytes).",
-            f"Somebody wrapped a flag again and again and put it into {name}.txt. The first line "
-            "of each wrapping names it: base64, base32, hex or backwards.",
-            f"Which flag is in {name}.txt? It went through one encoding after the other, and each "
+            f"Somebody encoded a flag, perhaps again and again, and put it into {name}.txt. The "
+            "first line of each result names the encoding: base64, base32, hex or backwards (by "
+            "bytes).",
+            f"Which flag is in {name}.txt? It went through one or more encodings in turn, and each "
             "result starts with a line that names the encoding: base64, base32, hex, or "
             "backwards (the bytes in reverse order).",
         ),
@@ -65,18 +66,19 @@ def repeated_key(draw: Draw) -> Task:
     flag, name = new_flag(draw), draw.query.one(("safe", "vault", "locker"))
     key = draw.world.data(draw.difficulty)
     tree = FileTree()
+    size = "1 byte" if draw.difficulty == 1 else f"{draw.difficulty} bytes"
     text = f"{flag} {' '.join(draw.world.some(WORDS, 5 * draw.difficulty))}".encode()
     tree.file(f"{name}.bin", bytes(a ^ b for a, b in zip(text, cycle(key), strict=False)))
     return ctf_task(
         draw,
         flag,
         (
-            f"{name}.bin begins with a flag. Each byte was XORed with a repeated key of "
-            f"{draw.difficulty} bytes. A flag begins with flag{{.",
+            f"{name}.bin holds a text that begins with a flag. It was XORed with a key of {size}, "
+            "which is repeated. A flag begins with flag{.",
             f"A text that begins with a flag was XORed with a repeated key into {name}.bin. The "
-            f"key has {draw.difficulty} bytes, and you know how flags begin: flag{{.",
+            f"key has {size}, and you know how flags begin: flag{{.",
             f"Recover the flag at the beginning of {name}.bin. The file was encrypted by XOR with "
-            f"a key of {draw.difficulty} bytes that is used again and again, and every flag "
+            f"a key of {size} that is used again and again, and every flag "
             f"starts with flag{{.",
         ),
         python(f"""
@@ -93,6 +95,10 @@ def shifted_letters(draw: Draw) -> Task:
     """Undo a shift of letters, whose key follows from the known beginning of a flag."""
     flag, name = new_flag(draw), draw.query.one(("letter", "note", "memo"))
     key = [draw.world.between(1, 25) for _ in range(min(draw.difficulty, 4))]
+    length, amounts = "1 letter", "always by the same amount"
+    if len(key) > 1:
+        length = f"{len(key)} letters"
+        amounts = f"by {len(key)} amounts that take turns from one such letter to the next"
     text = f"{flag} and {' '.join(draw.world.some(WORDS, 3 * draw.difficulty))}"
     shifted, at = "", 0
     for sign in text:
@@ -105,13 +111,13 @@ def shifted_letters(draw: Draw) -> Task:
         draw,
         flag,
         (
-            f"In {name}.txt every small letter was moved on in the alphabet, by {len(key)} amounts "
-            "in turn (other signs count for nothing). It begins with a flag: flag{...}.",
-            f"{name}.txt begins with a flag, but a Vigenère cipher was used on its small letters. "
-            f"Its key has {len(key)} letters and advances with letters only.",
-            f"Somebody moved the small letters in {name}.txt along the alphabet, by {len(key)} "
-            "distances that take turns from one small letter to the next. All other characters "
-            f"are as they were. Which flag, flag{{...}}, does the text begin with?",
+            f"In {name}.txt every lower-case letter was moved on in the alphabet, {amounts}. No "
+            "other character was changed. The original text begins with a flag: flag{...}.",
+            f"{name}.txt begins with a flag, but a Vigenère cipher was used on its lower-case "
+            f"letters. The key has {length} and advances with lower-case letters only.",
+            f"Somebody moved the lower-case letters in {name}.txt along the alphabet, "
+            f"{amounts}. All other characters are as they were. Which flag, flag{{...}}, did the "
+            "text begin with?",
         ),
         python(f"""
 text = open("{name}.txt").read()
@@ -145,11 +151,10 @@ def small_primes(draw: Draw) -> Task:
         draw,
         flag,
         (
-            f"{name}.txt has a public RSA key n, e and then a text that begins with a flag, of "
-            f"which {each} is encrypted for itself, as a number whose first byte is the highest.",
+            f"{name}.txt has a public RSA key n, e and then an encrypted text that begins with a "
+            f"flag: {each} was encrypted separately, as a big-endian number.",
             f"A text with a flag at its beginning was encrypted with RSA (c = m^e mod n) into "
-            f"{name}.txt: {each} is an m, with the first byte as the highest. The modulus is far "
-            "too small.",
+            f"{name}.txt: {each} is an m, as a big-endian number. The modulus is far too small.",
             f"In {name}.txt there are n and e of a public RSA key, and below them a text: one "
             f"number for {each} (big-endian), encrypted without padding. Decrypt it, and give the "
             "flag that it begins with.",
@@ -198,14 +203,14 @@ def password_list(draw: Draw) -> Task:
         flag,
         (
             f"accounts has lines USER:SALT:HASH, where HASH is the {digest} of SALT:PASSWORD. The "
-            f"password of {user} is in words.txt. safe.bin is a flag XORed with the SHA-256 of "
-            "that password (32 bytes, repeated).",
-            f"Find {user}'s password among words.txt (HASH in accounts, as USER:SALT:HASH, is "
-            f"{digest} of SALT:PASSWORD). XOR safe.bin with the SHA-256 digest of it, repeated, to "
-            "get the flag.",
+            f"password of {user} is in words.txt. safe.bin is a flag XORed with the SHA-256 digest "
+            "of that password (32 bytes, repeated).",
+            f"Find {user}'s password among words.txt. The lines of accounts are USER:SALT:HASH, "
+            f"where HASH is the {digest} of SALT:PASSWORD. XOR safe.bin with the SHA-256 digest of "
+            "the password (32 bytes), repeated, to get the flag.",
             f"{user} has chosen a password from words.txt. The file accounts has a line "
             f"USER:SALT:HASH for each user, and HASH is {digest}(SALT:PASSWORD). Find the "
-            "password, take its SHA-256 (32 bytes), repeat that as often as needed, and XOR "
+            "password, take its SHA-256 digest (32 bytes), repeat that as often as needed, and XOR "
             "safe.bin with it: the result is the flag.",
         ),
         python(f"""

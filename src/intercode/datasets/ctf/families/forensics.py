@@ -37,7 +37,8 @@ def odd_permissions(draw: Draw) -> Task:
         (
             f"Every file below {folder} holds something in base64 that looks like a flag. The real "
             f"one is in the only file with the permissions {mode:04o}.",
-            f"One file under {folder} has the mode {mode:o}. Decode it (base64): it is the flag.",
+            f"Only one file under {folder} has the octal mode {mode:o}. Decode its content from "
+            "base64: it is the flag.",
             f"The files below {folder} all look like flags in base64, but only one is real: the "
             f"one whose permissions are {mode:o} in octal. Which flag is in it?",
         ),
@@ -52,7 +53,7 @@ def nested_archives(draw: Draw) -> Task:
     flag, name = new_flag(draw), draw.query.one(("doll", "onion", "crate"))
     data, inner = _encoded(flag), "flag.txt"
     for depth in range(draw.by_difficulty(2, 4, 7, 10, 14)):
-        kind = draw.world.one(("zip", "tar", "gz"))
+        kind = draw.world.one(("zip", "tar", "gz") if depth else ("zip", "tar"))
         other = " ".join(draw.world.some(WORDS, 5)).encode() + b"\n"
         members = {f"{draw.world.one(WORDS)}-{depth}.txt": other, inner: data}
         pack = make_zip if kind == "zip" else make_tar
@@ -64,13 +65,14 @@ def nested_archives(draw: Draw) -> Task:
         draw,
         flag,
         (
-            f"{name} is an archive in which there is an archive named {name}-NUMBER, and so on: "
-            "zip, tar and gzip. The innermost has flag.txt, a flag in base64.",
-            f"Open {name}: zip, tar and gzip files in each other. In the last of them a file "
-            "flag.txt has the flag, encoded in base64.",
+            f"{name} is a zip, tar or gzip file with another one in it, and so on. In a zip or tar "
+            f"archive the next one is named {name}-NUMBER; gzip keeps no name. The innermost is a "
+            "zip or tar archive with flag.txt, a flag in base64.",
+            f"Open {name}: zip, tar and gzip files in each other. The innermost is a zip or tar "
+            "archive, and its file flag.txt has the flag, encoded in base64.",
             f"Deep inside {name} there is a file flag.txt, which holds a flag in base64. {name} "
-            "was packed several times with zip, tar or gzip; at each level go on with "
-            f"{name}-NUMBER, and ignore other files.",
+            f"was packed several times with zip, tar or gzip; in zip and tar go on with the file "
+            f"{name}-NUMBER, and ignore the others (a gzip file has only one content).",
         ),
         python(f"""
 import base64, gzip, io, tarfile, zipfile
@@ -147,11 +149,11 @@ def blanks_at_line_ends(draw: Draw) -> Task:
         draw,
         flag,
         (
-            f"In {name}.txt some lines end in a blank (0) or a tab (1). These bits, eight for a "
+            f"In {name}.txt some lines end in a space (0) or a tab (1). These bits, eight for a "
             "character, are a flag.",
-            f"{name}.txt hides a flag at the ends of its lines: a blank there is a 0, a tab a 1, "
+            f"{name}.txt hides a flag at the ends of its lines: a space there is a 0, a tab a 1, "
             "and eight bits are a character. Lines that end otherwise do not count.",
-            f"Look at what cannot be seen in {name}.txt: a line that ends in a blank stands for a "
+            f"Look at what cannot be seen in {name}.txt: a line that ends in a space stands for a "
             "0, one that ends in a tab for a 1, and all others for nothing. Every eight of these "
             "bits are a character of the flag.",
         ),
@@ -216,8 +218,8 @@ def removed_lines(draw: Draw) -> Task:
         draw,
         flag,
         (
-            f"versions/ has the versions 1, 2, 3 and so on of {name}. In each step one line `key "
-            "PART` was removed again; the parts, in the order of the versions, are a flag.",
+            f"versions/ has the versions 1, 2, 3 and so on of {name}. From each one to the next a "
+            "line `key PART` was removed; the parts, in the order of the versions, are a flag.",
             f"Each version of {name} in versions/NUMBER lost a line `key PART` of the version "
             "before it. Join the parts in order: they are the flag.",
             f"Compare the versions of {name} in versions/1, versions/2 and so on, in the order of "

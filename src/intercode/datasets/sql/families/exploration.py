@@ -15,7 +15,12 @@ from intercode.datasets.sql.families.schema import (
     draw_data,
     draw_schema,
 )
-from intercode.datasets.sql.families.sql_task import BLIND_BOUND, exploration_of, sql_task
+from intercode.datasets.sql.families.sql_task import (
+    BLIND_BOUND,
+    any_of,
+    exploration_of,
+    sql_task,
+)
 
 
 def _hidden_schema(draw: Draw) -> Schema:
@@ -35,9 +40,10 @@ def unknown_names(draw: Draw) -> Task:
     year = draw.query.between(2021, 2022)
     if draw.difficulty < 3:
         queries: tuple[str, ...] = (
-            f"How many {w.member[1]} are not {level} and came in {year} or later?",
-            f"Count the {w.member[1]} other than {level} who are here since {year} or later.",
-            f"Leave the {level} {w.member[1]} aside. How many of the others came in {year} or "
+            f"How many {w.member[1]} are not '{level}' and came in {year} or later?",
+            f"Count the {w.member[1]} who came in {year} or later, without those who are "
+            f"'{level}'.",
+            f"Leave the '{level}' {w.member[1]} aside. How many of the others came in {year} or "
             f"later?",
         )
         gold = (
@@ -46,13 +52,15 @@ def unknown_names(draw: Draw) -> Task:
         )
         return sql_task(draw, draw_data(draw, s), queries, gold, turns=exploration_of(s.member))
     queries = (
-        f"What do the {w.event[1]} of {w.member[1]} who are not {level} with {kind} {w.item[1]} in "
-        f"{year} or later come to in all? Give the total {w.amount} and their number.",
-        f"Give total {w.amount} and number of the {w.event[1]} since the beginning of {year} in "
-        f"which a {w.member[0]} is not {level} and the {w.item[0]} is of the sort {kind}.",
-        f"Only {w.event[1]} in {year} or later count, with {w.item[1]} of the sort {kind} and by "
-        f"{w.member[1]} who are anything but {level}. What is their total {w.amount}, and how many "
-        f"are there?",
+        f"Take the {w.event[1]} of the year {year} or later, by {w.member[1]} who are not "
+        f"'{level}', and of {w.item[1]} of the sort '{kind}'. Give the sum of their {w.amount} and "
+        f"their number.",
+        f"Give the sum of the {w.amount}, and the number, of these {w.event[1]}: those since the "
+        f"beginning of {year} in which the {w.member[0]} is not '{level}' and the {w.item[0]} is "
+        f"of the sort '{kind}'.",
+        f"Only {w.event[1]} in {year} or later count, with {w.item[1]} of the sort '{kind}' and by "
+        f"{w.member[1]} who are anything but '{level}'. What does their {w.amount} add up to, and "
+        f"how many are there?",
     )
     gold = (
         f"SELECT SUM(e.{s.amount}), COUNT(*) FROM {s.all_joined} WHERE p.{s.level} <> '{level}' "
@@ -76,18 +84,18 @@ def coded_values(draw: Draw) -> Task:
     text = ("`code` varchar(8) NOT NULL", "`meaning` varchar(40) NOT NULL")
     data.further.append(create_table(legend, rows, *text))
     kinds = sorted(draw.query.some(w.kinds, draw.by_difficulty(2, 2, 3, 3, 4)))
-    limit = draw.query.between(78, 92)
+    limit, shown = draw.query.between(78, 92), any_of(kinds)
     wanted = ", ".join(f"'K{codes[kind]}'" for kind in kinds)
     return sql_task(
         draw,
         data,
         (
-            f"Show the names of the {w.item[1]} of the sort {' or '.join(kinds)} that cost less "
-            f"than {limit}, in alphabetical order.",
-            f"Which {w.item[1]} are {' or '.join(kinds)} and cheaper than {limit}? Give their "
+            f"Show the names of the {w.item[1]} that cost less than {limit} and are of one of "
+            f"these sorts: {shown}. Give them in alphabetical order.",
+            f"Which {w.item[1]} are cheaper than {limit}, and of the sort {shown}? Give their "
             f"names, sorted.",
             f"I am looking for {w.item[1]} with a price below {limit}, and of no other sort than "
-            f"{' or '.join(kinds)}. List their names in alphabetical order.",
+            f"{shown}. List their names in alphabetical order.",
         ),
         f"SELECT {s.name} FROM {s.item} WHERE {s.kind} IN ({wanted}) AND {s.price} < {limit} "
         f"ORDER BY {s.name}",
@@ -106,7 +114,8 @@ def defined_word(draw: Draw) -> Task:
     s = _hidden_schema(draw)
     w = s.words
     data = draw_data(draw, s)
-    word = draw.query.one(("regular", "valued", "dormant", "loyal", "eligible", "notable"))
+    words = ("regular", "valued", "dormant", "loyal", "eligible", "notable")
+    word = draw.query.one([word for word in words if word not in w.levels])
     least, year = draw.hidden.between(1, 3), draw.hidden.between(2021, 2022)
     floor = draw.hidden.between(1, 12) * 20
     rule = (
@@ -166,7 +175,7 @@ def several_archives(draw: Draw) -> Task:
         f"SELECT {s.site_id} AS site, {s.amount} AS v FROM {t}" for t in tables
     )
     what, value = draw.query.one(
-        [(f"the total {w.amount}", "SUM(a.v)"), (f"the largest {w.amount}", "MAX(a.v)")]
+        [(f"the sum of {w.amount}", "SUM(a.v)"), (f"the largest {w.amount}", "MAX(a.v)")]
     )
     by = f"FROM ({union}) AS a JOIN {s.site} AS l ON l.{s.id} = a.site"
     group = f"SELECT l.{s.name}, {value} {by} GROUP BY l.{s.id}, l.{s.name} ORDER BY l.{s.name}"

@@ -48,10 +48,10 @@ def sum_per_group(draw: Draw) -> Task:
         draw_data_with_answer(draw, s, gold),
         (
             f"For the {w.event[1]} {text}: show each {group} and {what}, sorted by the former.",
-            f"Group the {w.event[1]} {text} by the {group}. Show the group and {what} in the order "
-            f"of the groups.",
-            f"What is {what} for each {group}? Only {w.event[1]} {text} count. Show one row per "
-            f"group, the {group} first, in the order of this column.",
+            f"Take the {w.event[1]} {text}. Group them by the {group}. Show the group and {what} "
+            f"in the order of the groups.",
+            f"What is {what} for each {group}? Only these {w.event[1]} count: those {text}. Show "
+            f"one row per group, the {group} first, in the order of this column.",
         ),
         gold,
     )
@@ -65,10 +65,10 @@ def groups_above(draw: Draw) -> Task:
     least = draw.query.between(2, 3)
     total = draw.query.between(1, 40) * 10
     text, condition = event_conditions(draw, s, draw.by_difficulty(1, 1, 2, 2, 2))
-    having, what = f"COUNT(*) >= {least}", f"at least {least}"
+    having, what = f"COUNT(*) >= {least}", f"at least {least} of them"
     if draw.difficulty > 2:
         having += f" AND SUM(e.{s.amount}) > {total}"
-        what += f", with a sum of {s.amount} above {total}"
+        what += f", and a sum of {s.amount} above {total} over all of them"
     gold = (
         f"SELECT p.{s.name}, COUNT(*) FROM {s.all_joined} WHERE {condition} "
         f"GROUP BY p.{s.id}, p.{s.name} HAVING {having} ORDER BY COUNT(*) DESC, p.{s.name}"
@@ -79,11 +79,11 @@ def groups_above(draw: Draw) -> Task:
         (
             f"Among the {w.event[1]} {text}: which {w.member[1]} have {what}? Show name and number "
             f"of these {w.event[1]}, the highest number first and equal ones by name.",
-            f"Counting only {w.event[1]} {text}: name the {w.member[1]} who have {what}, together "
-            f"with their number, in falling order of the number (ties in order of the name).",
-            f"Only {w.event[1]} {text} count. Every {w.member[0]} who has {what}, is wanted: name "
-            f"and number of these {w.event[1]}, the highest number on top, by name where it is "
-            f"equal.",
+            f"Count only the {w.event[1]} {text}. Which {w.member[1]} have {what}? Give their name "
+            f"and this count, in falling order of the count (ties in order of the name).",
+            f"Only these {w.event[1]} count: those {text}. I want every {w.member[0]} who has "
+            f"{what}: name and number of these {w.event[1]}, the highest number on top, by name "
+            f"where it is equal.",
         ),
         gold,
     )
@@ -107,15 +107,16 @@ def columns_by_year(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"For each {group} among the {w.event[1]} {text}, show in one row: the {group}, and "
-            f"the sums of {s.quantity} of the years {shown}, in this order (0 if there is "
-            f"nothing). Sort by the first column.",
-            f"Make a table of the {w.event[1]} {text}: a row for each {group}, sorted by it, a "
-            f"column each for the sums of {s.quantity} in {shown}, in this order, with 0 for none.",
+            f"Take the {w.event[1]} {text}. For each {group} among them, show in one row: the "
+            f"{group}, and the sums of {s.quantity} of the years {shown}, in this order (0 if "
+            f"there is nothing). Sort by the first column.",
+            f"Make a table of the {w.event[1]} {text}: one row for each {group}, sorted by it. "
+            f"Its columns are the {group} and the sums of {s.quantity} in {shown}, in this order, "
+            "with 0 for none.",
             f"I want to compare the years {shown}. Show one row for each {group}, ordered by it: "
             f"first the {group}, then for each of these years, in this order, the sum of "
-            f"{s.quantity}, or 0. Only {w.event[1]} {text} count, and a group without any of them "
-            "has no row.",
+            f"{s.quantity}, or 0. Only these {w.event[1]} count: those {text}. A group without any "
+            "of them has no row.",
         ),
         f"SELECT {column}, {', '.join(sums)} {rest}",
         also=(f"SELECT {column}, {', '.join(also)} {rest}",),
@@ -135,14 +136,14 @@ def share_of_total(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"What percentage of the {s.amount} of all {w.event[1]} {text} does each {group} "
-            f"bring? Show the {group} and the percentage, rounded to one decimal, sorted by the "
-            f"former.",
-            f"Take the {w.event[1]} {text}. Show each {group} with its share of their total "
+            f"Take the {w.event[1]} {text}. What percentage of the sum of their {s.amount} does "
+            f"each {group} bring? Show the {group} and the percentage, rounded to one decimal, "
+            f"sorted by the former.",
+            f"For the {w.event[1]} {text}: show each {group} with its share of the sum of their "
             f"{s.amount} in percent, rounded to one decimal, in the order of the {group}.",
-            f"How is the {s.amount} of the {w.event[1]} {text} divided up? For each {group} that "
-            "occurs, give it and its percentage of the whole, rounded to one decimal, in the "
-            "order of the first column.",
+            f"Only these {w.event[1]} count: those {text}. How is the sum of their {s.amount} "
+            f"divided up? For each {group} that occurs, give it and its percentage of the whole, "
+            "rounded to one decimal, in the order of the first column.",
         ),
         f"SELECT {column}, ROUND(100 * SUM(e.{s.amount}) / {total}, 1) {rest}",
         also=(

@@ -17,13 +17,13 @@ def events_in_full(draw: Draw) -> Task:
     columns, shown = f"p.{s.name}, i.{s.name}", f"the names of {w.member[0]} and {w.item[0]}"
     if draw.difficulty > 2:
         columns += f", l.{s.city}"
-        shown += f" and the {s.city} of the {w.member[0]}'s {w.site[0]}"
+        shown += f", and the {s.city} of the {w.member[0]}'s {w.site[0]}"
     return sql_task(
         draw,
         draw_data(draw, s),
         (
-            f"For each of the {w.event[1]} {text} show its {s.id}, {shown}, sorted by {s.id}.",
-            f"List all {w.event[1]} {text} with {s.id}, {shown}. Sort by {s.id}.",
+            f"For each of the {w.event[1]} {text}: show its {s.id}, {shown}, sorted by {s.id}.",
+            f"List all {w.event[1]} {text}. Give {s.id}, {shown}. Sort by {s.id}.",
             f"I need a report with one row for each {w.event[0]} {text}: {s.id} of the "
             f"{w.event[0]}, then {shown}. Order the rows by {s.id}.",
         ),
@@ -42,10 +42,11 @@ def never_happened(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Which {w.member[1]} have no {w.event[0]} {text}? Give their names alphabetically.",
-            f"Name, in alphabetical order, all {w.member[1]} for whom there is no {w.event[0]} "
-            f"{text}.",
-            f"Give the sorted names of the {w.member[1]} without any {w.event[0]} {text}.",
+            f"Consider the {w.event[1]} {text}. Which {w.member[1]} have none of them? Give their "
+            f"names alphabetically.",
+            f"Name, in alphabetical order, all {w.member[1]} who have none of these {w.event[1]}: "
+            f"those {text}.",
+            f"Some {w.member[1]} have a {w.event[0]} {text}. Give the sorted names of all others.",
         ),
         f"SELECT {s.name} FROM {s.member} WHERE {s.id} NOT IN ({inner}) ORDER BY {s.name}",
         also=(
@@ -67,7 +68,7 @@ def pairs_alike(draw: Draw) -> Task:
     text = " and ".join(words for _, words in chosen)
     if draw.difficulty % 2 == 0:
         condition += f" AND a.{s.level} <> '{level}' AND b.{s.level} <> '{level}'"
-        text += f", neither of them with the {s.level} '{level}'"
+        text += f", where neither has the {s.level} '{level}'"
     columns = f"SELECT a.{s.name}, b.{s.name}"
     return sql_task(
         draw,
@@ -105,7 +106,7 @@ def with_zero(draw: Draw) -> Task:
         kind = draw.query.one(w.kinds)
         outer, shown = (
             f"WHERE i.{s.kind} <> '{kind}' ",
-            f"{shown} except those of {s.kind} '{kind}'",
+            f"{shown} (except those whose {s.kind} is '{kind}')",
         )
     return sql_task(
         draw,
@@ -113,10 +114,10 @@ def with_zero(draw: Draw) -> Task:
         (
             f"How many {w.event[1]} {text} does {shown} have? Show name and number, also 0, sorted "
             f"by name.",
-            f"For {shown} show its name and how many {w.event[1]} {text} it has, 0 if none. Sort "
-            f"by name.",
+            f"For {shown} show its name and the number of its {w.event[1]} {text}; 0 if there are "
+            f"none. Sort by name.",
             f"Make a list with {shown}, in the order of the names: the name, and the number of "
-            f"{w.event[1]} {text}. Where there are none, the number is 0.",
+            f"its {w.event[1]} {text}. Where there are none, the number is 0.",
         ),
         f"SELECT i.{s.name}, COUNT(e.{s.id}) FROM {s.item} AS i LEFT JOIN {s.event} AS e ON "
         f"e.{s.item_id} = i.{s.id} AND {condition} {outer}GROUP BY i.{s.id}, i.{s.name} "

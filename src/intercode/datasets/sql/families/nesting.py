@@ -6,6 +6,7 @@ from intercode.core.types import Task
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.sql.families.schema import draw_data, draw_schema
 from intercode.datasets.sql.families.sql_task import (
+    any_of,
     draw_data_with_answer,
     event_conditions,
     sql_task,
@@ -18,23 +19,23 @@ def above_own_average(draw: Draw) -> Task:
     s = draw_schema(draw)
     w = s.words
     more = draw.query.one((0, 5, 10, 15)) if draw.difficulty > 2 else 0
-    extra = f" by more than {more}" if more else ""
+    above = f"more than {more} above" if more else "above"
     kinds = sorted(draw.query.some(w.kinds, max(2, draw.difficulty)))
-    among = ", ".join(f"'{kind}'" for kind in kinds)
+    among, shown = ", ".join(f"'{kind}'" for kind in kinds), any_of(kinds)
     order = f"i.{s.kind} IN ({among}) ORDER BY i.{s.name}"
     return sql_task(
         draw,
         draw_data(draw, s),
         (
-            f"Which {w.item[1]} of the {s.kind} {' or '.join(kinds)} have a {s.price} above the "
-            f"average {s.price} of their own {s.kind}{extra}? Show name and {s.price}, sorted by "
-            f"name.",
-            f"Among the {w.item[1]} whose {s.kind} is {' or '.join(kinds)}, find those whose "
-            f"{s.price} exceeds the mean {s.price} of all {w.item[1]} of the same {s.kind}{extra}. "
-            f"Give name and {s.price} in the order of the names.",
-            f"The average {s.price} of a {s.kind} is that of all its {w.item[1]}. Which "
-            f"{w.item[1]} of the {s.kind} {' or '.join(kinds)} lie above the average of their "
-            f"{s.kind}{extra}? List name and {s.price}, by name.",
+            f"Take the {w.item[1]} whose {s.kind} is {shown}. Which of them have a {s.price} "
+            f"{above} the average {s.price} of their own {s.kind}? Show name and {s.price}, sorted "
+            f"by name.",
+            f"Among the {w.item[1]} whose {s.kind} is {shown}, find those whose {s.price} is "
+            f"{above} the mean {s.price} of all {w.item[1]} of the same {s.kind}. Give name and "
+            f"{s.price} in the order of the names.",
+            f"The average {s.price} of a {s.kind} is that of all its {w.item[1]}. Only these "
+            f"{w.item[1]} are asked for: those whose {s.kind} is {shown}. Which of them lie "
+            f"{above} the average of their {s.kind}? List name and {s.price}, by name.",
         ),
         f"SELECT i.{s.name}, i.{s.price} FROM {s.item} AS i WHERE i.{s.price} > (SELECT "
         f"AVG(o.{s.price}) + {more} FROM {s.item} AS o WHERE o.{s.kind} = i.{s.kind}) AND {order}",
@@ -69,12 +70,12 @@ def had_every_kind(draw: Draw) -> Task:
         draw,
         draw_data_with_answer(draw, s, gold),
         (
-            f"Which {w.member[1]} have {w.event[1]} {text} of {w.item[1]} of every {s.kind} among "
-            f"{', '.join(kinds)}? Give the names alphabetically.",
+            f"Which {w.member[1]} have {w.event[1]} ({text}) of {w.item[1]} of every {s.kind} in "
+            f"this list: {among}? Give the names alphabetically.",
             f"Consider the {w.event[1]} {text}. Name in alphabetical order the {w.member[1]} who "
-            f"had {w.item[1]} of each {s.kind} of these: {', '.join(kinds)}.",
-            f"We look for {w.member[1]} who have, for each of {', '.join(kinds)}, at least one "
-            f"{w.event[0]} {text} whose {w.item[0]} is of that {s.kind}. List their names in "
+            f"have such {w.event[1]} of {w.item[1]} of each {s.kind} in this list: {among}.",
+            f"We look for {w.member[1]} who have, for every single {s.kind} of {among}, at least "
+            f"one {w.event[0]} {text} and of a {w.item[0]} of that {s.kind}. List their names in "
             "alphabetical order.",
         ),
         gold,
@@ -95,7 +96,7 @@ def best_of_each(draw: Draw) -> Task:
     if draw.difficulty > 3:
         letter = draw.query.one("aeio")
         condition += f" AND {{}}.{s.name} LIKE '%{letter}%'"
-        text += f" and a name that has the letter {letter}"
+        text += f", and with the letter '{letter}' (small or capital) in their name"
     outer, inner = condition.replace("{}", "i"), condition.replace("{}", "o")
     return sql_task(
         draw,
@@ -103,10 +104,10 @@ def best_of_each(draw: Draw) -> Task:
         (
             f"Take the {text}. For each {s.kind} among them show the {s.kind}, and name and "
             f"{s.price} of the one with the {word} {s.price}, sorted by {s.kind}.",
-            f"Which of the {text} has the {word} {s.price} within its {s.kind}? Show {s.kind}, "
-            f"name and {s.price}, in the order of the {s.kind}.",
-            f"In every {s.kind} that occurs, one of the {text} has the {word} {s.price}. Show "
-            f"{s.kind}, name and {s.price} of each of these, ordered by {s.kind}.",
+            f"Take the {text}, and group them by {s.kind}. Which one of each group has the {word} "
+            f"{s.price}? Show {s.kind}, name and {s.price}, in the order of the {s.kind}.",
+            f"In every {s.kind} that occurs among the {text}, one of them has the {word} "
+            f"{s.price}. Show {s.kind}, name and {s.price} of each of these, ordered by {s.kind}.",
         ),
         f"SELECT i.{s.kind}, i.{s.name}, i.{s.price} FROM {s.item} AS i WHERE {outer} AND "
         f"i.{s.price} = (SELECT {function}(o.{s.price}) FROM {s.item} AS o WHERE o.{s.kind} = "
@@ -137,12 +138,13 @@ def extreme_of_sums(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Add up the {s.amount} of the {w.event[1]} {text} for each {by}. How many sums are "
-            f"there, and which is the {word}?",
+            f"Take the {w.event[1]} {text}. Add up their {s.amount} for each {by}. How many sums "
+            f"are there, and which is the {word}?",
             f"For the {w.event[1]} {text}, compute the sum of {s.amount} per {by}. Show the number "
             f"of these sums and the {word} of them.",
-            f"Group the {w.event[1]} {text} by {by}, and add up the {s.amount} of each group. "
-            f"Give two values in one row: how many groups there are, and the {word} of their sums.",
+            f"Only these {w.event[1]} count: those {text}. Group them by {by}, and add up the "
+            f"{s.amount} of each group. Give two values in one row: how many groups there are, and "
+            f"the {word} of their sums.",
         ),
         f"SELECT COUNT(*), {function}(total) FROM ({inner}) AS sums",
         also=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from intercode.core.types import Task
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.sql.families.schema import FIRST_NAMES, draw_data, draw_schema
-from intercode.datasets.sql.families.sql_task import event_conditions, sql_task
+from intercode.datasets.sql.families.sql_task import any_of, event_conditions, listed, sql_task
 
 
 @family("sql")
@@ -18,7 +18,7 @@ def filtered_events(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Give {s.id} and {s.amount} of all {w.event[1]} {text}, sorted by {s.id}.",
+            f"Find all {w.event[1]} {text}. Give their {s.id} and {s.amount}, sorted by {s.id}.",
             f"Which {w.event[1]} are {text}? Show their {s.id} and {s.amount}, in the order of "
             f"{s.id}.",
             f"List {s.id} and {s.amount} of each {w.event[0]} {text}; lowest {s.id} first.",
@@ -35,20 +35,20 @@ def largest_events(draw: Draw) -> Task:
     count = draw.query.between(2, 7)
     text, condition = event_conditions(draw, s, max(1, draw.difficulty - 1))
     skip = draw.query.between(1, 3) if draw.difficulty > 3 else 0
-    without = f" after the first {skip}" if skip else ""
+    without = f" after the first {skip if skip > 1 else 'one'}" if skip else ""
     return sql_task(
         draw,
         draw_data(draw, s),
         (
-            f"Sort the {w.event[1]} {text} by {s.amount}, the largest first and equal ones by "
-            f"{s.id}. Show {s.id}, the name of the {w.member[0]} and the {s.amount} of the "
+            f"Take the {w.event[1]} {text}. Sort them by {s.amount}, the largest first and equal "
+            f"ones by {s.id}. Show {s.id}, the name of the {w.member[0]} and the {s.amount} of the "
             f"first {count}{without}.",
-            f"For the {w.event[1]} {text}: which {count}{without} come first if the largest "
+            f"For the {w.event[1]} {text}: which are the first {count}{without} if the largest "
             f"{s.amount} is on top (ties: lower {s.id} first)? Give {s.id}, the {w.member[0]}'s "
             f"name and {s.amount}.",
-            f"Rank the {w.event[1]} {text} from the largest {s.amount} to the smallest; where it "
-            f"is equal, the lower {s.id} comes first. I need {s.id}, the name of the "
-            f"{w.member[0]} and {s.amount} of the top {count}{without}.",
+            f"Only these {w.event[1]} count: those {text}. Rank them from the largest {s.amount} "
+            f"to the smallest; where it is equal, the lower {s.id} comes first. I need {s.id}, the "
+            f"name of the {w.member[0]} and {s.amount} of the first {count}{without}.",
         ),
         f"SELECT e.{s.id}, p.{s.name}, e.{s.amount} FROM {s.all_joined} WHERE {condition} "
         f"ORDER BY e.{s.amount} DESC, e.{s.id} LIMIT {count} OFFSET {skip}",
@@ -70,17 +70,17 @@ def names_like(draw: Draw) -> Task:
     if draw.difficulty > 2:
         host = draw.query.one(("post.example", "mail.example"))
         known, text = f"{s.email} LIKE '%@{host}'", f"{s.email} is at {host}"
-    among, shown = ", ".join(f"'{letter}'" for letter in letters), ", ".join(letters)
+    among, shown = ", ".join(f"'{letter}'" for letter in letters), any_of(letters)
     return sql_task(
         draw,
         draw_data(draw, s),
         (
             f"Give the names of the {w.member[1]} whose {text} and whose name begins with none of "
-            f"the letters {shown}, in alphabetical order.",
-            f"Leave out the {w.member[1]} whose name starts with any of {shown}. Show the names of "
+            f"the letters {among}, in alphabetical order.",
+            f"Leave out the {w.member[1]} whose name starts with {shown}. Show the names of "
             f"the others whose {text}, alphabetically.",
             f"I want to write to the {w.member[1]} whose {text}. List their names in alphabetical "
-            f"order, but skip every name whose first letter is one of {shown}.",
+            f"order, but skip every name whose first letter is {shown}.",
         ),
         f"SELECT {s.name} FROM {s.member} WHERE {other} AND {known} ORDER BY {s.name}",
         also=(
@@ -100,24 +100,25 @@ def missing_values(draw: Draw) -> Task:
     levels = sorted(draw.query.some(w.levels, 2))
     among = ", ".join(f"'{level}'" for level in levels)
     condition = f"{s.level} IN ({among})"
-    text = f"whose {s.level} is {' or '.join(levels)}"
+    texts = [f"whose {s.level} is {any_of(levels)}"]
     if draw.difficulty > 1:
         condition += f" AND YEAR({s.joined}) <= {year}"
-        text += f" and whose {s.joined} is in {year} or earlier"
+        texts.append(f"whose {s.joined} is in {year} or earlier")
     if draw.difficulty > 3:
         condition += f" AND {s.name} LIKE '%a%'"
-        text += " and who have the letter a in their name"
+        texts.append("whose name has the letter 'a' (small or capital)")
+    text = listed(texts, ", and ")
     order = f"FROM {s.member} WHERE {condition} ORDER BY {s.name}"
     return sql_task(
         draw,
         draw_data(draw, s),
         (
-            f"Show name and {s.email} of the {w.member[1]} {text}, sorted by name. Where there "
-            f"is no {s.email}, show '{default}'.",
-            f"List the {w.member[1]} {text} in the order of their names, with name and {s.email}; "
-            f"write '{default}' instead of a missing {s.email}.",
-            f"For each of the {w.member[1]} {text}, give the name and beside it the {s.email}, or "
-            f"'{default}' if it is missing. Order the rows by name.",
+            f"Find the {w.member[1]} {text}. Show their name and {s.email}, sorted by name. Where "
+            f"there is no {s.email}, show '{default}'.",
+            f"List, in the order of their names, the {w.member[1]} {text}: name and {s.email}, "
+            f"but '{default}' instead of a missing {s.email}.",
+            f"Only these {w.member[1]} count: those {text}. Give the name of each and beside it "
+            f"the {s.email}, or '{default}' if it is missing. Order the rows by name.",
         ),
         f"SELECT {s.name}, COALESCE({s.email}, '{default}') {order}",
         also=(f"SELECT {s.name}, IF({s.email} IS NULL, '{default}', {s.email}) {order}",),
@@ -139,14 +140,14 @@ def months_of_a_year(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"For every {part} (as a number) with {w.event[1]} {text}, whatever the year, except "
-            f"those of {year}: how many of these {w.event[1]} are there? Show {part} and number, "
-            f"in the order of the {part}.",
-            f"Count the {w.event[1]} {text} by the {part} of {s.day}, all years together but "
-            f"without {year}. Show the {part} as a number and the count, sorted by the {part}.",
-            f"Ignore {year}, and let all other years count together. How do the {w.event[1]} "
-            f"{text} spread over each {part} of {s.day}? Give the {part} as a number and the "
-            "count, one row for each that occurs, in rising order.",
+            f"Take the {w.event[1]} {text}. Leave out those of the year {year}, and count the "
+            f"others for every {part} that occurs, whatever the year. Show {part}, as a number, "
+            f"and count, in the order of the {part}.",
+            f"Count, by the {part} of {s.day}, the {w.event[1]} {text}. Take all years together, "
+            f"but without {year}. Show the {part} as a number and the count, sorted by the {part}.",
+            f"Only these {w.event[1]} count: those {text}. Ignore {year}, and take all other years "
+            f"together. How do they spread over each {part} of {s.day}? Give the {part} as a "
+            "number and the count, one row for each that occurs, in rising order.",
         ),
         f"SELECT {number}, COUNT(*) FROM {s.all_joined} WHERE {condition} AND "
         f"YEAR(e.{s.day}) <> {year} GROUP BY {number} ORDER BY {number}",

@@ -33,13 +33,15 @@ def one_or_the_other(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Make one list, without repetitions, of the names of the {w.member[1]} who have a "
-            f"{w.event[0]} {one}, or a {w.event[0]} {other}, or both. Sort it alphabetically.",
-            f"Who among the {w.member[1]} has at least one {w.event[0]} {one}, or at least one "
-            f"{w.event[0]} {other}? Give every name once, in alphabetical order.",
-            f"Put together two lists of {w.member[1]}: those with a {w.event[0]} {one}, and those "
-            f"with a {w.event[0]} {other}. Show the names in alphabetical order; a name that is "
-            "in both lists appears once.",
+            f"Make one list, without repetitions, of the names of the {w.member[1]} who have one "
+            f"or both of these: (1) a {w.event[0]} {one}; (2) a {w.event[0]} {other}. Sort it "
+            "alphabetically.",
+            f"Which {w.member[1]} have at least one {w.event[0]} {one}? And which have at least "
+            f"one {w.event[0]} {other}? Give every name that answers at least one of these "
+            "questions once, in alphabetical order.",
+            f"Put together two lists of {w.member[1]}. The first has those with a {w.event[0]} "
+            f"{one}. The second has those with a {w.event[0]} {other}. Show the names in "
+            "alphabetical order; a name that is in both lists appears once.",
         ),
         f"{first} UNION {second} ORDER BY {s.name}",
         also=(
@@ -63,11 +65,12 @@ def one_and_the_other(draw: Draw) -> Task:
         draw,
         draw_data_with_answer(draw, s, also),
         (
-            f"Which {w.member[1]} have a {w.event[0]} {one}, and also (perhaps another) "
-            f"{w.event[0]} {other}? Give their names once each, alphabetically.",
-            f"Give in alphabetical order the names of those {w.member[1]} who have both a "
-            f"{w.event[0]} {one} and a {w.event[0]} {other}; these may be one and the same.",
-            f"One list has the {w.member[1]} with a {w.event[0]} {one}, another those with a "
+            f"Some {w.member[1]} have a {w.event[0]} {one}. Which of them also have a (perhaps "
+            f"another) {w.event[0]} {other}? Give their names once each, alphabetically.",
+            f"Give in alphabetical order the names of those {w.member[1]} who have both of these: "
+            f"(1) a {w.event[0]} {one}; (2) a {w.event[0]} {other}. The two may be one and the "
+            "same.",
+            f"One list has the {w.member[1]} with a {w.event[0]} {one}. Another has those with a "
             f"{w.event[0]} {other}. Whose names are in both lists? Show each of them once, in "
             "alphabetical order.",
         ),
@@ -90,12 +93,13 @@ def one_without_the_other(draw: Draw) -> Task:
         draw,
         draw_data_with_answer(draw, s, also),
         (
-            f"Which {w.member[1]} have a {w.event[0]} {one}, but no {w.event[0]} {other}? Give "
-            f"their names once each, in alphabetical order.",
+            f"Some {w.member[1]} have a {w.event[0]} {one}. Which of them have none of these "
+            f"{w.event[1]}: those {other}? Give their names once each, in alphabetical order.",
             f"Take the {w.member[1]} with a {w.event[0]} {one}. Leave out those who have a "
             f"{w.event[0]} {other}. Give the names of the others, sorted, each once.",
-            f"I need the names of {w.member[1]} who have at least one {w.event[0]} {one}, but not "
-            f"a single {w.event[0]} {other}; sorted and without repetitions.",
+            f"I need the names of the {w.member[1]} who have at least one {w.event[0]} {one}. "
+            f"Leave out everybody who has even a single {w.event[0]} {other}. Sort the names, "
+            "without repetitions.",
         ),
         f"{first} EXCEPT {second} ORDER BY {s.name}",
         also=(also,),

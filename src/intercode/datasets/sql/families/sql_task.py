@@ -20,6 +20,9 @@ from intercode.datasets.sql.families.schema import (
 
 BLIND_BOUND = 0.1
 """The bound of families whose names of tables and columns only looking shows."""
+_ARTICLE = re.compile(r"(?<![\w'])([Aa]) (?=[aeio])")
+"""The article "a" before a noun that begins with a vowel. Queries put values and letters in quotes,
+and quoted ones are left as they are."""
 _MAX_DATABASES = 100  # then the gold can return no row, and `intercode check` says so
 
 
@@ -40,7 +43,7 @@ def sql_task(
     change of the database, which is compared instead of the result.
     """
     phrasing, query = draw.phrase(queries)
-    query = re.sub(r"\b([Aa]) (?=[aeio])", r"\1n ", query)
+    query = _ARTICLE.sub(r"\1n ", query)
     names = f"\n\nTables: {data.schema.description}." if turns is None else ""
     more = {"compare": "database"} if changes else {}
     return Task(
@@ -89,8 +92,9 @@ def exploration_of(*tables: str) -> list[str]:
 def event_conditions(
     draw: Draw, s: Schema, count: int, *, dates: bool = True, varied: Collection[str] = ()
 ) -> tuple[str, str]:
-    """Return ``count`` conditions on events (at most 5) in words, which follow the noun, and as
-    SQL, on the tables as in ``Schema.all_joined``.
+    """Return ``count`` conditions on events (at most 5) in words and as SQL, on the tables as in
+    ``Schema.all_joined``. The words follow the noun, have commas between them, and need a sign
+    behind them, so that nobody takes what comes next for a further condition.
 
     Several conditions are wide ones, so that some events meet them all. ``dates``: whether a
     condition may be about the date. ``varied``: columns whose value no condition fixes.
@@ -99,23 +103,23 @@ def event_conditions(
     year, day = choices.between(2021, 2024), draw_day(choices, 200, 700)
     least, level = choices.between(3, 6), choices.one(w.levels)
     kinds, city = sorted(choices.some(w.kinds, 2)), choices.one(s.cities)
-    kind, place = f"of a {w.item[0]} of the {_noun(s.kind)}", f"whose {w.site[0]} is"
+    among = f"'{kinds[0]}', '{kinds[1]}'"
+    kind, by = f"of a {w.item[0]} whose {_noun(s.kind)} is", f"by a {w.member[0]} "
     narrow = [
         (f"in the year {year}", f"YEAR(e.{s.day}) = {year}"),
         (f"{kind} '{kinds[0]}'", f"i.{s.kind} = '{kinds[0]}'"),
-        (f"by a {w.member[0]} {place} in {city}", f"l.{s.city} = '{city}'"),
+        (f"{by}whose {w.site[0]} is in {city}", f"l.{s.city} = '{city}'"),
     ]
     wide = [
-        (f"on {day} or later", f"e.{s.day} >= '{day}'"),
-        (f"{kind} '{kinds[0]}' or '{kinds[1]}'", f"i.{s.kind} IN ('{kinds[0]}', '{kinds[1]}')"),
-        (f"by a {w.member[0]} {place} not in {city}", f"l.{s.city} <> '{city}'"),
+        (f"on or after {day}", f"e.{s.day} >= '{day}'"),
+        (f"{kind} either {any_of(kinds)}", f"i.{s.kind} IN ({among})"),
+        (f"{by}whose {w.site[0]} is not in {city}", f"l.{s.city} <> '{city}'"),
     ]
     known = [
         *(c for c in (narrow if count == 1 else wide)[0 if dates else 1 :]
           if c[1].partition(" = ")[0] not in varied),
         (f"with {w.quantity} of at least {least}", f"e.{s.quantity} >= {least}"),
-        (f"by a {w.member[0]} who does not have the {_noun(s.level)} '{level}'",
-         f"p.{s.level} <> '{level}'"),
+        (f"{by}whose {_noun(s.level)} is not '{level}'", f"p.{s.level} <> '{level}'"),
         choices.one(
             [
                 (f"without a {_noun(s.note)}", f"e.{s.note} IS NULL"),
@@ -124,7 +128,20 @@ def event_conditions(
         ),
     ]  # fmt: skip
     chosen = choices.some(known, count)
-    return " and ".join(text for text, _ in chosen), " AND ".join(sql for _, sql in chosen)
+    texts = [text for text, _ in chosen if not text.startswith(by)]
+    if about := [text.removeprefix(by) for text, _ in chosen if text.startswith(by)]:
+        texts.append(by + " and ".join(about))
+    return listed(texts, ", and "), " AND ".join(sql for _, sql in chosen)
+
+
+def listed(texts: Sequence[str], last: str) -> str:
+    """Return texts with commas between them, but ``last`` before the last one."""
+    return last.join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else texts[0]
+
+
+def any_of(values: Sequence[str]) -> str:
+    """Return values in quotes, as alternatives."""
+    return listed([f"'{value}'" for value in values], " or ")
 
 
 def _noun(column: str) -> str:

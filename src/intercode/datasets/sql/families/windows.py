@@ -28,14 +28,14 @@ def running_total(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Go through the {w.event[1]} {text} in the order of {s.day}, on the same day by "
-            f"{s.id}. Show {s.id} and the sum of {s.amount} up to and with this one{shown}. "
+            f"Take the {w.event[1]} {text}. Go through them in the order of {s.day}, on the same "
+            f"day by {s.id}. Show {s.id} and the sum of {s.amount} up to and with this one{shown}. "
             f"Sort by {s.id}.",
-            f"For each of the {w.event[1]} {text}, show {s.id} and the running total of "
+            f"For each of the {w.event[1]} {text}: show {s.id} and the running total of "
             f"{s.amount} in the order of {s.day}, then {s.id}{shown}; sorted by {s.id}.",
-            f"Keep a running sum of {s.amount} over the {w.event[1]} {text}{shown}. They follow "
-            f"each other by {s.day}, and within a day by {s.id}. Give {s.id} of each with the sum "
-            f"that it brings the total to, in the order of {s.id}.",
+            f"Only these {w.event[1]} count: those {text}. They follow each other by {s.day}, and "
+            f"within a day by {s.id}. Keep a running sum of {s.amount} over them{shown}. Give "
+            f"{s.id} of each with the sum that it brings the total to, in the order of {s.id}.",
         ),
         f"SELECT e.{s.id}, SUM(e.{s.amount}) OVER ({part}ORDER BY e.{s.day}, e.{s.id}) "
         f"FROM {s.all_joined} WHERE {condition} ORDER BY e.{s.id}",
@@ -64,20 +64,23 @@ def first_few_of_each(draw: Draw) -> Task:
         f"SELECT {column} AS part, e.{s.id} AS event, ROW_NUMBER() OVER (PARTITION BY {column} "
         f"ORDER BY e.{s.amount} DESC, e.{s.id}) AS position FROM {s.all_joined} WHERE {condition}"
     )
+    many = f" {count}" if count > 1 else ""
+    which = f"which {count} of them have" if count > 1 else "which one of them has"
     rest = f"WHERE position <= {count} ORDER BY part, position"
     return sql_task(
         draw,
         draw_data(draw, s),
         (
-            f"Sort the {w.event[1]} {text} within each {group} by {s.amount}, the largest first, "
-            f"equal ones by {s.id}. Show group, {s.id} and position (from 1) of the first {count} "
-            f"of each group, sorted by group and position.",
-            f"Per {group}: which {count} of the {w.event[1]} {text} have the largest {s.amount} "
+            f"Take the {w.event[1]} {text}. Sort them within each {group} by {s.amount}, the "
+            f"largest first, equal ones by {s.id}. Show group, {s.id} and position (from 1) of the "
+            f"first{many} of each group, sorted by group and position.",
+            f"Look at the {w.event[1]} {text}. For each {group}, {which} the largest {s.amount} "
             f"(ties: the lower {s.id} comes first)? Show group, {s.id} and its position within the "
             f"group, 1 being the largest, in the order of group and position.",
-            f"Make a ranking of the {w.event[1]} {text} for each {group}: the largest {s.amount} "
-            f"is number 1, and of equal ones the lower {s.id} comes first. Show group, {s.id} and "
-            f"rank of the best {count} of every ranking, ordered by group and rank.",
+            f"Only these {w.event[1]} count: those {text}. Make a ranking of them for each "
+            f"{group}: the largest {s.amount} is number 1, and of equal ones the lower {s.id} "
+            f"comes first. Show group, {s.id} and rank of the top{many or ' one'} of every "
+            "ranking, ordered by group and rank.",
         ),
         f"SELECT part, event, position FROM ({numbered}) AS numbered {rest}",
         also=(f"WITH numbered AS ({numbered}) SELECT part, event, position FROM numbered {rest}",),
@@ -101,16 +104,16 @@ def days_between(draw: Draw) -> Task:
         draw,
         draw_data_with_answer(draw, s, gold),
         (
-            f"Look at the {w.event[1]} {text} of each {who} in the order of {s.day} and {s.id}. "
-            f"Which came more than {least} days after the one before? Show {s.id} and the number "
-            f"of days, sorted by {s.id}.",
-            f"Among the {w.event[1]} {text}: find those that are more than {least} days later "
+            f"Take the {w.event[1]} {text}. Look at those of each {who} in the order of {s.day} "
+            f"and {s.id}. Which came more than {least} days after the one before? Show {s.id} and "
+            f"the number of days, sorted by {s.id}.",
+            f"Take only the {w.event[1]} {text}. Find those that are more than {least} days later "
             f"than the previous one of the same {who} (by {s.day}, then {s.id}). Show {s.id} and "
             f"the days between, in the order of {s.id}.",
-            f"How long were the breaks? Take the {w.event[1]} {text} for each {who} separately, "
-            f"in the order of {s.day} and then {s.id}, and count the days since the one before. "
-            f"Where it is more than {least}, show {s.id} and this number of days, ordered by "
-            f"{s.id}.",
+            f"How long were the breaks? Take the {w.event[1]} {text}. Go through those of each "
+            f"{who} in the order of {s.day} and then {s.id}, and count the days since the one "
+            f"before. Where it is more than {least}, show {s.id} and this number of days, ordered "
+            f"by {s.id}.",
         ),
         gold,
         also=(

@@ -11,7 +11,7 @@ from intercode.datasets.sql.families.schema import (
     draw_day,
     draw_schema,
 )
-from intercode.datasets.sql.families.sql_task import event_conditions, sql_task
+from intercode.datasets.sql.families.sql_task import any_of, event_conditions, sql_task
 
 
 @family("sql")
@@ -25,22 +25,23 @@ def change_prices(draw: Draw) -> Task:
     )
     kinds = sorted(draw.query.some(w.kinds, 1 if draw.difficulty < 3 else 2))
     condition = f"{s.kind} IN ({', '.join(repr(k) for k in kinds)})"
-    text = f"of the {s.kind} {' or '.join(kinds)}"
+    text = each = f"whose {s.kind} is {any_of(kinds)}"
     if draw.difficulty > 3:
         year = draw.query.between(2021, 2024)
         condition += (
             f" AND {s.id} NOT IN (SELECT {s.item_id} FROM {s.event} WHERE YEAR({s.day}) = {year} "
             f"AND {s.quantity} > 15)"
         )
-        text += f" that have no {w.event[0]} in {year} with {w.quantity} above 15"
+        no_event = f"no {w.event[0]} in {year} with {w.quantity} above 15"
+        text, each = f"{text}, and that have {no_event}", f"{each}, and that has {no_event}"
     changed = f"UPDATE {s.item} SET {s.price} = ROUND({s.price} * {factor}, 2)"
     return sql_task(
         draw,
         draw_data(draw, s),
         (
-            f"{word} the {s.price} of all {w.item[1]} {text} by {percent} %, rounded to two "
+            f"Take all {w.item[1]} {text}. {word} their {s.price} by {percent} %, rounded to two "
             f"decimals. Change nothing else.",
-            f"{word} by {percent} percent the {s.price} of each {w.item[0]} {text}; round to two "
+            f"{word} by {percent} percent the {s.price} of each {w.item[0]} {each}; round to two "
             f"decimals and leave everything else as it is.",
             f"Update the {w.item[1]} {text}: {word.lower()} their {s.price} by {percent} percent, "
             "and round the result to two decimals. Nothing else may change.",
@@ -62,8 +63,8 @@ def delete_events(draw: Draw) -> Task:
         draw_data(draw, s),
         (
             f"Delete all {w.event[1]} {text}.",
-            f"The {w.event[1]} {text} are no longer needed. Remove them, and nothing else.",
-            f"Remove every {w.event[0]} {text} from the database.",
+            f"Some {w.event[1]} are no longer needed: those {text}. Remove them, and nothing else.",
+            f"Remove from the database every {w.event[0]} {text}.",
         ),
         f"DELETE FROM {s.event} WHERE {s.id} IN (SELECT * FROM ({chosen}) AS chosen)",
         changes=True,
@@ -84,11 +85,15 @@ def add_people(draw: Draw) -> Task:
         )
     ]  # fmt: skip
     columns = f"{s.name}, {s.site_id}, {s.level}, {s.joined}"
-    words, order = draw.query.one(
-        ((f"earliest {s.opened}", s.opened), (f"latest {s.opened}", f"{s.opened} DESC"))
-    )
+    words, order = draw.query.one((("earliest", s.opened), ("latest", f"{s.opened} DESC")))
     place = f"(SELECT {s.id} FROM {s.site} ORDER BY {order}, {s.id} LIMIT 1)"
-    words += f" (ties: the lower {s.id})"
+    place_text = (
+        f"The {w.site[0]} is the one whose {s.opened} is the {words} (ties: the lower {s.id})"
+    )
+    new, are, in_turn = f"a new {w.member[0]}", "is", ""
+    if count > 1:
+        new, are, in_turn = f"new {w.member[1]}", "are", ", in this order"
+        place_text = place_text.replace(" is", " of all of them is", 1)
     values = ", ".join(f"('{name}', {place}, '{level}', '{day}')" for name, day, level in people)
     listed = "; ".join(
         f"{name}, {s.level} {level}, {s.joined} {day}" for name, day, level in people
@@ -97,12 +102,10 @@ def add_people(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Add to the {w.member[1]}: {listed}. Their {w.site[0]} is the one with the {words}; "
-            f"their {s.email} is not known.",
-            f"Enter as new {w.member[1]}, in this order: {listed}. There is no {s.email}. They "
-            f"belong to the {w.site[0]} that has the {words}.",
-            f"There are new {w.member[1]} to enter, one after the other: {listed}. All of them "
-            f"belong to the {w.site[0]} with the {words}. We do not have their {s.email}.",
+            f"Add to the {w.member[1]}{in_turn}: {listed}. {place_text}. No {s.email} is known.",
+            f"Enter as {new}{in_turn}: {listed}. There is no {s.email}. {place_text}.",
+            f"There {are} {new} to enter{in_turn}: {listed}. {place_text}. We do not have any "
+            f"{s.email}.",
         ),
         f"INSERT INTO {s.member} ({columns}) VALUES {values}",
         changes=True,
@@ -122,12 +125,12 @@ def copy_events(draw: Draw) -> Task:
         draw,
         draw_data(draw, s),
         (
-            f"Add a copy of each of the {w.event[1]} {text}, {years} years later, with the "
+            f"Take the {w.event[1]} {text}. Add a copy of each, {years} years later, with the "
             f"{s.amount} 0 and without a {s.note}; the new ones are numbered in the order of the "
             f"old ones.",
-            f"Plan ahead: for each of the {w.event[1]} {text}, in the order of {s.id}, insert "
-            f"another one {years} years later, otherwise equal, but with {s.amount} 0 and no "
-            f"{s.note}.",
+            f"Plan ahead for the {w.event[1]} {text}: for each of them, in the order of {s.id}, "
+            f"insert another one {years} years later, otherwise equal, but with {s.amount} 0 and "
+            f"no {s.note}.",
             f"Repeat the {w.event[1]} {text}: for each of them, by rising {s.id}, insert a new "
             f"row with a {s.day} that is {years} years later, the {s.amount} 0 and no {s.note}. "
             "In everything else it equals the old one.",
@@ -158,10 +161,11 @@ def table_of_totals(draw: Draw) -> Task:
             f"bigint not null default 0, and {total} decimal(32,2), without a key. Fill it with a "
             f"row for every {s.kind} among the {w.event[1]} {text}: the {s.kind}, their number, "
             f"and the sum of their {s.amount}.",
-            f"I want the {w.event[1]} {text} summed up in a table of its own, named {table} and "
-            f"without a key, with {s.kind} varchar(20) not null, {number} bigint not null default "
-            f"0 and {total} decimal(32,2). For each {s.kind} of their {w.item[1]} it has a row: "
-            f"the {s.kind}, how many {w.event[1]}, and the sum of {s.amount}.",
+            f"I want a summary of the {w.event[1]} {text}. It is a new table {table} without a "
+            f"key, with the columns {s.kind} varchar(20) not null, {number} bigint not null "
+            f"default 0, and {total} decimal(32,2). For each {s.kind} of the {w.item[1]} in these "
+            f"{w.event[1]} it has a row: the {s.kind}, how many of these {w.event[1]}, and the sum "
+            f"of their {s.amount}.",
         ),
         f"CREATE TABLE {table} ({s.kind} varchar(20) NOT NULL, {number} bigint NOT NULL DEFAULT 0, "
         f"{total} decimal(32,2)) SELECT i.{s.kind} AS {s.kind}, COUNT(*) AS {number}, "
@@ -190,17 +194,17 @@ def add_column(draw: Draw) -> Task:
     parts, text = f"ADD COLUMN {name} {kind} NOT NULL DEFAULT {default}", ""
     if draw.difficulty > 2:
         parts += f", ADD COLUMN {name}_date date DEFAULT NULL"
-        text = f" Add also a column {name}_date of the type date, which may be NULL and is."
+        text = f" After it, add a column {name}_date of the type date, which may be NULL and is."
     return sql_task(
         draw,
         draw_data(draw, s),
         (
-            f"All {noun} shall have a {name}: add such a column, of the type {kind}, never NULL, "
-            f"by default {value}, at the end of the table.{text}",
+            f"The table of the {noun} needs a new column {name}: add it at the end, of the type "
+            f"{kind}, never NULL, by default {default}.{text}",
             f"Add to the table of the {noun}, after its other columns, {name} {kind}, not null, "
-            f"with the default {value}.{text}",
+            f"with the default {default}.{text}",
             f"Extend the table of the {noun} by one column at its end, {name} of the type {kind}. "
-            f"It must not be NULL, and its default is {value}.{text}",
+            f"It must not be NULL, and its default is {default}.{text}",
         ),
         f"ALTER TABLE {table} {parts}",
         changes=True,
