@@ -5,10 +5,14 @@ What it leaves out is drawn from ``draw.hidden``: see docs/task-families.md for 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 from intercode.core.types import Task
 from intercode.datasets.bash.families.bash_task import FOLDERS, WORDS, bash_task
+from intercode.datasets.families.chains import DECOYS, add_chain, new_places
+from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.families.file_tree import FileTree
 
@@ -60,23 +64,15 @@ def note_with_orders(draw: Draw) -> Task:
 
 @family("bash", blind=0.05)
 def trail(draw: Draw) -> Task:
-    """Follow a trail of files, each of which names the next in its own words."""
-    hidden, start = draw.hidden, draw.query.one(WORDS)
-    hops = draw.by_difficulty(1, 2, 3, 5, 7)
-    paths = [f"{start}.txt"]
-    while len(paths) <= hops:
-        path = f"{hidden.one(FOLDERS)}/{hidden.one(WORDS)}-{hidden.name(3)}.txt"
-        if path not in paths:
-            paths.append(path)
-    forms = ("next: {}", "go on in {}", "{} has the rest", "-> {}", "see also {}", "moved ({})")
+    """Follow a trail of files, each of which names the next in its own words, past other trails."""
+    start, hops = draw.query.one(WORDS), draw.by_difficulty(1, 2, 3, 5, 7)
     tree = FileTree()
-    for path, following in pairwise(paths):
-        chatter = " ".join(draw.world.some(WORDS, 4))
-        tree.file(path, f"{chatter}\n{hidden.one(forms).format(following)}\n")
-    tree.file(paths[-1], f"{draw.world.one(WORDS)}-{draw.world.between(1000, 9999)}\n")
-    for number in range(4 * draw.difficulty):
-        path = f"{draw.world.one(FOLDERS)}/{draw.world.one(WORDS)}-{number:04}.txt"
-        tree.file(path, f"{draw.world.one(WORDS)}-{draw.world.between(1000, 9999)}\n")
+    places = new_places(tree, hops, partial(_place, draw.hidden))
+    paths = [f"{start}.txt", *places]
+    add_chain(tree, draw.world, WORDS, paths, _end(draw.world))
+    for _ in range(DECOYS):
+        decoys = new_places(tree, hops, partial(_place, draw.world))
+        add_chain(tree, draw.world, WORDS, decoys, _end(draw.world))
     return bash_task(
         draw,
         (
@@ -92,6 +88,29 @@ def trail(draw: Draw) -> Task:
     )
 
 
+def _place(choices: Choices) -> str:
+    """Return the path of a file in a folder."""
+    return f"{choices.one(FOLDERS)}/{choices.one(WORDS)}-{choices.name(3)}.txt"
+
+
+def _end(choices: Choices) -> str:
+    """Return the content of the last file of a chain."""
+    return f"{choices.one(WORDS)}-{choices.between(1000, 9999)}\n"
+
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
+_LEGENDS = (
+    "column {number}: {meaning}",
+    "{meaning} (column {number} since {year})",
+    "in column {number} you find the {meaning}, which was column {other} until {year}",
+    "the {meaning} has moved from column {other} to column {number}",
+    "the {ordinal} column is the {meaning}",
+    "{meaning}: {ordinal} from the left, as in {year}",
+    "{meaning}: {backwards} from the right",
+)
+"""How a legend may say in which column something is."""
+
+
 @family("bash", held_out=True, blind=0.3)
 def unnamed_column(draw: Draw) -> Task:
     """Add up a column of a table whose meaning a legend explains."""
@@ -102,12 +121,8 @@ def unnamed_column(draw: Draw) -> Task:
     if wanted not in meanings:
         meanings[hidden.index(len(meanings))] = wanted
     at = meanings.index(wanted) + 1
-    forms = ("{0}: {1}", "{1} ({0})", "{1} is in {0}", "in {0} you find the {1}")
     tree = FileTree()
-    lines = [
-        hidden.one(forms).format(f"column {number}", meaning) + "\n"
-        for number, meaning in enumerate(meanings, 1)
-    ]
+    lines = [_legend(hidden, meanings, at) for at in range(len(meanings))]
     tree.file("legend.txt", "".join(hidden.shuffled(lines)))
     rows = draw.by_difficulty(4, 10, 30, 80, 200)
     table = ["\t".join(str(draw.world.between(1, 999)) for _ in meanings) for _ in range(rows)]
@@ -129,14 +144,31 @@ def unnamed_column(draw: Draw) -> Task:
     )
 
 
+def _legend(choices: Choices, meanings: Sequence[str], at: int) -> str:
+    """Return a line that says in which column the meaning with this index is."""
+    numbers = range(1, len(meanings) + 1)
+    line = choices.one(_LEGENDS).format(
+        meaning=meanings[at],
+        number=at + 1,
+        other=choices.one([number for number in numbers if number != at + 1]),
+        ordinal=_ORDINALS[at],
+        backwards=_ORDINALS[len(meanings) - at - 1],
+        year=choices.between(1990, 2023),
+    )
+    return f"{line}\n"
+
+
+_VALUES = 100, 9999
+
+
 @family("bash", blind=0.02)
 def failing_check(draw: Draw) -> Task:
     """Correct a configuration until a check succeeds, which names one mistake at a time."""
     hidden = draw.hidden
     names = draw.query.some(WORDS, 8)
     wrong = hidden.some(names, draw.difficulty)
-    values = {name: hidden.between(100, 9999) for name in names}
-    settings = {name: values[name] + 9900 * (name in wrong) for name in names}
+    values = {name: hidden.between(*_VALUES) for name in names}
+    settings = {**values, **{name: _other_value(draw.world, values[name]) for name in wrong}}
     order = draw.world.shuffled(names)
     tree = FileTree()
     tree.file("service.conf", "".join(f"{name}={settings[name]}\n" for name in order))
@@ -158,6 +190,13 @@ def failing_check(draw: Draw) -> Task:
         tree,
         turns=(*(part for edit in edits for part in ("sh check.sh", edit)), "sh check.sh"),
     )
+
+
+def _other_value(choices: Choices, value: int) -> int:
+    """Return any value of a setting but this one."""
+    low, high = _VALUES
+    other = choices.between(low, high - 1)
+    return other + (other >= value)
 
 
 def _check(name: str, value: int) -> str:

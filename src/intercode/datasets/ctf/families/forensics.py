@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
-from itertools import pairwise
+from functools import partial
 
 from intercode.core.types import Task
 from intercode.datasets.ctf.families.ctf_task import ctf_task, new_flag, python
 from intercode.datasets.ctf.starter.archives import make_zip
 from intercode.datasets.ctf.starter.challenge import WORDS
+from intercode.datasets.families.chains import DECOYS, add_chain, new_places
+from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.families.file_tree import FileTree
 from intercode.datasets.starter.archives import make_gzip, make_tar
@@ -235,17 +237,13 @@ def removed_lines(draw: Draw) -> Task:
 @family("ctf", held_out=True, blind=0.05)
 def trail_of_notes(draw: Draw) -> Task:
     """Follow notes that name each other in their own words, past false ends."""
-    flag, hidden, start = new_flag(draw), draw.hidden, draw.query.one(("start", "first", "begin"))
-    names = [f"notes/{word}-{hidden.name(4)}" for word in hidden.some(WORDS, 2 * draw.difficulty)]
-    forms = ("next: {}", "go on in {}", "{} has the rest", "-> {}", "see also {}", "moved ({})")
-    tree = FileTree()
-    for place, following in pairwise([start, *names]):
-        chatter = " ".join(draw.world.some(WORDS, 4))
-        tree.file(place, f"{chatter}\n{hidden.one(forms).format(following)}\n")
-    tree.file(names[-1], _encoded(flag))
-    for _ in range(6 * draw.difficulty):
-        path = f"notes/{draw.world.one(WORDS)}-{draw.world.name(6)}"
-        tree.file(path, _encoded(new_flag(draw)))
+    flag, start = new_flag(draw), draw.query.one(("start", "first", "begin"))
+    tree, count = FileTree(), 2 * draw.difficulty
+    names = new_places(tree, count, partial(_note, draw.hidden))
+    add_chain(tree, draw.world, WORDS, [start, *names], _encoded(flag))
+    for _ in range(DECOYS):
+        decoys = new_places(tree, count, partial(_note, draw.world))
+        add_chain(tree, draw.world, WORDS, decoys, _encoded(new_flag(draw)))
     gold = f"base64 -d {names[-1]}"
     return ctf_task(
         draw,
@@ -263,3 +261,8 @@ def trail_of_notes(draw: Draw) -> Task:
         tree,
         turns=(*(f"cat {place}" for place in [start, *names[:-1]]), gold),
     )
+
+
+def _note(choices: Choices) -> str:
+    """Return the path of a note."""
+    return f"notes/{choices.one(WORDS)}-{choices.name(4)}"

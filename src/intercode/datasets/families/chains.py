@@ -1,0 +1,37 @@
+"""Chains of files, each of which names the next, and decoys that look the same.
+
+A rule that picks a file by its name, content or place in the order of names picks the end of the
+right chain as often as that of any decoy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from intercode.datasets.families.choices import Choices
+from intercode.datasets.families.file_tree import FileTree
+
+DECOYS = 20
+"""Chains beside the right one: one of all ends, picked at random, is right in less than 0.05."""
+_FORMS = ("next: {}", "go on in {}", "{} has the rest", "-> {}", "see also {}", "moved ({})")
+
+
+def add_chain(
+    tree: FileTree, world: Choices, words: Sequence[str], places: Sequence[str], end: str | bytes
+) -> None:
+    """Add files, each of which names the next below some words. The last one contains ``end``."""
+    for place, following in pairwise(places):
+        chatter = " ".join(world.some(words, 4))
+        tree.file(place, f"{chatter}\n{world.one(_FORMS).format(following)}\n")
+    tree.file(places[-1], end)
+
+
+def new_places(tree: FileTree, count: int, draw_place: Callable[[], str]) -> list[str]:
+    """Return so many different paths, drawn again where the tree has a file already."""
+    places: list[str] = []
+    while len(places) < count:
+        place = draw_place()
+        if place not in places and place not in tree:
+            places.append(place)
+    return places
