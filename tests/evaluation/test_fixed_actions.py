@@ -1,4 +1,4 @@
-"""Single actions that solve no family that asks for looking, though they fit what its tasks share.
+"""Single actions that do not solve families which ask for looking.
 
 Each is written once for all tasks of its family, by somebody who knows how they are drawn.
 """

@@ -18,20 +18,20 @@ _FORMS = ("next: {}", "go on in {}", "{} has the rest", "-> {}", "see also {}", 
 
 
 def add_chain(
-    tree: FileTree, world: Choices, words: Sequence[str], places: Sequence[str], end: str | bytes
+    tree: FileTree, world: Choices, words: Sequence[str], paths: Sequence[str], end: str | bytes
 ) -> None:
     """Add files, each of which names the next below some words. The last one contains ``end``."""
-    for place, following in pairwise(places):
+    for path, following in pairwise(paths):
         chatter = " ".join(world.some(words, 4))
-        tree.file(place, f"{chatter}\n{world.one(_FORMS).format(following)}\n")
-    tree.file(places[-1], end)
+        tree.file(path, f"{chatter}\n{world.one(_FORMS).format(following)}\n")
+    tree.file(paths[-1], end)
 
 
-def new_places(tree: FileTree, count: int, draw_place: Callable[[], str]) -> list[str]:
+def new_paths(tree: FileTree, count: int, draw_path: Callable[[], str]) -> list[str]:
     """Return so many different paths, drawn again where the tree has a file already."""
-    places: list[str] = []
-    while len(places) < count:
-        place = draw_place()
-        if place not in places and place not in tree:
-            places.append(place)
-    return places
+    paths: list[str] = []
+    while len(paths) < count:
+        path = draw_path()
+        if path not in paths and path not in tree:
+            paths.append(path)
+    return paths

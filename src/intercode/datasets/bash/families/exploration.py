@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from intercode.core.types import Task
 from intercode.datasets.bash.families.bash_task import FOLDERS, WORDS, bash_task
-from intercode.datasets.families.chains import DECOYS, add_chain, new_places
+from intercode.datasets.families.chains import DECOYS, add_chain, new_paths
 from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.families.file_tree import FileTree
@@ -67,11 +67,10 @@ def trail(draw: Draw) -> Task:
     """Follow a trail of files, each of which names the next in its own words, past other trails."""
     start, hops = draw.query.one(WORDS), draw.by_difficulty(1, 2, 3, 5, 7)
     tree = FileTree()
-    places = new_places(tree, hops, partial(_place, draw.hidden))
-    paths = [f"{start}.txt", *places]
+    paths = [f"{start}.txt", *new_paths(tree, hops, partial(_path, draw.hidden))]
     add_chain(tree, draw.world, WORDS, paths, _end(draw.world))
     for _ in range(DECOYS):
-        decoys = new_places(tree, hops, partial(_place, draw.world))
+        decoys = new_paths(tree, hops, partial(_path, draw.world))
         add_chain(tree, draw.world, WORDS, decoys, _end(draw.world))
     return bash_task(
         draw,
@@ -88,7 +87,7 @@ def trail(draw: Draw) -> Task:
     )
 
 
-def _place(choices: Choices) -> str:
+def _path(choices: Choices) -> str:
     """Return the path of a file in a folder."""
     return f"{choices.one(FOLDERS)}/{choices.one(WORDS)}-{choices.name(3)}.txt"
 

@@ -9,7 +9,7 @@ from intercode.core.types import Task
 from intercode.datasets.ctf.families.ctf_task import ctf_task, new_flag, python
 from intercode.datasets.ctf.starter.archives import make_zip
 from intercode.datasets.ctf.starter.challenge import WORDS
-from intercode.datasets.families.chains import DECOYS, add_chain, new_places
+from intercode.datasets.families.chains import DECOYS, add_chain, new_paths
 from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import Draw, family
 from intercode.datasets.families.file_tree import FileTree
@@ -239,10 +239,10 @@ def trail_of_notes(draw: Draw) -> Task:
     """Follow notes that name each other in their own words, past false ends."""
     flag, start = new_flag(draw), draw.query.one(("start", "first", "begin"))
     tree, count = FileTree(), 2 * draw.difficulty
-    names = new_places(tree, count, partial(_note, draw.hidden))
+    names = new_paths(tree, count, partial(_note, draw.hidden))
     add_chain(tree, draw.world, WORDS, [start, *names], _encoded(flag))
     for _ in range(DECOYS):
-        decoys = new_places(tree, count, partial(_note, draw.world))
+        decoys = new_paths(tree, count, partial(_note, draw.world))
         add_chain(tree, draw.world, WORDS, decoys, _encoded(new_flag(draw)))
     gold = f"base64 -d {names[-1]}"
     return ctf_task(
