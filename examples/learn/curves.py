@@ -20,7 +20,8 @@ import matplotlib as mpl
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
-from scipy.stats import t as student
+
+from intercode.results.statistics.distributions import t_quantile
 
 WINDOW = 160
 FIGURES = {
@@ -56,7 +57,7 @@ def interval(values: list[float]) -> float:
     """Return half the width of the 95 % interval of a mean."""
     if len(values) < 2:
         return float("nan")
-    return float(student.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+    return t_quantile(0.975, len(values) - 1) * stdev(values) / len(values) ** 0.5
 
 
 def draw(path: Path, runs: Path, arms: dict[str, str]) -> None:
