@@ -77,8 +77,12 @@ def test_a_run_goes_on_and_its_curve_shows_it(
     assert set(first) == {
         f"{what} {when}" for what in setting.tests for when in ("before", "after")
     }
-    (run / "result.json").unlink()
-    after = training.train(run, setting, credit, 0, 40)
+    after = training.train(run, setting, credit, 0, 40)  # with more episodes, and then with fewer
+    with pytest.raises(ValueError, match=f"{run} holds another run: episodes: 40 there, 8 now"):
+        training.train(run, setting, credit, 0, 8)
+    with pytest.raises(ValueError, match=r"imitation: 2 episodes .* there, 3 episodes .* now"):
+        training.train(run, replace(setting, imitated=3), credit, 0, 40)
+    assert training.train(run, setting, credit, 0, 40) == after
     assert {k: v for k, v in after.items() if "before" in k} == {
         k: v for k, v in first.items() if "before" in k
     }
@@ -89,6 +93,12 @@ def test_a_run_goes_on_and_its_curve_shows_it(
     curves.WINDOW = 8
     played = [count for count, _ in curves.read_curve(run)]
     assert played == list(accumulate(row["episodes"] for row in rows))
+    assert curves.finished_runs(tmp_path, "five-turns") == [run]
+    stored, other = json.loads((run / "result.json").read_text()), tmp_path / "five-turns-1"
+    other.mkdir()
+    (other / "result.json").write_text(json.dumps({**stored, "episodes": 8}))
+    with pytest.raises(SystemExit, match=f"{other} was not made as the other runs"):
+        curves.finished_runs(tmp_path, "five-turns")
 
 
 def test_the_commands_of_the_page_run_one_after_another(

@@ -15,6 +15,7 @@ import argparse
 import json
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
 import matplotlib as mpl
 
@@ -33,8 +34,18 @@ FIGURES = {
 
 
 def finished_runs(runs: Path, arm: str) -> list[Path]:
-    """Return the folders of the finished runs of a kind."""
-    return sorted(result.parent for result in runs.glob(f"{arm}-[0-9]*/result.json"))
+    """Return the folders of the finished runs of a kind. Ends the program if these runs were made
+    in different ways, or have different numbers of episodes."""
+    results = sorted(runs.glob(f"{arm}-[0-9]*/result.json"))
+    stored = [json.loads(result.read_text()) for result in results]
+    for result, one in zip(results, stored, strict=True):
+        if "made_with" not in one or _kind(one) != _kind(stored[0]):
+            raise SystemExit(f"{result.parent} was not made as the other runs of {arm!r}")
+    return [result.parent for result in results]
+
+
+def _kind(stored: dict[str, Any]) -> dict[str, Any]:
+    return {**stored["made_with"], "seed": None, "episodes": stored["episodes"]}
 
 
 def read_curve(run: Path) -> list[tuple[int, float]]:
@@ -86,9 +97,11 @@ def print_table(runs: Path) -> None:
     names = [result.parent.name for result in runs.glob("*-[0-9]*/result.json")]
     for arm in sorted({name.rpartition("-")[0] for name in names}):
         folders = finished_runs(runs, arm)
-        results = [json.loads((run / "result.json").read_text()) for run in folders]
+        stored = [json.loads((run / "result.json").read_text()) for run in folders]
+        results = [one["success"] for one in stored]
         reached = [_episodes_to(0.8, read_curve(run)) for run in folders]
-        print(f"{arm}: episodes to 80 %: {', '.join(str(n or 'never') for n in reached)}")
+        print(f"{arm}: {len(folders)} seeds of {stored[0]['episodes']} episodes")
+        print(f"  episodes to 80 %: {', '.join(str(n or 'never') for n in reached)}")
         for key in results[0]:
             values = [result[key] for result in results]
             print(f"  {key:38} {mean(values):.2f} ± {interval(values):.2f}")

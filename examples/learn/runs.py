@@ -9,6 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from settings import Setting
+from stored_runs import RunError
 from training import train
 
 
@@ -33,5 +34,10 @@ def run_all(arms: Mapping[str, tuple[str, Setting]], description: str | None) ->
             for arm, seed in chosen
         ]  # fmt: skip
         for (arm, seed), job in zip(chosen, jobs, strict=True):
-            shares = ", ".join(f"{name} {share:.2f}" for name, share in job.result().items())
+            try:
+                report = job.result()
+            except RunError as e:
+                processes.shutdown(cancel_futures=True)
+                raise SystemExit(f"{arm}, seed {seed}: {e}") from e
+            shares = ", ".join(f"{name} {share:.2f}" for name, share in report.items())
             print(f"{arm}, seed {seed}: {shares}", flush=True)

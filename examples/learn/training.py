@@ -16,7 +16,8 @@ from statistics import mean, pstdev
 
 import torch
 from player import Episode, Policy, Situation, begin, open_env, play
-from settings import EXPLORED_SEED, TASKS_OF_A_SEED, TEST_SEEDS, TRAIN_WORDING, Setting
+from settings import EXPLORED_SEED, TASKS_OF_A_SEED, TRAIN_WORDING, Setting
+from stored_runs import check_seeds, check_stored, describe_run
 
 from intercode.environments import InterCodeEnv
 
@@ -134,23 +135,24 @@ def train(
     folder: Path, setting: Setting, credit: str, seed: int, episodes: int
 ) -> dict[str, float]:
     """Train with one kind of credit for so many episodes, and return the success on unseen tasks
-    before and after. A run that was interrupted goes on after its last update.
+    before and after. A run that was interrupted, or had fewer episodes, goes on after its last
+    update. Raises RunError if the folder holds a longer run, or one that was made otherwise.
 
     ``folder`` gets ``state.pt``, ``result.json``, and ``curve.jsonl`` with a row for each update:
     how many episodes were played, how many of them from the first turn on (``whole``), and how many
     of the whole ones were solved. A fork of a later turn is played, but says nothing about the
     success of whole episodes.
     """
-    last, most = TEST_SEEDS.start // TASKS_OF_A_SEED - 1, TASKS_OF_A_SEED // 2
-    if not 0 <= seed <= last or episodes > most:
-        raise ValueError(
-            f"seed {seed} with {episodes} episodes could train on tasks of the test: "
-            f"use seeds 0 to {last} and at most {most:,} episodes"
-        )
+    check_seeds(seed, episodes)
+    update = f"{GROUPS} groups of {GROUP}, {FORKS} forks, rate {_RATE}"
+    made_with = describe_run(setting, credit, seed, update)
     folder.mkdir(parents=True, exist_ok=True)
     result = folder / "result.json"
     if result.is_file():
-        return dict(json.loads(result.read_text()))
+        finished = json.loads(result.read_text())
+        check_stored(folder, finished, made_with, episodes)
+        if finished["episodes"] == episodes:
+            return dict(finished["success"])
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     random.seed(seed)
@@ -158,6 +160,7 @@ def train(
     optimizer = torch.optim.Adam(policy.parameters(), lr=_RATE)
     if state.is_file():
         stored = torch.load(state, weights_only=True)
+        check_stored(folder, stored, made_with, episodes)
         policy.load_state_dict(stored["policy"])
         optimizer.load_state_dict(stored["optimizer"])
         rows, report = stored["rows"], stored["before"]
@@ -169,8 +172,7 @@ def train(
     with ExitStack() as stack:
         envs = open_envs(stack, setting, "delta" if credit == "delta" else "final")
         while played < episodes:
-            choices: list[Choice] = []
-            count, solved = 0, list[bool]()
+            count, choices, solved = 0, list[Choice](), list[bool]()
             while count < GROUP * GROUPS:
                 number = played + count
                 env = envs[number // GROUP % len(envs)]
@@ -185,12 +187,13 @@ def train(
             rows.append({"episodes": count, "whole": len(solved), "solved": sum(solved)})
             stored = {
                 "policy": policy.state_dict(), "optimizer": optimizer.state_dict(), "rows": rows,
-                "before": report,
+                "before": report, "made_with": made_with, "episodes": episodes,
             }  # fmt: skip
             torch.save(stored, state.with_suffix(".new"))
             state.with_suffix(".new").replace(state)
             print(f"{folder.name}: {played} episodes, {mean(solved):.2f} solved", flush=True)
     report |= setting.measure(policy, "after")
     (folder / "curve.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    result.write_text(json.dumps(report))
+    finished = {"episodes": episodes, "success": report, "made_with": made_with}
+    result.write_text(json.dumps(finished))
     return report
