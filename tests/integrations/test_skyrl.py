@@ -25,7 +25,7 @@ def registered() -> Iterator[None]:
     skyrl_gym.envs.registration.deregister("intercode")
 
 
-def _make(task: int | str, config: dict[str, Any] | None = None, **row: Any) -> Any:
+def _make(task: int | str | None, config: dict[str, Any] | None = None, **row: Any) -> Any:
     return skyrl_gym.make("intercode", env_config=config or {}, extras={"task": task, **row})
 
 
@@ -139,6 +139,21 @@ def test_environments_that_are_never_closed_are_freed() -> None:
     del env
     gc.collect()
     eventually(lambda: not any(m.is_alive() for m in members), "the sandbox has ended")
+
+
+def test_a_seed_without_a_task_forks_after_a_prefix() -> None:
+    """The seed draws the task. Without one, each episode may have another task."""
+    prefix, config = ["echo $RANDOM$RANDOM"], {"dataset": "families:bash/trail"}
+
+    def prompt(seed: int | None) -> Any:
+        env = _make(None, config, seed=seed, prefix=prefix)
+        try:
+            return env.init([])[0]
+        finally:
+            env.close()
+
+    assert prompt(5) == prompt(5)
+    assert prompt(5) != prompt(6) and prompt(None) != prompt(None)
 
 
 def test_a_group_begins_after_a_prefix() -> None:

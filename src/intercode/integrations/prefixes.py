@@ -50,11 +50,12 @@ class PrefixSnapshots:
         """Begin the episode of a task and bring it into the state after ``prefix``, a list of
         actions. Return the turns of the prefix.
 
-        An episode without a seed is forked only if its task does not vary with the seed. Raises
-        UsageError if ``prefix`` is no list of texts, or if it ends the episode.
+        Without a task, the seed draws one, and with neither each episode is another. An episode
+        without a seed is forked only if its task does not vary with the seed. Raises UsageError if
+        ``prefix`` is no list of texts, or if it ends the episode.
         """
         actions = _checked(prefix)
-        if not actions or not self.size or task is None:
+        if not actions or not self.size or (task is None and seed is None):
             env.reset(seed=seed, options={"task": task})
             return _play(env, actions)
         key = type(env), env.dataset.hash, repr(env.settings), task, seed, actions
