@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
 
 import intercode
 from intercode import datasets
-from intercode.core.errors import UnknownNameError
-from intercode.environments.base.options import choose_task
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.environments.base.options import choose_task, pick_dataset
 
 TRAIL = datasets.load("families:bash/trail[difficulty=1..2]")
 
@@ -46,3 +47,18 @@ def test_an_episode_of_a_family_is_restored() -> None:
         with pickle.loads(pickle.dumps(env)) as copy:
             assert copy.task.id == "families/bash/trail/1/1000005"
             assert copy.step("ls /tmp")[0] == "seen\n"
+
+
+def test_a_dataset_of_another_environment_is_refused() -> None:
+    """By its name; a Dataset object may be one of the user's own."""
+    for spec, environment, own in (
+        ("starter:sql", "bash", "sql"),
+        ("families:ctf", "bash", "ctf"),
+        ("families:bash/trail@seed=0..1", "python", "bash"),
+    ):
+        call = re.escape(f"use intercode.make({own!r}, dataset={spec!r})")
+        with pytest.raises(UsageError, match=f"{own!r}, not {environment!r}: {call}"):
+            pick_dataset(spec, environment)
+        assert pick_dataset(datasets.load(spec), environment).environment == own
+        assert pick_dataset(spec, own) and pick_dataset(spec, "package.module:Class")
+    assert {pick_dataset("starter", name).environment for name in ("sql", "ctf")} == {"sql", "ctf"}

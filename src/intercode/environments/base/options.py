@@ -14,15 +14,28 @@ from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Task
 from intercode.datasets.families.family import FIRST_EPISODE_SEED
+from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.rewards import EPISODE_REWARDS, REWARDS, RewardFunction
 from intercode.sandbox.validation import check_network
 
 
 def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
-    """Return the dataset of an environment. Raises UsageError if it has no tasks."""
+    """Return the dataset of an environment.
+
+    Raises UsageError if it has no tasks, or if its name is that of a registered dataset whose tasks
+    are for another environment of this package. A Dataset object, a file of rows and an environment
+    of the user's are taken as they are.
+    """
     loaded = datasets.load(dataset, environment) if isinstance(dataset, str) else dataset
     if not loaded.tasks:
         raise UsageError(f"the dataset {loaded.name!r} holds no task")
+    named = isinstance(dataset, str) and re.split("[:@]", dataset)[0] in datasets.datasets
+    foreign = loaded.environment != environment
+    if named and foreign and {loaded.environment, environment} <= set(ENVIRONMENTS):
+        raise UsageError(
+            f"the dataset {dataset!r} has tasks of the environment {loaded.environment!r}, not "
+            f"{environment!r}: use intercode.make({loaded.environment!r}, dataset={dataset!r})"
+        )
     return loaded
 
 
