@@ -39,6 +39,17 @@ def test_other_ids_are_unknown(dataset: intercode.Dataset, task: str) -> None:
         choose_task(dataset, {"task": task}, None, np.random.default_rng(0))
 
 
+def test_the_message_for_an_unknown_id_is_short_and_says_what_to_do() -> None:
+    every = datasets.load("families:bash")
+    with pytest.raises(UnknownNameError) as unknown:
+        choose_task(every, {"task": "families/bash/trial/1"}, None, np.random.default_rng(0))
+    assert "families/bash/trail/1" in str(unknown.value) and len(str(unknown.value)) < 250
+    with pytest.raises(UnknownNameError) as fixed:
+        choose_task(every, {"task": "families/bash/trail/2/5"}, None, np.random.default_rng(0))
+    spec = str(fixed.value).rpartition(" ")[2]
+    assert [task.id for task in datasets.load(spec).tasks] == ["families/bash/trail/2/5"]
+
+
 @pytest.mark.sandbox
 def test_an_episode_of_a_family_is_restored() -> None:
     with intercode.make("bash", dataset=TRAIL) as env:

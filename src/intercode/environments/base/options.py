@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from numpy.random import Generator
 
 from intercode import datasets
 from intercode.core import registry
-from intercode.core.errors import UsageError
+from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Task
 from intercode.datasets.families.family import FIRST_EPISODE_SEED
@@ -94,7 +95,7 @@ def choose_task(
         if choice not in ids:
             drawn = _find_task_with_seed(dataset, choice)
             if drawn is None:
-                raise unknown_name_error(f"task of {dataset.name}", choice, ids)
+                raise unknown_task_error(dataset, choice)
             return drawn
         index = ids.index(choice)
     elif isinstance(choice, bool) or not hasattr(choice, "__index__"):
@@ -122,6 +123,24 @@ def _find_task_with_seed(dataset: Dataset, name: str) -> tuple[int, Task, int] |
             drawn = task.instantiate(task, seed)
             return (index, drawn, seed) if drawn.id == name else None
     return None
+
+
+def unknown_task_error(dataset: Dataset, name: str) -> UnknownNameError:
+    """Return the error for an id that a dataset does not have, with the most similar ids."""
+    ids, text = [task.id for task in dataset.tasks], f"unknown task of {dataset.name} {name!r}; "
+    match = re.fullmatch(r"(families/([^/]+)/([^/]+)/([1-5]))/([0-9]{1,40})", name)
+    if match and match[1] in ids and int(match[5]) < FIRST_EPISODE_SEED:
+        _, environment, family, difficulty, seed = match.groups()
+        return UnknownNameError(
+            f"{text}this dataset draws its tasks from the seeds of episodes, and their numbers "
+            f"begin at {FIRST_EPISODE_SEED}: for a fixed task add @seed= to the dataset, as in "
+            f"families:{environment}/{family}[difficulty={difficulty}]@seed={seed}"
+        )
+    similar = difflib.get_close_matches(name, ids, n=3, cutoff=0.5) or ids[:3]
+    return UnknownNameError(
+        f"{text}it has {len(ids)}, such as {', '.join(similar)}; "
+        f"or give a position, 0 to {len(ids) - 1}"
+    )
 
 
 def check_action(action: object) -> None:
