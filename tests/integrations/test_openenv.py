@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -107,6 +108,13 @@ def test_the_validator_of_openenv_is_content(bash: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report.get("passed", report.get("ok", True)) is not False
+
+
+def test_an_environment_is_pickled_before_its_episode(bash: str) -> None:
+    with RemoteEnv(bash, timeout=5.0) as remote, pickle.loads(pickle.dumps(remote)) as copy:
+        assert copy.timeout == 5.0 and copy.reset(options={"task": 0})[0]
+        with pytest.raises(UsageError, match=r"before reset\(\)"):
+            pickle.dumps(copy)
 
 
 def test_step_before_reset_is_refused(bash: str) -> None:

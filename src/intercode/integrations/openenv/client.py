@@ -33,7 +33,8 @@ class RemoteEnv(gym.Env[str, str]):
     how many seconds longer the client waits for a response. If none arrives, the connection is lost
     or the server loses the sandbox, the episode is lost: SandboxLostError is raised, and ``reset``
     begins another.
-    ``token`` is that of the server, if it requires one.
+    ``token`` is that of the server, if it requires one. Before ``reset`` the environment can be
+    pickled, with the token: the copy connects to the same server.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
@@ -56,6 +57,14 @@ class RemoteEnv(gym.Env[str, str]):
         self.index, self.task_seed = -1, None
         self._task: Task | None = None
         self._brief: Brief | None = None
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        if self._task is not None:
+            raise UsageError(
+                "a RemoteEnv with an episode cannot be pickled: its sandbox belongs to its "
+                "connection. Pickle it before reset() or after close()"
+            )
+        return type(self), self._arguments
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
