@@ -37,7 +37,7 @@ def test_every_task_is_listed_once_with_a_reason() -> None:
 def test_at_least_150_tasks_each_compared_in_a_known_way() -> None:
     assert len(LISTING["include"]) >= 150
     compared = {entry["compare"] for entry in LISTING["include"].values() if "compare" in entry}
-    assert compared == set(COMPARISONS)
+    assert compared == set(COMPARISONS) - {"changes"}
 
 
 def test_the_audit_agrees_with_the_list() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import intercode
 from intercode import datasets
 from intercode.cli import main
 from intercode.core.errors import DataError, UsageError
@@ -212,3 +213,22 @@ def test_mistakes_are_refused_before_anything_is_played(tmp_path: Path) -> None:
     out.write_text("{}\n")
     with pytest.raises(DataError, match=r"x:1 is not a proof"):
         prove("families:bash", 1, out, settings={})
+
+
+@pytest.mark.sandbox
+def test_who_looks_after_a_change_keeps_its_score() -> None:
+    drawn = datasets.load("families:bash@seed=1")
+    tasks = [task for task in drawn.tasks if task.data.get("compare") == "changes"]
+    assert len(tasks) == 14
+    with intercode.make("bash", drawn, recycle=True) as env:
+        for task in tasks:
+            env.reset(options={"task": task.id})
+            env.execute(task.gold)
+            env.execute("ls")
+            assert env.score().success, task.id
+        env.reset(options={"task": "families/bash/failing-check/2/1"})
+        first, second = (turn for turn in env.task.data["turns"] if "sed" in turn)
+        env.execute(first)
+        assert env.score().value < 1
+        env.execute(f"{second}; cat service.conf")
+        assert env.score().success

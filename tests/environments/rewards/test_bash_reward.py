@@ -210,6 +210,7 @@ def test_an_answer_replaces_the_output() -> None:
         ("mentions", "removed '/d/a_1'", "/d/a", False),
         ("mentions", "removed /d/a /d/b", "/d/a\n/d/b", False),
         ("mentions", "anything", "", True),
+        ("changes", "anything", "else", True),
         ("lines", "c\na b", "a b\nc", True),
     ],
 )
@@ -218,6 +219,13 @@ def test_a_task_says_how_its_output_is_compared(
 ) -> None:
     score = standard(replace(TASK, data={"compare": compare}), left(agent), left(gold))
     assert score.success == equal
+
+
+def test_a_task_may_compare_the_changes_alone() -> None:
+    task, gold = replace(TASK, data={"compare": "changes"}), left("", a=FILE, b=FILE)
+    assert standard(task, replace(gold, output="a  b"), gold).success
+    nothing, half = standard(task, left(""), gold), standard(task, left("", a=FILE), gold)
+    assert nothing.value < half.value < 1
 
 
 def test_a_task_may_compare_the_directory() -> None:

@@ -62,6 +62,7 @@ COMPARISONS = {
     "exact": "the same text, blanks too, apart from line ends after it",
     "mentions": "each line of the gold's output occurs in a line of its own, whatever else is said",
     "directory": "the shell ends in the same directory, whatever is printed",
+    "changes": "nothing: only the lasting changes are judged",
 }
 """What a task may ask for by ``data["compare"]``, and what then earns the part of the output in
 full. ``mentions`` and ``directory`` earn nothing of it otherwise."""
@@ -71,6 +72,8 @@ def _similarity(compare: object, agent: State, gold: State) -> float:
     """Return the similarity of two outputs, by the comparison that the task asks for."""
     output = agent.output if agent.answer is None else agent.answer
     left, right = output or "", gold.output or ""
+    if compare == "changes":
+        return 1.0
     if compare == "directory":
         return float(agent.cwd == gold.cwd)
     if compare == "mentions":

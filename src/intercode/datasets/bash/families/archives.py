@@ -74,6 +74,7 @@ def newest_backup(draw: Draw) -> Task:
         ),
         f'mkdir {out} && tar -xf "$(ls {folder}/backup-* | sort | tail -n 1)" -C {out}',
         tree,
+        compare="changes",
     )
 
 

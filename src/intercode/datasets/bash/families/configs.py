@@ -44,6 +44,7 @@ def set_option(draw: Draw) -> Task:
         ),
         f"sed -i '/^\\[{section}\\]/,/^\\[/ s/^{option} = .*/{option} = {value}/' service.ini",
         tree,
+        compare="changes",
         also=(f"awk -v s='[{section}]' '/^\\[/ {{ on = $0 == s }} on && $1 == \"{option}\" "
               f"{{ $3 = {value} }} 1' service.ini > x && cat x > service.ini && rm x",),
     )  # fmt: skip

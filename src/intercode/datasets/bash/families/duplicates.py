@@ -41,6 +41,7 @@ def remove_duplicates(draw: Draw) -> Task:
         f"find {folder} -type f | LC_ALL=C sort | xargs sha256sum "
         "| awk 'seen[$1]++ { print $2 }' | xargs rm",
         tree,
+        compare="changes",
         also=(f"for f in $(find {folder} -type f | LC_ALL=C sort); do s=$(md5sum < $f); "
               "case \"$all\" in *\"$s\"*) rm $f;; *) all=\"$all $s\";; esac; done",),
     )  # fmt: skip

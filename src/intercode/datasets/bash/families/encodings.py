@@ -44,6 +44,7 @@ def line_ends(draw: Draw) -> Task:
         ),
         f"find {folder} -name '*{extension}' -exec sed -i 's/\\r$//' {{}} +",
         tree,
+        compare="changes",
         also=(f"for f in $(find {folder} -name '*{extension}'); do tr -d '\\r' < $f > x; "
               "cat x > $f; rm x; done",),
     )  # fmt: skip
@@ -75,6 +76,7 @@ def to_utf8(draw: Draw) -> Task:
         f"for f in $(find {folder} -name '*.txt'); do iconv -f ISO-8859-1 -t UTF-8 $f > /tmp/x; "
         "cat /tmp/x > $f; rm /tmp/x; done",
         tree,
+        compare="changes",
         also=(f"find {folder} -name '*.txt' | while read -r f; do "
               "c=$(iconv -f latin1 -t utf8 $f); printf '%s\\n' \"$c\" > $f; done",),
     )  # fmt: skip

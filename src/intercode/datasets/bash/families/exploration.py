@@ -187,6 +187,7 @@ def failing_check(draw: Draw) -> Task:
         ),
         "; ".join([*edits, "sh check.sh"]),
         tree,
+        compare="changes",
         turns=(*(part for edit in edits for part in ("sh check.sh", edit)), "sh check.sh"),
     )
 

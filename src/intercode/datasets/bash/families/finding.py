@@ -90,6 +90,7 @@ def old_files(draw: Draw) -> Task:
         ),
         f"find {folder} -type f ! -newermt '{date}' -delete",
         tree,
+        compare="changes",
         also=(f"find {folder} -type f -not -newermt {date} -exec rm {{}} +",),
     )
 
@@ -121,5 +122,6 @@ def empty_directories(draw: Draw) -> Task:
         ),
         f"find {folder} -mindepth 1 -type d -empty -delete",
         tree,
+        compare="changes",
         also=(f"find {folder} -mindepth 1 -depth -type d -exec rmdir {{}} + 2> /dev/null; true",),
     )

@@ -44,6 +44,7 @@ def broken_links(draw: Draw) -> Task:
         ),
         f"find {folder} -xtype l -delete",
         tree,
+        compare="changes",
         also=(f"find {folder} -type l | while read -r l; do [ -e $l ] || rm $l; done",),
     )
 
@@ -77,6 +78,7 @@ def newest_release(draw: Draw) -> Task:
         ),
         f'ln -sfn "{folder}/$(ls {folder} | sort -V | tail -n 1)" {link}',
         tree,
+        compare="changes",
         also=(f'rm {link}; ln -s "{folder}/$(ls {folder} | sort -t. -n -k1,1 -k2,2 -k3,3 -k4,4 '
               f'| tail -n 1)" {link}',),
     )  # fmt: skip

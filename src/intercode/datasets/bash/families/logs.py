@@ -105,5 +105,6 @@ def merge_logs(draw: Draw) -> Task:
         ),
         f"sort {folder}/*.log > {out}",
         tree,
+        compare="changes",
         also=(f"cat {folder}/* | sort -k1,1 > {out}",),
     )

@@ -45,6 +45,7 @@ def executable_scripts(draw: Draw) -> Task:
         ),
         f"find {folder} -type f | while read -r f; do {test.format('u+x')}; done; true",
         tree,
+        compare="changes",
         also=(f"for f in $(find {folder} -type f); do {test.format('0744')}; done; true",),
     )
 
@@ -96,5 +97,6 @@ def private_files(draw: Draw) -> Task:
         ),
         f"find {folder} -type f -name '*{extension}' -exec chmod o= {{}} +",
         tree,
+        compare="changes",
         also=(f"find {folder} -type f -name '*{extension}' | xargs chmod o-rwx",),
     )

@@ -79,6 +79,7 @@ def replace_word(draw: Draw) -> Task:
         ),
         f"find {folder} -name '*{extension}' -exec sed -i 's/\\b{word}\\b/{new}/g' {{}} +",
         tree,
+        compare="changes",
         also=(f"grep -rlw --include='*{extension}' {word} {folder} | xargs sed -i "
               f"'s/\\<{word}\\>/{new}/g'",),
     )  # fmt: skip
