@@ -25,12 +25,13 @@ def archived_file(draw: Draw) -> Task:
     path = f"{folder}/{name}.txt"
     count = draw.by_difficulty(3, 6, 12, 12, 20)
     data, suffix, unpack = make_tar(_members(draw, [path], count)), "tar", f"tar -xO {path}"
-    where = f"the file {path} in the archive"
+    where = f"{path} from the archive"
     if draw.difficulty > 3:
         inner = f"parts/{outer}.tar"
         more = _members(draw, [], count)
         data = make_tar({**more, inner: data})
-        unpack, where = f"tar -xO {inner} | tar -xO {path}", f"{path} in the archive {inner} in"
+        unpack = f"tar -xO {inner} | tar -xO {path}"
+        where = f"{path} from {inner}, an archive inside"
     if draw.difficulty > 1:
         data, suffix, unpack = make_gzip(data), "tar.gz", f"gzip -d | {unpack}"
     tree = FileTree()
@@ -38,10 +39,10 @@ def archived_file(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"Print {where} backup.{suffix}.",
-            f"Show the content of {where} backup.{suffix}. Leave no new files behind.",
-            f"I only need to read {where} backup.{suffix}. Write its content to the "
-            "output, without unpacking anything to disk.",
+            f"Print the file {where} backup.{suffix}, and leave no new files behind.",
+            f"Show the content of the file {where} backup.{suffix}. Leave no new files behind.",
+            f"I only need to read the file {where} backup.{suffix}. Print its content, without "
+            "unpacking anything to disk.",
         ),
         f"cat backup.{suffix} | {unpack}",
         tree,
@@ -65,9 +66,9 @@ def newest_backup(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"Make the directory {out} and unpack the newest archive in {folder} into it. The "
-            "names of the archives have their dates.",
-            f"{folder} has archives with a date in each name. Restore the latest one into the new "
+            f"Make the directory {out} and unpack the newest archive in {folder} into it. Each "
+            "archive has its date in its name.",
+            f"{folder} has archives with a date in each name. Extract the latest one into the new "
             f"directory {out}.",
             f"The archives in {folder} carry their dates in their names. Create the directory "
             f"{out}, and extract into it what the most recent archive contains.",
@@ -92,10 +93,10 @@ def compressed_lines(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"How many lines with the whole word {word} are there in the logs of {folder}, of "
-            "which some are compressed? Print the number.",
-            f"Count the lines that contain the whole word {word} in all files of {folder}, "
-            "including those that are compressed with gzip.",
+            f"How many lines with the whole word {word} are there in all logs of {folder} "
+            "together? Some of the logs are compressed. Print the number.",
+            f"Count the lines that contain the whole word {word} in all files of {folder} "
+            "together, including those that are compressed with gzip. Print the number.",
             f"Some logs in {folder} are plain text and others are compressed with gzip (.gz). "
             f"Over all of them, in how many lines does {word} occur as a whole word? Print the "
             "number.",

@@ -37,9 +37,9 @@ def set_option(draw: Draw) -> Task:
             f"Set {option} to {value} in the section [{section}] of service.ini. Keep the form "
             f"of the line, `{option} = {value}`, and change nothing else.",
             f"service.ini has a section [{section}]. Give its option {option} the value {value}, "
-            "written like the other options, and leave the other sections alone.",
+            f"written as `{option} = {value}`, and change nothing else.",
             f"In service.ini, the section [{section}] needs another value of {option}: the line "
-            f"has to read `{option} = {value}`. Every other line stays as it is, also where other "
+            f"has to read `{option} = {value}`. Every other line stays as it is, even where other "
             "sections have the same option.",
         ),
         f"sed -i '/^\\[{section}\\]/,/^\\[/ s/^{option} = .*/{option} = {value}/' service.ini",
@@ -69,9 +69,11 @@ def effective_setting(draw: Draw) -> Task:
         draw,
         (
             f"A program reads base.conf and then conf.d/*.conf in the order of their names; a "
-            f"later value of an option replaces an earlier one. Which value does {option} get?",
+            "later value of an option replaces an earlier one. Print the value that "
+            f"{option} gets.",
             f"Print the value of {option} that counts: base.conf is read first, then the files "
-            "conf.d/*.conf by name, and the last value wins. Lines with # are comments.",
+            "conf.d/*.conf in the order of their names, and the last value wins. Lines that begin "
+            "with # are comments.",
             "The configuration is read from base.conf and then from the files conf.d/*.conf, "
             "sorted by name. If an option is set several times, the last value holds; lines that "
             f"begin with # do not count. Print the value that {option} has in the end.",

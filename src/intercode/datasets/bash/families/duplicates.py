@@ -33,8 +33,8 @@ def remove_duplicates(draw: Draw) -> Task:
         (
             f"Of each set of files below {folder} with the same content keep the one whose path "
             "comes first in byte order (LC_ALL=C sort), and delete the others.",
-            f"Remove duplicate files under {folder}: where several have the same content, only "
-            "the one with the first path in the order of LC_ALL=C sort may stay.",
+            f"Remove duplicate files under {folder}: where several have the same content, keep "
+            "only the one whose path is the first in the order of LC_ALL=C sort.",
             f"Some contents are stored several times below {folder}. Delete files until every "
             "content is there once, in the file whose path LC_ALL=C sort puts first.",
         ),
@@ -64,7 +64,7 @@ def wrong_checksums(draw: Draw) -> Task:
         draw,
         (
             f"{folder}/CHECKSUMS has {program} sums of the files in {folder}. Print the names of "
-            "the files that do not match theirs, one per line.",
+            "the files that do not match theirs, without the directory, one per line.",
             f"Which files in {folder} have changed since {folder}/CHECKSUMS ({program}) was "
             "written? Print their names without the directory, one per line.",
             f"Verify the files in {folder} against the list {folder}/CHECKSUMS, which "

@@ -35,10 +35,10 @@ def line_ends(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"Give all {extension} files below {folder} Unix line ends (no carriage returns). "
-            "Other files stay as they are.",
-            f"Some {extension} files under {folder} have Windows line ends. Convert them to Unix "
-            f"line ends, and change only {extension} files.",
+            f"Convert all {extension} files below {folder} to Unix line endings (no carriage "
+            "returns). Other files stay as they are.",
+            f"Some {extension} files under {folder} have Windows line endings. Convert them to "
+            f"Unix line endings, and change only {extension} files.",
             "The carriage returns at the ends of lines have to go: remove them from each file "
             f"below {folder} whose name ends in {extension}, and do not touch any other file.",
         ),
@@ -66,7 +66,7 @@ def to_utf8(draw: Draw) -> Task:
         draw,
         (
             f"The .txt files below {folder} are encoded in ISO-8859-1. Convert them to UTF-8 in "
-            "place. Other files are in UTF-8 already.",
+            "place, and leave no other files behind. Other files are in UTF-8 already.",
             f"Re-encode each .txt file under {folder} from Latin-1 (ISO-8859-1) to UTF-8, under "
             "the same name, and leave no other files behind.",
             f"Our programs expect UTF-8, but the .txt files in {folder}, at any depth, are still "

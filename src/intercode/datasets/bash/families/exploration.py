@@ -54,7 +54,7 @@ def note_with_orders(draw: Draw) -> Task:
         (
             "The file TODO says what to do. Do it and print the result.",
             "Print what TODO asks for.",
-            "Follow the instructions that begin in the file TODO, and print what they want.",
+            "Follow the instructions that begin in the file TODO, and print what they ask for.",
         ),
         gold,
         tree,
@@ -77,7 +77,8 @@ def trail(draw: Draw) -> Task:
         (
             f"{start}.txt names another file, which may name another, and so on. Print the content "
             "of the last one.",
-            f"A trail of files begins in {start}.txt. What does the file at its end contain?",
+            f"A trail of files begins in {start}.txt, each naming the next. Print the content of "
+            "the file at its end.",
             f"Every file of a chain says which file comes next, and {start}.txt is the first. "
             "Follow the chain and print what its last file holds.",
         ),
@@ -130,9 +131,10 @@ def unnamed_column(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"Print the sum of every {wanted} in parcels.tsv. legend.txt explains the columns.",
-            f"What is the total {wanted} in parcels.tsv? What its columns are stands in "
-            "legend.txt.",
+            f"Add up the {wanted} of all lines in parcels.tsv, and print the sum. legend.txt "
+            "explains the columns.",
+            f"What is the total {wanted} of all lines in parcels.tsv? Print it. legend.txt says "
+            "what the columns are.",
             "parcels.tsv has no header, but legend.txt tells which column is what. Add up the "
             f"column with the {wanted} over all lines, and print the sum.",
         ),

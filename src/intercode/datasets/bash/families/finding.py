@@ -31,10 +31,12 @@ def count_files(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"How many files below {folder} have a name that ends in {wanted}? Print the number.",
+            f"How many files below {folder} have a name that ends in {wanted}? Directories do not "
+            "count. Print the number.",
             f"Print the number of {wanted} files in {folder}, at any depth. Directories do not "
             "count.",
-            f"Count the files (no directories) under {folder} whose names end with {wanted}.",
+            f"Count the files (no directories) under {folder} whose names end with {wanted}, and "
+            "print the number.",
         ),
         f"find {folder} -type f -name '*{wanted}' | wc -l",
         tree,
@@ -54,11 +56,12 @@ def largest_files(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"Print the paths of the {count} largest files below {folder}, the largest first.",
-            f"Which {count} files in {folder} (at any depth) are the biggest? Print their paths, "
-            "beginning with the biggest, one per line.",
+            f"Print the paths of the {count} largest files below {folder}, the largest first, one "
+            f"per line. Each path begins with {folder}/.",
+            f"Which {count} files in {folder} (at any depth) are the biggest? Print their paths in "
+            f"the form {folder}/..., beginning with the biggest, one per line.",
             f"Disk space is short. Show the {count} biggest files anywhere under {folder}: only "
-            "their paths, one per line, from the biggest down.",
+            f"their paths, each beginning with {folder}/, one per line, from the biggest down.",
         ),
         f"find {folder} -type f -printf '%s\\t%p\\n' | sort -rn | head -n {count} | cut -f2",
         tree,
@@ -83,7 +86,7 @@ def old_files(draw: Draw) -> Task:
         draw,
         (
             f"Delete all files below {folder} that were last modified before {date}.",
-            f"Clean up {folder}: remove each file, at any depth, whose last change is from before "
+            f"Clean up {folder}: remove each file, at any depth, that was last modified before "
             f"{date}. Keep all directories.",
             f"The files below {folder} whose modification time is earlier than {date} are no "
             "longer needed. Delete them, and leave the directories in place.",
@@ -117,8 +120,8 @@ def empty_directories(draw: Draw) -> Task:
             "directories inside it. Hidden files count as files.",
             f"Delete all directories under {folder} in which there is no file at any depth (a "
             "hidden file is a file).",
-            f"Some directories below {folder} lead to no file at all, however deep one looks into "
-            "them. Remove these directories. A hidden file counts as a file.",
+            f"Some directories below {folder} contain no file at any depth, only further "
+            "directories or nothing. Remove these directories. A hidden file counts as a file.",
         ),
         f"find {folder} -mindepth 1 -type d -empty -delete",
         tree,

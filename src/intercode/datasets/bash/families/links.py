@@ -68,13 +68,16 @@ def newest_release(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"Point the symbolic link {link} to the newest release, as {folder}/VERSION. The "
-            f"directories in {folder} have version numbers as names (1.10 is newer than 1.9).",
-            f"{link} links to an old version in {folder}. Make it a relative link to the directory "
-            f"with the highest version number, of the form {folder}/VERSION; 1.10 comes after 1.9.",
+            f"Point the symbolic link {link} to the directory of the newest release, by the "
+            f"relative path {folder}/NUMBER. The directories in {folder} have version numbers as "
+            "names (1.10 is newer than 1.9).",
+            f"The symbolic link {link} points to an old version in {folder}. Point it to the "
+            f"directory with the highest version number instead (1.10 comes after 1.9), again by "
+            f"a relative path of the form {folder}/NUMBER.",
             "Versions are compared part by part as numbers, so that 1.10 is above 1.9. The "
-            f"directories in {folder} are named by version. Change the symbolic link {link} so "
-            f"that it points to {folder}/VERSION (this relative path) of the highest one.",
+            f"directories in {folder} have versions as names. Change the symbolic link {link} so "
+            f"that its target is the directory of the highest one, as the relative path "
+            f"{folder}/NUMBER.",
         ),
         f'ln -sfn "{folder}/$(ls {folder} | sort -V | tail -n 1)" {link}',
         tree,
@@ -102,10 +105,10 @@ def links_to_file(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"How many symbolic links below {folder} lead to {goal}, directly or over other links? "
-            "Print the number.",
+            f"How many symbolic links below {folder} lead to {goal}, directly or through other "
+            "links? Print the number.",
             f"Count the symbolic links under {folder} that end up at {goal} when all links are "
-            "followed.",
+            "followed, and print the number.",
             f"Follow the symbolic links below {folder}, through further links if need be. Print "
             f"how many of them arrive at {goal} in the end.",
         ),

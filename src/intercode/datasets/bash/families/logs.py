@@ -39,12 +39,14 @@ def errors_by_service(draw: Draw) -> Task:
         draw,
         (
             f"The .log files in {folder} have in each line a time, a level and a service. Print "
-            f"for every service with {level} messages its name and their number, as in: crane 3",
+            f"a line for each service with {level} messages: its name and their number, as in: "
+            "crane 3",
             f"How many messages of the level {level} (the second column) does each service (the "
-            f"third) have in {folder}/*.log? Print lines of service and number.",
+            f"third) have in {folder}/*.log? Print a line for each service that has any: its name, "
+            "a space and the number.",
             f"Make a summary of {folder}/*.log, where the second word of a line is the level and "
             f"the third the service: for each service with at least one {level} message, print a "
-            "line with its name, a blank and how many it has.",
+            "line with its name, a space and how many it has.",
         ),
         f"cat {folder}/*.log | awk '$2 == \"{level}\" {{ n[$3]++ }} "
         "END { for (s in n) print s, n[s] }'",
@@ -68,8 +70,9 @@ def slowest_request(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"Each line in {folder}/*.log ends in ms=NUMBER. Print the time (the first column) of "
-            f"the line of the service {service} (the third column) with the greatest number.",
+            f"Each line in {folder}/*.log ends in ms=NUMBER. Among the lines of the service "
+            f"{service} (the third column), find the one with the greatest number, and print its "
+            "time (the first column).",
             f"When was {service} slowest? Its lines in {folder}/*.log have its name as the third "
             "word and end in ms=NUMBER; print the first word of the one with the largest number.",
             f"Consider only the lines of {folder}/*.log whose third word is {service}. Find the "
@@ -98,7 +101,8 @@ def merge_logs(draw: Draw) -> Task:
         (
             f"Merge all files in {folder} into one file {out} in the current directory, ordered "
             "by the times at the beginning of their lines.",
-            f"Write {out}: the lines of every log in {folder}, sorted by time.",
+            f"Create the file {out} in the current directory: the lines of all logs in {folder}, "
+            "sorted by the time with which each begins.",
             f"The log files in {folder} belong together. Put all their lines into one new file "
             f"{out} in the current directory, the earliest line first. Each line begins with its "
             "time.",

@@ -35,8 +35,8 @@ def executable_scripts(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"Make every file below {folder} executable for its owner whose first two characters "
-            "are #!, whatever its name. Change no other permission.",
+            f"Make executable for the owner each file below {folder} whose first two characters "
+            "are #!, whatever its name is. Change no other permission.",
             f"Files under {folder} that begin with #! are scripts. Give their owner the right to "
             "execute them, and leave all other rights as they are.",
             "A file is a script if it starts with the two characters #!. Find the scripts below "
@@ -63,10 +63,12 @@ def files_of_mode(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"List the paths of the files below {folder} with exactly the permissions {mode:04o}.",
-            f"Which files under {folder} have the mode {mode:o}? Print their paths, one per line.",
-            f"I need a list of all files below {folder} whose octal mode is {mode:04o}, with no "
-            "permission more and none less. Write one path per line.",
+            f"List the paths of the files below {folder} with exactly the permissions {mode:04o}, "
+            f"one per line. Each path begins with {folder}/.",
+            f"Which files under {folder} have the mode {mode:o}? Print their paths in the form "
+            f"{folder}/..., one per line.",
+            f"I need a list of all files below {folder} whose octal mode is exactly {mode:04o}. "
+            f"Print one path per line, each beginning with {folder}/.",
         ),
         f"find {folder} -type f -perm {mode:o}",
         tree,
@@ -87,8 +89,8 @@ def private_files(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"Take all permissions from others (not owner or group) on the {extension} files "
-            f"below {folder}.",
+            f"Remove all permissions of others (those of owner and group stay as they are) from "
+            f"the {extension} files at any depth below {folder}.",
             f"The files under {folder} whose names end in {extension} must not be readable, "
             "writable or executable for others. Owner and group keep their permissions.",
             f"Nobody except owner and group may do anything with the {extension} files anywhere "

@@ -82,8 +82,8 @@ def joined_total(draw: Draw) -> Task:
         (
             f"Print the sum of the amounts in orders.csv of all customers from {city}. "
             "The column customer has the number of a customer in customers.csv.",
-            f"For how much have the customers of {city} (see customers.csv) ordered in "
-            "orders.csv? Print the total.",
+            f"What is the total amount of the orders in orders.csv that come from customers in "
+            f"{city}? The cities are in customers.csv. Print the total.",
             "customers.csv says in which city each customer lives, and the column customer of "
             f"orders.csv has the customer's number. Add up the amounts of all orders from {city}, "
             "and print the sum.",
@@ -118,7 +118,7 @@ def json_records(draw: Draw) -> Task:
         (
             f"Each line in records/*.jsonl is a JSON object. Print the ids of those of the kind "
             f"{kind} with a size above {limit}, one per line.",
-            f"Which records of the kind {kind} in the directory records are larger than {limit}? "
+            f"Which records of the kind {kind} in records/*.jsonl have a size above {limit}? "
             "Print their ids, one per line.",
             "The files records/*.jsonl have one JSON object per line, with an id, a kind and a "
             f"size. Find all objects whose kind is {kind} and whose size is greater than {limit}, "
@@ -166,9 +166,9 @@ def timetable(draw: Draw) -> Task:
             "Each line of timetable has a minute, an hour, a weekday (1 is Monday) and a command. "
             "A field is *, a number, a range such as 2-4, or a list of these with commas. Which "
             f"commands run on {names[day - 1]} at {clock}? Print them, one per line.",
-            "timetable has the fields minute, hour, weekday (1-7 from Monday) and command, in the "
-            f"style of cron: *, 5, 5-9 or 1,4-6. Print the commands that start at {clock} on a "
-            f"{names[day - 1]}.",
+            "timetable has the fields minute, hour, weekday (1 is Monday, 7 is Sunday) and "
+            "command, in the style of cron: *, 5, 5-9 or 1,4-6. Print the commands that start at "
+            f"{clock} on a {names[day - 1]}, one per line.",
             f"What does the file timetable start on a {names[day - 1]} at {clock}? Its lines have "
             "the fields minute, hour, weekday (Monday is 1, Sunday 7) and command. The field * "
             "always fits; any other is a number, a range a-b with both ends, or several of these "

@@ -46,7 +46,7 @@ def count_lines_with(draw: Draw) -> Task:
             f"Print the number of lines with the word {word} (not as a part of a longer word) in "
             f"all files under {folder} whose names end in {extension}.",
             f"Look into the files below {folder} whose names end in {extension}. In how many of "
-            f"their lines, all files together, does {word} occur as a word of its own? Print that "
+            f"their lines, all files together, does {word} occur as a whole word? Print that "
             "number.",
         ),
         f"grep -rhw --include='*{extension}' {word} {folder} | wc -l",
@@ -69,13 +69,13 @@ def replace_word(draw: Draw) -> Task:
     return bash_task(
         draw,
         (
-            f"Replace the word {word} by {new} in every {extension} file below {folder}. Longer "
+            f"Replace the word {word} with {new} in every {extension} file below {folder}. Longer "
             f"words that contain {word} stay as they are.",
-            f"In all files under {folder} whose names end in {extension}, write {new} where the "
-            f"whole word {word} stands.",
+            f"In all files under {folder} whose names end in {extension}, replace every "
+            f"{word} that is a whole word with {new}.",
             f"We no longer say {word}, but {new}. Correct every occurrence in the {extension} "
-            f"files of {folder} and its subdirectories. A longer word with {word} in it is not "
-            "meant.",
+            f"files of {folder} and its subdirectories. Longer words that contain {word} stay as "
+            "they are.",
         ),
         f"find {folder} -name '*{extension}' -exec sed -i 's/\\b{word}\\b/{new}/g' {{}} +",
         tree,
@@ -101,16 +101,18 @@ def most_frequent_word(draw: Draw) -> Task:
         rows = [" ".join(part[i : i + 6]) for i in range(0, len(part), 6)]
         tree.file(f"{name}.txt", "\n".join(rows) + "\n")
     files = " ".join(f"{name}.txt" for name in sorted(names))
+    listed = " and ".join(", ".join(files.split()).rsplit(", ", 1))
+    together = " together" if len(names) > 1 else ""
     tree.file("other.bak", " ".join(draw.world.some(WORDS, 20)) + "\n")
     return bash_task(
         draw,
         (
-            f"Which word occurs most often in {files} together? Print the word, a blank and how "
+            f"Which word occurs most often in {listed}{together}? Print the word, a space and how "
             "often it occurs.",
-            f"Count the words of {files} over all, and print the most frequent one with its "
-            "number, as in: word 12",
-            f"Treat {files} as one text. Print its most common word and the number of times it "
-            "occurs, on one line with a blank between the two.",
+            f"Count how often each word occurs in {listed}{together}. Print the most frequent word "
+            "and its count in the form: word 12",
+            f"Find the most common word in {listed}{together}. Print it and the number of times it "
+            "occurs, on one line with a space between the two.",
         ),
         f"cat {files} | tr -s ' ' '\\n' | sort | uniq -c | sort -rn | head -n 1 "
         "| awk '{ print $2, $1 }'",
