@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intercode.agents.parsing import language_of, parse_answer, split_thought
+from intercode.agents.parsing import (
+    CHANGES_NOTE,
+    language_of,
+    parse_answer,
+    scoring_note,
+    split_thought,
+)
+from intercode.core.types import Brief
+from intercode.integrations.trl.rows import prompt_suffix
 from support.recorded_endpoint import fence
 
 BASH, SQL, PYTHON = (language_of(n) for n in ("bash", "sql", "python"))
@@ -220,3 +228,11 @@ def test_recorded_sql_answers_are_judged_as_the_log_did(recorded_dir: Path) -> N
     agree = sum((parse_answer(a, SQL).code is None) == refused for a, refused in turns)
     assert sum(refused for _, refused in turns) > 20
     assert agree > 0.98 * len(turns)
+
+
+@pytest.mark.parametrize("environment", ["bash", "sql"])
+def test_what_is_judged_depends_on_the_task(environment: str) -> None:
+    brief, changes = (Brief("t", "q", environment, only_changes=c) for c in (False, True))
+    assert scoring_note(brief) == language_of(environment).scoring_note
+    assert scoring_note(changes) == CHANGES_NOTE
+    assert prompt_suffix("", brief) == "q" and prompt_suffix("", changes) == f"q\n{CHANGES_NOTE}"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from intercode import datasets
+from intercode.agents.parsing import CHANGES_NOTE, language_of
 from intercode.core.errors import UsageError
 from support.sandboxes import eventually
 
@@ -36,7 +37,8 @@ def test_an_episode(environment: str, tag: str) -> None:
     task = datasets.load("starter", environment).tasks[0]
     env = _make(task.id, {"environment": environment})
     prompt, info = env.init([{"role": "system", "content": "Write code."}])
-    assert prompt[-1] == {"role": "user", "content": task.query} and info["task"] == task.id
+    text = f"{task.query}\n{language_of(environment).scoring_note}"
+    assert prompt[-1] == {"role": "user", "content": text} and info["task"] == task.id
     first = env.step(f"I will.\n```{tag}\n{task.solution}\n```")
     assert not first["done"] and first["reward"] == 0.0
     assert first["observations"][0]["role"] == "user"
@@ -52,6 +54,13 @@ def test_the_query_is_sent_once() -> None:
     env = _make(2)
     prompt, _ = env.init([{"role": "user", "content": f"Do this: {query}"}])
     assert len(prompt) == 1
+    env.close()
+
+
+def test_the_prompt_says_where_only_changes_are_judged() -> None:
+    env = _make(0, {"dataset": "families:bash/old-files@seed=0"})
+    [message], _ = env.init([])
+    assert message["content"].endswith(f"\n{CHANGES_NOTE}")
     env.close()
 
 

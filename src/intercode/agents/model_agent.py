@@ -15,7 +15,13 @@ from intercode.agents.conversation import (
     HistoryFunction,
     is_context_overflow,
 )
-from intercode.agents.parsing import EMPTY_BLOCK_REASON, ParsedAnswer, language_of, parse_answer
+from intercode.agents.parsing import (
+    EMPTY_BLOCK_REASON,
+    ParsedAnswer,
+    language_of,
+    parse_answer,
+    scoring_note,
+)
 from intercode.agents.prompt import (
     FEEDBACK_STYLES,
     ObservationLimits,
@@ -81,7 +87,7 @@ class ModelAgent(Agent):
         limits = [n for n in (brief.max_turns, self.max_turns) if n is not None]
         self._values: dict[str, object] = {
             "environment": brief.environment, "language": self.language.title,
-            "fence": self.language.tags[0], "judged": self.language.scoring_note,
+            "fence": self.language.tags[0], "judged": scoring_note(brief),
             "turns": min(limits) if limits else "any number of",
             "query": brief.query, "notes": brief.notes,
         }  # fmt: skip

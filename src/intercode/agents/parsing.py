@@ -11,9 +11,11 @@ from typing import Any
 
 from intercode.core import languages
 from intercode.core.python_syntax import parse_python
+from intercode.core.types import Brief
 
 EMPTY_BLOCK_REASON = "the block of code in the answer is empty"
 NO_BLOCK_REASON = "there is no block of code in the answer"
+CHANGES_NOTE = "Only the lasting changes are judged, not what is printed or returned."
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,3 +410,8 @@ def language_of(environment: str) -> Language:
         tags = entry.tags or (entry.title.lower(),)
         return Language(entry.title, tags, lambda _: False, _HIDDEN_TESTS_NOTE)
     return _LANGUAGES.get(name) or Language(environment, (name,), lambda _: False)
+
+
+def scoring_note(brief: Brief) -> str:
+    """Return what an agent is told about the scoring of a task, in whole sentences."""
+    return CHANGES_NOTE if brief.only_changes else language_of(brief.environment).scoring_note

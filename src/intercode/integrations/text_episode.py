@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from intercode.agents.base import Feedback
-from intercode.agents.parsing import language_of, parse_answer
+from intercode.agents.parsing import language_of, parse_answer, scoring_note
 from intercode.agents.prompt import format_observation
 from intercode.core.errors import UsageError
 from intercode.environments.base.env import InterCodeEnv
@@ -44,7 +44,7 @@ class TextEpisode:
 
     def begin(self, task: int | str, seed: int | None = None, prefix: object = None) -> list[str]:
         """Begin the episode of a task, after the actions of ``prefix``. Return the first messages:
-        the query with its notes, and what the prefix printed.
+        the query with its notes and what is judged, and what the prefix printed.
 
         Raises UsageError for a prefix that ends the episode.
         """
@@ -52,7 +52,7 @@ class TextEpisode:
         self.turns, self.done, self.score = len(played), False, 0.0
         brief = self.env.brief
         self._language = language_of(brief.environment)
-        query = "\n".join(filter(None, (brief.query, brief.notes)))
+        query = "\n".join(filter(None, (brief.query, brief.notes, scoring_note(brief))))
         return list(filter(None, (query, describe_prefix(played, OBSERVATION_LIMIT))))
 
     def answer(self, text: str) -> Reply:

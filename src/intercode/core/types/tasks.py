@@ -128,6 +128,11 @@ class Task:
         solution = () if self.solution is None else (self.solution,)
         return tuple(self.data.get("actions", solution))
 
+    @property
+    def only_changes(self) -> bool:
+        """Whether the profile ``standard`` judges the lasting changes and no output."""
+        return self.data.get("compare") in ("changes", "database")
+
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
@@ -202,7 +207,8 @@ class Brief:
     """The description of a task that an agent gets before its first action.
 
     ``expects_answer``: the answer that the agent submits is scored, not the state. ``tools``: those
-    of MCP servers, which an action calls (see environments/base/tools).
+    of MCP servers, which an action calls (see environments/base/tools). ``only_changes``: the
+    lasting changes are judged, and no output.
     """
 
     task: str
@@ -212,6 +218,7 @@ class Brief:
     notes: str = ""
     expects_answer: bool = False
     tools: tuple[Tool, ...] = ()
+    only_changes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,11 +293,11 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
     @property
     def brief(self) -> Brief:
         """The part of the current task that an agent may see."""
-        task, tools = self.task, self._tools.tools
-        notes = str(task.data.get("notes", ""))
+        task, notes = self.task, str(self.task.data.get("notes", ""))
         return Brief(
-            task.id, task.query, self.name, self.max_turns, notes, self.expects_answer, tools
-        )
+            task.id, task.query, self.name, self.max_turns, notes, self.expects_answer,
+            self._tools.tools, task.only_changes and self.profile == "standard",
+        )  # fmt: skip
 
     def score(self) -> Score:
         """Return the score of the present state, and leave state and episode as they are.

@@ -103,8 +103,10 @@ def _brief(plan: Plan, task: Task) -> Brief:
     """Return the brief that an agent would get for a task."""
     kind = ENVIRONMENTS.load(plan.dataset.environment)
     notes = str(task.data.get("notes", ""))
-    turns = plan.config.max_turns
-    return Brief(task.id, task.query, kind.name, turns, notes, kind.expects_answer)
+    turns, changes = plan.config.max_turns, task.only_changes
+    return Brief(
+        task.id, task.query, kind.name, turns, notes, kind.expects_answer, only_changes=changes
+    )
 
 
 def _answer_tokens(model: Model, notes: list[str]) -> int:

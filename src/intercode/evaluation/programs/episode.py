@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from intercode.agents.parsing import language_of
+from intercode.agents.parsing import scoring_note
 from intercode.agents.programs import Launch, ProgramAgent
 from intercode.core.errors import BudgetError, SandboxError, SandboxKilledError, UsageError
 from intercode.core.types import AgentOutput, Brief, EndReason, Step, Task
@@ -146,8 +146,8 @@ def _run(
 def _query(brief: Brief) -> str:
     """Return the task as a program is told it, with what is judged."""
     answer = f"If the task asks for an answer or for output, write exactly that to {_ANSWER}."
-    judged = language_of(brief.environment).scoring_note
-    return "\n\n".join(filter(None, (brief.query, brief.notes, f"{judged} {answer}")))
+    judged = f"{scoring_note(brief)} {answer}"
+    return "\n\n".join(filter(None, (brief.query, brief.notes, judged)))
 
 
 def _variables(launch: Launch) -> Mapping[str, str]:

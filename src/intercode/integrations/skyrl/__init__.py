@@ -61,8 +61,8 @@ class InterCodeTextEnv(BaseTextEnv):
         weakref.finalize(self, self._env.close)
 
     def init(self, prompt: Sequence[Message]) -> tuple[list[Message], dict[str, Any]]:
-        """Begin the episode. The query is added unless the prompt holds it, and what the prefix
-        printed. The turns of the prefix count."""
+        """Begin the episode. The query is added with what is judged, unless the prompt holds the
+        query, and what the prefix printed. The turns of the prefix count."""
         first, *rest = self._episode.begin(*self._begin)
         self.turns, self._prefix_reward = self._episode.turns, self._env.reward_sum
         query, info = self._env.brief.query, {"task": self._env.task.id, "index": self._env.index}

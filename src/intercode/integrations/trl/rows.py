@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from intercode.agents.parsing import language_of
+from intercode.agents.parsing import CHANGES_NOTE, language_of
 from intercode.core.types import Brief, Dataset
 from intercode.environments.base.options import pick_dataset
 
@@ -37,8 +37,8 @@ def dataset_rows(
 
 
 def prompt_suffix(prompt: Any, brief: Brief) -> str | None:
-    """Return the text to append to a prompt: the query and its notes; None if the prompt holds the
-    query.
+    """Return the text to append to a prompt: the query and its notes, and what is judged if it is
+    not what the instruction says. None if the prompt holds the query.
 
     A prompt is a text, or messages of which the last is continued.
     """
@@ -46,4 +46,5 @@ def prompt_suffix(prompt: Any, brief: Brief) -> str | None:
     if any(brief.query in str(text) for text in texts):
         return None
     separator = "\n\n" if texts and texts[-1] else ""
-    return separator + "\n".join(filter(None, [brief.query, brief.notes]))
+    judged = CHANGES_NOTE if brief.only_changes else ""  # else the instruction says it
+    return separator + "\n".join(filter(None, [brief.query, brief.notes, judged]))
