@@ -216,7 +216,7 @@ def test_mistakes_are_refused_before_anything_is_played(tmp_path: Path) -> None:
 
 
 @pytest.mark.sandbox
-def test_who_looks_after_a_change_keeps_its_score() -> None:
+def test_output_after_a_change_costs_nothing() -> None:
     drawn = datasets.load("families:bash@seed=1")
     tasks = [task for task in drawn.tasks if task.data.get("compare") == "changes"]
     assert len(tasks) == 14
