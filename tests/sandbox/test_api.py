@@ -188,6 +188,7 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
     [
         ({"network": "bridge"}, "unknown network 'bridge'.*known: host, none"),
         ({"limits": {"memory": 5}}, r"limits has to be Limits\(\.\.\.\), .* not {'memory': 5}"),
+        ({"env": {"A": 1}}, "an environment variable is a text, not 1: use '1'"),
         ({"limits": Limits(memory=-5)}, "the limit memory .* at least 1, not -5"),
         ({"limits": Limits(output=-1)}, "the limit output .* at least 0, not -1"),
         ({"limits": Limits(cpu_seconds=0)}, "the limit cpu_seconds .* more than 0, not 0"),

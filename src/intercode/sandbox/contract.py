@@ -18,7 +18,7 @@ from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import Collector, Process, communicate, decode, memory_file
 from intercode.sandbox.users import User
-from intercode.sandbox.validation import check_limits, check_network
+from intercode.sandbox.validation import check_limits, check_network, check_texts
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SCRIPT_FD = 62
@@ -34,12 +34,11 @@ class Limits:
     """Limits on what runs in a sandbox. Sizes are in bytes, times in seconds.
 
     ``memory`` bounds all processes of the sandbox together, ``disk`` its files. Where files are in
-    memory and control groups are used, the bound of both together is ``memory`` plus ``disk``, so
-    that processes may use what files leave of it. ``file_size`` bounds each file, ``output`` what
-    is kept of each stream. ``cpu_seconds`` is the processor time of one action (None: only its wall
-    time is limited). ``cgroups``: use control groups if they are writable. Without them a watchdog
-    thread of the owner checks the memory several times a second, which can be too late for a
-    process that grows fast.
+    memory and control groups are used, both together have the bound ``memory`` plus ``disk``.
+    ``file_size`` bounds each file, ``output`` what is kept of each stream. ``cpu_seconds`` is the
+    processor time of one action (None: only its wall time is limited). ``cgroups``: use control
+    groups if they are writable. Without them a watchdog thread of the owner checks the memory
+    several times a second, which can be too late for a process that grows fast.
     """
 
     disk: int = 512 << 20
@@ -62,7 +61,7 @@ class SandboxSpec:
     ``docker`` imitates the containers of the original InterCode package. ``upper``: keep the
     writable layer in this directory of the machine, not in memory; image builders use it to make
     layers. ``determinism``: with None, the sandbox uses the machine's clock and random numbers.
-    Raises UsageError for an unknown network and for a limit out of its range.
+    Raises UsageError for an unknown network, a limit out of its range, and a variable without text.
     """
 
     image: Image
@@ -79,6 +78,7 @@ class SandboxSpec:
     def __post_init__(self) -> None:
         check_network(self.network)
         check_limits(self.limits)
+        check_texts("environment variable", self.env.values())
 
     @property
     def all_layers(self) -> tuple[Layer, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
@@ -16,6 +17,13 @@ def check_network(network: object) -> None:
     """Raise UnknownNameError unless a value names a network that sandboxes can have."""
     if network not in get_args(Network):
         raise unknown_name_error("network", str(network), list(get_args(Network)))
+
+
+def check_texts(what: str, values: Iterable[object]) -> None:
+    """Raise UsageError for a value that is no text: a sandbox would take it for an empty one."""
+    for value in values:
+        if not isinstance(value, str):
+            raise UsageError(f"an {what} is a text, not {value!r}: use {str(value)!r}")
 
 
 def check_limits(limits: Any) -> None:

@@ -10,7 +10,7 @@ import codecs
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Literal
@@ -27,6 +27,7 @@ from intercode.sandbox.streams import (
     readable_streams,
 )
 from intercode.sandbox.users import User, find_user
+from intercode.sandbox.validation import check_texts
 
 Stream = Literal["stdout", "stderr"]
 OutputCallback = Callable[[str, Stream], object]
@@ -67,26 +68,18 @@ def make_command(
     """Return a command with the defaults of a sandbox. Raises UsageError for a value that the
     sandbox cannot use, MissingCapabilityError for a user if it has none besides root."""
     found = find_user(base, user)
-    argv = ["/bin/sh", "-c", command] if isinstance(command, str) else _texts("argument", command)
+    arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+    argv = [os.fspath(a) if isinstance(a, os.PathLike) else a for a in arguments]
     if not argv:
         raise UsageError("an empty list is no command: give a program and its arguments")
-    _texts("environment variable", (env or {}).values())
+    check_texts("argument", argv)
+    check_texts("environment variable", (env or {}).values())
     directory = base.spec.image.cwd if cwd is None else os.fspath(cwd)
     if not directory.startswith("/"):
         raise UsageError(f"cwd has to be an absolute path in the sandbox, not {cwd!r}")
     data = stdin.encode() if isinstance(stdin, str) else stdin
     variables = {**base.env, **(found.env if found else {}), **(env or {})}
     return Command(argv, directory, variables, data, merge_stderr, found)
-
-
-def _texts(what: str, values: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Return the values, paths as text. Raises UsageError for another type, which the sandbox would
-    take for an empty text."""
-    texts = list(values)
-    for value in texts:
-        if not isinstance(value, (str, os.PathLike)):
-            raise UsageError(f"an {what} is a text, not {value!r}: use {str(value)!r}")
-    return [os.fspath(value) for value in texts]
 
 
 class LiveProcesses:

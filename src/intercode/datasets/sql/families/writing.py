@@ -87,13 +87,14 @@ def add_people(draw: Draw) -> Task:
     columns = f"{s.name}, {s.site_id}, {s.level}, {s.joined}"
     words, order = draw.query.one((("earliest", s.opened), ("latest", f"{s.opened} DESC")))
     place = f"(SELECT {s.id} FROM {s.site} ORDER BY {order}, {s.id} LIMIT 1)"
-    place_text = (
-        f"The {w.site[0]} is the one whose {s.opened} is the {words} (ties: the lower {s.id})"
-    )
-    new, are, in_turn = f"a new {w.member[0]}", "is", ""
+    new, are, in_turn, of_whom = f"a new {w.member[0]}", "is", "", ""
     if count > 1:
         new, are, in_turn = f"new {w.member[1]}", "are", ", in this order"
-        place_text = place_text.replace(" is", " of all of them is", 1)
+        of_whom = " of all of them"
+    place_text = (
+        f"The {w.site[0]}{of_whom} is the one whose {s.opened} is the {words} "
+        f"(ties: the lower {s.id})"
+    )
     values = ", ".join(f"('{name}', {place}, '{level}', '{day}')" for name, day, level in people)
     listed = "; ".join(
         f"{name}, {s.level} {level}, {s.joined} {day}" for name, day, level in people
