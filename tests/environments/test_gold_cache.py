@@ -15,6 +15,8 @@ from intercode.core.types import Dataset, FileEntry, Image, Layer, State, Task
 from intercode.environments.base import gold_cache
 from intercode.environments.bash.env import BashEnv
 from intercode.evaluation.check.dataset import check
+from intercode.evaluation.check.stable_golds import compare_runs
+from intercode.evaluation.check.task_runs import TaskRun
 from intercode.sandbox import Limits, SandboxSpec
 from support import back_end, requirements
 from support.sandboxes import open_test_sandbox
@@ -96,6 +98,29 @@ def test_code_that_reads_the_clock_or_the_machine_is_not_cached(code: str) -> No
             task, spec(), "persistent", [State("x")], current_dates_only=True
         ), task
         assert gold_cache.load_golds(task, spec(), "persistent") is None
+
+
+def test_golds_are_cached_up_to_the_first_that_is_not_cacheable() -> None:
+    task = dataclasses.replace(TASK, also=("echo FIVE", "date", "echo 5"))
+    states = [*LEFT, State("now"), State("5\n")]
+    assert gold_cache.save_golds(task, spec(), "persistent", states, current_dates_only=True)
+    assert gold_cache.load_golds(task, spec(), "persistent") == LEFT
+    now = State(time.strftime("%H:%M"))
+    gold_cache.save_golds(task, spec(), "persistent", [LEFT[0], now], current_dates_only=True)
+    assert gold_cache.load_golds(task, spec(), "persistent") == LEFT[:1]
+
+
+def test_results_are_stable_up_to_the_first_that_differs() -> None:
+    def run(started: float, *golds: State) -> TaskRun:
+        return TaskRun(started, "", 0, False, golds=golds)
+
+    first, other = run(3600, *LEFT, State("a")), run(3601, *LEFT, State("b"))
+    found = compare_runs(first, other, 3)
+    assert found is not None and (found.hour, found.golds) == (1, tuple(LEFT))
+    assert compare_runs(run(1), run(2), 0) is None
+    assert compare_runs(first, run(3601, *LEFT), 3) is None, "the last gold did not run"
+    assert compare_runs(first, dataclasses.replace(other, started=7200), 3) is None
+    assert compare_runs(run(1, State("a")), run(2, State("b")), 1) is None
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """Caches the states that golds reach, so that stable golds need not run again.
 
 `intercode check` runs each gold twice. If both runs reach the same state, it writes that state to
-the cache. The key of an entry covers everything that the state depends on: gold and setup, content
-of image and layers, limits, network, session, kernel, and the code of this package that creates and
-reads sandboxes. Golds that read a clock or the machine are never cached, nor golds that ran with a
-network or on an image without a digest. An entry is valid for one day. An entry that holds for one
-dating of the files only (see sandbox/images/build/layer_dates.py) is valid for that dating. The
-files lie in the cache directory, which no sandbox can read.
+the cache, unless one before it in the task is not cached. The key of an entry covers everything
+that the state depends on: gold and setup, content of image and layers, limits, network, session,
+kernel, and the code of this package that creates and reads sandboxes. Golds that read a clock or
+the machine are never cached, nor golds that ran with a network or on an image without a digest. An
+entry is valid for one day. An entry that holds for one dating of the files only (see
+sandbox/images/build/layer_dates.py) is valid for that dating. The files lie in the cache directory,
+which no sandbox can read.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -76,7 +78,8 @@ class CachesGolds(Protocol):
     use_gold_cache: bool
 
     def cache_golds(self, states: Sequence[State], current_dates_only: bool) -> bool:
-        """Write the states of the current task's golds. Returns False if they are not cacheable.
+        """Write the states of the current task's golds, up to the first that is not cacheable.
+        Returns False if that is the first of all.
 
         ``current_dates_only``: the states hold for the current dating of the files only.
         """
@@ -88,6 +91,7 @@ def is_enabled() -> bool:
     return os.environ.get(ENABLE_VARIABLE, "1") != "0"
 
 
+@lru_cache(maxsize=4096)  # every score asks for the golds of its task
 def nondeterminism_reason(code: str, cwd: str) -> str:
     """Return why the result of code may depend on time or machine. Empty: nothing suggests it."""
     if match := _NONDETERMINISTIC_CODE.search(code):
@@ -97,13 +101,14 @@ def nondeterminism_reason(code: str, cwd: str) -> str:
     return ""
 
 
-def is_cacheable(task: Task, spec: SandboxSpec) -> bool:
-    """Return whether the golds of a task may be cached, provided that they are stable."""
-    if not is_enabled() or spec.network != "none" or spec.image.root is None or not task.golds:
-        return False
-    return not any(
-        nondeterminism_reason(code, task.cwd) for code in (*task.golds, task.setup or "")
-    )
+def count_cacheable(task: Task, spec: SandboxSpec) -> int:
+    """Return how many golds of a task, from the first, may be cached, provided that they are
+    stable. Each gold runs in a sandbox of its own, so the others do not matter."""
+    if not is_enabled() or spec.network != "none" or spec.image.root is None:
+        return 0
+    if nondeterminism_reason(task.setup or "", task.cwd):
+        return 0
+    return len(list(takewhile(lambda code: not nondeterminism_reason(code, task.cwd), task.golds)))
 
 
 def _reads_whole_tree(code: str, cwd: str) -> bool:
@@ -129,11 +134,13 @@ def contains_current_time(text: str, now: float) -> bool:
 
 
 def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | None:
-    """Return the cached states of a task's golds in their order, or None.
+    """Return the cached states of a task's golds in their order, or None if not even that of the
+    first is cached. Those of the last golds may be missing.
 
     Removes an entry that is broken or expired.
     """
-    if not is_cacheable(task, spec):
+    count = count_cacheable(task, spec)
+    if not count:
         return None
     for current_dates_only in (False, True):
         key = _entry_key(task, spec, session, current_dates_only)
@@ -145,7 +152,7 @@ def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | Non
         except OSError:
             return None
         states = _parse_entry(data, key)
-        if states is not None and len(states) == len(task.golds):
+        if states is not None and 0 < len(states) <= count:
             return states
         with suppress(OSError):
             path.unlink()
@@ -155,15 +162,15 @@ def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | Non
 def save_golds(
     task: Task, spec: SandboxSpec, session: str, states: Sequence[State], current_dates_only: bool
 ) -> bool:
-    """Write the states of a task's golds. ``current_dates_only``: see ``CachesGolds``.
+    """Write the states of a task's golds, up to the first gold that is not cacheable because it
+    reads a clock or prints the time. ``current_dates_only``: see ``CachesGolds``.
 
-    Returns False if they are not cacheable: golds that read a clock or print the time, and states
-    that are too large.
+    Returns False if none is written. The states may also be too large.
     """
     now = time.time()
-    if not is_cacheable(task, spec) or any(
-        contains_current_time(s.output or "", now) for s in states
-    ):
+    states = states[: count_cacheable(task, spec)]
+    states = list(takewhile(lambda s: not contains_current_time(s.output or "", now), states))
+    if not states:
         return False
     key = _entry_key(task, spec, session, current_dates_only)
     body = json.dumps({"key": key, "verified_at": now, "states": [to_jsonable(s) for s in states]})

@@ -108,7 +108,7 @@ class StandardBashProfile:
 
     # ------------------------------------------------------------- gold cache
     def cached_golds(self, episode: EpisodeContext) -> list[State] | None:
-        """Return the states of the golds from the cache, or None if they have to run."""
+        """Return the states of the first golds from the cache, or None if all have to run."""
         if not self._use_gold_cache or episode.task.probe is not None:  # no probe output is cached
             return None
         return gold_cache.load_golds(episode.task, episode.spec, self._shell_key(episode))

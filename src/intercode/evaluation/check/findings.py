@@ -91,8 +91,8 @@ class CheckReport:
 
     ``metadata`` is that of the environment (see ``InterCodeEnv.result_metadata``).
     ``fingerprints`` has a digest of the result of each gold that ended, to compare two checks.
-    ``cached_tasks`` counts the tasks whose golds were stored in the gold cache. ``search`` has the
-    counts of the search for golds in fresh sandboxes.
+    ``cached_tasks`` counts the tasks of which at least the first gold was stored in the gold cache.
+    ``search`` has the counts of the search for golds in fresh sandboxes.
     """
 
     dataset: str

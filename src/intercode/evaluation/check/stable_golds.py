@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +30,25 @@ _AGE_SECONDS = (40 * 24 + 7) * 3600
 
 @dataclass(frozen=True, slots=True)
 class StableGolds:
-    """The results of a task's golds, equal in two runs, and the hour since the epoch of both
-    runs."""
+    """The results of a task's golds, up to the first that differed between two runs, and the hour
+    since the epoch of both runs."""
 
     hour: int
     golds: tuple[State, ...]
 
 
 def compare_runs(first: TaskRun, second: TaskRun, golds: int) -> StableGolds | None:
-    """Return the results of two scored runs if they are equal and from the same hour."""
+    """Return the equal results of two scored runs of all golds, if they are from the same hour."""
     hours = {int(run.started // 3600) for run in (first, second)}
-    equal = len(first.golds) == golds > 0 and first.golds == second.golds
-    return StableGolds(hours.pop(), first.golds) if equal and len(hours) == 1 else None
+    equal = _equal_start(first.golds, second.golds)
+    is_complete = len(first.golds) == len(second.golds) == golds
+    return StableGolds(hours.pop(), equal) if equal and is_complete and len(hours) == 1 else None
+
+
+def _equal_start(one: tuple[State, ...], other: tuple[State, ...]) -> tuple[State, ...]:
+    """Return the states before the first that differs from the other one in its place."""
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return tuple(state for state, _ in pairs)
 
 
 def cache_stable(
@@ -58,33 +66,34 @@ def cache_stable(
     with task_runners(dataset, settings, parallel) as run_all:
         results = run_all(partial(cache, dated=True), stable)
         cached = {i: stable[i] for i, ok in zip(stable, results, strict=True) if ok}
-        run_all(
-            partial(cache, dated=False),
-            _stable_with_older_files(dataset, settings, parallel, cached),
-        )
+        stable = _stable_with_older_files(dataset, settings, parallel, cached)
+        run_all(partial(cache, dated=False), stable)
     return len(cached)
 
 
 def _stable_with_older_files(
     dataset: Dataset, settings: Mapping[str, Any], parallel: int, stable: Mapping[int, StableGolds]
-) -> list[int]:
-    """Return the positions of the tasks whose golds have the same results on older files."""
+) -> dict[int, StableGolds]:
+    """Return the results that golds also have on older files, by position in the dataset."""
     if not stable:
-        return []
+        return {}
     image = resolve_or_build(str(settings.get("image") or dataset.image))
     with (
         _with_older_files(dataset, image, stable) as aged,
         task_runners(aged, settings, parallel) as run_all,
     ):
-        results = run_all(lambda runner, i: _leaves_same(runner, i, stable[i].golds), stable)
-    return [i for i, is_same in zip(stable, results, strict=True) if is_same]
+        results = run_all(_run_golds, stable)
+    runs = zip(stable.items(), results, strict=True)
+    equal = {i: replace(s, golds=_equal_start(s.golds, golds)) for (i, s), golds in runs}
+    return {i: s for i, s in equal.items() if s.golds}
 
 
-def _leaves_same(runner: TaskRunner, i: int, golds: tuple[State, ...]) -> bool:
+def _run_golds(runner: TaskRunner, i: int) -> tuple[State, ...]:
+    """Return the results of the golds of a task; empty if they fail."""
     try:
-        return runner.run(i, runner.env.dataset.tasks[i].golds[0]).golds == golds
+        return runner.run(i, runner.env.dataset.tasks[i].golds[0]).golds
     except InterCodeError:  # so it is not known to be stable
-        return False
+        return ()
 
 
 @contextmanager
