@@ -90,6 +90,13 @@ def test_an_entry_for_any_date_is_loaded_under_another_date() -> None:
         "date", "echo $(date +%Y)", "ls -l /", "find . -mtime -1", "find . -ls", "ps | wc -l",
         "cat /proc/uptime", "echo $RANDOM", "printf '%(%F)T'", "df .", "touch a; stat a", "w",
         "find . -printf '%T@'", "uname -r", "echo $EPOCHSECONDS", "who | wc -l", "/bin/date",
+        "find . -exec ls -l {} \\; | wc -lc", "find . -exec ls -l {} \\; | wc -l -c", "cal 2000",
+        "find . -exec ls -l {} \\; | wc", "find . -exec ls -l {} \\; | tee a | wc -l", "cal -3",
+        "find . -exec ls -l {} \\; | wc -l a; date", "find . -mtime 1 -exec ls -l {} + | wc -l",
+        "find / -path /proc -prune -o -path /sys -prune -o -name a -delete", "cal 12 2120-",
+        "find / -path /proc -prune -o -path /sys -prune -o -path '/proc/*' -depth -print",
+        "find / -path /proc -prune -o -path /sys -prune -o -printf '%T@'",
+        "find /a -exec mv -t / {} + -o -exec find / {} +", "find / -path /sys -prune -o -print",
     ],
 )  # fmt: skip
 def test_code_that_reads_the_clock_or_the_machine_is_not_cached(code: str) -> None:
@@ -151,6 +158,9 @@ def test_code_that_reads_proc_is_not_cached(code: str, cwd: str, cached: bool) -
     [
         "wc -w f", "sort -u a", "find . -type f -perm -o=w", "awk '{print $1}' f", "echo update",
         "sort | uniq -Dw32", "find . -name '*.date'", "md5sum a | cut -d' ' -f1", "ls /", "ls -a",
+        "find . -exec ls -l {} \\; | wc -l", "n=$(find . -exec ls -lt {} + | wc -l)",
+        "find / -path /proc -prune -o -path /sys -prune -o -name a -print", "cal 2 2000 | wc",
+        "find /a -exec mv -t / {} +", "cal -3 12 2120",
     ],
 )  # fmt: skip
 def test_other_code_is_cached(code: str) -> None:

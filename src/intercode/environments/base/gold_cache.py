@@ -61,6 +61,17 @@ _NONDETERMINISTIC_CODE = re.compile(
 )
 """Code whose result may depend on the time or the machine."""
 
+_DETERMINISTIC_CODE = re.compile(
+    r"""(?<![\w./-])find\s/\s-path\s/proc\s-prune\s-o\s-path\s/sys\s-prune\s-o\s(?!.*\s-d(?:epth|elete)?\b)
+      |(?<=-exec\s)ls\s-\w+\s\{\}\s(?:\\;|\+)\s*\|\s*wc\s-l(?=\s*(?:\Z|[|;&)]))
+      |(?<=-exec\s)(?:mv|cp)\s-t\s/(?=\s)
+      |(?<![\w./-])n?cal\s(?:-\d\s)?\d{1,2}\s\d{4}(?![\w-])""",
+    re.VERBOSE | re.DOTALL,
+)
+"""Code that looks as if it depended on the time or the machine, and does not: a search that prunes
+/proc and /sys (`-depth` and `-delete` turn that off), a count of the lines of `ls`, a move to `/`,
+the calendar of a named month."""
+
 _TREE_WALK = re.compile(
     r"(?<![\w./-])(?:find|tree|ls\s+-\w*R\w*|[ef]?grep\s+(?:-\w+\s+)*-\w*[rR]\w*)(?P<rest>[^|;&]*)"
 )
@@ -94,6 +105,7 @@ def is_enabled() -> bool:
 @lru_cache(maxsize=4096)  # every score asks for the golds of its task
 def nondeterminism_reason(code: str, cwd: str) -> str:
     """Return why the result of code may depend on time or machine. Empty: nothing suggests it."""
+    code = _DETERMINISTIC_CODE.sub(":", code)
     if match := _NONDETERMINISTIC_CODE.search(code):
         return f"it uses {match.group().strip()!r}, which depends on time, machine or chance"
     if _reads_whole_tree(code, cwd):
