@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from intercode.sessions.bash.persistent import BashSession
+from intercode.sessions.bash.shell import may_end_shell
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
@@ -89,3 +90,16 @@ def test_an_invalid_status(shell: BashSession, status: str) -> None:
     shell.run(code, 0.5)
     shell.run("exit", 0.5)
     assert shell.run("command echo on", 20).output == "on\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("exec 1>&-", True), ("a;exec ls", True), ("printf -v PATH x", True), ("kill $$", True),
+        ("${x:-exec} ls", True), (". ./f", True), ("find . -exec kill 1 \\;", True),
+        ("find . -exec ls {} +", False), ("find . -type f -printf '%p'", False),
+        ("find\n. f", True), ("ls", False),
+    ],
+)  # fmt: skip
+def test_actions_that_may_end_the_shell_are_known_by_their_words(code: str, expected: bool) -> None:
+    assert may_end_shell(code) == expected

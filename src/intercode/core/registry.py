@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -90,7 +91,7 @@ def is_module(name: str) -> bool:
 
 def _search_working_directory() -> None:
     """Let imports find modules in the working directory."""
-    directory = str(Path.cwd())
+    directory = os.getcwd()
     if directory not in sys.path:
         sys.path.insert(0, directory)
 

@@ -189,6 +189,7 @@ def save_golds(
     if len(body) > _MAX_ENTRY_BYTES:
         return False
     home = _cache_directory()
+    home.mkdir(exist_ok=True, mode=0o700)
     _remove_expired(home, now)
     fd, temporary = tempfile.mkstemp(dir=home, prefix=".")
     with open(fd, "w", encoding="ascii") as f:
@@ -228,9 +229,15 @@ def _entry_key(task: Task, spec: SandboxSpec, session: str, current_dates_only: 
         "golds": task.golds, "setup": task.setup, "cwd": task.cwd, "dated": current_dates_only,
         "files": tree_digest(task.initial_files),
         "image": [spec.image.digest, dict(spec.image.env)], "layers": layers, "spec": others,
-        "machine": [platform.release(), platform.machine(), os.cpu_count()],
+        "machine": _machine(),
         "session": session, "code": _code_digest(),
     }, sort_keys=True)  # fmt: skip
+
+
+@cache
+def _machine() -> tuple[str, str, int | None]:
+    """Return what the state of a gold may depend on of the machine."""
+    return platform.release(), platform.machine(), os.cpu_count()
 
 
 @cache
@@ -248,9 +255,7 @@ def _code_digest() -> str:
 
 
 def _cache_directory() -> Path:
-    home = cache_root() / "golds"
-    home.mkdir(exist_ok=True, mode=0o700)
-    return home
+    return cache_root() / "golds"
 
 
 def _remove_expired(home: Path, now: float) -> None:

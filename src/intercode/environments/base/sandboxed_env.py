@@ -28,6 +28,7 @@ from intercode.environments.base.workspaces import (
     SandboxWorkspace,
     acquire_sandbox,
     closed_on_error,
+    recycle_with_session,
 )
 from intercode.sandbox import (
     SandboxSnapshot,
@@ -213,8 +214,7 @@ class SandboxedEnv(InterCodeEnv):
 
     def _recycle_workspace(self, workspace: SandboxWorkspace, task: Task) -> SandboxWorkspace:
         with closed_on_error(workspace):
-            workspace.session.close()
-            workspace.sandbox.recycle()
+            recycle_with_session(workspace.sandbox, workspace.session)
             session = self._open_session(workspace.sandbox, self._with_image_cwd(task), None)
             return SandboxWorkspace(workspace.sandbox, session)
 
@@ -225,7 +225,8 @@ class SandboxedEnv(InterCodeEnv):
 
     def _with_image_cwd(self, task: Task) -> Task:
         """Return the task with the working directory of the image, if it names none itself."""
-        return replace(task, cwd=self.image.cwd) if task.cwd == "/" else task
+        is_named = task.cwd != "/" or self.image.cwd == "/"
+        return task if is_named else replace(task, cwd=self.image.cwd)
 
     def close(self) -> None:
         super().close()

@@ -133,10 +133,17 @@ def release_sandbox(sandbox: BaseSandbox, session: Session) -> None:
     """Recycle a sandbox that is no longer used, or close it if it cannot be recycled."""
 
     def reset(sandbox: BaseSandbox) -> None:
-        session.close()
-        sandbox.recycle()
+        recycle_with_session(sandbox, session)
 
     _process_recycler().recycle(_recycle_key(sandbox.spec, sandbox.tier), sandbox, reset)
+
+
+def recycle_with_session(sandbox: BaseSandbox, session: Session) -> None:
+    """Recycle a sandbox, which ends its processes, and close the session that was in it."""
+    try:
+        sandbox.recycle()
+    finally:
+        session.close()
 
 
 def _process_recycler() -> Recycler[BaseSandbox]:

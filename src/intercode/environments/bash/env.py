@@ -87,7 +87,8 @@ class BashEnv(SandboxedEnv):
         super()._close_episode()
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        return replace(self._profile_impl.agent_state(self._episode, last), answer=answer)
+        state = self._profile_impl.agent_state(self._episode, last)
+        return state if answer is None else replace(state, answer=answer)
 
     def _require_gold(self, task: Task) -> None:
         if not task.golds:

@@ -39,12 +39,16 @@ class StandardBashProfile:
         self._shell, self._separate_stderr = shell, separate_stderr
         self._use_gold_cache = use_gold_cache
         self._golds: list[State] | None = None
+        self._spec: SandboxSpec | None = None  # the last one, as most episodes have an equal one
 
     def sandbox_spec(
         self, image: Image, layers: tuple[Layer, ...], network: Network
     ) -> SandboxSpec:
         """Return the specification of every sandbox of an episode."""
-        return SandboxSpec(image, layers, network=network)
+        last = self._spec
+        if last is None or (last.image, last.layers, last.network) != (image, layers, network):
+            self._spec = last = SandboxSpec(image, layers, network=network)
+        return last
 
     def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
         """Open the session in which the agent's actions run, from a state if one is given."""

@@ -84,7 +84,7 @@ class SupervisedProcess:
         return bool(poll.poll(timeout * 1000))
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        if self._code is None:
+        if self._status >= 0 and not self._wait_readable(0):  # it has not ended
             with suppress(SandboxLostError):  # the process has ended with its sandbox
                 self._connection.request("kill", child=self._child, number=number)
 

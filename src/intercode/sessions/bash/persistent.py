@@ -125,7 +125,8 @@ class BashSession:
                 raise ShellEndedError
         except ShellEndedError:
             return self._replace_ended_shell(shell, collector, deadline)
-        self._state = replace(self._state, cwd=report[1])
+        if report[1] != self._state.cwd:
+            self._state = replace(self._state, cwd=report[1])
         if self._may_leave_jobs:
             self._last_job_mark = self._sandbox.mark()
         return action_result(shell, collector, None if timed_out else report[0], timed_out)

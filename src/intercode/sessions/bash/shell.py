@@ -16,7 +16,7 @@ import shlex
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 from intercode.core.types import ExecResult
@@ -45,9 +45,10 @@ shell may not.
 """
 
 _MAY_END_SHELL = re.compile(
-    r"\b(exit|exec|logout|kill|killall|pkill|set|trap|return|suspend|ulimit|unset|builtin|enable"
-    r"|source|eval|printf)\b|(^|[;&|]|\s)\.\s|\$\$"
+    r"\b(exit|logout|kill|killall|pkill|set|trap|return|suspend|ulimit|unset|builtin|enable"
+    r"|source|eval|(?<!\s-)(exec|printf))\b|(^|[;&|]|\s)(?<!find )\.\s|\$\$"
 )
+"""Not `find .` with `-exec` or `-printf`, which start programs."""
 
 
 def may_end_shell(code: str) -> bool:
@@ -129,8 +130,8 @@ class Shell:
         try:
             first = self._with_report(self._first_script(cwd, bool(text)))
             self._unsent = self._write_script(memoryview(_encode(first)))
-            with memory_file(_encode(text)) as file:
-                if text:
+            with memory_file(_encode(text)) if text else nullcontext() as file:
+                if file is not None:
                     fds[_STATE_FD] = file.fileno()
                 self.process: Process = sandbox.spawn_as(
                     user,

@@ -50,12 +50,14 @@ def receive(sock: socket.socket, single: bool = False) -> tuple[dict[str, Any], 
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds.frombytes(data[: len(data) - len(data) % 4])
     try:
-        head += _receive_exactly(sock, max(0, _HEADER.size - len(head)))
+        if len(head) < _HEADER.size:
+            head += _receive_exactly(sock, _HEADER.size - len(head))
         body = head[_HEADER.size :]
         (length,) = _HEADER.unpack_from(head)
         if length > _MAX_MESSAGE:
             raise EOFError(f"a message of {length} bytes: at most {_MAX_MESSAGE} are read")
-        body += _receive_exactly(sock, max(0, length - len(body)))
+        if len(body) < length:
+            body += _receive_exactly(sock, length - len(body))
         if len(body) > length:
             raise UnexpectedDataError("unexpected data after the message")
         message = json.loads(body.decode("utf-8", "surrogateescape"))
