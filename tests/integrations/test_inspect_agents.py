@@ -1,5 +1,5 @@
-"""Inspect's own agents and tools in our sandboxes: tools that it puts into them, and its human
-agent, to whose shell a terminal of this machine connects."""
+"""Inspect's own agents and tools in our sandboxes: tools that it puts into them, its human agent,
+to whose shell a terminal of this machine connects, and its bridge for programs that are agents."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import select
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,12 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.agent import human_cli
 from inspect_ai.agent._human.view import ConsoleView
 from inspect_ai.dataset import Sample
-from inspect_ai.model import ModelOutput
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import bash_session, text_editor
 from inspect_ai.util import SandboxConnection
+
+from support.snippets import read_snippets
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -106,3 +109,24 @@ def test_a_human_solves_a_sample_at_a_terminal(
     [sample] = log.samples or ()
     assert sample.output.completion == "42"
     assert _QUESTION.encode() in b"".join(seen)
+
+
+def test_a_program_in_the_sandbox_uses_the_model_through_the_bridge(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/inspect.md").read_text("utf-8")
+    [snippet] = [s for s in read_snippets(page) if "sandbox_agent_bridge" in s.body]
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(snippet.body, names)
+    answer = ModelOutput.from_content("mockllm/model", "42 it is")
+    answer.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+    model = get_model("mockllm/model", custom_outputs=[answer], memoize=False)
+    [log] = inspect_eval(names["task"], model=model, log_dir=str(tmp_path), display="none")
+    assert log.status == "success", log.error
+    [sample] = log.samples or ()
+    assert [(m.role, m.text) for m in sample.messages][-2:] == [
+        ("user", "Print 6 * 7."), ("assistant", "42 it is"),
+    ]  # fmt: skip
+    assert sample.output.completion == "42 it is"
+    [call] = [event for event in sample.events if event.event == "model"]
+    assert call.input[-1].text == "Print 6 * 7."
+    [written] = [e for e in sample.events if e.event == "sandbox" and e.file == "printed.txt"]
+    assert written.input == "42 it is\n"
