@@ -30,7 +30,8 @@ def test_ids_positions_and_ranges() -> None:
         select_tasks(dataset(), ["98-100"])
     with pytest.raises(UsageError, match="4-2 of tasks is empty: write 2-4"):
         select_tasks(dataset(), ["4-2"])
-    with pytest.raises(UnknownNameError, match="t/1-2"):
+    message = "unknown task of t 't/1-2'; it has 100, such as .*; or give a position, 0 to 99"
+    with pytest.raises(UnknownNameError, match=message):
         select_tasks(dataset(), ["t/1-2"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.random import Generator
@@ -93,10 +93,7 @@ def choose_task(
     elif isinstance(choice, str):
         ids = [task.id for task in dataset.tasks]
         if choice not in ids:
-            drawn = _find_task_with_seed(dataset, choice)
-            if drawn is None:
-                raise unknown_task_error(dataset, choice)
-            return drawn
+            return _find_drawn_task(dataset, ids, choice)
         index = ids.index(choice)
     elif isinstance(choice, bool) or not hasattr(choice, "__index__"):
         raise UsageError(f"a task is an int or a str, not {choice!r}")
@@ -111,35 +108,39 @@ def choose_task(
     return index, task.instantiate(task, task_seed), task_seed
 
 
-def _find_task_with_seed(dataset: Dataset, name: str) -> tuple[int, Task, int] | None:
+def _find_drawn_task(
+    dataset: Dataset, ids: Sequence[str], name: str
+) -> tuple[int, Task, int | None]:
     """Return position, task and seed for the id of a task that a family drew for an episode, such
-    as ``families/bash/trail/1/1000005`` (position of ``families/bash/trail/1``, seed 5)."""
+    as ``families/bash/trail/1/1000005`` (position of ``families/bash/trail/1``, seed 5).
+
+    Raises UnknownNameError for any other id.
+    """
     base, _, number = name.rpartition("/")
-    if not re.fullmatch(r"[0-9]{1,40}", number) or int(number) < FIRST_EPISODE_SEED:
-        return None
-    seed = int(number) - FIRST_EPISODE_SEED
-    for index, task in enumerate(dataset.tasks):
-        if task.id == base and task.instantiate is not None:
-            drawn = task.instantiate(task, seed)
-            return (index, drawn, seed) if drawn.id == name else None
-    return None
+    if base in ids and re.fullmatch(r"[0-9]{1,40}", number):
+        index, seed = ids.index(base), int(number) - FIRST_EPISODE_SEED
+        task = dataset.tasks[index]
+        drawn = None if task.instantiate is None else task.instantiate(task, max(seed, 0))
+        if drawn and drawn.id == name:
+            return index, drawn, seed
+        if drawn and seed < 0 and drawn.id == f"{base}/{FIRST_EPISODE_SEED}":
+            _, environment, family, difficulty = base.split("/")
+            raise UnknownNameError(
+                f"unknown task of {dataset.name} {name!r}; this dataset draws its tasks from the "
+                f"seeds of episodes, and their numbers begin at {FIRST_EPISODE_SEED}: for a fixed "
+                "task add @seed= to the dataset, as in "
+                f"families:{environment}/{family}[difficulty={difficulty}]@seed={number}"
+            )
+    raise unknown_task_error(dataset, name)
 
 
 def unknown_task_error(dataset: Dataset, name: str) -> UnknownNameError:
     """Return the error for an id that a dataset does not have, with the most similar ids."""
-    ids, text = [task.id for task in dataset.tasks], f"unknown task of {dataset.name} {name!r}; "
-    match = re.fullmatch(r"(families/([^/]+)/([^/]+)/([1-5]))/([0-9]{1,40})", name)
-    if match and match[1] in ids and int(match[5]) < FIRST_EPISODE_SEED:
-        _, environment, family, difficulty, seed = match.groups()
-        return UnknownNameError(
-            f"{text}this dataset draws its tasks from the seeds of episodes, and their numbers "
-            f"begin at {FIRST_EPISODE_SEED}: for a fixed task add @seed= to the dataset, as in "
-            f"families:{environment}/{family}[difficulty={difficulty}]@seed={seed}"
-        )
+    ids = [task.id for task in dataset.tasks]
     similar = difflib.get_close_matches(name, ids, n=3, cutoff=0.5) or ids[:3]
     return UnknownNameError(
-        f"{text}it has {len(ids)}, such as {', '.join(similar)}; "
-        f"or give a position, 0 to {len(ids) - 1}"
+        f"unknown task of {dataset.name} {name!r}; it has {len(ids)}, such as "
+        f"{', '.join(similar)}; or give a position, 0 to {len(ids) - 1}"
     )
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Task
+from intercode.environments.base.options import unknown_task_error
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
@@ -71,7 +71,7 @@ def _positions(dataset: Dataset, by_id: Mapping[str, int], name: str) -> range:
         return range(by_id[name], by_id[name] + 1)
     found = _RANGE.fullmatch(name)
     if not found:
-        raise unknown_name_error(f"task of {dataset.name}", name, list(by_id))
+        raise unknown_task_error(dataset, name)
     first, last = int(found[1]), int(found[2] or found[1])
     if last >= len(dataset):
         raise UsageError(f"task {name} is out of range: {dataset.name} has {len(dataset)}")
