@@ -93,12 +93,14 @@ def test_a_run_goes_on_and_its_curve_shows_it(
     curves.WINDOW = 8
     played = [count for count, _ in curves.read_curve(run)]
     assert played == list(accumulate(row["episodes"] for row in rows))
-    assert curves.finished_runs(tmp_path, "five-turns") == [run]
     stored, other = json.loads((run / "result.json").read_text()), tmp_path / "five-turns-1"
+    assert curves.finished_runs(tmp_path) == {"five-turns": {run: stored}}
     other.mkdir()
     (other / "result.json").write_text(json.dumps({**stored, "episodes": 8}))
     with pytest.raises(SystemExit, match=f"{other} was not made as the other runs"):
-        curves.finished_runs(tmp_path, "five-turns")
+        curves.finished_runs(tmp_path)
+    with pytest.raises(SystemExit, match="no finished run"):
+        curves.finished_runs(run)
 
 
 def test_the_commands_of_the_page_run_one_after_another(

@@ -25,6 +25,8 @@ from matplotlib import pyplot as plt
 from intercode.results.statistics.distributions import t_quantile
 
 WINDOW = 160
+Runs = dict[str, dict[Path, dict[str, Any]]]
+"""The results of runs by kind and by folder."""
 FIGURES = {
     "interaction.svg": {"one-turn": "one turn", "five-turns": "five turns"},
     "credit.svg": {
@@ -33,15 +35,20 @@ FIGURES = {
 }  # fmt: skip
 
 
-def finished_runs(runs: Path, arm: str) -> list[Path]:
-    """Return the folders of the finished runs of a kind. Ends the program if these runs were made
-    in different ways, or have different numbers of episodes."""
-    results = sorted(runs.glob(f"{arm}-[0-9]*/result.json"))
-    stored = [json.loads(result.read_text()) for result in results]
-    for result, one in zip(results, stored, strict=True):
-        if "made_with" not in one or _kind(one) != _kind(stored[0]):
-            raise SystemExit(f"{result.parent} was not made as the other runs of {arm!r}")
-    return [result.parent for result in results]
+def finished_runs(folder: Path) -> Runs:
+    """Return the results of the finished runs. Ends the program if there are none, or if those of
+    a kind were made in different ways or have different numbers of episodes."""
+    runs: Runs = {}
+    for file in sorted(folder.glob("*-[0-9]*/result.json")):
+        arm, result = file.parent.name.rpartition("-")[0], json.loads(file.read_text())
+        others = runs.setdefault(arm, {})
+        first = next(iter(others.values()), result)
+        if "made_with" not in result or _kind(result) != _kind(first):
+            raise SystemExit(f"{file.parent} was not made as the other runs of {arm!r}")
+        others[file.parent] = result
+    if not runs:
+        raise SystemExit(f"{folder} has no finished run: name the folder of runs with --runs")
+    return runs
 
 
 def _kind(stored: dict[str, Any]) -> dict[str, Any]:
@@ -71,11 +78,11 @@ def interval(values: list[float]) -> float:
     return t_quantile(0.975, len(values) - 1) * stdev(values) / len(values) ** 0.5
 
 
-def draw(path: Path, runs: Path, arms: dict[str, str]) -> None:
+def draw(path: Path, runs: Runs, arms: dict[str, str]) -> None:
     """Draw one figure."""
     figure, axes = plt.subplots(figsize=(6, 3.5))
     for arm, label in arms.items():
-        curves = [read_curve(run) for run in finished_runs(runs, arm)]
+        curves = [read_curve(run) for run in runs.get(arm, {})]
         columns = [list(values) for values in zip(*curves, strict=False)]
         places = [mean(played for played, _ in column) for column in columns]
         middle = [mean(share for _, share in column) for column in columns]
@@ -92,15 +99,13 @@ def draw(path: Path, runs: Path, arms: dict[str, str]) -> None:
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
 
 
-def print_table(runs: Path) -> None:
+def print_table(runs: Runs) -> None:
     """Print the success before and after of each kind of run, as mean and half of the interval."""
-    names = [result.parent.name for result in runs.glob("*-[0-9]*/result.json")]
-    for arm in sorted({name.rpartition("-")[0] for name in names}):
-        folders = finished_runs(runs, arm)
-        stored = [json.loads((run / "result.json").read_text()) for run in folders]
-        results = [one["success"] for one in stored]
-        reached = [_episodes_to(0.8, read_curve(run)) for run in folders]
-        print(f"{arm}: {len(folders)} seeds of {stored[0]['episodes']} episodes")
+    for arm, stored in sorted(runs.items()):
+        results = [one["success"] for one in stored.values()]
+        reached = [_episodes_to(0.8, read_curve(run)) for run in stored]
+        episodes = next(iter(stored.values()))["episodes"]
+        print(f"{arm}: {len(stored)} seeds of {episodes} episodes")
         print(f"  episodes to 80 %: {', '.join(str(n or 'never') for n in reached)}")
         for key in results[0]:
             values = [result[key] for result in results]
@@ -119,7 +124,8 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=Path(), help="where the figures go")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    runs = finished_runs(args.runs)
     for name, arms in FIGURES.items():
-        if any(finished_runs(args.runs, arm) for arm in arms):
-            draw(args.out / name, args.runs, arms)
-    print_table(args.runs)
+        if any(arm in runs for arm in arms):
+            draw(args.out / name, runs, arms)
+    print_table(runs)
