@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from intercode.agents.parsing import CHANGES_NOTE, language_of
 from intercode.core.errors import UnknownNameError
 from intercode.results.export import export
 from intercode.results.export.chat import export as chat
@@ -41,6 +43,18 @@ def test_all_episodes_with_their_rewards(tmp_path: Path) -> None:
     assert [r["metadata"]["reward"] for r in _rows(out)] == [1.0, 0.0]
     assert chat([talk()], out, messages_only=True).records == 1
     assert set(_rows(out)[0]) == {"messages", "tools"}
+
+
+@pytest.mark.parametrize("note", [CHANGES_NOTE, language_of("bash").scoring_note])
+def test_a_tool_says_what_the_conversation_says_is_judged(note: str, tmp_path: Path) -> None:
+    prompt = "== run ==\nRun it. $judged\n\n== submit ==\nHand in."
+    episode = talk()
+    run = {**episode.run, "agent_metadata": {"prompt": {"text": prompt}}}
+    system = {"role": "system", "content": f"You act.\n- {note}"}
+    first = replace(episode.steps[0], messages=(system, *episode.steps[0].messages[1:]))
+    chat([episode.replace(run=run, steps=(first, *episode.steps[1:]))], tmp_path / "a.jsonl")
+    (row,) = _rows(tmp_path / "a.jsonl")
+    assert row["tools"][0]["function"]["description"] == f"Run it. {note}"
 
 
 def test_turns_that_ran_one_by_one(tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ def _brief(plan: Plan, task: Task) -> Brief:
     """Return the brief that an agent would get for a task."""
     kind = ENVIRONMENTS.load(plan.dataset.environment)
     notes = str(task.data.get("notes", ""))
-    turns, changes = plan.config.max_turns, task.only_changes
+    turns = plan.config.max_turns
+    changes = task.only_changes and plan.config.profile == "standard"
     return Brief(
         task.id, task.query, kind.name, turns, notes, kind.expects_answer, only_changes=changes
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from intercode.agents.parsing import language_of
+from intercode.agents.parsing import CHANGES_NOTE, language_of
 from intercode.agents.prompt import Prompt
 from intercode.agents.tool_calling import tool_set_of
 from intercode.core.types import Trajectory
@@ -33,10 +33,13 @@ def _descriptions(episode: Trajectory, environment: str) -> tuple[str, str]:
     if not isinstance(text, str) or any(f"== {s} ==" not in text for s in _TOOL_SECTIONS):
         return "", ""
     language = language_of(environment)
+    # a record has no Brief: that only changes are judged is in the first messages
+    prompts = [m for s in episode.steps for m in s.messages if m.get("role") in ("system", "user")]
+    only_changes = any(CHANGES_NOTE in str(m.get("content")) for m in prompts)
     values = {
         "environment": environment, "language": language.title, "fence": language.tags[0],
-        "judged": language.scoring_note, "turns": episode.run.get("max_turns") or "any number of",
-        "query": episode.query,
+        "judged": CHANGES_NOTE if only_changes else language.scoring_note,
+        "turns": episode.run.get("max_turns") or "any number of", "query": episode.query,
     }  # fmt: skip
     recorded = Prompt(text, _TOOL_SECTIONS)
     run, submit = (recorded.fill(section, values) for section in _TOOL_SECTIONS)
