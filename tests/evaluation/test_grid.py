@@ -121,9 +121,10 @@ def test_a_cell_that_fails_does_not_stop_the_others(
         '[grid]\nagent = ["gold", "single-turn", "noop"]\n'
     )
     words = ["eval", "--config", str(file)]
-    make_plan = grid_module.make_plan
+    make_plan, planned = grid_module.make_plan, []
 
     def fail_for_single_turn(config: EvalConfig, *args: Any, **settings: Any) -> Any:
+        planned.append(config.agent)
         if config.agent == "single-turn":
             raise SandboxUnavailableError("no tier works")
         return make_plan(config, *args, **settings)
@@ -132,6 +133,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(
     assert main(words) == 1
     printed, said = capsys.readouterr()
     assert "3 runs in" in printed and "2 done, 1 failed" in printed
+    assert planned == ["gold", "single-turn", "noop"]
     assert "[2/3 single-turn] failed: SandboxUnavailableError" in said
     assert "[3/3 noop] 2/2 done" in said
     assert "Once the cause is removed, the same command plays what is missing." in said

@@ -129,13 +129,14 @@ def run_grid(
             datasets.add(dataset.name)
             on_dataset(dataset)
 
-    _require_playable(grid, model)
+    plans = make_plans(grid, model)
+    _require_playable(plans)
     grid.out.mkdir(parents=True, exist_ok=True)
     (grid.out / README_FILE).write_text(_readme_text(grid), encoding="utf-8")
     results = []
-    for number, cell in enumerate(grid.cells, 1):
-        label = f"[{number}/{len(grid.cells)} {cell.name}] "
-        result = _run_cell(cell, model, quiet, label, begin)
+    for number, (cell, plan) in enumerate(plans, 1):
+        label = f"[{number}/{len(plans)} {cell.name}] "
+        result = _run_cell(cell, plan, quiet, label, begin)
         results.append(result)
         if result.state in ("failed", "stopped"):
             log(f"{label}{result.state}: {result.message}")
@@ -158,27 +159,31 @@ def make_plans(
     return plans
 
 
-def _require_playable(grid: Grid, model: Model | None) -> None:
+def _require_playable(plans: Sequence[tuple[Cell, Plan | InterCodeError]]) -> None:
     """Raise ConfigError if the settings of a cell are wrong, naming every such cell."""
-    wrong = []
-    for cell, plan in make_plans(grid, model):
+    wrong = [f"  {cell.name}: {plan}" for cell, plan in plans if isinstance(plan, UsageError)]
+    if not wrong:
+        return
+    for _, plan in plans:
         if isinstance(plan, Plan):
             plan.close()
-        elif isinstance(plan, UsageError):
-            wrong.append(f"  {cell.name}: {plan}")
-    if wrong:
-        listed = "\n".join(wrong)
-        raise ConfigError(
-            f"{len(wrong)} of {len(grid.cells)} runs cannot be played, so nothing is:\n{listed}\n"
-            f"{SOME_RUNS_HINT}"
-        )
+    listed = "\n".join(wrong)
+    raise ConfigError(
+        f"{len(wrong)} of {len(plans)} runs cannot be played, so nothing is:\n{listed}\n"
+        f"{SOME_RUNS_HINT}"
+    )
 
 
 def _run_cell(
-    cell: Cell, model: Model | None, quiet: bool, label: str, begin: Callable[[Dataset], None]
+    cell: Cell,
+    plan: Plan | InterCodeError,
+    quiet: bool,
+    label: str,
+    begin: Callable[[Dataset], None],
 ) -> CellResult:
     try:
-        plan = make_plan(cell.config, model)
+        if isinstance(plan, InterCodeError):
+            raise plan
         begin(plan.dataset)
         run_and_close(plan, quiet=quiet, label=label)
     except (BudgetError, TooManyErrorsError) as e:
