@@ -93,7 +93,7 @@ def choose_task(
     elif isinstance(choice, str):
         ids = [task.id for task in dataset.tasks]
         if choice not in ids:
-            return _find_drawn_task(dataset, ids, choice)
+            return _find_task_with_seed(dataset, ids, choice)
         index = ids.index(choice)
     elif isinstance(choice, bool) or not hasattr(choice, "__index__"):
         raise UsageError(f"a task is an int or a str, not {choice!r}")
@@ -108,7 +108,7 @@ def choose_task(
     return index, task.instantiate(task, task_seed), task_seed
 
 
-def _find_drawn_task(
+def _find_task_with_seed(
     dataset: Dataset, ids: Sequence[str], name: str
 ) -> tuple[int, Task, int | None]:
     """Return position, task and seed for the id of a task that a family drew for an episode, such
