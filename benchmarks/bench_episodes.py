@@ -5,7 +5,7 @@
 
 Each worker is a process of its own. It and its children have one core if the row says so, and
 otherwise all cores: one worker already prewarms its next sandbox on a second core. The results of
-golds that `intercode check`, which runs first, found stable come from the gold cache;
+golds that gave them twice in `intercode check`, which runs first, come from the gold cache;
 INTERCODE_GOLD_CACHE=0 runs every gold. With a checkout of the authors' repository (or
 INTERCODE_AUTHORS) and a Docker daemon (.ci/docker) their environment plays the sound tasks of file
 system 1 in turns with ours."""
@@ -201,7 +201,7 @@ def tables(args: argparse.Namespace) -> list[Table]:
 
 
 def _prove(dataset: Dataset, args: argparse.Namespace) -> str:
-    """Cache the golds with a stable result; return a sentence with the number of tasks."""
+    """Cache golds that give the same result twice; return a sentence with their number."""
     if args.profile != "standard" or not gold_cache.is_enabled():
         return "every gold runs again in every episode"
     cached = check(dataset, image=args.image).cached_tasks

@@ -54,7 +54,8 @@ these changes:
 
 A step is dependent if it names such a table and the recorded observation does not report it as
 missing, if its recorded catalog shows the table, or if it is a `submit` after such a step. A replay
-isolates episodes, so no episode sees the changes of another one.
+isolates episodes, so no episode sees the changes of another one. The steps that are not dependent
+are the [stable](glossary.md#evaluations) ones.
 """
 
 
@@ -77,7 +78,7 @@ def _table(engine: str, reports: list[ReplayReport], seconds: float) -> list[str
     lines = [
         f"## Engine `{engine}`", "",
         f"{len(whole.steps)} steps in {seconds:.0f} s; % equal.", "",
-        "| log | steps | observations | rewards | without dependent | observations | rewards |",
+        "| log | steps | observations | rewards | stable steps | observations | rewards |",
         "|---|---:|---:|---:|---:|---:|---:|", *(_share(r) for r in (*reports, whole)), "",
         "| cause of a difference | steps | observation | reward |", "|---|---:|---:|---:|",
     ]  # fmt: skip

@@ -61,7 +61,7 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --out FILE              where --draw writes its proofs and finds earlier ones (default: in the
                         cache)
 --parallel N            tasks at the same time (default 2); with --draw: processes
---no-gold-cache         do not store the results of stable golds in the gold cache
+--no-gold-cache         do not store results that golds gave twice in the gold cache
 --baseline FILE         the output of an earlier --json: a gold that now does something else is
                         volatile
 --json                  print the whole report as JSON

@@ -178,8 +178,8 @@ def _cache_note(report: CheckReport) -> str:
     if not report.cached_tasks:
         return ""
     return (
-        f"the golds of {report.cached_tasks} tasks are stable: for a day, scoring takes their "
-        f"results from the gold cache and does not run them ({ENABLE_VARIABLE}=0 turns that off)"
+        f"the golds of {report.cached_tasks} tasks gave the same results twice: for a day, scoring "
+        f"takes these from the gold cache and runs no gold ({ENABLE_VARIABLE}=0 turns that off)"
     )
 
 

@@ -102,8 +102,8 @@ class ReplayRules:
         return recorded == replayed
 
     def stable(self, trajectory: Trajectory, turn: int) -> bool | None:  # noqa: ARG002
-        """Return whether a step must give the same result on every machine, or None if that is
-        unknown."""
+        """Return whether a step is stable: it should give the recorded result on every machine.
+        None if that is unknown."""
         return None
 
     def notes(self, steps: Sequence[StepComparison]) -> list[str]:  # noqa: ARG002
