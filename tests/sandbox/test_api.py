@@ -129,6 +129,16 @@ def test_a_limit_that_another_process_has_exceeded_is_not_reported() -> None:
         assert sandbox.run("while :; do :; done").limit_exceeded == "cpu"
 
 
+def test_a_full_disk_is_the_limit_of_the_command_that_reports_it() -> None:
+    with open_one(limits=Limits(disk=1 << 20, inodes=200)) as sandbox:
+        full = sandbox.run("LC_ALL=C head -c 5000000 /dev/zero > /big")
+        assert not full.ok and full.limit_exceeded == "disk", full
+        assert sandbox.run("false").limit_exceeded == ""
+        assert sandbox.run("rm /big; echo No space left on device; false").limit_exceeded == ""
+        many = sandbox.run("mkdir /d; cd /d; for i in $(seq 300); do : > $i || exit 1; done")
+        assert many.limit_exceeded == "inodes", many
+
+
 def test_the_time_limit_of_a_command_does_not_end_a_download(tmp_path: Path) -> None:
     with open_one(env={"PATH": "/slow:/usr/bin:/bin"}) as sandbox:
         sandbox.write(

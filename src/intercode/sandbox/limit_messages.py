@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import BaseSandbox, Limits
+from intercode.sandbox.contract import DISK_FULL, BaseSandbox, Limits
 
 _TAIL_CHARACTERS = 1 << 16  # characters at the end of the output that are searched
 _SIGXFSZ = 25  # of Linux, on which sandboxes run
@@ -63,7 +63,7 @@ def _limit_in_output(sandbox: BaseSandbox, result: ExecResult) -> str:
     """Recognize a limit in the error messages of the C library and of bash."""
     output = (result.output + (result.stderr or ""))[-_TAIL_CHARACTERS:]
     limits = sandbox.spec.limits
-    if "No space left on device" in output and (exhausted := sandbox.storage_exhausted()):
+    if DISK_FULL in output and (exhausted := sandbox.storage_exhausted()):
         maximum = format_size(limits.disk) if exhausted == "disk" else f"{limits.inodes} files"
         return f"the disk is full: over the limit of {maximum}"
     if result.ok and "fork: retry: Resource temp" not in output:

@@ -17,7 +17,7 @@ from typing import IO, Literal
 
 from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox.api.results import Result
-from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.contract import DISK_FULL, BaseSandbox
 from intercode.sandbox.streams import (
     Collector,
     Process,
@@ -211,10 +211,13 @@ class Execution:
         is_own = not self._live.has_others(self.process) or code is None or not 0 <= code <= 128
         exceeded = self._base.limit_exceeded() if code != 0 and is_own else ""
         out, err = self._collectors["stdout"], self._collectors["stderr"]
+        both = self._both.bytes()
+        if code != 0 and not exceeded and DISK_FULL.encode() in both:
+            exceeded = self._base.storage_exhausted()
         return Result(
             decode(out.bytes()),
             decode(err.bytes()),
-            decode(self._both.bytes()),
+            decode(both),
             code,
             time.monotonic() - self._begin,
             out.dropped + err.dropped,

@@ -19,6 +19,8 @@ class Result:
     middle of the streams, because one exceeded ``Limits.output``. ``limit_exceeded``: the limit
     because of which a process was killed or not started, such as ``memory``; empty if there was
     none. While other processes of the owner run, it is told only of a command that was killed.
+    ``disk`` and ``inodes`` are also told of a command that failed and printed ``No space left on
+    device``, if the files have reached that limit.
     """
 
     stdout: str
