@@ -24,7 +24,6 @@ STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SCRIPT_FD = 62
 """Descriptor from which a shell or interpreter in a sandbox reads its script."""
 
-DISK_FULL = "No space left on device"  # what the C library says at Limits.disk and inodes
 LimitExceeded = Literal["", "memory", "cpu", "processes", "background", "disk", "inodes"]
 """A limit because of which a process was killed or could not be started. ``background``: background
 processes used up all process numbers and were killed."""

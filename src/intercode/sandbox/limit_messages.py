@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import DISK_FULL, BaseSandbox, Limits
+from intercode.sandbox.contract import BaseSandbox, Limits
 
+DISK_FULL = "No space left on device"
+"""The message of the C library for a write that reached ``Limits.disk`` or ``Limits.inodes``."""
 _TAIL_CHARACTERS = 1 << 16  # characters at the end of the output that are searched
 _SIGXFSZ = 25  # of Linux, on which sandboxes run
 _FILE_SIZE_STATUSES = {128 + _SIGXFSZ, -_SIGXFSZ}

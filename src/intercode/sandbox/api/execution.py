@@ -17,7 +17,8 @@ from typing import IO, Literal
 
 from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox.api.results import Result
-from intercode.sandbox.contract import DISK_FULL, BaseSandbox
+from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.limit_messages import DISK_FULL
 from intercode.sandbox.streams import (
     Collector,
     Process,
