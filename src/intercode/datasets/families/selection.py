@@ -108,6 +108,9 @@ def _options(spec: str, text: str) -> dict[str, str]:
 def _range(spec: str, text: str) -> range:
     """Return the numbers of ``3`` or ``0..99``, with both ends."""
     match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", text)
-    if match is None or int(match[2] or match[1]) < int(match[1]):
+    if match is None:
         raise UsageError(f"{spec!r}: {text!r} is neither a number nor a range such as 0..99")
-    return range(int(match[1]), int(match[2] or match[1]) + 1)
+    first, last = int(match[1]), int(match[2] or match[1])
+    if last < first:
+        raise UsageError(f"{spec!r}: the range {text} is empty: write {last}..{first}")
+    return range(first, last + 1)
