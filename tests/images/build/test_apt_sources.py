@@ -88,3 +88,23 @@ def test_mirrors_replace_the_archives_of_the_machine(etc: Path) -> None:
         "deb http://dated.example/20261120T000000Z bookworm main",
         "deb http://s.example/20261120T000000Z bookworm-security main",
     ]
+
+
+def test_an_image_gets_the_archives_that_its_commands_reach(etc: Path) -> None:
+    archives = apt_sources.recipe_sources("bookworm", "20261120", (), etc)
+    archives += "deb http://me:secret@in.example/d bookworm main\ndeb file:/d bookworm main\n"
+    text = apt_sources.image_sources(archives, dated=False)
+    assert "secret" not in text and "file:" not in text and "Check-Valid-Until" not in text
+    first, *others = text.split("\n\n")
+    assert first.splitlines()[:3] == [
+        "Types: deb",
+        "URIs: http://one.example/debian",
+        "Suites: bookworm bookworm-updates",
+    ]
+    assert [block.splitlines()[1] for block in others] == [
+        "URIs: http://l.example/d",
+        "URIs: http://two.example/debian",
+        "URIs: http://three.example/debian",
+    ]
+    dated = apt_sources.image_sources("deb http://a.example/2026 bookworm main\n", dated=True)
+    assert dated.splitlines()[-1] == "Check-Valid-Until: no"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from intercode import Sandbox
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.images.build.on_demand import resolve_or_build
@@ -37,6 +38,16 @@ def test_a_recipe_with_packages(tmp_path: Path) -> None:
     image = resolve_or_build(f"recipe:{tmp_path}")
     assert shown(image, "cat a; jq .a f.json; cat /etc/debian_version | cut -c1-2") == "7\n7\n12\n"
     assert resolve_or_build(f"recipe:{tmp_path}") == image
+
+
+def test_a_command_installs_packages(tmp_path: Path) -> None:
+    """As in Docker's image of Debian, and also where root is the only user."""
+    (tmp_path / "Dockerfile").write_text("FROM debian:bookworm\n")
+    with Sandbox(f"dockerfile:{tmp_path}", network="host") as sandbox:
+        install = "apt-get install -qq --no-install-recommends cron"
+        result = sandbox.run(f"apt-get update -qq && {install}", timeout=300)
+        assert result.ok, result.output
+        assert sandbox.run("command -v crontab").stdout == "/usr/bin/crontab\n"
 
 
 def test_a_dockerfile_that_installs_packages(tmp_path: Path) -> None:

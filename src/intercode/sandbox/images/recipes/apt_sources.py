@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,6 +10,13 @@ from intercode.core.errors import UsageError
 
 _SUITE_SUFFIXES = ("", "-updates", "-security")
 """Suffixes of suite names: the release, its updates, its security updates."""
+_PUBLIC_LINE = re.compile(r"deb (https?://[^@\s]+) (\S+) main")
+_STANZA = """Types: deb
+URIs: {uri}
+Suites: {suites}
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+"""
 
 
 def recipe_sources(suite: str, date: str, mirrors: Sequence[str], etc: Path = Path("/etc")) -> str:
@@ -29,6 +37,23 @@ def recipe_sources(suite: str, date: str, mirrors: Sequence[str], etc: Path = Pa
             "--image tar:/path.tar"
         )
     return "".join(found)
+
+
+def image_sources(archives: str, dated: bool) -> str:
+    """Return the text of the debian.sources of an image that was installed from ``archives``.
+
+    ``archives`` is the text of a sources.list. Left out are archives of local files and addresses
+    with a password, which code in a sandbox must not read. ``dated``: the archives are snapshots of
+    a past day, whose signatures have expired.
+    """
+    suites: dict[str, list[str]] = {}
+    for line in archives.splitlines():
+        if found := _PUBLIC_LINE.fullmatch(line):
+            suites.setdefault(found[1], []).append(found[2])
+    expired = "Check-Valid-Until: no\n" if dated else ""
+    return "\n".join(
+        _STANZA.format(uri=uri, suites=" ".join(names)) + expired for uri, names in suites.items()
+    )
 
 
 def machine_sources(suite: str, etc: Path = Path("/etc")) -> list[str]:

@@ -19,6 +19,8 @@ RELEASES = {
 """Releases of Debian by number."""
 RELEASE_NAMES = (*RELEASES.values(), "sid")
 """Names of releases."""
+_VERSION = "2"
+"""Version of what is written into such images: images of another version are not used."""
 _TAG = re.compile(r"(?:docker\.io/)?(?:library/)?debian:([a-z0-9]+)(?:\.\d+)?(?:-slim)?")
 
 
@@ -40,6 +42,8 @@ def debian_image(
 ) -> Image:
     """Return the image of a release with packages; the first call builds it.
 
+    Commands in the image install further packages from the archives that it was built from.
+
     ``date`` (YYYYMMDD) replaces ``{date}`` in the address of a mirror; the default is the day of
     the build. ``force`` builds the image again. Raises UsageError if mmdebstrap or a Debian
     archive is missing, InfrastructureError if the build fails.
@@ -50,6 +54,7 @@ def debian_image(
         suite=suite,
         packages=tuple(dict.fromkeys(packages)),
         date=date or today,
+        installs_packages=True,
     )
     path: Path = mmdebstrap.build_recipe(recipe, mirrors, progress, force=force)
     return images.resolve(f"tar:{path}")
@@ -57,5 +62,5 @@ def debian_image(
 
 def image_name(suite: str, packages: Sequence[str], date: str) -> str:
     """Return the name of such an image in the cache."""
-    identity = repr((suite, sorted(set(packages)), date))
+    identity = repr((suite, sorted(set(packages)), date, _VERSION))
     return f"{suite}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"

@@ -35,6 +35,8 @@ rm -f etc/ssl/certs/java/cacerts
 : > etc/resolv.conf; : > etc/hostname; : > etc/apt/sources.list
 rm -rf etc/apt/sources.list.d/* var/lib/apt/lists/* var/cache/apt/*"""
 """Removes what depends on the machine or the mirror from the image, after the installation."""
+_APT_SETTINGS = 'APT::Sandbox::User "root";\n'
+"""Lets apt download as root, because a sandbox may have no other user."""
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "APT_CONFIG")
 
 
@@ -95,13 +97,18 @@ def _remove_stage(stage: Path) -> None:
 
 
 def mmdebstrap_command(
-    tool: str, recipe: Recipe, target: Path, pins: Path | None, dated: bool
+    tool: str, recipe: Recipe, target: Path, pins: Path | None, archives: str, dated: bool
 ) -> tuple[str, ...]:
-    """Return the command line of the build. It reads the archives from its standard input.
+    """Return the command line of the build. It reads ``archives`` from its standard input.
 
-    ``dated``: the archives are snapshots of a past day.
+    ``archives`` is the text of a sources.list. ``dated``: they are snapshots of a past day.
     """
     hooks = [f"--customize-hook={_CLEANUP_HOOK}"]
+    sources = apt_sources.image_sources(archives, dated) if recipe.installs_packages else ""
+    if sources:
+        hooks.append(_write_hook("etc/apt/sources.list.d/debian.sources", sources))
+    if recipe.installs_packages:
+        hooks.append(_write_hook("etc/apt/apt.conf.d/sandbox-user", _APT_SETTINGS))
     for path, aim in recipe.links:
         hooks.append(f'--customize-hook=ln -s {shlex.quote(aim)} "$1"/{shlex.quote(path)}')
     if pins is not None:
@@ -123,6 +130,10 @@ def mmdebstrap_command(
     )
 
 
+def _write_hook(path: str, text: str) -> str:
+    return f'--customize-hook=printf %s {shlex.quote(text)} > "$1"/{path}'
+
+
 def _run_mmdebstrap(
     tool: str, recipe: Recipe, target: Path, archives: str, dated: bool, progress: Progress
 ) -> None:
@@ -134,7 +145,9 @@ def _run_mmdebstrap(
         Path(folder).chmod(0o755)
         pins = Path(folder) / "pins"
         pins.write_text(apt_preferences(recipe))
-        command = mmdebstrap_command(tool, recipe, target, pins if recipe.versions else None, dated)
+        command = mmdebstrap_command(
+            tool, recipe, target, pins if recipe.versions else None, archives, dated
+        )
         status, output = run_with_progress(
             command, environment, progress, last_lines=8, stdin=archives
         )

@@ -24,7 +24,8 @@ class Recipe:
     ``suite`` is a release of Debian, ``packages`` are installed into it, and ``date`` (YYYYMMDD) is
     the day of their versions. ``digests`` are the expected SHA-256 of the tar by Debian's name of
     the architecture. ``versions`` are the exact versions of all packages by name. ``links`` are
-    symbolic links (path and target) that are added after the installation.
+    symbolic links (path and target) that are added after the installation. ``installs_packages``:
+    commands in the image install packages from the archives that it was built from.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Recipe:
     digests: tuple[tuple[str, str], ...] = ()
     versions: tuple[tuple[str, str], ...] = ()
     links: tuple[tuple[str, str], ...] = ()
+    installs_packages: bool = False
 
     @property
     def epoch(self) -> int:
