@@ -218,6 +218,9 @@ def test_ignore_files_leave_out_tests_and_solutions(tmp_path: Path) -> None:
     assert load(f"harbor:{folder}").hash == hash_
     (folder / "tests/data/kept").write_text("changed")
     assert load(f"harbor:{folder}").hash != hash_
+    (folder / "tests/data/.harborignore").mkdir()
+    with pytest.raises(UsageError, match="not a regular file"):
+        load(f"harbor:{folder}")
 
 
 def test_ignore_files_need_pathspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

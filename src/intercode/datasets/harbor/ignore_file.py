@@ -21,7 +21,8 @@ def read_exclusion(folder: Path) -> Exclusion:
     """Return a function that says of a path in a task's directory whether it is left out.
 
     A file has rules as in .gitignore, for its directory and everything below it. A link is left out
-    if its target is. Raises UsageError if there is such a file, and ``pathspec`` is not installed.
+    if its target is. Raises UsageError if there is such a file, and ``pathspec`` is not installed,
+    and for a directory of that name.
     """
     given, folder = folder, folder.resolve()
     tops = [top for part in _PARTS for top in (folder / part, *folder.glob(f"{_STEPS}/*/{part}"))]
@@ -38,6 +39,8 @@ def read_exclusion(folder: Path) -> Exclusion:
     def rules(directory: Path) -> GitIgnoreSpec:
         file = directory / _NAME
         require_inside(file, folder, str(file))
+        if os.path.lexists(file) and not file.is_file():
+            raise UsageError(f"{file} is not a regular file, so its rules cannot be read")
         return GitIgnoreSpec.from_lines(read_text(file).splitlines() if file.is_file() else [])
 
     def is_listed(path: Path) -> bool:
