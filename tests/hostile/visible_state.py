@@ -179,10 +179,12 @@ _IDS = re.compile(
 )
 """Numbers of namespaces, mounts and their devices, scheduling groups, sockets, and of the directory
 with a sandbox's device files."""
-_ENGINE = re.compile(r"/(cgroup|cpuset|mountinfo|mounts|mountstats|children|net//?unix)$")
-"""Names and numbers that an engine gives to containers."""
-_VARYING_PIDS = re.compile(rf"{_VARYING_STATUS.pattern}|^(Tgid|Pid|NStgid|NSpid|NSpgid|NSsid):")
-"""Process numbers of containers continue."""
+_ENGINE = re.compile(r"/(cgroup|cpuset|mountinfo|mounts|mountstats|children|key-users|net//?unix)$")
+"""Names and numbers that an engine gives to containers, and the keys of their common user."""
+_VARYING_PIDS = re.compile(
+    rf"{_VARYING_STATUS.pattern}|^(State|Tgid|Pid|NStgid|NSpid|NSpgid|NSsid):"
+)
+"""Process numbers of containers continue. PID 1 is their supervisor, which may be running."""
 
 
 def read_state(sandbox: BaseSandbox) -> dict[str, str]:
@@ -192,7 +194,7 @@ def read_state(sandbox: BaseSandbox) -> dict[str, str]:
     state, container = {}, back_end.is_container()
     text = sandbox.read("/tmp/state.json").decode()
     if isinstance(sandbox, SupervisedSandbox):
-        text = re.sub(rf"\b{sandbox.user_id}\b", "USER", text)
+        text = re.sub(rf"\b{sandbox.user_id}\b", "-1", text)  # also a number of JSON
     for path, entry in json.loads(text).items():
         path = _OWN_NUMBER.sub("/proc/self/task/N", path)
         if _HOST.match(path) or (path.startswith("/proc/") and _COUNTS.search(path)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 
@@ -73,6 +74,17 @@ def test_every_change_is_listed_and_rolled_back(container: SupervisedContainer, 
         container.ask("recycle")
         assert container.sh(_SHOW)[0] == first
         assert container.rows() == {} and container.ask("touched_paths")["rows"] == []
+
+
+def test_a_container_with_a_changed_directory_whose_files_were_replaced_is_not_recycled(
+    own_container: SupervisedContainer,
+) -> None:
+    own_container.sh("touch /data/old/new")
+    own_container.ask("replace_files")
+    assert own_container.rows() == {}
+    with pytest.raises(OSError, match="a directory shows that its entries were changed") as refused:
+        own_container.ask("recycle")
+    assert refused.value.errno == errno.EBUSY
 
 
 def test_every_change_can_be_copied_to_another_container(

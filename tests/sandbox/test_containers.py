@@ -142,6 +142,24 @@ def test_containers_over_a_limit_or_deterministic_are_not_recycled(
         assert sandbox.supervisor_pid != first
 
 
+def test_a_container_with_a_changed_merged_directory_is_replaced_by_a_new_one(
+    container_engine: engine.Engine, tmp_path: Path, treed: Layer
+) -> None:
+    """An overlay shows another one when it is made again."""
+    container_pool.close_idle()
+    (tmp_path / "data" / "dir").mkdir(parents=True)
+    layers = (treed, layer_of(tmp_path))
+    show = ["stat", "-c", "%b %s %h", "/data", "/data/dir"]
+    with open_one(container_engine, layers=layers) as sandbox:
+        first, shown = sandbox.supervisor_pid, sandbox.run(show).output
+        sandbox.run(["touch", "/data/dir/new"])
+    with open_one(container_engine, layers=layers) as sandbox:
+        assert sandbox.supervisor_pid != first and sandbox.run(show).output == shown
+        sandbox.run(["touch", "/data/dir/new"])
+        with pytest.raises(SandboxError, match="a directory shows that its entries were changed"):
+            sandbox.recycle()
+
+
 def test_a_control_group_without_the_requested_limits_is_ignored(
     container_engine: engine.Engine,
 ) -> None:

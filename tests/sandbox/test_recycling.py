@@ -47,6 +47,20 @@ def test_a_recycled_sandbox_equals_a_new_one(tmp_path: Path) -> None:
         assert describe(sandbox) == describe(new)
 
 
+def test_a_recycled_sandbox_shows_directories_as_a_new_one(treed: BaseSandbox) -> None:
+    """A disk keeps a large directory large, and an overlay one that was changed apart."""
+    show = ["/bin/bash", "-c", "stat -c '%n %b %s %h' / /tmp /root /data /data/*/"]
+    first = treed.run(show).output
+    for work in (
+        "touch /data/new /tmp/new", "chmod 600 /data/dir/a", "rm -r /data/dir",
+        "touch {/tmp,/data/empty}/some-file-with-a-long-name-{1..400}",
+    ):  # fmt: skip
+        assert treed.run(["/bin/bash", "-c", work]).ok
+        treed.recycle()
+        assert treed.run(show).output == first, work
+        assert treed.changes() == {} and treed.read("/data/dir/a") == b"a\n"
+
+
 def test_commands_end_when_the_sandbox_is_recycled(sandbox: BaseSandbox) -> None:
     process = sandbox.spawn(["sleep", "600"])
     sandbox.recycle()

@@ -20,6 +20,7 @@ int install_filter(const char *digits);
 struct entry {
     uint64_t fingerprint;  /* hash of inode, kind, mode and change time; 0 never occurs */
     int64_t mtime_ns;
+    uint64_t shape;  /* of a directory: hash of its size, blocks and links; 0: unknown */
     const char *name;
     uint32_t children;  /* index of its range, NOT_INDEXED, or NO_ENTRY if it is not a directory */
     uint32_t size;  /* at most UINT32_MAX */
@@ -48,6 +49,7 @@ struct file_stat {
     uint64_t inode, links, blocks;
     long long size;
     bool other_mount;
+    bool shared;  /* commands cannot change it */
 };
 
 extern struct index file_index;
@@ -63,6 +65,7 @@ void set_image_trees(const int *fds, size_t count);
 int open_in_image(const char *path, int flags);
 int stat_in_image(const char *directory, const char *name, struct stat *out);
 int list_in_image(const char *path, struct names *out);
+bool is_merged(const char *path);
 
 /* ---- scan.c: differences from the start ---- */
 enum change_kind { DELETED, CHANGED, NEW };
@@ -74,6 +77,7 @@ struct difference {
     bool replaced;  /* it is not, or was not, a directory */
     bool under_replaced;  /* a parent is new or replaced */
     bool too_deep;  /* its content was not scanned */
+    bool other_shape;  /* a restored directory that shows another size, or other blocks or links */
     struct file_stat info;
 };
 
@@ -112,7 +116,7 @@ void remove_script(void);
 bool is_outside_listing(const char *path);
 
 /* ---- rollback.c, ipc_cleanup.c ---- */
-int roll_back(void);
+int roll_back(bool recycles);
 int copy_paths(int source, const struct json *paths);
 int clear_ipc(void);
 

@@ -78,12 +78,15 @@ static int stat_with_flags(int fd, const char *name, int flags, struct file_stat
         .children = S_ISDIR(all.stx_mode) ? NOT_INDEXED : NO_ENTRY,
         .size = all.stx_size < UINT32_MAX ? (uint32_t)all.stx_size : UINT32_MAX,
     };
+    if (S_ISDIR(all.stx_mode))
+        out->entry.shape = mix_hash(mix_hash(mix_hash(1, all.stx_size), all.stx_blocks),
+                                    all.stx_nlink);
     /* commands cannot change a shared file, and its time changes whenever a sandbox links it; they
        cannot change a directory of root, but move it away and back */
-    bool shared = sandbox.in_chroot && (S_ISREG(all.stx_mode) ? all.stx_uid != sandbox.user
+    out->shared = sandbox.in_chroot && (S_ISREG(all.stx_mode) ? all.stx_uid != sandbox.user
                                         : S_ISDIR(all.stx_mode) && !all.stx_uid);
     out->entry.fingerprint = mix_hash(mix_hash(mix_hash(1, all.stx_ino), all.stx_mode),
-                                      shared ? 0 : (uint64_t)out->ctime_ns);
+                                      out->shared ? 0 : (uint64_t)out->ctime_ns);
     return 0;
 }
 

@@ -43,6 +43,18 @@ int stat_in_image(const char *directory, const char *name, struct stat *out) {
     return result || (S_ISCHR(out->st_mode) && !out->st_rdev) ? -1 : 0;
 }
 
+/* Return whether an overlay merges a directory from several trees. */
+bool is_merged(const char *path) {
+    size_t count = 0;
+    for (size_t i = 0; file_index.covers_subtree && i < tree_count; i++) {
+        int fd = open_exact(trees[i], path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+        if (fd < 0) continue;
+        close(fd);
+        count++;
+    }
+    return count > 1;
+}
+
 /* Return whether a tree hides what the trees below it have at a path. */
 static bool hides_lower(int tree, const char *path) {
     char part[PATH_MAX];

@@ -14,7 +14,7 @@
 
 /* Roll back the files, and then copy those of another sandbox, if a descriptor of it is given. */
 static int do_replace_files(const struct message *m) {
-    if (roll_back()) return -1;
+    if (roll_back(false)) return -1;
     return m->count ? copy_paths(m->fds[0], json_get(m->body, "paths")) : 0;
 }
 
@@ -30,8 +30,9 @@ void record_priority(void) {
     initial_priority.disk = read_disk_priority();
 }
 
-/* Refuse if the network was used, or the priority lowered, because the container keeps the traces. */
-static int do_recycle(const struct message *m) {
+/* Refuse if the network was used, the priority lowered, or a large directory changed, because the
+   container keeps the traces. */
+static int do_recycle(void) {
     if (end_all_processes()) return -1;
     if (sandbox.isolation.own_network && was_network_used(&sandbox.isolation))
         return errno = EBUSY, fail("the network of the sandbox was used");
@@ -39,7 +40,7 @@ static int do_recycle(const struct message *m) {
         || read_disk_priority() != initial_priority.disk)
         return errno = EBUSY, fail("the priority of the sandbox was lowered");
     if (!sandbox.in_chroot && !sandbox.in_domain && clear_ipc()) return -1;  /* there it is forbidden */
-    return do_replace_files(m);
+    return roll_back(true);
 }
 
 /* Root may enter / with any mode; the supervisor needs the owner's permission. */
@@ -56,7 +57,7 @@ int handle_container_request(const char *operation, const struct message *m, str
     if (!strcmp(operation, "size")) return write_size(out);
     if (!strcmp(operation, "touched_paths")) return write_touched_paths(out);
     if (!strcmp(operation, "replace_files")) return do_replace_files(m);
-    if (!strcmp(operation, "recycle")) return do_recycle(m);
+    if (!strcmp(operation, "recycle")) return do_recycle();
     if (!strcmp(operation, "upper"))
         return (*result_fd = fcntl(sandbox.root, F_DUPFD_CLOEXEC, 0)) < 0 ? -1 : 0;
     if (!strcmp(operation, "storage_limit")) {

@@ -15,8 +15,12 @@
 #include <unistd.h>
 
 #define NANOSECONDS 1000000000LL
+/* of a directory that is made again; a new container is faster for a larger one */
+#define MAX_REMADE_FILES 2000
+#define MAX_REMADE_BYTES (4 << 20)
 
 static int64_t newest_change;  /* the latest change time set here */
+static bool keeps_traces;  /* a restored directory has another shape than at the start */
 
 static struct timespec to_timespec(int64_t nanoseconds) {
     return (struct timespec){nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS};
@@ -153,8 +157,8 @@ static int restore_directory(const char *path, uint32_t number) {
     return result;
 }
 
-/* Record the fingerprint of a recreated entry. */
-static int update_fingerprint(const char *path, uint32_t number) {
+/* Record the fingerprint of a recreated entry, and return its shape. */
+static int update_fingerprint(const char *path, uint32_t number, uint64_t *shape) {
     struct file_stat now;
     const char *name;
     int parent = *path ? open_parent(path, &name) : fcntl(sandbox.root, F_DUPFD_CLOEXEC, 0);
@@ -165,22 +169,38 @@ static int update_fingerprint(const char *path, uint32_t number) {
         return errno = result ? errno : EIO, fail("/%s", path);
     if (now.ctime_ns > newest_change) newest_change = now.ctime_ns;
     file_index.entries[number].fingerprint = now.entry.fingerprint;
+    *shape = now.entry.shape;
+    return 0;
+}
+
+/* Finish a restored entry. A directory that was just made has the shape that it had at the start,
+   unless it was merged. */
+static int restore_entry(struct difference *d) {
+    bool is_directory = S_ISDIR(file_index.entries[d->entry].mode);
+    uint64_t now;
+    if ((is_directory && restore_directory(d->path, d->entry))
+        || update_fingerprint(d->path, d->entry, &now))
+        return -1;
+    uint64_t *then = &file_index.entries[d->entry].shape;
+    if (is_directory && !*then && !remains_directory(d) && !is_merged(d->path)) *then = now;
+    d->other_shape = *then != now;
     return 0;
 }
 
 /* Restore the directory that holds a recreated or removed entry, if it existed at the start. */
 static int restore_parent(const struct difference *d, uint32_t *last) {
     const char *slash = strrchr(d->path, '/');
+    uint64_t shape;
     if (d->parent == NO_ENTRY || d->parent == *last) return 0;
     *last = d->parent;
     char *parent_path = strndup(d->path, slash ? (size_t)(slash - d->path) : 0);
     int result = !parent_path || restore_directory(parent_path, d->parent)
-        || update_fingerprint(parent_path, d->parent) ? -1 : 0;
+        || update_fingerprint(parent_path, d->parent, &shape) ? -1 : 0;
     free(parent_path);
     return result;
 }
 
-static int restore_all(const struct differences *differences) {
+static int restore_all(struct differences *differences) {
     uint32_t last = NO_ENTRY;
     int result = 0;
     for (size_t i = 0; !result && i < differences->count; i++) {
@@ -193,31 +213,94 @@ static int restore_all(const struct differences *differences) {
         if (d->kind != NEW && !remains_directory(d)) result = recreate(d);
     }
     for (size_t i = differences->count; !result && i-- > 0;) {
-        const struct difference *d = &differences->items[i];
+        struct difference *d = &differences->items[i];
         if (d->parent != NO_ENTRY) file_index.entries[d->parent].always_visit = true;
-        if (d->entry == NO_ENTRY) continue;
-        if (S_ISDIR(file_index.entries[d->entry].mode))
-            result = restore_directory(d->path, d->entry);
-        if (!result) result = update_fingerprint(d->path, d->entry);
+        if (d->entry != NO_ENTRY) result = restore_entry(d);
     }
     for (size_t i = differences->count; !result && i-- > 0;)
         result = restore_parent(&differences->items[i], &last);
     return result;
 }
 
-/* Restore all differences from the start. */
-int roll_back(void) {
+/* Return whether the content of a directory can be made again soon, and looks the same then. */
+static bool can_remake(int fd, long *files, long long *bytes) {
+    struct names names;
+    struct file_stat now;
+    bool can = !list_names(fd, &names);
+    for (size_t i = 0; can && i < names.count; i++) {
+        can = !stat_entry(fd, names.name[i], &now) && !now.other_mount && !now.shared
+            && ++*files <= MAX_REMADE_FILES;
+        if (can && S_ISDIR(now.entry.mode)) {
+            int inner = openat(fd, names.name[i], DIRECTORY | O_NOFOLLOW);
+            can = inner >= 0 && can_remake(inner, files, bytes);
+            if (inner >= 0) close(inner);
+        } else if (can) {
+            can = now.links == 1 && (*bytes += now.size) <= MAX_REMADE_BYTES;
+        }
+    }
+    free_names(&names);
+    return can;
+}
+
+static bool can_remake_path(const char *path) {
+    long files = 0;
+    long long bytes = 0;
+    int fd = *path && !is_merged(path) ? open_granted(sandbox.root, path, DIRECTORY) : -1;
+    bool can = fd >= 0 && can_remake(fd, &files, &bytes);
+    if (fd >= 0) close(fd);
+    return can;
+}
+
+/* Return whether a path is in a directory. */
+static bool is_below(const char *path, const char *directory) {
+    size_t length = strlen(directory);
+    return !strncmp(path, directory, length) && path[length] == '/';
+}
+
+/* Remove the directories that have another shape, to be made again. */
+static int remove_other_shapes(const struct differences *differences, bool remakes, bool *again) {
+    const char *removed = NULL;
+    int result = 0;
+    for (size_t i = 0; !result && !keeps_traces && i < differences->count; i++) {
+        const struct difference *d = &differences->items[i];
+        if (!d->other_shape || (removed && is_below(d->path, removed))) continue;
+        if (remakes && can_remake_path(d->path)) {
+            result = remove_path(removed = d->path);
+            *again = true;
+        } else {
+            keeps_traces = true;
+        }
+    }
+    return result;
+}
+
+static int roll_back_once(bool remakes, bool *again) {
     struct differences differences;
-    if (sandbox.in_chroot) remove_script();
     int result = scan(&differences, false);
     discard_modes();  /* files with a changed mode are also differences */
     if (!result) result = restore_all(&differences);
+    if (!result) result = remove_other_shapes(&differences, remakes, again);
     restore_modes();
     int code = errno;
     free_differences(&differences);
-    if (!result) wait_clock_tick(newest_change);
     errno = code;
     return result;
+}
+
+/* Restore all differences from the start. `recycles`: also what `ls -ld` and `du` print of a
+   directory, its size, blocks and links. They are not restored with its entries: a disk does not
+   shrink a directory, and an overlay merges a changed one with the original. A small one is made
+   again. Fails with EBUSY if another one would show a change. */
+int roll_back(bool recycles) {
+    bool again = false;
+    if (sandbox.in_chroot) remove_script();
+    int result = roll_back_once(recycles, &again);
+    if (!result && again && !keeps_traces) result = roll_back_once(false, &again);
+    if (result) return -1;
+    wait_clock_tick(newest_change);
+    if (recycles && keeps_traces)
+        return errno = EBUSY, fail("a directory shows that its entries were changed");
+    return 0;
 }
 
 /* --------------------------------------------------- copy from another sandbox */
