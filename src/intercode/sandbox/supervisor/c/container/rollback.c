@@ -252,7 +252,7 @@ static bool can_remake_path(const char *path) {
 }
 
 /* Return whether a path is in a directory. */
-static bool is_below(const char *path, const char *directory) {
+static bool is_inside(const char *path, const char *directory) {
     size_t length = strlen(directory);
     return !strncmp(path, directory, length) && path[length] == '/';
 }
@@ -263,7 +263,7 @@ static int remove_other_shapes(const struct differences *differences, bool remak
     int result = 0;
     for (size_t i = 0; !result && !keeps_traces && i < differences->count; i++) {
         const struct difference *d = &differences->items[i];
-        if (!d->other_shape || (removed && is_below(d->path, removed))) continue;
+        if (!d->other_shape || (removed && is_inside(d->path, removed))) continue;
         if (remakes && can_remake_path(d->path)) {
             result = remove_path(removed = d->path);
             *again = true;
