@@ -1,10 +1,11 @@
 """Plays gold episodes in the authors' BashEnv: reset, gold, submit.
 
-bench_episodes.py runs it with an interpreter that has their dependencies, without this package:
+peers.py runs it with an interpreter that has their dependencies, without this package:
 
-    python authors_episodes.py CHECKOUT TASKS.json SECONDS '[0, 1, ...]'
+    python authors_episodes.py CHECKOUT TASKS.json
 
-Prints one line of JSON.
+Each line of the standard input is the position of a task, which is played, or `true`, which is then
+one more action. For each, prints a line of JSON with the milliseconds of each call.
 """
 
 from __future__ import annotations
@@ -12,33 +13,33 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 
 
-def main(checkout: str, tasks: str, seconds: str, positions: str) -> None:
-    """Play the tasks at these positions in turn, again and again, for this many seconds."""
+def timed(work: Callable[[], object]) -> float:
+    """Return the milliseconds that a call takes."""
+    start = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - start)
+
+
+def main(checkout: str, tasks: str) -> None:
+    """Play the tasks that are asked for."""
     sys.path.insert(0, checkout)
     from intercode.envs.bash.bash_env import BashEnv
 
     env = BashEnv("intercode-nl2bash", data_path=tasks, verbose=False)
-    wanted = json.loads(positions)
-    env.reset(wanted[0])  # the first reset removes files that the image has in excess
-    rewards, spans = [], [0.0, 0.0, 0.0]
-    start = time.perf_counter()
-    while time.perf_counter() - start < float(seconds):
-        marks = [time.perf_counter()]
-        env.reset(wanted[len(rewards) % len(wanted)])
-        marks.append(time.perf_counter())
-        env.step(env.gold)
-        marks.append(time.perf_counter())
-        rewards.append(env.step("submit")[1])
-        marks.append(time.perf_counter())
-        spans = [s + b - a for s, a, b in zip(spans, marks, marks[1:], strict=False)]
-    took, count = time.perf_counter() - start, len(rewards)
-    reset, step, submit = (1000 * s / count for s in spans)
-    print(json.dumps({
-        "episodes": count, "seconds": took, "solved": sum(bool(r > 0.99) for r in rewards),
-        "reset": reset, "step": step, "submit": submit,
-    }))  # fmt: skip
+    env.reset(0)  # the first reset removes files that the image has in excess
+    for line in sys.stdin:
+        if line.strip() == "true":
+            print(json.dumps({"true": timed(lambda: env.step("true"))}), flush=True)
+            continue
+        position, rewards = int(line), []
+        found = {"reset": timed(lambda: env.reset(position))}  # noqa: B023
+        found["step"] = timed(lambda: env.step(env.gold))
+        found["submit"] = timed(lambda: rewards.append(env.step("submit")[1]))  # noqa: B023
+        found["solved"] = float(rewards[0] > 0.99)
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

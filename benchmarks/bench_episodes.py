@@ -20,13 +20,14 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import peers
 import plain_golds
-from measuring import Processor, whole_machine
+from measuring import Processor
 from where import Spans
 
 import intercode
@@ -111,13 +112,17 @@ def measure(
     )  # fmt: skip
 
 
-def authors(checkout: Path, seconds: float) -> Rate:
+def authors(theirs: peers.Authors, seconds: float) -> Rate:
     """Measure the authors' environment once. Its processor time is that of the whole machine."""
-    before = whole_machine()
-    found = peers.authors_episodes(checkout, peers.authors_python(), seconds)
-    used = whole_machine() - before
-    medians = (found["reset"], found["step"], found["submit"])
-    return Rate(int(found["episodes"]), int(found["solved"]), found["seconds"], used, medians, {})
+    found, start = [], time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        found.append(theirs.play())
+    took = time.perf_counter() - start
+    medians = tuple(
+        statistics.median(f[call] for f in found) for call in ("reset", "step", "submit")
+    )
+    solved, cpu = (sum(f[part] for f in found) for part in ("solved", "cpu"))
+    return Rate(len(found), int(solved), took, cpu / 1000, medians, {})  # type: ignore[arg-type]
 
 
 def row(name: str, rates: Sequence[Rate], base: float | None) -> tuple[Cell, ...]:
@@ -153,8 +158,9 @@ def chosen(args: argparse.Namespace) -> tuple[Dataset, str]:
         return datasets.load("starter"), f"{args.dataset} cannot be played here: {e}"
 
 
-def tables(args: argparse.Namespace) -> list[Table]:
-    """Play in turns; return how fast it was and where the time went."""
+def tables(args: argparse.Namespace, stack: ExitStack) -> list[Table]:
+    """Play in turns; return how fast it was and where the time went. ``stack`` closes what is open
+    then."""
     dataset, note = chosen(args)
     same = tuple(t for t in dataset.tasks if t.group == "fs_1")
     settings = {"dataset": dataset, "image": args.image, "profile": args.profile}
@@ -168,7 +174,8 @@ def tables(args: argparse.Namespace) -> list[Table]:
     elif why := peers.without_docker():
         notes.append(why)
     elif same:
-        entrants[THEIRS] = lambda: authors(Path(args.authors), 2 * args.seconds)
+        theirs = stack.enter_context(closing(peers.Authors(Path(args.authors))))
+        entrants[THEIRS] = lambda: authors(theirs, 2 * args.seconds)
         on_same = {**settings, "dataset": replace(dataset, tasks=same)}
         entrants["ours on the same tasks"] = lambda: measure(on_same, 1, args.seconds, cpu)
     for pinned, n in itertools.product((True, False), args.workers):
@@ -194,8 +201,9 @@ def tables(args: argparse.Namespace) -> list[Table]:
         notes.append(f"the golds alone in a plain bash, without InterCode: {plain:.1f} ms of cpu")
     except OSError as e:
         notes.append(f"golds in a plain bash are not measured: {e}")
-    theirs = rates.get(THEIRS)
-    base = statistics.median(r.episodes / r.seconds for r in theirs) if theirs else None
+    base = None
+    if THEIRS in rates:
+        base = statistics.median(r.episodes / r.seconds for r in rates[THEIRS])
     done = [row(name, found, base) for name, found in rates.items()]
     return [_speed(done, notes), *_where(rates)]
 
@@ -231,7 +239,8 @@ def _where(rates: dict[str, list[Rate]]) -> list[Table]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_arguments(parser)
-    print(render(tables(parser.parse_args())))
+    with ExitStack() as stack:
+        print(render(tables(parser.parse_args(), stack)))
 
 
 if __name__ == "__main__":

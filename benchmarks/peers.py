@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from measuring import Contender
+from measuring import Contender, whole_machine
 
 from intercode import datasets
 from intercode.datasets.bash.nl2bash import find_data
@@ -83,38 +84,66 @@ def executing(container: str, command: str = "true") -> Contender:
     return Contender(lambda: subprocess.run(words, check=True), every=5)
 
 
+def creating() -> Contender:
+    """Return a function that runs a command in bash in a new container."""
+    words = ["docker", "run", "--rm", "--network", "none", BASE, "bash", "-c", "true"]
+    return Contender(lambda: subprocess.run(words, check=True), every=5)
+
+
 def authors_tasks() -> list[int]:
     """Return the positions of the sound tasks in the authors' file system 1."""
     tasks = datasets.load("nl2bash:verified").tasks
     return [int(task.id.rpartition("/")[2]) for task in tasks if task.group == "fs_1"]
 
 
-def authors_episodes(checkout: Path, python: str, seconds: float) -> dict[str, float]:
-    """Play gold episodes of the authors' BashEnv on Docker; return their number, seconds, and
-    successes.
+class Authors:
+    """The authors' BashEnv on Docker, in a process of an interpreter with their dependencies. Their
+    image is made from the same root file system as ours, with the files of file system 1. Raises
+    CalledProcessError if the image cannot be made."""
 
-    ``python`` is an interpreter with their dependencies. Their image is made from the same root
-    file system as ours, with the files of file system 1. Raises CalledProcessError if a command
-    fails.
-    """
-    tasks = find_data().tasks / "nl2bash_fs_1.json"
-    files = datasets.load("nl2bash:fs_1").tasks[0].files[0].path  # a tar, or a script
-    with tempfile.TemporaryDirectory() as work:
+    def __init__(self, checkout: Path) -> None:
+        self._work = tempfile.TemporaryDirectory()
+        work = self._work.name
         Path(work, "Dockerfile").write_text(DOCKERFILE)
+        files = datasets.load("nl2bash:fs_1").tasks[0].files[0].path  # a tar, or a script
         shutil.copy(files, Path(work, "files"))
         shutil.copy(checkout / "docker" / "docker.gitignore", work)
         docker("build", "-q", "--network", "none", "-t", THEIRS, work, DOCKER_BUILDKIT="0")
-        script = [python, str(DRIVER), str(checkout), str(tasks)]
-        try:
-            run = subprocess.run(
-                [*script, str(seconds), json.dumps(authors_tasks())],
-                check=True, stdout=subprocess.PIPE, text=True, cwd=work,
-            )  # fmt: skip
-        finally:
-            for name in (f"{THEIRS}_ic_ctr", f"{THEIRS}_ic_ctr_eval"):
-                subprocess.run(["docker", "rm", "-f", name], capture_output=True)
-    found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
-    return found
+        tasks = find_data().tasks / "nl2bash_fs_1.json"
+        self._process = subprocess.Popen(
+            [authors_python(), str(DRIVER), str(checkout.absolute()), str(tasks)], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=work,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        )  # fmt: skip
+        self._positions = itertools.cycle(authors_tasks())
+        self.step_true()  # has started, and been reset once
+
+    def _ask(self, line: object) -> dict[str, float]:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        found: dict[str, float] = json.loads(self._process.stdout.readline())
+        return found
+
+    def play(self) -> dict[str, float]:
+        """Play the next sound task: milliseconds of reset, step, submit, and of the whole machine's
+        processor time ("cpu"); 1 for "solved" if so."""
+        before = whole_machine()
+        found = self._ask(next(self._positions))
+        return {**found, "cpu": 1000 * (whole_machine() - before)}
+
+    def step_true(self) -> float:
+        """Return the milliseconds of a step of `true`."""
+        return self._ask("true")["true"]
+
+    def close(self) -> None:
+        """End the process, and remove the containers."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+        for name in (f"{THEIRS}_ic_ctr", f"{THEIRS}_ic_ctr_eval"):
+            subprocess.run(["docker", "rm", "-f", name], capture_output=True)
+        self._work.cleanup()
 
 
 def authors_python() -> str:
