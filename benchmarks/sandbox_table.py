@@ -8,9 +8,9 @@ environment on Docker; "-" where one has no such operation or is missing here. A
 some milliseconds within the run: see compare_commits.py. The figures are medians. Those of gold
 episodes are medians over rounds of the mean over all tasks; the authors' are the mean over their
 sound tasks of file system 1, in turns, and the whole machine's processor time. Takes less than ten
-minutes on two idle cores, as root. INTERCODE_AUTHORS is a checkout of the authors' repository, and INTERCODE_AUTHORS_PYTHON an
-interpreter with its dependencies. Start it well before a full hour, until which some cached golds
-hold.
+minutes on two idle cores, as root. INTERCODE_AUTHORS is a checkout of the authors' repository, and
+INTERCODE_AUTHORS_PYTHON an interpreter with its dependencies. Start it well before a full hour,
+until which some cached golds hold.
 """
 
 from __future__ import annotations
