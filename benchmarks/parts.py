@@ -261,7 +261,7 @@ def wait_for_memory() -> None:
     """Wait until the available memory no longer grows: the kernel removes what has ended later."""
     from bench_density import machine
 
-    for _ in range(40):
+    for _ in range(10):
         before = machine()["MemAvailable"]
         time.sleep(0.5)
         if machine()["MemAvailable"] < before + FREED:
