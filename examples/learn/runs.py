@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+import threading
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 from settings import Setting
@@ -25,7 +27,8 @@ def run_all(arms: Mapping[str, tuple[str, Setting]], description: str | None) ->
     parser.add_argument("--parallel", type=int, default=2, help="runs at once (default 2)")
     args = parser.parse_args()
     chosen = [(arm, seed) for seed in range(args.seeds) for arm in arms]
-    with ProcessPoolExecutor(args.parallel, get_context("spawn")) as processes:
+    context = get_context("spawn")
+    with ProcessPoolExecutor(args.parallel, context, initializer=_end_with_owner) as processes:
         jobs = [
             processes.submit(
                 train, args.out / f"{arm.replace(' ', '-')}-{seed}", arms[arm][1], arms[arm][0],
@@ -41,3 +44,15 @@ def run_all(arms: Mapping[str, tuple[str, Setting]], description: str | None) ->
                 raise SystemExit(f"{arm}, seed {seed}: {e}") from e
             shares = ", ".join(f"{name} {share:.2f}" for name, share in report.items())
             print(f"{arm}, seed {seed}: {shares}", flush=True)
+
+
+def _end_with_owner() -> None:
+    """Let this process end when the one that started it is killed."""
+
+    def wait() -> None:
+        owner = parent_process()
+        assert owner is not None
+        owner.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

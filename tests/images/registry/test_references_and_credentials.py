@@ -10,6 +10,7 @@ import pytest
 
 from intercode.core.errors import ConfigError, UsageError
 from intercode.sandbox.images.registry import credentials, reference
+from intercode.sandbox.images.registry_hosts import is_registry_host
 
 DIGEST = "sha256:" + "a" * 64
 
@@ -30,6 +31,14 @@ def test_references() -> None:
         DIGEST,
     )
     assert str(reference.parse_reference("localhost/x")) == "localhost/x:latest"
+
+
+def test_hosts_of_registries() -> None:
+    for host in ("localhost", "docker.io", "a-b.example:5000", "build:80", "127.0.0.1", "[::1]:80"):
+        assert is_registry_host(host), host
+    for part in ("", ".", "..", "library", ".hidden", "a..b", "a.b.", "-a.b", "a_b.c", "recipe:py",
+                 "dir:", "a.b:", "[x]", "docker.io/library"):  # fmt: skip
+        assert not is_registry_host(part), part
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,13 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Image
 from intercode.sandbox import resolve_image
 from intercode.sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
+from intercode.sandbox.images.registry_hosts import is_registry_host
 
 _IMAGE = re.compile(
     r"(?:^|/)(dir|tar|recipe|docker-archive|oci|registry|image|built|dockerfile):(.+)"
 )
-_REGISTRY_IMAGE = re.compile(
-    r"(?:.*/)?((?:[\w-]+(?:\.[\w-]+)+|localhost)(?::\d+)?/[\w./-]+(?::[\w.-]+|@sha256:\w+))"
-)
-"""An image of a registry with its host, as in a FROM line: ``docker.io/library/debian:12``."""
+_NAME_AND_TAG = re.compile(r"[\w./-]+(?::[\w.-]+|@sha256:\w+)")
+"""What follows the host of a registry in ``docker.io/library/debian:12``."""
 _NOT_ON_DISK = ("registry", "image", "built")
 _KEYS = {
     "image", "build", "command", "entrypoint", "working_dir", "environment", "user", "hostname",
@@ -103,8 +102,11 @@ def _find_name(text: str) -> str:
         return f"dockerfile:{text}"
     if Path(text).name == "host":
         return "host"
-    if found := _REGISTRY_IMAGE.fullmatch(text):
-        return found[1]
+    parts = text.split("/")
+    for first in reversed(range(len(parts) - 1)):
+        rest = "/".join(parts[first + 1 :])
+        if is_registry_host(parts[first]) and _NAME_AND_TAG.fullmatch(rest):
+            return f"{parts[first]}/{rest}"
     raise UsageError(
         f"{text} names neither an image, such as recipe:python, dockerfile:DIRECTORY or "
         "docker.io/library/debian:12 (with the host of its registry and a tag), nor a Dockerfile "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -29,14 +28,13 @@ from intercode.sandbox.contract import (
     Limits,
     SandboxSpec,
 )
+from intercode.sandbox.images.registry_hosts import is_registry_host
 from intercode.sandbox.resource_usage import ResourceUsage
 
 Files = Mapping[str, str | bytes | Path]
 """Files for a sandbox, by their paths in it: the text, the bytes, or the path of a local file or
 directory."""
 DEFAULT_TIMEOUT = 60.0
-_REGISTRY_HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+)(:\d+)?|[\w-]+:\d+", re.ASCII)
-"""The first part of the name of an image in a registry."""
 
 
 def find_image(name: str, back_end: str = "auto") -> Image:
@@ -45,7 +43,7 @@ def find_image(name: str, back_end: str = "auto") -> Image:
     ``HOST/NAME:TAG`` means ``registry:HOST/NAME:TAG``, because no other image has such a name.
     """
     host, slash, _ = name.partition("/")
-    is_registry = bool(slash) and _REGISTRY_HOST.fullmatch(host) is not None
+    is_registry = slash and is_registry_host(host)
     return resolve_image(f"registry:{name}" if is_registry else name, back_end)
 
 

@@ -17,6 +17,7 @@ from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import saved_images
 from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import debian
+from intercode.sandbox.images.registry_hosts import is_registry_host
 
 _SPEC = re.compile(
     r"host|(?:dir|tar|recipe|docker-archive|oci|dockerfile|image|built):.+|registry:.+/.+"
@@ -120,7 +121,7 @@ def full_reference(name: str) -> str:
     """Return the full reference of a name, as in Docker: ``debian`` becomes
     ``docker.io/library/debian:latest``."""
     first, mark, rest = name.partition("/")
-    if not (mark and ("." in first or ":" in first or first == "localhost")):
+    if not (mark and is_registry_host(first)):
         first, rest = "docker.io", name if mark else f"library/{name}"
     if "@" not in rest and ":" not in rest.rpartition("/")[2]:
         rest += ":latest"

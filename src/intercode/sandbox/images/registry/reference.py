@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from intercode.core.errors import UsageError
 from intercode.core.http import is_loopback
+from intercode.sandbox.images.registry_hosts import is_registry_host
 
 HTTP_REGISTRIES_VARIABLE = "INTERCODE_REGISTRY_HTTP"
 """Environment variable: comma-separated registries (host or host:port) that may use plain HTTP."""
 
-_HOST = re.compile(r"[A-Za-z0-9.-]+(?::\d{1,5})?|\[[0-9A-Fa-f:]+\](?::\d{1,5})?")
 _NAME = re.compile(
     r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*"
 )
@@ -52,8 +52,7 @@ def parse_reference(text: str) -> Reference:
     if host in _DOCKER_HUB_HOSTS and "/" not in name:
         name = f"library/{name}"
     host = _DOCKER_HUB_HOSTS[-1] if host in _DOCKER_HUB_HOSTS else host
-    local = host == "localhost" or any(c in host for c in ".:")
-    good = slash and _HOST.fullmatch(host) and local and _NAME.fullmatch(name) and len(name) < 256
+    good = slash and is_registry_host(host) and _NAME.fullmatch(name) and len(name) < 256
     if (
         not good
         or not _TAG.fullmatch(tag or "latest")
