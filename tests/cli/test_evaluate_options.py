@@ -69,7 +69,7 @@ def test_tasks_come_from_a_file(
     assert "2/2 done" in capsys.readouterr().err
     chosen.write_text("sums/9\n")
     assert main([*words, "--tasks", str(chosen)]) == 2
-    assert "did you mean 'sums/" in capsys.readouterr().err
+    assert "'sums/9'; it has 4, such as sums/" in capsys.readouterr().err
     chosen.write_text("# none\n")
     assert main([*words, "--tasks", str(chosen)]) == 2
     assert "lists no task" in capsys.readouterr().err

@@ -321,7 +321,7 @@ def test_a_run_can_be_extended(dataset: str, tmp_path: Path) -> None:
 def test_tasks_are_chosen_by_id_and_position(dataset: str, tmp_path: Path) -> None:
     config = EvalConfig(dataset, "gold", tasks=("sums/5", "1"), out=tmp_path / "run")
     assert make_plan(config).task_indices == (1, 5)
-    with pytest.raises(UnknownNameError, match="did you mean 'sums/5'"):
+    with pytest.raises(UnknownNameError, match="it has 8, such as sums/5,"):
         make_plan(EvalConfig(dataset, "gold", tasks=("sum/5",), out=tmp_path / "run"))
     with pytest.raises(UsageError, match="has 8"):
         make_plan(EvalConfig(dataset, "gold", tasks=("8",), out=tmp_path / "run"))

@@ -35,7 +35,7 @@ def test_the_dockerfile_has_the_same_packages_and_links() -> None:
 
 def test_links_are_made_before_the_image_is_cleaned(tmp_path: Path) -> None:
     argv = mmdebstrap.mmdebstrap_command(
-        "mmdebstrap", packaged.load_recipe("ctf"), tmp_path / "out", None, dated=False
+        "mmdebstrap", packaged.load_recipe("ctf"), tmp_path / "out", None, "", dated=False
     )
     (link,) = (a for a in argv if "ln -s" in a)
     assert link == '--customize-hook=ln -s Cryptodome "$1"/usr/lib/python3/dist-packages/Crypto'
