@@ -129,6 +129,7 @@ def test_a_limit_that_another_process_has_exceeded_is_not_reported() -> None:
         assert sandbox.run("while :; do :; done").limit_exceeded == "cpu"
 
 
+@pytest.mark.namespace_only("elsewhere no file system limits a sandbox: it is measured")
 def test_a_full_disk_is_the_limit_of_the_command_that_reports_it() -> None:
     with open_one(limits=Limits(disk=1 << 20, inodes=200)) as sandbox:
         full = sandbox.run("LC_ALL=C head -c 5000000 /dev/zero > /big")
