@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
-import threading
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from pathlib import Path
 
 from settings import Setting
 from stored_runs import RunError
 from training import train
+
+from intercode.evaluation.owner import end_with_owner
 
 
 def run_all(arms: Mapping[str, tuple[str, Setting]], description: str | None) -> None:
@@ -28,7 +28,7 @@ def run_all(arms: Mapping[str, tuple[str, Setting]], description: str | None) ->
     args = parser.parse_args()
     chosen = [(arm, seed) for seed in range(args.seeds) for arm in arms]
     context = get_context("spawn")
-    with ProcessPoolExecutor(args.parallel, context, initializer=_end_with_owner) as processes:
+    with ProcessPoolExecutor(args.parallel, context, initializer=end_with_owner) as processes:
         jobs = [
             processes.submit(
                 train, args.out / f"{arm.replace(' ', '-')}-{seed}", arms[arm][1], arms[arm][0],
@@ -44,15 +44,3 @@ def run_all(arms: Mapping[str, tuple[str, Setting]], description: str | None) ->
                 raise SystemExit(f"{arm}, seed {seed}: {e}") from e
             shares = ", ".join(f"{name} {share:.2f}" for name, share in report.items())
             print(f"{arm}, seed {seed}: {shares}", flush=True)
-
-
-def _end_with_owner() -> None:
-    """Let this process end when the one that started it is killed."""
-
-    def wait() -> None:
-        owner = parent_process()
-        assert owner is not None
-        owner.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -37,6 +35,7 @@ from intercode.evaluation.check.task_proofs import (
     variant_of,
 )
 from intercode.evaluation.check.task_runs import TaskRunner, task_runners
+from intercode.evaluation.owner import end_with_owner
 
 BATCH = 25
 """Tasks that are proven together, and then written down."""
@@ -193,7 +192,7 @@ def _in_processes(
         yield partial(map, _prove_batch)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(count, context, initializer=_end_with_owner)
+    pool = ProcessPoolExecutor(count, context, initializer=end_with_owner)
     try:
         yield partial(pool.map, _prove_batch)
     except BrokenProcessPool as e:
@@ -203,18 +202,6 @@ def _in_processes(
         ) from e
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _end_with_owner() -> None:
-    """Let this process end when the one that started it is killed."""
-
-    def wait() -> None:
-        owner = multiprocessing.parent_process()
-        assert owner is not None
-        owner.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def _prove_batch(batch: _Batch) -> list[_Result]:
