@@ -76,6 +76,34 @@ def test_modes_and_owners_bind_a_user(sandbox: Sandbox) -> None:
     assert len(sandbox.base.processes()) == 1
 
 
+def test_files_are_read_and_written_with_the_rights_of_a_user(sandbox: Sandbox) -> None:
+    sandbox.run("mkdir -m 777 /shared; mkfifo -m 666 /shared/pipe")
+    sandbox.write("/shared/roots", "root's", mode=0o600)
+    sandbox.write("/shared/open", "old", mode=0o666)
+    big = bytes(3 << 20)
+    sandbox.write("/shared/new/own", big, mode=0o640, user="nobody")
+    sandbox.write("/shared/open", "new", user="nobody")
+    shown = sandbox.run("stat -c '%U %a' new new/own open", cwd="/shared").stdout
+    assert shown.splitlines() == ["nobody 755", "nobody 640", "root 666"]
+    assert sandbox.read("/shared/new/own", user="nobody") == big
+    assert sandbox.read("/shared/open", user=NOBODY) == b"new"
+    for path, error in (
+        ("/shared/roots", PermissionError), ("/shared", IsADirectoryError),
+        ("/shared/none", FileNotFoundError), ("/shared/pipe", OSError),
+    ):  # fmt: skip
+        with pytest.raises(error, match=path):
+            sandbox.read(path, user="nobody")
+    with pytest.raises(OSError, match="larger than 2 bytes"):
+        sandbox.read("/shared/open", 2, user="nobody")
+    for path, error in (
+        ("/shared/roots", PermissionError), ("/own/file", PermissionError),
+        ("/shared", IsADirectoryError),
+    ):  # fmt: skip
+        with pytest.raises(error, match=path):
+            sandbox.write(path, "x", user="nobody")
+    assert sandbox.read("/shared/roots") == b"root's"
+
+
 def test_root_changes_to_other_users_and_they_to_nobody(sandbox: Sandbox) -> None:
     """Only where a control group limits all users together."""
     code = "import os\nfor n in (1000, 65536, 0):\n try: os.setresuid(n, n, 0)\n"
@@ -179,7 +207,7 @@ def test_an_ordinary_user_with_subordinate_ids() -> None:
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir"]
     done = run_as_ordinary_user([*pytest_, str(Path(__file__).parents[2]), *files])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "15 passed, 6 skipped" in done.stdout, done.stdout
+    assert "16 passed, 6 skipped" in done.stdout, done.stdout
 
 
 def test_an_ordinary_user_without_them_reads_the_remedy() -> None:

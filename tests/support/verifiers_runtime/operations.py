@@ -129,7 +129,7 @@ async def use_as_agent(runtime: Runtime) -> dict[str, Any]:
     found: dict[str, Any] = {"run": [result.stdout, result.stderr]}
     await agent.write("/home/agent/new/bytes", BYTES)
     found["bytes"] = await agent.read("/home/agent/new/bytes") == BYTES
-    found["part"] = len(await agent._read("/home/agent/new/bytes", 7))
+    found["too long"] = await error_of(agent.read("/home/agent/new/bytes", max_bytes=255))
     found["owner"] = (await runtime.run(["stat", "-c", "%u", "/home/agent/new/bytes"], {})).stdout
     found["refused"] = [
         await error_of(agent.read("/home/agent/link")),

@@ -7,7 +7,6 @@ Nothing has to be installed or running: no daemon, no root.
 from __future__ import annotations
 
 import errno
-import os
 from contextlib import suppress
 from functools import partial
 from pathlib import PurePosixPath
@@ -47,12 +46,6 @@ mkdir -p "$0"
 """Makes the working directory, and what Inspect's tools expect of an image: the name of the system,
 and a profile that reads .bashrc, in which its human agent configures a shell."""
 _START = '"$0" "$@" </dev/null >/dev/null 2>&1 &'
-_WRITE = """
-if [ -d "$0" ]; then exit 21; fi
-if [ -e "$0" ] && ! [ -w "$0" ]; then exit 13; fi
-mkdir -p "$(dirname "$0")" && cat > "$0"
-"""
-"""Writes a file as a user. Its exit statuses are the numbers of Linux's errors."""
 
 
 @sandboxenv(name="intercode")
@@ -185,16 +178,8 @@ class InterCodeSandbox(SandboxEnvironment):
         """Note the result of a command, for what scores the sandbox."""
 
     async def write_file(self, file: str, contents: str | bytes) -> None:
-        await run_sync(self._write, file, contents)
-
-    def _write(self, file: str, contents: str | bytes) -> None:
-        """Write a file as the user of commands, to whom it then belongs."""
-        argv = ["/bin/sh", "-c", _WRITE, self._path(file)]
-        done = self.sandbox.run(argv, stdin=contents, cwd="/", user=self._user, timeout=None)
-        if not done.ok:
-            is_known = done.exit_code == errno.EISDIR
-            number = errno.EISDIR if is_known else errno.EACCES
-            raise OSError(number, os.strerror(number) if is_known else done.stderr, file)
+        path = self._path(file)
+        await run_sync(partial(self.sandbox.write, path, contents, user=self._user))
 
     @overload
     async def read_file(self, file: str, text: Literal[True] = True) -> str: ...
@@ -203,22 +188,16 @@ class InterCodeSandbox(SandboxEnvironment):
     async def read_file(self, file: str, text: Literal[False]) -> bytes: ...
 
     async def read_file(self, file: str, text: bool = True) -> str | bytes:
-        data = await run_sync(self._read, file)
-        return data.decode() if text else data
-
-    def _read(self, file: str) -> bytes:
-        path = self._path(file)
+        limit = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE
+        read = partial(self.sandbox.read, self._path(file), limit, user=self._user)
         try:
-            data = self.sandbox.read(path, SandboxEnvironmentLimits.MAX_READ_FILE_SIZE)
+            data = await run_sync(read)
         except OSError as e:
             if e.errno != errno.EFBIG:
                 raise
             size = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
             raise OutputLimitExceededError(size, None) from e
-        readable = ["test", "-r", path]  # by the user: the sandbox itself can read more
-        if not self.sandbox.run(readable, cwd="/", user=self._user).ok:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
-        return data
+        return data.decode() if text else data
 
     async def connection(self, *, user: str | None = None) -> SandboxConnection:
         try:  # Inspect asks for each sample, and goes on after these two errors only

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import array
 import asyncio
 import contextlib
 import json
 import posixpath
 import shlex
-import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import ClassVar
 from urllib.parse import urlsplit
 
@@ -26,7 +24,7 @@ from intercode.integrations.verifiers.configuration import (
 )
 from intercode.integrations.verifiers.live_process import LiveProcess
 from intercode.sandbox import AsyncSandbox, Sandbox
-from intercode.sandbox.api.process import SandboxProcess
+from intercode.sandbox.api.async_process import AsyncSandboxProcess
 from intercode.sandbox.api.results import shell_status
 from intercode.sandbox.api.user_directories import UserDirectories
 from intercode.sandbox.back_ends import open_with_users
@@ -35,15 +33,6 @@ _MAX_FILE = 4 << 30  # bytes of a file that is read without a bound
 _CANNOT_START = 126
 _SERVER_CONFIG = "VF_CONFIG"  # the variable with the configuration of a tool server
 _LOOPBACK = "127.0.0.1"
-_LISTEN_SECONDS = 30.0
-_WRITE = 'mkdir -p "${1%/*}/" && cat > "$1"'
-_LISTEN = """
-import array, socket
-listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-descriptors = array.array("i", [listener.fileno()])
-socket.socket(fileno=3).sendmsg([b"."], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
-"""
-"""Opens a port in the sandbox and passes it to this process, which then serves it."""
 
 
 class InterCodeRuntime(Runtime):
@@ -78,7 +67,7 @@ class InterCodeRuntime(Runtime):
         with _naming_sandbox_errors():
             self._sandbox = AsyncSandbox.of(await asyncio.to_thread(self._open))
             await self._sandbox.run(["mkdir", "-p", self.config.workdir], cwd="/")
-            listener = await asyncio.to_thread(_listen_inside, self._sandbox.sandbox)
+            listener = await asyncio.to_thread(self._sandbox.sandbox.base.listen)
         self._directories = UserDirectories(self._sandbox.sandbox)
         self.info.tier = self._sandbox.sandbox.tier
         self.info.id = self.name
@@ -130,16 +119,16 @@ class InterCodeRuntime(Runtime):
     async def open_process(self, argv: list[str], env: dict[str, str]) -> RuntimeProcess:
         """Start a program whose input and output the framework uses while it runs."""
         with _naming_sandbox_errors():
-            return LiveProcess(await asyncio.to_thread(self._spawn, argv, env))
+            return LiveProcess(await self._spawn(argv, env))
 
     async def run_background(self, argv: list[str], env: dict[str, str], log: str) -> None:
         """Start a program that runs until the sandbox ends, with its output in a file."""
         command = f"exec {shlex.join(argv)} > {shlex.quote(log)} 2>&1 < /dev/null"
         with _naming_sandbox_errors():
-            await asyncio.to_thread(self._spawn, command, _server_variables(env))
+            await self._spawn(command, _server_variables(env))
 
-    def _spawn(self, command: str | list[str], env: dict[str, str]) -> SandboxProcess:
-        return self._opened.sandbox.spawn(
+    async def _spawn(self, command: str | list[str], env: dict[str, str]) -> AsyncSandboxProcess:
+        return await self._opened.spawn(
             command, cwd=self.config.workdir, env=self._environment(env), user=self.user
         )
 
@@ -148,31 +137,14 @@ class InterCodeRuntime(Runtime):
         return posixpath.join(self.config.workdir, path)
 
     async def _read(self, path: str, max_bytes: int | None = None) -> bytes:
+        limit = _MAX_FILE if max_bytes is None else max_bytes
         with _naming_sandbox_errors(f"read {path!r}"):
-            limit = _MAX_FILE if max_bytes is None else max_bytes
-            if self.user is not None:
-                return await asyncio.to_thread(self._read_as_user, self._path(path), limit)
-            return await self._opened.read(self._path(path), limit)
-
-    def _read_as_user(self, path: str, limit: int) -> bytes:
-        found: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
-        with self._spawn(["head", "-c", str(limit), "--", path], {}) as process:
-            for data, stream in process.chunks():
-                found[stream].append(data)
-            if process.wait():
-                raise OSError(b"".join(found["stderr"]).decode(errors="replace").strip())
-        return b"".join(found["stdout"])
+            return await self._opened.read(self._path(path), limit, user=self.user)
 
     async def write(self, path: str, data: bytes) -> None:
         """Write a file and make its parent directories."""
         with _naming_sandbox_errors(f"write {path!r}"):
-            if self.user is None:
-                await self._opened.write(self._path(path), data)
-                return
-            argv = ["sh", "-c", _WRITE, "sh", self._path(path)]
-            result = await self._opened.run(argv, stdin=data, user=self.user, timeout=None)
-            if not result.ok:
-                raise OSError(result.stderr.strip())
+            await self._opened.write(self._path(path), data, user=self.user)
 
     # -------------------------------------------------------------------- network
     def host_url(self, url: str) -> str:
@@ -216,28 +188,6 @@ def _server_variables(env: dict[str, str]) -> dict[str, str]:
 def _setup_policy() -> NetworkPolicy:
     """Return the policy of trusted set-up, before the agent starts."""
     return NetworkPolicy(NetworkPolicyConfig(), [], allow_non_global=True)
-
-
-def _listen_inside(sandbox: Sandbox) -> socket.socket:
-    """Return a listening socket at a free port of the sandbox's loopback device."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.settimeout(_LISTEN_SECONDS)
-        argv: Sequence[str] = ["python3", "-I", "-S", "-c", _LISTEN]
-        try:
-            sandbox.base.spawn(argv, env=sandbox.base.env, fds={3: theirs.fileno()})
-        except OSError as e:
-            raise SandboxError(
-                f"the image {sandbox.image} has no python3, through which a rollout reaches the "
-                f"model: add it to the image ({e})"
-            ) from e
-        theirs.close()
-        _, received, *_ = ours.recvmsg(1, socket.CMSG_SPACE(array.array("i").itemsize))
-    if not received:
-        raise SandboxError(f"python3 of the image {sandbox.image} cannot listen at a port")
-    descriptors = array.array("i")
-    descriptors.frombytes(received[0][2][: descriptors.itemsize])
-    return socket.socket(fileno=descriptors[0])
 
 
 @contextlib.contextmanager

@@ -139,13 +139,17 @@ class AsyncSandbox:
         return AsyncSandboxProcess(process)
 
     # ----------------------------------------------------------------------- files
-    async def read(self, path: str, limit: int = 64 << 20) -> bytes:
+    async def read(
+        self, path: str, limit: int = 64 << 20, *, user: str | int | None = None
+    ) -> bytes:
         """Return the content of a file; see ``Sandbox.read``."""
-        return await in_executor(lambda: self.sandbox.read(path, limit))
+        return await in_executor(lambda: self.sandbox.read(path, limit, user=user))
 
-    async def write(self, path: str, data: str | bytes, mode: int = 0o644) -> None:
+    async def write(
+        self, path: str, data: str | bytes, mode: int = 0o644, *, user: str | int | None = None
+    ) -> None:
         """Write a file; see ``Sandbox.write``."""
-        await in_executor(lambda: self.sandbox.write(path, data, mode))
+        await in_executor(lambda: self.sandbox.write(path, data, mode, user=user))
 
     async def write_files(self, files: Files) -> None:
         """Write several files or trees; see ``Sandbox.write_files``."""

@@ -211,18 +211,30 @@ class Sandbox:
         return process
 
     # ----------------------------------------------------------------------- files
-    def read(self, path: str, limit: int = 64 << 20) -> bytes:
+    def read(self, path: str, limit: int = 64 << 20, *, user: str | int | None = None) -> bytes:
         """Return the content of a regular file. Links are resolved inside the sandbox.
 
-        Raises FileNotFoundError, IsADirectoryError, or OSError for any other kind of file and for
-        one larger than ``limit`` bytes.
+        ``user``: read it with the rights of a user; see ``run``. Raises FileNotFoundError,
+        IsADirectoryError, PermissionError, or OSError for any other kind of file and for one larger
+        than ``limit`` bytes.
         """
-        return transfer.read(self.base, path, limit)
+        if user is None:
+            return transfer.read(self.base, path, limit)
+        return transfer.read_as(self.base, self.live, path, limit, user)
 
-    def write(self, path: str, data: str | bytes, mode: int = 0o644) -> None:
-        """Write a regular file and make its parent directories."""
+    def write(
+        self, path: str, data: str | bytes, mode: int = 0o644, *, user: str | int | None = None
+    ) -> None:
+        """Write a regular file and make its parent directories.
+
+        ``user``: write it with the rights of a user, to whom new files and directories then belong,
+        and who must own a file that exists; see ``run``.
+        """
         content = data.encode() if isinstance(data, str) else data
-        transfer.write(self.base, path, content, mode)
+        if user is None:
+            transfer.write(self.base, path, content, mode)
+        else:
+            transfer.write_as(self.base, self.live, path, content, mode, user)
 
     def write_files(self, files: Files) -> None:
         """Write several files or trees; see ``Files``."""

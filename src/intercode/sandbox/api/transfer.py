@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import IO
 
 from intercode.core.errors import DataError, SandboxError, UsageError
-from intercode.sandbox.api.execution import CHUNK, Command, LiveProcesses, run_command
+from intercode.sandbox.api.execution import (
+    CHUNK,
+    Command,
+    LiveProcesses,
+    make_command,
+    run_command,
+)
+from intercode.sandbox.api.process import SandboxProcess
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.archives.tar import StrictTarInfo, mtime_ns
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
@@ -30,6 +37,13 @@ DEFAULT_LIMIT = 1 << 30
 """The most bytes of a download, unless another limit is given."""
 TRANSFER_SECONDS = 300.0
 _MESSAGE_BYTES = 1000
+_READ = '[ -f "$0" ] && exec head -c "$1" "$0"'
+_WRITE = """
+[ ! -d "$0" ] || exit 21
+mkdir -p "${0%/*}/" && cat > "$0" || exit 13
+[ ! -O "$0" ] || chmod "$1" "$0"
+"""
+"""Writes a file as a user. Its exit statuses are the numbers of Linux's errors."""
 
 
 def require_absolute(path: str) -> str:
@@ -48,7 +62,41 @@ def read(base: BaseSandbox, path: str, limit: int) -> bytes:
 def write(base: BaseSandbox, path: str, data: bytes, mode: int = 0o644) -> None:
     """Write a file; see ``Sandbox.write``."""
     with _naming(path):
-        base.write(require_absolute(path), data, mode)
+        try:
+            base.write(require_absolute(path), data, mode)
+        except OSError as e:
+            if e.errno == errno.EFBIG:
+                e.strerror = "larger than the limit `file_size` of the sandbox"
+            raise
+
+
+def read_as(
+    base: BaseSandbox, live: LiveProcesses, path: str, limit: int, user: str | int
+) -> bytes:
+    """Return the content of a file that a user may read; see ``Sandbox.read``."""
+    argv = ["/bin/sh", "-c", _READ, base.shown_path(require_absolute(path)), str(limit + 1)]
+    with SandboxProcess(base, live, make_command(base, argv, cwd="/", user=user)) as process:
+        pieces = [data for data, stream in process.chunks(TRANSFER_SECONDS) if stream == "stdout"]
+        has_read = process.wait() == 0
+    content = b"".join(pieces)
+    if not has_read or len(content) > limit:
+        read(base, path, limit)  # raises what is wrong for root, too
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    return content
+
+
+def write_as(
+    base: BaseSandbox, live: LiveProcesses, path: str, data: bytes, mode: int, user: str | int
+) -> None:
+    """Write a file as a user; see ``Sandbox.write``."""
+    argv = ["/bin/sh", "-c", _WRITE, base.shown_path(require_absolute(path)), f"{mode:o}"]
+    command = make_command(base, argv, stdin=data, cwd="/", user=user)
+    result = run_command(base, live, command, TRANSFER_SECONDS)
+    if result.exit_code == errno.EISDIR:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not result.ok:
+        number = errno.ENOSPC if result.limit_exceeded == "disk" else errno.EACCES
+        raise OSError(number, result.stderr.strip()[:_MESSAGE_BYTES] or os.strerror(number), path)
 
 
 @contextmanager
@@ -59,8 +107,6 @@ def _naming(path: str) -> Iterator[None]:
     except OSError as e:
         if e.filename is None and e.errno is not None:
             e.filename = path
-        if e.errno == errno.EFBIG:
-            e.strerror = "larger than the limit `file_size` of the sandbox"
         raise
 
 
