@@ -6,7 +6,6 @@ import argparse
 import os
 import socket
 import sys
-from ipaddress import ip_address
 
 from intercode.core.errors import ConfigError, UsageError
 
@@ -16,7 +15,9 @@ TOKEN_VARIABLE = "INTERCODE_SERVE_TOKEN"
 def check_exposure(host: str, token: str | None) -> None:
     """Warn if a server listens on an address that other machines reach. Raises ConfigError if it
     has no token there."""
-    if ip_address(host.partition("%")[0]).is_loopback:
+    from intercode.core.http import is_loopback  # here, because that takes a twentieth of a second
+
+    if is_loopback(host):
         return
     if token is None:
         raise ConfigError(

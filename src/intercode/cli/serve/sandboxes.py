@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from ipaddress import ip_address
 from pathlib import Path
 
 from intercode.cli.serve.address import check_exposure, given_token, host_and_port, listen
 from intercode.core.errors import ConfigError, DataError, UsageError
+from intercode.core.http import is_loopback
 from intercode.sandbox import tier_of
 from intercode.sandbox.remote.access import Access
 
@@ -76,7 +76,7 @@ def _tokens(args: argparse.Namespace) -> list[str | None]:
 def _client_command(host: str, port: int, token: str | None) -> str:
     """Return the command that plays with these sandboxes from another machine."""
     url = f"http://{host_and_port(host, port)}"
-    if not ip_address(host.partition("%")[0]).is_loopback:
+    if not is_loopback(host):
         url = "https://NAME-OF-THE-PROXY"
     before = "INTERCODE_REMOTE_TOKEN=TOKEN " if token is not None else ""
     return f"{before}intercode eval starter --agent gold --sandbox remote:{url}"

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -30,6 +29,7 @@ from intercode.core.errors import (
     SandboxLostError,
     SandboxUnavailableError,
 )
+from intercode.core.http import is_loopback
 from intercode.sandbox.remote.protocol import (
     MAX_FRAME,
     MAX_HEADER,
@@ -79,19 +79,12 @@ def server_address(url: str) -> str:
             f"the address of {parts.hostname} may have only a scheme, a host, a port and a path, "
             f"because results record it: put the token into the variable {TOKEN_VARIABLE}"
         )
-    if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname):
         raise ConfigError(
             f"{url} is not encrypted: anybody on the way could read the token and change results. "
             f"Use https://, or remote:{INSECURE_PREFIX}{parts.netloc} in a network that you trust"
         )
     return address.rstrip("/")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @dataclass
