@@ -1,4 +1,4 @@
-"""Fixtures: a sandbox per test, one on a small layer, containers, and a server of sandboxes."""
+"""Fixtures: sandboxes, one on a small layer, containers, and a server of sandboxes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from intercode import Sandbox
 from intercode.core.types import Layer
 from intercode.sandbox.contract import BaseSandbox
 from support.sandbox_server import ServerProcess, serving_sandboxes
-from support.sandboxes import layer_of, open_test_sandbox
+from support.sandboxes import layer_of, open_one, open_test_sandbox
 from support.supervised_container import SmallImage, SupervisedContainer, require_engine
 
 
@@ -17,6 +18,12 @@ from support.supervised_container import SmallImage, SupervisedContainer, requir
 def sandbox() -> Iterator[BaseSandbox]:
     with open_test_sandbox() as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Sandbox]:
+    with open_one() as sandbox:
+        yield sandbox
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from intercode import Sandbox
 from intercode.core.errors import SandboxUnavailableError
 from intercode.core.types import Layer, LayerSpec
 from intercode.sandbox import SandboxSpec, images, open_sandbox
@@ -33,6 +34,11 @@ def open_test_sandbox(**spec: Any) -> BaseSandbox:
         import pytest  # not at the top: hostile cases also run where it is not installed
 
         pytest.skip(f"no namespace sandbox on this machine ({e}): see `intercode doctor`")
+
+
+def open_one(**spec: Any) -> Sandbox:
+    """Return a new sandbox of the tested back end, as programs use it."""
+    return Sandbox.from_base(open_test_sandbox(**spec))
 
 
 def running(mark: str) -> list[int]:

@@ -1,48 +1,25 @@
-"""``intercode.Sandbox``: what a program does with a sandbox, on the tested back end."""
+"""``intercode.Sandbox``: commands, programs and wrong uses, on the tested back end."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
-import json
 import math
-import os
 import re
-import tarfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from intercode import Sandbox
-from intercode.core.errors import (
-    DataError,
-    MissingCapabilityError,
-    SandboxError,
-    SandboxLostError,
-    UsageError,
-)
-from intercode.core.paths import cache_root
+from intercode.core.errors import MissingCapabilityError, UsageError
 from intercode.sandbox import Limits, SandboxSpec
-from intercode.sandbox.api import snapshots
 from intercode.sandbox.api.sandbox import find_image
 from support import back_end
-from support.sandboxes import eventually, open_test_sandbox
+from support.sandboxes import eventually, open_one
 
 pytestmark = pytest.mark.sandbox
-
-
-def open_one(**spec: Any) -> Sandbox:
-    return Sandbox.from_base(open_test_sandbox(**spec))
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Sandbox]:
-    with open_one() as sandbox:
-        yield sandbox
 
 
 def test_a_result_has_both_streams_the_status_and_the_time(shared: Sandbox) -> None:
@@ -140,25 +117,6 @@ def test_a_full_disk_is_the_limit_of_the_command_that_reports_it() -> None:
         assert many.limit_exceeded == "inodes", many
 
 
-def test_the_time_limit_of_a_command_does_not_end_a_download(tmp_path: Path) -> None:
-    with open_one(env={"PATH": "/slow:/usr/bin:/bin"}) as sandbox:
-        sandbox.write(
-            "/slow/tar", '#!/bin/sh\nsleep 1.5\nPATH=/usr/bin:/bin\nexec tar "$@"\n', 0o755
-        )
-        sandbox.write("/work/a", "a")
-        started, results = threading.Event(), []
-        other = threading.Thread(
-            target=lambda: results.append(
-                sandbox.run("echo; sleep 620", timeout=1, on_output=lambda *_: started.set())
-            )
-        )
-        other.start()
-        assert started.wait(60)
-        assert sandbox.download("/work", tmp_path / "copy") == []
-        other.join()
-        assert results[0].timed_out and (tmp_path / "copy" / "a").read_text() == "a"
-
-
 def test_wrong_uses_are_named(shared: Sandbox) -> None:
     with shared.snapshot() as closed:
         pass
@@ -215,87 +173,6 @@ def test_a_specification_is_checked_before_a_back_end_gets_it(
         SandboxSpec(find_image("host"), **settings)
 
 
-def test_names_of_registries_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[str] = []
-    monkeypatch.setattr(
-        "intercode.sandbox.api.sandbox.resolve_image", lambda name, _: found.append(name)
-    )
-    names = [
-        "host", "dir:/a.b/c", "dockerfile:./a", "recipe:python", "./a.b/c", "docker.io/library/a:1",
-        "localhost:5000/a", "localhost/a", "oci:a.b/c:tag",
-    ]  # fmt: skip
-    for name in names:
-        find_image(name)
-    assert [n for n in found if n.startswith("registry:")] == [
-        "registry:docker.io/library/a:1", "registry:localhost:5000/a", "registry:localhost/a",
-    ]  # fmt: skip
-    assert len(found) == len(names)
-
-
-def test_trees_are_copied_in_and_out(shared: Sandbox, tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    (source / "sub" / "empty").mkdir(parents=True)
-    (source / "dev").mkdir()
-    (source / "dev" / "null").write_text("a file")
-    (source / "sub" / "run.sh").write_text("#!/bin/sh\necho ran\n")
-    (source / "sub" / "run.sh").chmod(0o755)
-    (source / "link").symlink_to("sub/run.sh")
-    shared.upload(source, "/work/a b")
-    assert shared.run(["/work/a b/link"]).stdout == "ran\n"
-    shared.run("mkfifo pipe; ln -s /etc/passwd away; ln sub/run.sh hard", cwd="/work/a b")
-    assert shared.download("/work/a b", tmp_path / "copy") == ["away", "link", "pipe"]
-    copied = {p.relative_to(tmp_path / "copy").as_posix() for p in (tmp_path / "copy").rglob("*")}
-    assert copied == {"dev", "dev/null", "sub", "sub/empty", "sub/run.sh", "hard"}
-    assert (tmp_path / "copy" / "hard").read_text() == "#!/bin/sh\necho ran\n"
-    assert os.access(tmp_path / "copy" / "sub" / "run.sh", os.X_OK)
-    shared.upload(source / "sub" / "run.sh", "/work/one")
-    assert shared.run(["/work/one"]).ok
-    assert shared.download("/work/one", tmp_path / "one") == []
-    assert (tmp_path / "one").read_bytes() == (source / "sub" / "run.sh").read_bytes()
-    with pytest.raises(UsageError, match="is not empty"):
-        shared.download("/work/a b", tmp_path / "copy")
-    with pytest.raises(DataError, match="more than 10 bytes"):
-        shared.download("/work/a b", tmp_path / "small", limit=10)
-
-
-@pytest.mark.parametrize(
-    "case", ["outside", "absolute", "through a link", "sparse", "garbage", "cut"]
-)
-def test_a_hostile_tar_in_the_sandbox_writes_nothing_outside(tmp_path: Path, case: str) -> None:
-    """The sandbox's own tar is replaced by one that prints an archive of the attacker."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as archive:
-        if case == "through a link":
-            link = tarfile.TarInfo("a")
-            link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
-            archive.addfile(link)
-        outside = f"/tmp/{tmp_path.name}-x"
-        name = {"outside": "../x", "absolute": outside, "through a link": "a/x"}.get(case, "x")
-        entry = tarfile.TarInfo(name)
-        entry.size = 3
-        archive.addfile(entry, io.BytesIO(b"bad"))
-        if case == "sparse":
-            entry = tarfile.TarInfo("hole")
-            entry.pax_headers = {"GNU.sparse.size": str(1 << 50), "GNU.sparse.map": "0,1"}
-            entry.size = 1
-            archive.addfile(entry, io.BytesIO(b"x"))
-    data = b"\xff" * 5000 if case == "garbage" else made.getvalue()
-    with open_one(env={"PATH": "/evil:/usr/bin:/bin"}) as sandbox:
-        end = "exit 2" if case == "cut" else ""
-        sandbox.write("/evil/tar", f"#!/bin/sh\ncat /evil/archive\n{end}\n", mode=0o755)
-        sandbox.write("/evil/archive", data)
-        sandbox.run("mkdir /work")
-        target = tmp_path / "target"
-        if case == "through a link":  # the link is left out, so that `a` is a directory
-            assert sandbox.download("/work", target) == ["a"]
-            assert (target / "a" / "x").read_bytes() == b"bad"
-        else:
-            with pytest.raises(SandboxError if case == "cut" else DataError):
-                sandbox.download("/work", target)
-        assert [p.name for p in tmp_path.iterdir()] in (["target"], [])
-        assert not Path(outside).exists()
-
-
 @pytest.mark.namespace_only("the page's programs choose their own back end")
 def test_the_programs_of_the_page_are_short_and_print_what_it_shows() -> None:
     page = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text("utf-8")
@@ -307,120 +184,6 @@ def test_the_programs_of_the_page_are_short_and_print_what_it_shows() -> None:
         with contextlib.redirect_stdout(printed):
             exec(program, {})
         assert printed.getvalue() == output
-
-
-def test_snapshots_restore_and_open_and_forks_share_nothing() -> None:
-    with open_one(env={"NAME": "value"}) as sandbox:
-        sandbox.run("mkdir /work; echo 1 > /work/n")
-        with sandbox.snapshot() as snapshot:
-            sandbox.run("echo 2 > /work/n; echo 3 > /work/other")
-            assert list(sandbox.changes()) == ["/work", "/work/n", "/work/other"]
-            with Sandbox.from_snapshot(snapshot) as other:
-                assert other.run("cat n; echo $NAME", cwd="/work").stdout == "1\nvalue\n"
-            sandbox.restore(snapshot)
-        assert list(sandbox.changes()) == ["/work", "/work/n"]
-        forks = sandbox.fork(3)
-        for i, fork in enumerate(forks):
-            fork.write("/work/n", f"fork {i}")
-        assert [fork.read("/work/n") for fork in forks] == [b"fork 0", b"fork 1", b"fork 2"]
-        assert sandbox.read("/work/n") == b"1\n"
-        for fork in forks:
-            fork.close()
-            fork.close()
-            with pytest.raises(SandboxLostError):
-                fork.run("true")
-
-
-def test_a_saved_sandbox_is_loaded_with_what_it_changed_and_deleted(tmp_path: Path) -> None:
-    path = tmp_path / "work.tar"
-    with open_one() as sandbox:
-        assert sandbox.run(
-            "mkdir -p /work/d; seq 3 > /work/d/n; ln -s d /work/l; rm /etc/passwd"
-        ).ok
-        changes = sandbox.changes()
-        sandbox.save(path)
-        with pytest.raises(UsageError, match="exists already"):
-            sandbox.save(path)
-    with Sandbox.load(path, back_end=back_end.chosen()) as loaded:
-        assert loaded.changes() == changes
-        assert loaded.run("cat /work/l/n").stdout == "1\n2\n3\n"
-        assert loaded.run("test -e /etc/passwd").exit_code == 1
-        assert loaded.run("echo more >> /work/d/n").ok
-
-
-def test_a_save_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fill(out: Any, _: Path) -> None:
-        out.write(b"x" * 100_000)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with open_one() as sandbox:
-        with pytest.raises(UsageError, match=r"none/a.*No such file"):
-            sandbox.save(tmp_path / "none" / "a")
-        monkeypatch.setattr(snapshots, "write_layer", fill)
-        with pytest.raises(SandboxError, match=r"not saved to .*full\.tar: .*No space"):
-            sandbox.save(tmp_path / "full.tar")
-        assert not list(tmp_path.iterdir())
-        (tmp_path / "old").write_text("old")
-        with pytest.raises(UsageError, match="exists already"):
-            sandbox.save(tmp_path / "old")
-
-
-def hostile(path: Path, digest: str, *entries: tarfile.TarInfo, metadata: bytes = b"") -> Path:
-    """Write a saved file whose layer has these entries."""
-    layer = io.BytesIO()
-    with tarfile.open(fileobj=layer, mode="w") as inner:
-        for entry in entries:
-            inner.addfile(entry, io.BytesIO(b"x" * entry.size))
-    text = metadata or json.dumps({"v": 1, "image": "host", "image_digest": digest}).encode()
-    with tarfile.open(path, "w") as archive:
-        for name, data in (("sandbox.json", text), ("files.tar", layer.getvalue())):
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return path
-
-
-def entry_of(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(name)
-    entry.type, entry.linkname = kind, target
-    return entry
-
-
-def test_a_saved_file_of_an_attacker_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    digest = find_image("host").digest
-    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))  # other tests save files too
-    link = entry_of("a", tarfile.SYMTYPE, str(tmp_path))
-    assert cache_root() == tmp_path / "cache"
-    before = os.listxattr(tmp_path)
-    refused = {
-        "outside the tree": [entry_of("../x")],
-        "goes through 'a'": [link, entry_of("a/x")],
-        "'a', which": [link, entry_of("a/.wh..wh..opq")],
-        "not a directory": [link, entry_of("a/.wh.x")],
-        "marks no name": [entry_of("b", tarfile.DIRTYPE), entry_of("b/.wh...")],
-        "not an earlier file": [entry_of("b", tarfile.LNKTYPE, "etc/passwd")],
-    }
-    for number, (message, entries) in enumerate(refused.items()):
-        with pytest.raises(DataError, match=message):
-            Sandbox.load(hostile(tmp_path / f"{number}.tar", digest, *entries))
-    for metadata, message in [
-        (b"{", "is not JSON"), (b"[" * 60000, "is not JSON"), (b"[]", "is not an object"),
-        (b'{"v": 9}', "format version '9'"), (b" " * 100_000, "has 100000 bytes"),
-    ]:  # fmt: skip
-        path = hostile(tmp_path / f"m{len(metadata)}.tar", digest, metadata=metadata)
-        with pytest.raises(DataError, match=message):
-            Sandbox.load(path)
-    with pytest.raises(UsageError, match="changes of the image 'host' with the digest 'other'"):
-        Sandbox.load(hostile(tmp_path / "other.tar", "other"))
-    with pytest.raises(UsageError, match="there is no file"):
-        Sandbox.load(tmp_path / "none.tar")
-    (tmp_path / "garbage").write_bytes(b"\xff" * 2000)
-    with pytest.raises(DataError, match="is no saved sandbox"):
-        Sandbox.load(tmp_path / "garbage")
-    assert os.listxattr(tmp_path) == before
-    assert not list(cache_root().glob("saved-*"))
 
 
 def test_a_spawned_program_is_written_to_and_read_from(shared: Sandbox) -> None:
@@ -492,16 +255,3 @@ def test_usage_is_measured(shared: Sandbox) -> None:
         during = shared.usage()
     assert during.disk >= before.disk + (1 << 20) and during.files > before.files
     assert during.processes > before.processes and during.memory > before.memory
-
-
-def test_an_image_is_built_from_a_dockerfile(tmp_path: Path) -> None:
-    (tmp_path / "greeting").write_text("hello\n")
-    (tmp_path / "Dockerfile").write_text(
-        "FROM host\nCOPY greeting /srv/\nENV NAME=value\nWORKDIR /srv\nRUN echo ran > made\n"
-    )
-    kind = back_end.chosen()
-    with Sandbox(f"dockerfile:{tmp_path}", back_end=kind) as sandbox:
-        assert (
-            sandbox.run("pwd; echo $NAME; cat greeting made").output == "/srv\nvalue\nhello\nran\n"
-        )
-        assert not sandbox.changes()
