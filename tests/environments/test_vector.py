@@ -187,6 +187,10 @@ def test_invalid_arguments_are_refused(made: Callable[..., VectorInterCode]) -> 
         made(1, autoreset_mode="SameSteps")
     with pytest.raises(UsageError, match="tasks is empty"):
         made(1, tasks=[])
+    with pytest.raises(UsageError, match=f"task 999 is out of range: starter has {len(STARTER)}"):
+        made(2, tasks=[0, 999])
+    with pytest.raises(UnknownNameError, match="unknown task of starter 'count'"):
+        made(2, tasks=[STARTER.tasks[0].id, "count"])
     envs = made(2, autoreset_mode="Disabled")
     with pytest.raises(UsageError, match="seed: 3 values for 2"):
         envs.reset(seed=[1, 2, 3])

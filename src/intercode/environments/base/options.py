@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from numpy.random import Generator
@@ -87,25 +87,42 @@ def choose_task(
     for name in options:
         if name != "task":
             raise unknown_name_error("option of reset", name, ["task"])
-    choice, count = options.get("task"), len(dataset)
+    choice = options.get("task")
     if choice is None:
-        index = int(random.integers(count))
+        index = int(random.integers(len(dataset)))
     elif isinstance(choice, str):
         ids = [task.id for task in dataset.tasks]
         if choice not in ids:
             return _find_task_with_seed(dataset, ids, choice)
         index = ids.index(choice)
-    elif isinstance(choice, bool) or not hasattr(choice, "__index__"):
-        raise UsageError(f"a task is an int or a str, not {choice!r}")
-    elif 0 <= int(choice) < count:
-        index = int(choice)
     else:
-        raise UsageError(f"task {choice} is out of range: {dataset.name} has {count}")
+        index = _check_position(dataset, choice)
     task = dataset.tasks[index]
     if task.instantiate is None:
         return index, task, None
     task_seed = int(random.integers(1 << 53)) if seed is None else seed
     return index, task.instantiate(task, task_seed), task_seed
+
+
+def check_tasks(dataset: Dataset, choices: Iterable[int | str]) -> None:
+    """Raise the error of ``choose_task`` for the first position or id that the dataset does not
+    have."""
+    ids = [task.id for task in dataset.tasks]
+    known = set(ids)
+    for choice in choices:
+        if not isinstance(choice, str):
+            _check_position(dataset, choice)
+        elif choice not in known:
+            _find_task_with_seed(dataset, ids, choice)
+
+
+def _check_position(dataset: Dataset, choice: Any) -> int:
+    """Return a position as an int. Raises UsageError if the dataset has no such task."""
+    if isinstance(choice, bool) or not hasattr(choice, "__index__"):
+        raise UsageError(f"a task is an int or a str, not {choice!r}")
+    if not 0 <= int(choice) < len(dataset):
+        raise UsageError(f"task {choice} is out of range: {dataset.name} has {len(dataset)}")
+    return int(choice)
 
 
 def _find_task_with_seed(

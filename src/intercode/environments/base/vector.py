@@ -28,7 +28,7 @@ from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.options import check_training, pick_dataset
+from intercode.environments.base.options import check_tasks, check_training, pick_dataset
 
 MAX_THREADS = 256
 Array = NDArray[Any]
@@ -83,6 +83,8 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         first = make(dataset, **settings)
         chosen = pick_dataset(dataset, first.name)  # read once for all environments
         self.envs.append(first)
+        if tasks is not None:
+            check_tasks(chosen, tasks)
         self.envs.extend(make(chosen, **settings) for _ in range(num_envs - 1))
         self.num_envs = num_envs
         self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}
@@ -234,7 +236,7 @@ def make_vec(environment: str, num_envs: int = 1, **settings: Any) -> VectorInte
 
     The settings are those of VectorInterCode and of the single environment.
 
-    Raises UnknownNameError for an unknown environment, dataset or subset.
+    Raises UnknownNameError for an unknown environment, dataset, subset or task.
     """
     return VectorInterCode(ENVIRONMENTS.load(environment), num_envs, **settings)
 
