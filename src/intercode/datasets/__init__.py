@@ -43,6 +43,7 @@ __all__ = ["datasets", "is_dataset_file", "load"]
 
 STARTER, FAMILIES = "starter", "families"
 _SPEC = re.compile(r"(?P<name>[^:@]+)(?::(?P<subset>[^@]+))?(?:@(?P<revision>.+))?")
+_PATHS = f"a {', '.join(files.SUFFIXES)} file, of a directory with a {task_package.TASK_FILE}"
 
 
 def is_dataset_file(spec: str) -> bool:
@@ -91,17 +92,15 @@ def load(spec: str, environment: str = "bash") -> Dataset:
             f"{spec!r} is not a dataset; write name[:subset][@revision] or a file's path"
         )
     name, subset, revision = match.group("name", "subset", "revision")
+    if (name.startswith(".") or "/" in name) and not (subset and name.endswith(".py")):
+        raise _path_error(spec, name)
     if name not in datasets and subset and ("." in name or is_module(name)):
         loader, subset = load_object(f"{name}:{subset}"), None
     else:
         try:
             loader = datasets.load(name)
         except UnknownNameError as e:
-            forms = ", ".join(files.SUFFIXES)
-            raise UnknownNameError(
-                f"{e}; or the path of a {forms} file, of a directory with a "
-                f"{task_package.TASK_FILE}, or module:function"
-            ) from e
+            raise UnknownNameError(f"{e}; or the path of {_PATHS}, or module:function") from e
     if spec in (STARTER, FAMILIES):
         subset = environment
     if isinstance(loader, ModuleType):  # an installed task package
@@ -118,6 +117,13 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     if revision:
         _check_revision(name, revision, dataset)
     return replace(dataset, name=spec)
+
+
+def _path_error(spec: str, path: str) -> UsageError:
+    """Return the error for a specification with a path that is not that of a dataset."""
+    if not Path(path).exists():
+        return UsageError(f"no such file or directory: {path}")
+    return UsageError(f"{spec!r} is not a dataset: name the path of {_PATHS}, or file.py:function")
 
 
 def _check_revision(name: str, revision: str, dataset: Dataset) -> None:
