@@ -22,6 +22,7 @@ from inspect_ai.tool import bash as shell_tool
 
 import intercode
 from intercode import datasets
+from intercode.agents.parsing import CHANGES_NOTE
 from intercode.integrations.inspect import bash, code, ctf, python, sql
 from support.faulty_endpoint import FaultyEndpoint, ok
 
@@ -89,6 +90,13 @@ def test_a_strategy_scores_what_our_own_run_does(tmp_path: Path) -> None:
     sample = (log.samples or [])[0]
     assert [m.role for m in sample.messages][:3] == ["system", "user", "assistant"]
     assert sample.target == "" and not any(t.gold in str(sample.metadata) for t in tasks if t.gold)
+
+
+def test_the_input_says_where_only_changes_are_judged() -> None:
+    for profile, ends in (("standard", True), ("original", False)):
+        task = bash(dataset="families:bash/old-files@seed=1", profile=profile)
+        assert [str(s.input).endswith(CHANGES_NOTE) for s in task.dataset] == [ends]
+    assert not any(CHANGES_NOTE in str(s.input) for s in bash().dataset)
 
 
 def test_the_state_of_inspects_own_agent_is_scored(tmp_path: Path) -> None:

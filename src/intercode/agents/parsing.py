@@ -412,6 +412,12 @@ def language_of(environment: str) -> Language:
     return _LANGUAGES.get(name) or Language(environment, (name,), lambda _: False)
 
 
+def full_query(brief: Brief) -> str:
+    """Return the query of a task with its notes, and whether only changes are judged."""
+    judged = CHANGES_NOTE if brief.only_changes else ""
+    return "\n".join(filter(None, (brief.query, brief.notes, judged)))
+
+
 def scoring_note(brief: Brief) -> str:
     """Return what an agent is told about the scoring of a task, in whole sentences."""
     return CHANGES_NOTE if brief.only_changes else language_of(brief.environment).scoring_note

@@ -14,9 +14,10 @@ from inspect_ai.util import SandboxEnvironmentSpec, sandbox
 
 from intercode import datasets
 from intercode.agents import accepts_parameter, open_agent
+from intercode.agents.parsing import full_query
 from intercode.core.errors import UsageError
+from intercode.core.types import Brief, Trajectory, to_jsonable
 from intercode.core.types import Score as EpisodeScore
-from intercode.core.types import Trajectory, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import play
 from intercode.integrations.inspect.environment_sandbox import EnvironmentConfig, EnvironmentSandbox
@@ -89,9 +90,16 @@ def _task(
     if "back_end" in options:
         options["sandbox"] = options.pop("back_end")
     config = EnvironmentConfig(environment=environment, dataset=dataset, settings=options)
+    profile = options.get("profile", "standard")
     samples = [
         Sample(
-            id=t.id, input=t.query,
+            id=t.id,
+            input=full_query(
+                Brief(
+                    t.id, t.query, environment, notes=str(t.data.get("notes", "")),
+                    only_changes=t.only_changes and profile == "standard",
+                )
+            ),
             metadata={"task": t.id, "group": t.group, "hardness": t.hardness},
         )
         for t in chosen.tasks

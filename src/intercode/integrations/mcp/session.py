@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from intercode.agents.parsing import full_query
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import StepResult, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
@@ -49,10 +50,9 @@ class EnvironmentSession:
         brief = self._env.brief
         info = {
             "environment": brief.environment, "max_turns": brief.max_turns, "notes": brief.notes,
-            "expects_answer": brief.expects_answer,
+            "expects_answer": brief.expects_answer, "only_changes": brief.only_changes,
         }  # fmt: skip
-        text = f"{query}\n\n{brief.notes}" if brief.notes else query
-        return ToolResult(text, {"observation": query, "info": info})
+        return ToolResult(full_query(brief), {"observation": query, "info": info})
 
     def step(self, action: str) -> ToolResult:
         """Run an action of the running episode."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from intercode.agents.parsing import CHANGES_NOTE, language_of
+from intercode.agents.parsing import full_query, language_of
 from intercode.core.types import Brief, Dataset
 from intercode.environments.base.options import pick_dataset
 
@@ -46,5 +46,4 @@ def prompt_suffix(prompt: Any, brief: Brief) -> str | None:
     if any(brief.query in str(text) for text in texts):
         return None
     separator = "\n\n" if texts and texts[-1] else ""
-    judged = CHANGES_NOTE if brief.only_changes else ""  # else the instruction says it
-    return separator + "\n".join(filter(None, [brief.query, brief.notes, judged]))
+    return separator + full_query(brief)
