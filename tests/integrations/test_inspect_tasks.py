@@ -99,6 +99,14 @@ def test_the_input_says_where_only_changes_are_judged() -> None:
     assert not any(CHANGES_NOTE in str(s.input) for s in bash().dataset)
 
 
+def test_a_sample_of_a_family_is_the_task_that_its_environment_plays() -> None:
+    dataset = "families:bash/trail[difficulty=1..2]"
+    samples = list(bash(dataset=dataset).dataset)
+    with intercode.make("bash", dataset) as env:
+        queries = [env.reset(options={"task": str(s.id)})[0] for s in samples]
+    assert len(queries) == 2 and [s.input for s in samples] == queries
+
+
 def test_the_state_of_inspects_own_agent_is_scored(tmp_path: Path) -> None:
     task = datasets.load("starter").tasks[0]
     outputs = [

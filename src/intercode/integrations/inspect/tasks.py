@@ -91,6 +91,10 @@ def _task(
         options["sandbox"] = options.pop("back_end")
     config = EnvironmentConfig(environment=environment, dataset=dataset, settings=options)
     profile = options.get("profile", "standard")
+    tasks = [
+        t if t.instantiate is None else t.instantiate(t, seed)
+        for seed, t in enumerate(chosen.tasks)
+    ]
     samples = [
         Sample(
             id=t.id,
@@ -102,7 +106,7 @@ def _task(
             ),
             metadata={"task": t.id, "group": t.group, "hardness": t.hardness},
         )
-        for t in chosen.tasks
+        for t in tasks
     ]  # fmt: skip
     return Task(
         dataset=MemoryDataset(samples, name=chosen.name),
