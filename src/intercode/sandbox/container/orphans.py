@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-from contextlib import suppress
 from pathlib import Path
 
-from intercode.core.errors import SandboxError
+from intercode.sandbox.container import removal
 from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
 
@@ -50,13 +49,14 @@ def remove_orphans(engine: Engine) -> list[str]:
         f'.Label "{OWNER_LABEL}"' if engine.name == "docker" else f'index .Labels "{OWNER_LABEL}"'
     )
     form = f"{{{{.ID}}}}{_SEPARATOR}{{{{{label}}}}}"
-    rows = engine.run("ps", "--all", "--filter", f"label={OWNER_LABEL}", "--format", form)
+    rows = engine.run(
+        "ps", "--all", "--no-trunc", "--filter", f"label={OWNER_LABEL}", "--format", form
+    )
     dead = [
         row.split(_SEPARATOR)[0]
         for row in rows.splitlines()
         if has_owner_ended(row.split(_SEPARATOR)[-1])
     ]
     for container in dead:
-        with suppress(SandboxError):  # already removed
-            engine.run("rm", "--force", container)
+        removal.remove_container(engine.program, container)
     return dead

@@ -21,7 +21,7 @@ from typing import Any
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_root, sandbox_uid
-from intercode.sandbox.container import image_import, orphans
+from intercode.sandbox.container import image_import, orphans, removal
 from intercode.sandbox.container.container_spec import SUPERVISOR_DIRECTORY, ContainerSpec
 from intercode.sandbox.container.engine import IMAGE_GONE, Engine, engine_error, quote_mount_fields
 from intercode.sandbox.container.limit_counters import SHARED_MEMORY_SIZE
@@ -33,6 +33,7 @@ from intercode.sandbox.supervisor.runtime import protocol, seccomp
 _PROGRAM, _SOCKET = "supervisor", "s"
 _STALE_SECONDS = 3600.0  # longer than any start takes
 _SECONDS = 120.0  # timeout for starting a container, even if many start at once
+_CLIENT_SECONDS = 10.0  # time for the engine's client to end by itself
 _SETUP_CAPABILITIES = "--cap-add=CHOWN", "--cap-add=SETUID", "--cap-add=SETGID"
 """The supervisor needs these to give the root directory to the sandbox's user and to become that
 user. It drops them before it starts anything else."""
@@ -79,18 +80,26 @@ def _start_once(
     name = f"intercode-{os.getpid()}-{secrets.token_hex(6)}"
     with _listening_directory(name, program) as (own, listener):
         command = _run_command(engine, spec, layout, name, own, image)
-        # cwd=own, because Podman's monitor writes files to its working directory
-        process = subprocess.Popen(
-            command, cwd=own, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )  # fmt: skip
+        watcher = removal.start_watcher(engine.program, own)
+        try:
+            # cwd=own, because Podman's monitor writes files to its working directory. A session of
+            # its own, because a client killed with the owner's group leaves an unfinished container
+            process = subprocess.Popen(
+                command, cwd=own, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
+        except OSError:
+            _end_watcher(watcher)
+            raise
         try:
             connection, supervisor_pid = _accept_supervisor(engine, listener, process, own)
         except BaseException:
             _abort_start(engine, name, process)
+            _end_watcher(watcher)  # continues if a second Ctrl-C interrupts the abort
             raise
-    if process.returncode is None:
-        threading.Thread(target=process.communicate, name="intercode-engine", daemon=True).start()
+    threading.Thread(
+        target=_finish_start, args=(process, watcher), name="intercode-engine", daemon=True
+    ).start()
     try:
         _send_setup(connection, spec, layout, engine.rootless and engine.name == "podman")
         return SupervisorConnection(connection), supervisor_pid
@@ -193,7 +202,7 @@ def _accept_supervisor(
                 return _identify_peer(listener.accept()[0], engine)
             if ended in ready:
                 poll.unregister(ended)
-                _, error = process.communicate()
+                error = _wait_for_client(process)
                 if process.returncode:
                     raise engine_error(engine.name, "run", error)
                 # the container runs, so the supervisor connects at once
@@ -220,10 +229,31 @@ def _identify_peer(connection: socket.socket, engine: Engine) -> tuple[socket.so
 
 def _abort_start(engine: Engine, name: str, process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
+        _wait_for_client(process)
+    seconds = removal.CREATION_SECONDS if process.returncode < 0 else 0
+    removal.remove_container(engine.program, name, seconds)
+
+
+def _wait_for_client(process: subprocess.Popen[bytes]) -> bytes:
+    """Wait until the engine's client ends, and return its errors. Kills it if it does not end."""
+    try:
+        return process.communicate(timeout=_CLIENT_SECONDS)[1]
+    except subprocess.TimeoutExpired:  # or a program that it has started keeps the pipe open
         process.kill()
+        process.wait()
+        return b""
+
+
+def _finish_start(process: subprocess.Popen[bytes], watcher: subprocess.Popen[bytes]) -> None:
+    """Wait until the engine has recorded that the container runs."""
+    if process.returncode is None:
         process.communicate()
-    with suppress(SandboxError):  # there may be no container
-        engine.run("rm", "--force", name)
+    _end_watcher(watcher)
+
+
+def _end_watcher(watcher: subprocess.Popen[bytes]) -> None:
+    watcher.kill()
+    watcher.wait()
 
 
 def _send_setup(
