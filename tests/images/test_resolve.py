@@ -98,7 +98,7 @@ def test_files_that_are_not_images(tree: Path, archive: Path, cache: Path) -> No
         ("recpie:python", "did you mean 'recipe'"),
         ("dockerfile:", "is not an image"),
         ("python:3.12", "did you mean registry:docker.io/library/python:3.12"),
-        ("tar:", "is not an image"),
+        ("tar:", "is not an image; what follows tar: is missing"),
         (str(tree), f"did you mean dir:{tree}"),
         (str(archive), f"did you mean tar:{archive}"),
         (f"tar:{tree}", f"there is no file {tree}"),

@@ -121,11 +121,19 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
     with shared.snapshot() as closed:
         pass
     for call, message in [
-        (lambda: shared.run("true", cwd="tmp"), "absolute path in the sandbox, not 'tmp'"),
+        (lambda: shared.run("true", cwd="tmp"), "cwd is absolute and .* unlike 'tmp'"),
+        (lambda: shared.run(b"true"), "a command is a text, or a list .* not b'true'"),  # type: ignore[arg-type]
+        (lambda: shared.run("true", stdin=None), "stdin is a text, bytes or an .* not None"),  # type: ignore[arg-type]
+        (lambda: shared.run("true", timeout=0), "timeout has to be more than 0 seconds.* not 0"),
+        (lambda: shared.run("true", timeout="5"), "timeout has to be more than 0 .* not '5'"),  # type: ignore[arg-type]
+        (lambda: shared.run("true", env={"A=": "1"}), "variable 'A=' .* without '='"),
+        (lambda: shared.run("true", env={"A": "a\0"}), "neither holds a NUL byte"),
+        (lambda: shared.write("/tmp/x", "", mode="755"), "such as 0o644, not '755'"),  # type: ignore[arg-type]
+        (lambda: shared.read(b"/tmp"), "absolute and .* unlike b'/tmp'"),  # type: ignore[arg-type]
         (lambda: shared.run([]), "no command"),
         (lambda: shared.run(["echo", 2]), "an argument is a text, not 2: use '2'"),  # type: ignore[list-item]
         (lambda: shared.run("true", env={"A": 1}), "environment variable is a text, not 1"),  # type: ignore[dict-item]
-        (lambda: shared.read("tmp"), "absolute, unlike 'tmp'"),
+        (lambda: shared.read("tmp"), "absolute and .* unlike 'tmp'"),
         (lambda: shared.fork(0), "at least 1, not 0"),
         (lambda: shared.restore(closed), "the snapshot is closed"),
         (lambda: Sandbox.load("/etc", back_end=back_end.chosen()), "/etc cannot be loaded: Is a"),
@@ -134,6 +142,10 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         with pytest.raises(UsageError, match=message):
             call()
     assert shared.run(["ls", Path("/tmp")], cwd=Path("/")).ok  # type: ignore[list-item, arg-type]
+    shared.write(Path("/tmp/by-path"), "abc")  # type: ignore[arg-type]
+    assert shared.read(Path("/tmp/by-path")) == b"abc"  # type: ignore[arg-type]
+    with pytest.raises(OSError, match="larger than 2 bytes: read takes a higher `limit`"):
+        shared.read("/tmp/by-path", limit=2)
     assert shared.run("id -un", user="root").ok
     with pytest.raises(MissingCapabilityError, match=r"one user, root.*'nobody'.*users=True"):
         shared.run("true", user="nobody")
@@ -148,6 +160,8 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         with pytest.raises(UsageError, match="stdout and stderr, not to 'stdotu'"):
             process.read("stdotu")  # type: ignore[arg-type]
         assert process.wait(math.inf) == 0
+    with shared.spawn("cat") as process:
+        assert process.wait(-1) is None
     for timeout in (math.inf, 3e6):
         assert shared.run("sleep 0.1; echo a", timeout=timeout).stdout == "a\n"
 
@@ -158,6 +172,8 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         ({"network": "bridge"}, "unknown network 'bridge'.*known: host, none"),
         ({"limits": {"memory": 5}}, r"limits has to be Limits\(\.\.\.\), .* not {'memory': 5}"),
         ({"env": {"A": 1}}, "an environment variable is a text, not 1: use '1'"),
+        ({"env": ["A=1"]}, "environment variables are a mapping"),
+        ({"limits": Limits(processes=4)}, "the limit processes .* at least 5, not 4"),
         ({"limits": Limits(memory=-5)}, "the limit memory .* at least 1, not -5"),
         ({"limits": Limits(output=-1)}, "the limit output .* at least 0, not -1"),
         ({"limits": Limits(cpu_seconds=0)}, "the limit cpu_seconds .* more than 0, not 0"),

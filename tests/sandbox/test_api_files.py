@@ -44,6 +44,8 @@ def test_the_time_limit_of_a_command_does_not_end_a_download(tmp_path: Path) -> 
 
 
 def test_names_of_registries_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="an image is a text, not None"):
+        find_image(None)  # type: ignore[arg-type]
     found: list[str] = []
     monkeypatch.setattr(
         "intercode.sandbox.api.sandbox.resolve_image", lambda name, _: found.append(name)

@@ -18,7 +18,7 @@ from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import Collector, Process, communicate, decode, memory_file
 from intercode.sandbox.users import User
-from intercode.sandbox.validation import check_limits, check_network, check_texts
+from intercode.sandbox.validation import check_limits, check_network, check_variables
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SCRIPT_FD = 62
@@ -78,7 +78,7 @@ class SandboxSpec:
     def __post_init__(self) -> None:
         check_network(self.network)
         check_limits(self.limits)
-        check_texts("environment variable", self.env.values())
+        check_variables(self.env)
 
     @property
     def all_layers(self) -> tuple[Layer, ...]:

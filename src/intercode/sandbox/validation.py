@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
@@ -11,6 +12,8 @@ from intercode.core.registry import unknown_name_error
 from intercode.core.types import Network
 
 _MAY_BE_ZERO = ("address_space", "file_size", "output")
+_LEAST_PROCESSES = 5
+"""The fewest processes in which every back end opens a sandbox and runs a shell."""
 
 
 def check_network(network: object) -> None:
@@ -24,6 +27,35 @@ def check_texts(what: str, values: Iterable[object]) -> None:
     for value in values:
         if not isinstance(value, str):
             raise UsageError(f"an {what} is a text, not {value!r}: use {str(value)!r}")
+
+
+def check_variables(variables: object) -> None:
+    """Raise UsageError for environment variables that no program would get as they are."""
+    if not isinstance(variables, Mapping):
+        raise UsageError(f"environment variables are a mapping such as {{'A': '1'}}: {variables!r}")
+    check_texts("environment variable", variables.values())
+    for name, value in variables.items():
+        if not isinstance(name, str) or not name or "=" in name or "\0" in name + value:
+            raise UsageError(
+                f"the environment variable {name!r} with the value {value!r}: a name is a text "
+                "without '=', and neither holds a NUL byte"
+            )
+
+
+def check_timeout(timeout: object) -> None:
+    """Raise UsageError for a time limit that is neither None nor a positive number of seconds."""
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise UsageError(
+            f"timeout has to be more than 0 seconds, or None for no limit, not {timeout!r}"
+        )
+
+
+def absolute_path(path: object, what: str = "a path in a sandbox") -> str:
+    """Return a path in a sandbox as a text. Raises UsageError unless it is absolute."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str) or not text.startswith("/") or "\0" in text:
+        raise UsageError(f"{what} is absolute and without NUL bytes, unlike {path!r}")
+    return text
 
 
 def check_limits(limits: Any) -> None:
@@ -42,7 +74,7 @@ def check_limits(limits: Any) -> None:
             is_valid = type(value) in (int, float) and value > 0
         else:
             # a file system or a control group with the limit 0 is one without a limit
-            least = 0 if name in _MAY_BE_ZERO else 1
+            least = 0 if name in _MAY_BE_ZERO else _LEAST_PROCESSES if name == "processes" else 1
             expected = f"a whole number of at least {least}"
             is_valid = type(value) is int and value >= least
         if not is_valid:

@@ -30,6 +30,7 @@ from intercode.sandbox.api.results import Result
 from intercode.sandbox.api.sandbox import DEFAULT_TIMEOUT, Files, Sandbox
 from intercode.sandbox.contract import Limits
 from intercode.sandbox.resource_usage import ResourceUsage
+from intercode.sandbox.validation import check_timeout
 
 
 class AsyncSandbox:
@@ -97,6 +98,8 @@ class AsyncSandbox:
         """Run a command to its end; see ``Sandbox.run``. ``on_output`` is called in the event
         loop."""
         sandbox = self.sandbox
+
+        check_timeout(timeout)
 
         def start() -> Execution:
             made = make_command(

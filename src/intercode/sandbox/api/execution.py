@@ -28,7 +28,7 @@ from intercode.sandbox.streams import (
     readable_streams,
 )
 from intercode.sandbox.users import User, find_user
-from intercode.sandbox.validation import check_texts
+from intercode.sandbox.validation import absolute_path, check_texts, check_variables
 
 Stream = Literal["stdout", "stderr"]
 OutputCallback = Callable[[str, Stream], object]
@@ -69,16 +69,18 @@ def make_command(
     """Return a command with the defaults of a sandbox. Raises UsageError for a value that the
     sandbox cannot use, MissingCapabilityError for a user if it has none besides root."""
     found = find_user(base, user)
+    if not isinstance(command, Sequence) or isinstance(command, bytes | bytearray):
+        raise UsageError(f"a command is a text, or a list of a program and texts, not {command!r}")
     arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     argv = [os.fspath(a) if isinstance(a, os.PathLike) else a for a in arguments]
     if not argv:
         raise UsageError("an empty list is no command: give a program and its arguments")
     check_texts("argument", argv)
-    check_texts("environment variable", (env or {}).values())
-    directory = base.spec.image.cwd if cwd is None else os.fspath(cwd)
-    if not directory.startswith("/"):
-        raise UsageError(f"cwd has to be an absolute path in the sandbox, not {cwd!r}")
+    check_variables({} if env is None else env)
+    directory = base.spec.image.cwd if cwd is None else absolute_path(cwd, "cwd")
     data = stdin.encode() if isinstance(stdin, str) else stdin
+    if not isinstance(data, bytes) and not hasattr(data, "fileno"):
+        raise UsageError(f"stdin is a text, bytes or an open file, not {stdin!r}")
     variables = {**base.env, **(found.env if found else {}), **(env or {})}
     return Command(argv, directory, variables, data, merge_stderr, found)
 

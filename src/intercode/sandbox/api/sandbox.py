@@ -30,6 +30,7 @@ from intercode.sandbox.contract import (
 )
 from intercode.sandbox.images.registry_hosts import is_registry_host
 from intercode.sandbox.resource_usage import ResourceUsage
+from intercode.sandbox.validation import check_timeout
 
 Files = Mapping[str, str | bytes | Path]
 """Files for a sandbox, by their paths in it: the text, the bytes, or the path of a local file or
@@ -42,6 +43,8 @@ def find_image(name: str, back_end: str = "auto") -> Image:
 
     ``HOST/NAME:TAG`` means ``registry:HOST/NAME:TAG``, because no other image has such a name.
     """
+    if not isinstance(name, str):
+        raise UsageError(f"an image is a text, not {name!r}: write host, dir:/path, …")
     host, slash, _ = name.partition("/")
     is_registry = slash and is_registry_host(host)
     return resolve_image(f"registry:{name}" if is_registry else name, back_end)
@@ -181,6 +184,7 @@ class Sandbox:
         other. Raises OSError if the program or ``cwd`` cannot be used, UsageError for an
         unknown user, MissingCapabilityError for one without ``users``.
         """
+        check_timeout(timeout)
         made = make_command(
             self.base, command, stdin=stdin, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr
         )

@@ -32,6 +32,7 @@ from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.archives.tar import StrictTarInfo, mtime_ns
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 from intercode.sandbox.streams import Process
+from intercode.sandbox.validation import absolute_path
 
 DEFAULT_LIMIT = 1 << 30
 """The most bytes of a download, unless another limit is given."""
@@ -46,35 +47,33 @@ mkdir -p "${0%/*}/" && cat > "$0" || exit 13
 """Writes a file as a user. Its exit statuses are the numbers of Linux's errors."""
 
 
-def require_absolute(path: str) -> str:
-    """Return a path in a sandbox. Raises UsageError unless it is absolute."""
-    if not path.startswith("/") or "\0" in path:
-        raise UsageError(f"a path in a sandbox is absolute, unlike {path!r}")
-    return path
-
-
 def read(base: BaseSandbox, path: str, limit: int) -> bytes:
     """Return the content of a file; see ``Sandbox.read``."""
-    with _naming(path):
-        return base.read(require_absolute(path), limit)
+    path = absolute_path(path)
+    with _naming(path, f"{limit} bytes: read takes a higher `limit`"):
+        return base.read(path, limit)
 
 
 def write(base: BaseSandbox, path: str, data: bytes, mode: int = 0o644) -> None:
     """Write a file; see ``Sandbox.write``."""
-    with _naming(path):
-        try:
-            base.write(require_absolute(path), data, mode)
-        except OSError as e:
-            if e.errno == errno.EFBIG:
-                e.strerror = "larger than the limit `file_size` of the sandbox"
-            raise
+    path = absolute_path(path)
+    with _naming(path, "the limit `file_size` of the sandbox"):
+        base.write(path, data, _checked(mode))
+
+
+def _checked(mode: int) -> int:
+    """Return the mode of a file. Raises UsageError for another value."""
+    if type(mode) is not int or not 0 <= mode <= 0o7777:
+        raise UsageError(f"mode is a number such as 0o644, not {mode!r}")
+    return mode
 
 
 def read_as(
     base: BaseSandbox, live: LiveProcesses, path: str, limit: int, user: str | int
 ) -> bytes:
     """Return the content of a file that a user may read; see ``Sandbox.read``."""
-    argv = ["/bin/sh", "-c", _READ, base.shown_path(require_absolute(path)), str(limit + 1)]
+    path = absolute_path(path)
+    argv = ["/bin/sh", "-c", _READ, base.shown_path(path), str(limit + 1)]
     with SandboxProcess(base, live, make_command(base, argv, cwd="/", user=user)) as process:
         pieces = [data for data, stream in process.chunks(TRANSFER_SECONDS) if stream == "stdout"]
         has_read = process.wait() == 0
@@ -89,7 +88,8 @@ def write_as(
     base: BaseSandbox, live: LiveProcesses, path: str, data: bytes, mode: int, user: str | int
 ) -> None:
     """Write a file as a user; see ``Sandbox.write``."""
-    argv = ["/bin/sh", "-c", _WRITE, base.shown_path(require_absolute(path)), f"{mode:o}"]
+    path = absolute_path(path)
+    argv = ["/bin/sh", "-c", _WRITE, base.shown_path(path), f"{_checked(mode):o}"]
     command = make_command(base, argv, stdin=data, cwd="/", user=user)
     result = run_command(base, live, command, TRANSFER_SECONDS)
     if result.exit_code == errno.EISDIR:
@@ -100,13 +100,16 @@ def write_as(
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
-    """Name the path in an OSError, which a sandbox raises without it."""
+def _naming(path: str, limit: str) -> Iterator[None]:
+    """Name the path, and the limit of its size, in an OSError, which a sandbox raises without
+    them."""
     try:
         yield
     except OSError as e:
         if e.filename is None and e.errno is not None:
             e.filename = path
+        if e.errno == errno.EFBIG:
+            e.strerror = f"larger than {limit}"
         raise
 
 
@@ -126,7 +129,7 @@ def write_files(
 
 def upload(base: BaseSandbox, live: LiveProcesses, local: Path, path: str) -> None:
     """Copy a file or directory of this machine to a path in a sandbox; see ``Sandbox.upload``."""
-    require_absolute(path)
+    path = absolute_path(path)
     try:
         info = local.stat()
     except OSError as e:
@@ -170,7 +173,7 @@ def download(
     base: BaseSandbox, live: LiveProcesses, path: str, local: Path, limit: int
 ) -> list[str]:
     """Copy a file or directory of a sandbox to this machine; see ``Sandbox.download``."""
-    require_absolute(path)
+    path = absolute_path(path)
     if limit < 0:
         raise UsageError(f"a download has a limit of at least 0 bytes, not {limit}")
     try:

@@ -80,6 +80,8 @@ def _unknown_spec_error(spec: str) -> UsageError:
     hint = suggest_name(kind, ("host", "dockerfile", *_KINDS), 0.6)
     if spec and Path(spec).exists():
         hint = f"did you mean {'dir' if Path(spec).is_dir() else 'tar'}:{spec}? "
+    elif colon and not rest and kind in (*_KINDS, "dockerfile"):
+        hint = f"what follows {spec} is missing; "
     elif colon and rest and not hint:
         name = spec if "/" in kind else f"library/{spec}"
         hint = f"did you mean registry:docker.io/{name}? "

@@ -81,7 +81,7 @@ class SupervisedProcess:
     def _wait_readable(self, timeout: float) -> bool:
         poll = select.poll()  # select() fails for descriptors above 1023
         poll.register(self._status, select.POLLIN)
-        return bool(poll.poll(timeout * 1000))
+        return bool(poll.poll(max(0.0, timeout * 1000)))  # below 0 it would wait without limit
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         if self._status >= 0 and not self._wait_readable(0):  # it has not ended
