@@ -197,6 +197,8 @@ def test_invalid_arguments_are_refused(made: Callable[..., VectorInterCode]) -> 
     with pytest.raises(UsageError, match="reset_mask"):
         envs.reset(options={"reset_mask": np.array([False, False])})
     envs.reset(seed=1)
+    with pytest.raises(UsageError, match="one for each environment, not 'ls'"):
+        envs.step("ls")
     with pytest.raises(UsageError, match="1 actions for 2"):
         envs.step(["pwd"])
     envs.step(["submit", "pwd"])

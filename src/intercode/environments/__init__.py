@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
+from intercode.core.errors import UsageError
 from intercode.core.lazy import lazy_imports
-from intercode.core.registry import Registry
+from intercode.core.registry import Registry, unknown_name_error
 
 if TYPE_CHECKING:
     from intercode.environments.base.conformance import check_env
@@ -82,9 +83,22 @@ _GYMNASIUM_IDS = {
 def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
     """Create an environment by name: ``make("bash", dataset="nl2bash:fs_1")``.
 
-    Raises UnknownNameError for an unknown environment, dataset or subset.
+    Raises UnknownNameError for an unknown environment, dataset, subset or setting.
     """
-    return ENVIRONMENTS.load(environment)(dataset, **settings)
+    kind = ENVIRONMENTS.load(environment)
+    try:
+        return kind(dataset, **settings)
+    except TypeError as e:
+        unknown = [name for name in settings if name not in setting_names(environment)]
+        if not unknown or "unexpected keyword argument" not in str(e):
+            raise
+        if unknown[0] == "back_end":
+            raise UsageError(
+                f"the back end of an environment's sandboxes is its setting `sandbox`: "
+                f"sandbox={settings['back_end']!r}"
+            ) from e
+        known = sorted(setting_names(environment))
+        raise unknown_name_error(f"setting of {environment}", unknown[0], known) from e
 
 
 def setting_names(environment: str) -> set[str]:

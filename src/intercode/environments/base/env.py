@@ -33,6 +33,7 @@ from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.options import (
     check_action,
     check_choices,
+    check_limits,
     choose_task,
     pick_dataset,
     pick_reward,
@@ -121,6 +122,7 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
         arguments = locals()
         self.settings = {k: v for k, v in arguments.items() if k not in ("self", "dataset")}
         check_choices(profile, network, render_mode)
+        check_limits(timeout, max_turns)
         self.determinism = self._resolve_determinism(deterministic)
         self.hashes = self.determinism is not None if hashes is None else hashes
         self.policy = PolicyGuard(policy, self.name)

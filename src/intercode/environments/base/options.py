@@ -17,7 +17,7 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets.families.family import FIRST_EPISODE_SEED
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.rewards import EPISODE_REWARDS, REWARDS, RewardFunction
-from intercode.sandbox.validation import check_network
+from intercode.sandbox.validation import check_network, check_timeout
 
 
 def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
@@ -176,6 +176,15 @@ def check_training(settings: Mapping[str, Any], allow_exploitable: bool) -> None
             "states that solve nothing (docs/from-the-authors-package.md lists them), and training "
             "would teach those: leave out profile='original', or allow it with "
             "allow_exploitable=True (`intercode serve --allow-exploitable`)"
+        )
+
+
+def check_limits(timeout: float, max_turns: int | None) -> None:
+    """Raise UsageError for a time limit or a number of turns with which no action could run."""
+    check_timeout(timeout)
+    if max_turns is not None and not (type(max_turns) is int and max_turns > 0):
+        raise UsageError(
+            f"max_turns is a number of at least 1, or None for no limit, not {max_turns!r}"
         )
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from intercode.core.errors import InfrastructureError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset
-from intercode.environments import ENVIRONMENTS
+from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_tasks, check_training, pick_dataset
 
@@ -137,6 +137,8 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         episode's end. In ``NextStep``, the action after an end is not executed, and a new episode
         begins instead.
         """
+        if isinstance(actions, str):
+            raise UsageError(f"actions are a list with one for each environment, not {actions!r}")
         if len(actions) != self.num_envs:
             raise UsageError(f"{len(actions)} actions for {self.num_envs} environments")
         if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
@@ -236,9 +238,10 @@ def make_vec(environment: str, num_envs: int = 1, **settings: Any) -> VectorInte
 
     The settings are those of VectorInterCode and of the single environment.
 
-    Raises UnknownNameError for an unknown environment, dataset, subset or task.
+    Raises UnknownNameError as ``intercode.make`` does, UsageError or UnknownNameError for a task
+    that the dataset does not have.
     """
-    return VectorInterCode(ENVIRONMENTS.load(environment), num_envs, **settings)
+    return VectorInterCode(partial(make, environment), num_envs, **settings)
 
 
 bash, code, ctf, python, sql = (

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import Dataset
-from intercode.environments import ENVIRONMENTS
+from intercode.environments import make as make_environment
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.options import check_training, pick_dataset
 from intercode.environments.base.pool.episode import Episode
@@ -50,7 +50,7 @@ class Pool:
             raise UsageError(
                 f"idle_timeout is {idle_timeout} s; it must be greater than 0, or None for never"
             )
-        make: Callable[..., BranchingEnvironment] = ENVIRONMENTS.load(environment)
+        make: Callable[..., BranchingEnvironment] = partial(make_environment, environment)
         first = make(dataset, **settings)
         self.dataset = pick_dataset(dataset, first.name)
         self.size, self.idle_timeout = size, idle_timeout
