@@ -121,7 +121,7 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
     with shared.snapshot() as closed:
         pass
     for call, message in [
-        (lambda: shared.run("true", cwd="tmp"), "cwd is absolute and .* unlike 'tmp'"),
+        (lambda: shared.run("true", cwd="tmp"), "cwd is absolute, unlike 'tmp'"),
         (lambda: shared.run(b"true"), "a command is a text, or a list .* not b'true'"),  # type: ignore[arg-type]
         (lambda: shared.run("true", stdin=None), "stdin is a text, bytes or an .* not None"),  # type: ignore[arg-type]
         (lambda: shared.run("true", timeout=0), "timeout has to be more than 0 seconds.* not 0"),
@@ -129,11 +129,11 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         (lambda: shared.run("true", env={"A=": "1"}), "variable 'A=' .* without '='"),
         (lambda: shared.run("true", env={"A": "a\0"}), "neither holds a NUL byte"),
         (lambda: shared.write("/tmp/x", "", mode="755"), "such as 0o644, not '755'"),  # type: ignore[arg-type]
-        (lambda: shared.read(b"/tmp"), "absolute and .* unlike b'/tmp'"),  # type: ignore[arg-type]
+        (lambda: shared.read(b"/tmp"), "absolute, unlike b'/tmp'"),  # type: ignore[arg-type]
         (lambda: shared.run([]), "no command"),
         (lambda: shared.run(["echo", 2]), "an argument is a text, not 2: use '2'"),  # type: ignore[list-item]
         (lambda: shared.run("true", env={"A": 1}), "environment variable is a text, not 1"),  # type: ignore[dict-item]
-        (lambda: shared.read("tmp"), "absolute and .* unlike 'tmp'"),
+        (lambda: shared.read("tmp"), "absolute, unlike 'tmp'"),
         (lambda: shared.fork(0), "at least 1, not 0"),
         (lambda: shared.restore(closed), "the snapshot is closed"),
         (lambda: Sandbox.load("/etc", back_end=back_end.chosen()), "/etc cannot be loaded: Is a"),

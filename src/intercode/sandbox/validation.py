@@ -53,8 +53,10 @@ def check_timeout(timeout: object) -> None:
 def absolute_path(path: object, what: str = "a path in a sandbox") -> str:
     """Return a path in a sandbox as a text. Raises UsageError unless it is absolute."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    if not isinstance(text, str) or not text.startswith("/") or "\0" in text:
-        raise UsageError(f"{what} is absolute and without NUL bytes, unlike {path!r}")
+    if not isinstance(text, str) or not text.startswith("/"):
+        raise UsageError(f"{what} is absolute, unlike {path!r}")
+    if "\0" in text:
+        raise UsageError(f"{what} has no NUL byte, unlike {path!r}")
     return text
 
 

@@ -234,7 +234,16 @@ def test_invalid_arguments_occupy_no_slot() -> None:
             for _ in range(3):
                 with pytest.raises(UsageError, match="out of range"):
                     await pool.begin(10_000)
-            assert (await pool.begin(0)).query
+            with pytest.raises(UsageError, match="at least 1 episode, not 0"):
+                await pool.begin_group(0, 0)
+            with pytest.raises(UsageError, match="a prefix is a list of actions, not 'ls'"):
+                await pool.begin_group(0, 1, prefix="ls")
+            episode = await pool.begin(0)
+            with pytest.raises(UsageError, match="timeout has to be more than 0"):
+                await episode.step("ls", timeout=0)
+            with pytest.raises(UsageError, match="an episode and 1 forks of it in a pool of 1"):
+                await pool.fork(episode, 1)
+            assert episode.query and not episode.done
         with pytest.raises(EnvironmentStateError, match="the pool is closed"):
             await pool.begin(0)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 from intercode.agents.parsing import full_query, language_of
+from intercode.core.errors import UsageError
 from intercode.core.types import Brief, Dataset
 from intercode.environments.base.options import pick_dataset
 
@@ -18,6 +20,8 @@ def dataset_rows(
     seeds: Sequence[int | None] | None,
 ) -> list[dict[str, object]]:
     """Return a row for each task and seed; see ``intercode.integrations.trl.rows``."""
+    if seeds is not None:
+        _check_seeds(seeds)
     if instruction is None:
         judged = language_of(environment).scoring_note
         instruction = f"Do the task with the tool {tool}, then say that you are done. {judged}"
@@ -34,6 +38,14 @@ def dataset_rows(
         }
         for task, seed in chosen
     ]  # fmt: skip
+
+
+def _check_seeds(seeds: object) -> None:
+    """Raise UsageError for seeds that ``reset`` would refuse in the middle of a training."""
+    given = list(seeds) if isinstance(seeds, Iterable) else [seeds]
+    wrong = [s for s in given if s is not None and not (isinstance(s, Integral) and int(s) >= 0)]
+    if wrong or not given or not isinstance(seeds, Iterable):
+        raise UsageError(f"seeds are a range such as range(1000), or a list, not {seeds!r:.80}")
 
 
 def prompt_suffix(prompt: Any, brief: Brief) -> str | None:

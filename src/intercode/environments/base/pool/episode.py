@@ -12,6 +12,7 @@ from intercode.core.types import Score, StepResult
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.env import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.pool.worker_threads import WorkerThreads
+from intercode.sandbox.validation import check_timeout
 
 T = TypeVar("T")
 
@@ -111,6 +112,7 @@ class Episode:
 
     async def run(self, work: Callable[[], T], timeout: float | None = None) -> T:
         """Call a function in a thread. Cancelling ends the episode, as with ``step``."""
+        check_timeout(timeout)
         if self._close_reason:
             raise EnvironmentStateError(f"the episode is over: {self._close_reason}")
         if self._running is not None:

@@ -100,8 +100,12 @@ class Pool:
         The actions in ``prefix`` run once, and all episodes start with the state after them.
         Raises UsageError if the pool is smaller than ``n``, or if the prefix ends the episode.
         """
-        if not 1 <= n <= self.size:
+        if n < 1:
+            raise UsageError(f"a group has at least 1 episode, not {n}")
+        if n > self.size:
             raise UsageError(f"a group of {n} in a pool of {self.size}: make the pool larger")
+        if isinstance(prefix, str):
+            raise UsageError(f"a prefix is a list of actions, not {prefix!r:.80}")
         episodes = await self._acquire(n)
         try:
             leader, followers = episodes[0], episodes[1:]
@@ -139,9 +143,11 @@ class Pool:
         Raises UsageError if the pool is smaller than ``n`` + 1, EnvironmentStateError if the
         episode is over.
         """
-        if not 1 <= n < self.size:
+        if n < 1:
+            raise UsageError(f"fork takes a number of at least 1, not {n}")
+        if n >= self.size:
             raise UsageError(
-                f"{n} forks of an episode in a pool of {self.size}: make the pool larger"
+                f"an episode and {n} forks of it in a pool of {self.size}: make the pool larger"
             )
         forks = await self._acquire(n)
         try:

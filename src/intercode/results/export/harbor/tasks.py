@@ -96,8 +96,8 @@ def task_files(
         parts = _python_files(task)
     else:
         raise UsageError(
-            f"scoring {dataset.environment} tasks compares two sandboxes, or uses none: a "
-            "verifier inside one sandbox cannot do that"
+            f"one sandbox, as a verifier has it, cannot score a {dataset.environment} task; tasks "
+            "of ctf and python, and tasks with a probe, can be written (--environment ctf)"
         )
     metadata = {
         "source": f"{dataset.name}/{task.id}", "hardness": task.hardness or "medium",
