@@ -130,6 +130,11 @@ def test_the_commands_of_the_page_run_one_after_another(
     monkeypatch.setattr(runs, "train", train)
     monkeypatch.setattr(runs, "ProcessPoolExecutor", lambda *_, **__: ThreadPoolExecutor(1))
     monkeypatch.setattr(settings, "TEST_SEEDS", range(1_000_000, 1_000_001))
+    for program, option in (("single", "--seeds"), ("difficulty", "--tasks")):
+        monkeypatch.setattr(sys, "argv", [program, option, "0"])
+        with pytest.raises(SystemExit):
+            runpy.run_path(str(EXAMPLES / "learn" / f"{program}.py"), run_name="__main__")
+        assert f"argument {option}: '0' is not a whole number" in capsys.readouterr().err
     for program, *options in page_commands("learn/single.py"):
         smaller = LESS.get(Path(program).stem, ("--seeds", "1"))
         monkeypatch.setattr(sys, "argv", [program, *options, *smaller])

@@ -19,7 +19,7 @@ from statistics import mean
 
 import torch
 from player import Player, Situation, success
-from settings import TRAIN_WORDING
+from settings import TRAIN_WORDING, count
 from skills import FAMILIES, MAX_TURNS, SkillPolicy, explore, solve, tasks
 
 DIFFICULTIES = (1, 2, 3, 4, 5)
@@ -55,7 +55,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=Path, default=Path("runs/learn"), help="where runs are kept")
-    parser.add_argument("--tasks", type=int, default=20, help="of each cell (default 20)")
+    parser.add_argument("--tasks", type=count, default=20, help="of each cell (default 20)")
     parser.add_argument("--out", type=Path, default=Path("difficulty.json"))
     args = parser.parse_args()
     torch.set_num_threads(1)

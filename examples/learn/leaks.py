@@ -20,6 +20,7 @@ from settings import (
     TEST_SEEDS,
     Setting,
     Tasks,
+    count,
     trails,
 )
 from skills import skills
@@ -67,7 +68,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seed", type=int, default=0, help="of the run (default 0)")
-    parser.add_argument("--episodes", type=int, default=1920, help="of the run (default 1920)")
+    parser.add_argument("--episodes", type=count, default=1920, help="of the run (default 1920)")
     args = parser.parse_args()
     settings = {"single.py, credit.py": trails(5), "families.py": skills()}
     settings |= {f"composition.py without {family}": compose(family) for family in HELD_OUT}

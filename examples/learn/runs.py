@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from settings import Setting
+from settings import Setting, count
 from stored_runs import RunError
 from training import train
 
@@ -22,9 +22,9 @@ def run_all(arms: Mapping[str, tuple[str, Setting]], description: str | None) ->
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, default=Path("runs/learn"), help="where runs are kept")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each kind (default 3)")
-    parser.add_argument("--episodes", type=int, default=1920, help="of each run (default 1920)")
-    parser.add_argument("--parallel", type=int, default=2, help="runs at once (default 2)")
+    parser.add_argument("--seeds", type=count, default=3, help="runs of each kind (default 3)")
+    parser.add_argument("--episodes", type=count, default=1920, help="of each run (default 1920)")
+    parser.add_argument("--parallel", type=count, default=2, help="runs at once (default 2)")
     args = parser.parse_args()
     chosen = [(arm, seed) for seed in range(args.seeds) for arm in arms]
     context = get_context("spawn")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -56,6 +57,13 @@ class Setting:
             )
             for name, test in self.tests.items()
         }  # fmt: skip
+
+
+def count(text: str) -> int:
+    """Return the number of an option, which is at least 1. Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
 
 
 def trails(max_turns: int) -> Setting:

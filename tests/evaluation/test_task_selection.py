@@ -42,6 +42,8 @@ def test_tasks_without_end_are_not_evaluated(
     spec = "families:bash/trail[difficulty=1]"
     assert main(["eval", spec, "--agent", "gold"]) == 2
     assert f"as in {spec}@seed=0..99" in capsys.readouterr().err
+    assert main(["eval", "families", "--agent", "gold"]) == 2
+    assert "as in families:bash@seed=0..99" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

@@ -23,6 +23,7 @@ from inspect_ai.tool import bash as shell_tool
 import intercode
 from intercode import datasets
 from intercode.agents.parsing import CHANGES_NOTE
+from intercode.core.errors import UsageError
 from intercode.integrations.inspect import bash, code, ctf, python, sql
 from support.faulty_endpoint import FaultyEndpoint, ok
 
@@ -99,14 +100,6 @@ def test_the_input_says_where_only_changes_are_judged() -> None:
     assert not any(CHANGES_NOTE in str(s.input) for s in bash().dataset)
 
 
-def test_a_sample_of_a_family_is_the_task_that_its_environment_plays() -> None:
-    dataset = "families:bash/trail[difficulty=1..2]"
-    samples = list(bash(dataset=dataset).dataset)
-    with intercode.make("bash", dataset) as env:
-        queries = [env.reset(options={"task": str(s.id)})[0] for s in samples]
-    assert len(queries) == 2 and [s.input for s in samples] == queries
-
-
 def test_the_state_of_inspects_own_agent_is_scored(tmp_path: Path) -> None:
     task = datasets.load("starter").tasks[0]
     outputs = [
@@ -148,3 +141,8 @@ def test_found_by_inspects_registry(tmp_path: Path) -> None:
         display="none", limit=1,
     )  # fmt: skip
     assert log.status == "success" and log.eval.task == "intercode/bash"
+
+
+def test_tasks_without_end_are_refused() -> None:
+    with pytest.raises(UsageError, match="as in families:bash/trail@seed="):
+        bash(dataset="families:bash/trail")

@@ -77,9 +77,10 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     environment of rows with tests. Raises UnknownNameError for an unknown name or subset,
     UsageError for missing data or another revision, DataError for a broken file.
     """
+    full = f"{families.SCHEME}{environment}" if spec == FAMILIES else spec
     for scheme, load_tasks in _SCHEMES.items():
-        if spec.startswith(scheme):
-            return load_tasks(spec)
+        if full.startswith(scheme):
+            return load_tasks(full)
     if is_dataset_file(spec):
         path, columns, options = parse_options(spec, ("preprocess",))
         hook = preprocess.load_hook(options["preprocess"]) if "preprocess" in options else None
@@ -101,8 +102,7 @@ def load(spec: str, environment: str = "bash") -> Dataset:
             loader = datasets.load(name)
         except UnknownNameError as e:
             raise UnknownNameError(f"{e}; or the path of {_PATHS}, or module:function") from e
-    if spec in (STARTER, FAMILIES):
-        subset = environment
+    subset = environment if spec == STARTER else subset
     if isinstance(loader, ModuleType):  # an installed task package
         if subset:
             raise UsageError(f"{spec!r}: the task package {name!r} has no subsets")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from intercode.core.errors import ConfigError
 from intercode.core.types import Dataset
 from intercode.datasets.families.family import FAMILIES
 from intercode.datasets.families.selection import SCHEME, select_families
 
-__all__ = ["SCHEME", "draws_without_end", "load"]
+__all__ = ["SCHEME", "load", "require_fixed"]
 
 
 def load(spec: str = "bash") -> Dataset:
@@ -29,6 +30,11 @@ def load(spec: str = "bash") -> Dataset:
     )  # fmt: skip
 
 
-def draws_without_end(dataset: Dataset) -> bool:
-    """Return whether each episode of a dataset plays a task that a family draws from its seed."""
-    return dataset.name.startswith(SCHEME) and any(task.instantiate for task in dataset.tasks)
+def require_fixed(dataset: Dataset) -> None:
+    """Raise ConfigError if each episode of a dataset plays a task that a family draws from its
+    seed."""
+    if dataset.name.startswith(SCHEME) and any(task.instantiate for task in dataset.tasks):
+        raise ConfigError(
+            f"{dataset.name} draws another task for each episode, and an evaluation plays fixed "
+            f"ones: add @seed=0..99, as in {dataset.name}@seed=0..99"
+        )

@@ -32,8 +32,7 @@ from intercode.environments.base.contract import Workspace
 from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.options import (
     check_action,
-    check_choices,
-    check_limits,
+    check_settings,
     choose_task,
     pick_dataset,
     pick_reward,
@@ -121,8 +120,7 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
         timeout = self.default_timeout if timeout is None else timeout
         arguments = locals()
         self.settings = {k: v for k, v in arguments.items() if k not in ("self", "dataset")}
-        check_choices(profile, network, render_mode)
-        check_limits(timeout, max_turns)
+        check_settings(profile, network, render_mode, timeout, max_turns)
         self.determinism = self._resolve_determinism(deterministic)
         self.hashes = self.determinism is not None if hashes is None else hashes
         self.policy = PolicyGuard(policy, self.name)

@@ -179,19 +179,18 @@ def check_training(settings: Mapping[str, Any], allow_exploitable: bool) -> None
         )
 
 
-def check_limits(timeout: float, max_turns: int | None) -> None:
-    """Raise UsageError for a time limit or a number of turns with which no action could run."""
-    check_timeout(timeout)
-    if max_turns is not None and not (type(max_turns) is int and max_turns > 0):
-        raise UsageError(
-            f"max_turns is a number of at least 1, or None for no limit, not {max_turns!r}"
-        )
-
-
-def check_choices(profile: str, network: str, render_mode: str | None) -> None:
-    """Raise UnknownNameError for a setting that is not one of its choices."""
+def check_settings(
+    profile: str, network: str, render_mode: str | None, timeout: float, max_turns: int | None
+) -> None:
+    """Raise UnknownNameError for a setting that is not one of its choices, UsageError for a limit
+    with which no action could run."""
     if profile not in ("standard", "original"):
         raise unknown_name_error("profile", profile, ["standard", "original"])
     check_network(network)
     if render_mode not in (None, "ansi"):
         raise unknown_name_error("render mode", str(render_mode), ["ansi"])
+    check_timeout(timeout)
+    if max_turns is not None and not (type(max_turns) is int and max_turns > 0):
+        raise UsageError(
+            f"max_turns is a number of at least 1, or None for no limit, not {max_turns!r}"
+        )

@@ -137,11 +137,7 @@ def make_plan(config: EvalConfig, model: Model | None = None, *, needs_key: bool
     subclasses for settings that are wrong, such as an ``out`` that contains another run.
     """
     dataset = datasets.load(config.dataset, environment_for_options(config.env_options))
-    if families.draws_without_end(dataset):
-        raise ConfigError(
-            f"{dataset.name} draws another task for each episode, and an evaluation plays fixed "
-            f"ones: add @seed=0..99, as in {dataset.name}@seed=0..99"
-        )
+    families.require_fixed(dataset)
     task_indices = select_tasks(dataset, config.tasks, config.limit, config.sample, config.seed)
     if program := program_of(config.agent, config.agent_options):
         require_one_instruction(program.name, (dataset.tasks[index] for index in task_indices))

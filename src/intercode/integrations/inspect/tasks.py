@@ -18,6 +18,7 @@ from intercode.agents.parsing import full_query
 from intercode.core.errors import UsageError
 from intercode.core.types import Brief, Trajectory, to_jsonable
 from intercode.core.types import Score as EpisodeScore
+from intercode.datasets import families
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import play
 from intercode.integrations.inspect.environment_sandbox import EnvironmentConfig, EnvironmentSandbox
@@ -87,14 +88,11 @@ def _task(
     chosen = datasets.load(dataset, environment)
     if chosen.environment != environment:
         raise UsageError(f"{dataset} is a dataset of {chosen.environment}, not of {environment}")
+    families.require_fixed(chosen)
     if "back_end" in options:
         options["sandbox"] = options.pop("back_end")
     config = EnvironmentConfig(environment=environment, dataset=dataset, settings=options)
     profile = options.get("profile", "standard")
-    tasks = [
-        t if t.instantiate is None else t.instantiate(t, seed)
-        for seed, t in enumerate(chosen.tasks)
-    ]
     samples = [
         Sample(
             id=t.id,
@@ -106,7 +104,7 @@ def _task(
             ),
             metadata={"task": t.id, "group": t.group, "hardness": t.hardness},
         )
-        for t in tasks
+        for t in chosen.tasks
     ]  # fmt: skip
     return Task(
         dataset=MemoryDataset(samples, name=chosen.name),
