@@ -140,7 +140,7 @@ def test_a_running_episode_is_forked() -> None:
             values = [(await e.step("echo $x")).observation for e in (episode, *forks)]
             assert len(set(values)) == 1 and [e.turns for e in forks] == [2, 2]
             assert pool.live == 3
-            with pytest.raises(UsageError, match="3 forks of an episode in a pool of 3"):
+            with pytest.raises(UsageError, match="an episode and 3 forks of it in a pool of 3"):
                 await pool.fork(episode, 3)
             await episode.submit()
             await asyncio.gather(*(fork.close() for fork in forks))
