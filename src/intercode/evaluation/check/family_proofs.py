@@ -191,7 +191,7 @@ def _in_processes(
     if count == 1:
         yield partial(map, _prove_batch)
         return
-    context = multiprocessing.get_context("spawn")
+    context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(count, context, initializer=end_with_owner)
     try:
         yield partial(pool.map, _prove_batch)
@@ -200,6 +200,10 @@ def _in_processes(
             "a process that proves tasks has ended. Was it killed, for example for its memory? A "
             'script must call prove() under `if __name__ == "__main__":`, or with parallel=1'
         ) from e
+    except KeyboardInterrupt:  # they would play a batch to its end, or wait for work for ever
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
