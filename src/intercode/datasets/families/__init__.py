@@ -35,6 +35,6 @@ def require_fixed(dataset: Dataset) -> None:
     seed."""
     if dataset.name.startswith(SCHEME) and any(task.instantiate for task in dataset.tasks):
         raise ConfigError(
-            f"{dataset.name} draws another task for each episode, and an evaluation plays fixed "
-            f"ones: add @seed=0..99, as in {dataset.name}@seed=0..99"
+            f"{dataset.name} draws another task for each episode: choose fixed ones by their "
+            f"seeds, as in {dataset.name}@seed=0..99"
         )
