@@ -102,7 +102,7 @@ def test_dockerfiles_name_what_an_image_is_made_of(tmp_path: Path) -> None:
 
 def test_tasks_without_a_verifier_are_reported(tmp_path: Path) -> None:
     bash = Dataset("own", "bash", (Task("a", "q", "ls"),))
-    with pytest.raises(UsageError, match="1 tasks: one sandbox.* cannot score a bash task"):
+    with pytest.raises(UsageError, match=r"1 tasks: one sandbox.* cannot score a bash task"):
         write_tasks(bash, tmp_path)
     flags = Dataset("own", "ctf", (Task("a", "q", flag="f"),), image="dir:/x")
     with pytest.raises(UsageError, match=r"give a base .*--base"):
