@@ -179,7 +179,7 @@ class InterCodeSandbox(SandboxEnvironment):
 
     async def write_file(self, file: str, contents: str | bytes) -> None:
         path = self._path(file)
-        await run_sync(partial(self.sandbox.write, path, contents, user=self._user))
+        await run_sync(partial(self.sandbox.write, path, contents, user=self._file_user))
 
     @overload
     async def read_file(self, file: str, text: Literal[True] = True) -> str: ...
@@ -189,7 +189,7 @@ class InterCodeSandbox(SandboxEnvironment):
 
     async def read_file(self, file: str, text: bool = True) -> str | bytes:
         limit = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE
-        read = partial(self.sandbox.read, self._path(file), limit, user=self._user)
+        read = partial(self.sandbox.read, self._path(file), limit, user=self._file_user)
         try:
             data = await run_sync(read)
         except OSError as e:
@@ -213,6 +213,11 @@ class InterCodeSandbox(SandboxEnvironment):
 
     def default_polling_interval(self) -> float:
         return 0.2  # as with Docker: a call into the sandbox takes milliseconds
+
+    @property
+    def _file_user(self) -> str:
+        """The user of files: modes bind it as they bind commands, and not the sandbox itself."""
+        return self._user or "root"
 
     def _path(self, file: str) -> str:
         return str(PurePosixPath(self.working_directory, file))
