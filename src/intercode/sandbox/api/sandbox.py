@@ -231,8 +231,8 @@ class Sandbox:
     ) -> None:
         """Write a regular file and make its parent directories.
 
-        ``user``: write it with the rights of a user, to whom new files and directories then belong,
-        and who must own a file that exists; see ``run``.
+        ``user``: write it with the rights of a user, to whom new files and directories then belong;
+        see ``run``. A file of another user that it may write keeps its owner and mode.
         """
         content = data.encode() if isinstance(data, str) else data
         if user is None:

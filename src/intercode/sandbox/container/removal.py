@@ -91,10 +91,6 @@ def _processes_of(container: str) -> Iterator[tuple[int, list[str]]]:
                 yield int(entry), words
 
 
-def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
 def _wait_for_clients(container: str) -> None:
     """Wait until the engine's client has ended, and its copies that have not executed another
     program yet. Kills those that do not end."""
