@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -20,7 +21,8 @@ from intercode.sandbox.images.oci import saved_images
 from support.saved_images import Saved, entry, layer, listing
 from support.trees import deep
 
-IMAGE = Saved([layer(entry("a", content=b"x" * 5000))], start={"Env": ["A=1"], "WorkingDir": "/w"})
+START = {"Env": ["A=1"], "WorkingDir": "/w", "Entrypoint": ["/entry"]}
+IMAGE = Saved([layer(entry("a", content=b"x" * 5000))], start=START)
 
 USER = """
 import sys
@@ -188,6 +190,7 @@ def test_import_under_a_name(tmp_path: Path, cache: Path) -> None:
     path.unlink()
     found = resolve("image:my/tool-1.0", cache)
     assert found == stored and (found.env, found.cwd) == ({"A": "1"}, "/w")
+    assert found.entrypoint == ("/entry",)
     assert found.root == first.root
     with pytest.raises(UsageError, match=r"no image is imported as 'other' .*image:my/tool-1.0"):
         resolve("image:other", cache)
@@ -204,6 +207,18 @@ def test_import_under_a_name(tmp_path: Path, cache: Path) -> None:
     )
     assert copied.root is not None and copied.root.parent == cache / "layers"
     assert (copied.root / "file").read_text() == "text"
+
+
+def test_a_record_of_an_earlier_release_has_no_entry_point(tmp_path: Path, cache: Path) -> None:
+    spec = f"docker-archive:{IMAGE.docker_archive(tmp_path / 'a.tar')}"
+    assert resolve(spec, cache).entrypoint == ("/entry",)
+    (record,) = (cache / "images" / "records").iterdir()
+    values = json.loads(record.read_text())
+    assert values.pop("entrypoint") == ["/entry"]
+    record.write_text(json.dumps(values))
+    found = records.load_image(cache, spec)
+    assert found is not None and found.entrypoint == ()
+    assert resolve(spec, cache).entrypoint == ("/entry",)  # the archive is there
 
 
 def test_records_that_are_broken_are_as_if_absent(tmp_path: Path, cache: Path) -> None:

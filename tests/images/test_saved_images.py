@@ -34,7 +34,11 @@ from support.saved_images import (
 
 FIRST = layer(directory("etc"), entry("etc/a", content=b"one"), entry("gone", content=b"g"))
 SECOND = layer(entry("etc/a", content=b"two", mode=0o4755), entry(".wh.gone"))
-START = {"Env": ["PATH=/bin", "LANG=C.UTF-8", "EMPTY="], "WorkingDir": "/etc/"}
+START = {
+    "Env": ["PATH=/bin", "LANG=C.UTF-8", "EMPTY="],
+    "WorkingDir": "/etc/",
+    "Entrypoint": ["/a", "b"],
+}
 
 
 @pytest.fixture
@@ -56,6 +60,7 @@ def test_a_docker_archive(saved: Saved, tmp_path: Path, cache: Path) -> None:
     assert stat.S_IMODE((image.root / "etc/a").stat().st_mode) == 0o755
     assert {p.lstat().st_uid for p in image.root.rglob("*")} == {sandbox_uid()}
     assert image.env == {"PATH": "/bin", "LANG": "C.UTF-8", "EMPTY": ""} and image.cwd == "/etc"
+    assert image.entrypoint == ("/a", "b")
     for name in ("mine", "mine:latest", "host:5000/mine:2", "mine:2"):
         assert resolve(f"docker-archive:{path}:{name}", cache).root == image.root
     with pytest.raises(UsageError, match=r"no image 'other'; it has mine:latest, host:5000/mine:2"):

@@ -20,13 +20,16 @@ from intercode.datasets.harbor.ignore_file import read_exclusion
 from intercode.integrations.harbor import InterCodeEnvironment
 
 
-def make(folder: Path, config: dict[str, Any] | None = None, **settings: Any) -> Any:
+def make(
+    folder: Path, config: dict[str, Any] | None = None, task: str = "task", **settings: Any
+) -> Any:
     paths = TrialPaths(folder / "trial")
     paths.mkdir()
     policy = settings.pop("policy", "no-network")
     return InterCodeEnvironment(
-        environment_dir=folder / "task" / "environment", environment_name="task",
-        session_id="task__1", trial_paths=paths, task_env_config=EnvironmentConfig(**config or {}),
+        environment_dir=folder / task / "environment", environment_name=task,
+        session_id=f"{task}__1", trial_paths=paths,
+        task_env_config=EnvironmentConfig(**config or {}),
         network_policy=NetworkPolicy(network_mode=policy), **settings,
     )  # fmt: skip
 
@@ -119,6 +122,20 @@ async def health(env: Any) -> list[str]:
     return answers
 
 
+async def service(folder: Path) -> Any:
+    """Return what a service answers that the ENTRYPOINT of the image starts."""
+    command = "exec 3<>/dev/tcp/127.0.0.1/8765"
+    check = {"command": command, "interval_sec": 0.1, "retries": 100}
+    env = make(folder, {"healthcheck": check}, "service")
+    await env.start(force_build=False)
+    try:
+        await env.run_healthcheck()
+        await env.exec("sleep 60", timeout_sec=1)
+        return (await env.exec("echo hi > out.txt; cat < /dev/tcp/127.0.0.1/8765")).stdout
+    finally:
+        await env.stop(delete=True)
+
+
 def preflight(back_end: str) -> str:
     try:
         InterCodeEnvironment.preflight(kwargs={"back_end": back_end})
@@ -147,6 +164,7 @@ async def main(folder: Path) -> dict[str, Any]:
         await env.stop(delete=True)
     await env.stop(delete=True)
     await env.download_dir("/logs", folder / "after the end")
+    found["service"] = await service(folder)
     found["left out"] = left_out(folder / "ignoring")
     found["refused"] = [
         refusal(folder, {"gpus": 1}), refusal(folder, network="some"),

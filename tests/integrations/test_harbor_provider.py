@@ -16,7 +16,15 @@ import pytest
 
 import intercode
 from support import requirements
-from support.harbor import IGNORING, LEFT_OUT, TEST, TOML, write_ignoring_task, write_task
+from support.harbor import (
+    IGNORING,
+    LEFT_OUT,
+    TEST,
+    TOML,
+    write_ignoring_task,
+    write_service_task,
+    write_task,
+)
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("Harbor is not told a back end")]
 ENVIRONMENT = "intercode.integrations.harbor:InterCodeEnvironment"
@@ -55,6 +63,7 @@ def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
     write_task(tasks / "solved", **{"task.toml": TOML + HEALTH})
     write_task(tasks / "wrong", **{"solution/solve.sh": WRONG})
     write_task(tasks / "unhealthy", **{"task.toml": TOML + HEALTH.replace("words", "no")})
+    write_service_task(tasks / "serving")
     files = {"task.toml": USERS, "solution/solve.sh": SOLVE_AS_NOBODY, "tests/test.sh": TEST_AS_1}
     write_task(tasks / "users", **files)
     _run(
@@ -72,6 +81,7 @@ def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
         "solved": ({"reward": 1.0}, None),
         "wrong": ({"reward": 0.0}, None),
         "users": ({"reward": 1.0}, None),
+        "serving": ({"reward": 1.0}, None),
         "unhealthy": (None, "HealthcheckError"),
     }
 
@@ -80,6 +90,7 @@ def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
 def test_its_methods(programs: Path, tmp_path: Path) -> None:
     write_task(tmp_path / "task")
     write_ignoring_task(tmp_path / "ignoring")
+    write_service_task(tmp_path / "service")
     script = Path(__file__).with_name("harbor_methods.py")
     found: dict[str, Any] = json.loads(_run(programs / "python", script, tmp_path))
     assert found["commands"] == {
@@ -97,6 +108,7 @@ def test_its_methods(programs: Path, tmp_path: Path) -> None:
         ],
         "together": ["0\n", "1\n", "2\n", "3\n"],
     }  # fmt: skip
+    assert found["service"] == "hi\n"
     assert found["left out"] == [sorted([*LEFT_OUT, *IGNORING])] * 2
     assert not (tmp_path / "after the end").exists()
     assert found["memory"] == 256 << 20

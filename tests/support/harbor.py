@@ -62,6 +62,41 @@ def write_task(folder: Path, **files: str) -> Path:
     return folder
 
 
+def write_service_task(folder: Path, **files: str) -> Path:
+    """Write the task of ``write_task`` for an image whose ENTRYPOINT serves /app/out.txt at a port,
+    after a while. The tests ask this service, with one connection before they end."""
+    contents = {
+        "task.toml": TOML + SERVICE_CHECK,
+        "environment/Dockerfile": DOCKERFILE + SERVICE_ENTRYPOINT,
+        "environment/serve.sh": SERVICE,
+        "tests/test.sh": "#!/bin/bash\nexec 3<>/dev/tcp/127.0.0.1/8765\n"
+        '[ "$(cat <&3)" = hello ] && echo 1 > /logs/verifier/reward.txt\n',
+    }
+    return write_task(folder, **(contents | files))
+
+
+SERVICE_CHECK = """\
+[environment.healthcheck]
+command = "exec 3<>/dev/tcp/127.0.0.1/8765"
+interval_sec = 0.1
+retries = 100
+"""
+SERVICE_ENTRYPOINT = """\
+COPY --chmod=755 serve.sh /srv/bin/
+ENV PATH=/srv/bin:$PATH
+ENTRYPOINT ["serve.sh", "--slow"]
+"""
+SERVICE = """\
+#!/bin/sh
+[ "$*" = "--slow sh -c sleep infinity" ] && [ "$(pwd) $PLACE" = "/app /app" ] || exit 3
+shift
+sleep 0.2
+perl -MIO::Socket::INET -e '
+    $server = IO::Socket::INET->new(LocalPort => 8765, Listen => 5, ReuseAddr => 1) or die;
+    while ($client = $server->accept) { print $client `cat /app/out.txt`; close $client }
+' &
+exec "$@"
+"""
 IGNORING = {
     "tests/.harborignore": "*.log\n/cache/\ndata/*\n!data/kept\n# comment\nfirst.txt\n",
     "tests/deep/.harborignore": "!*.log\n/no-deep\n",

@@ -228,7 +228,7 @@ class BaseSandbox(ABC):
             if communicate(process, {read: collector}, timeout, until_eof):
                 return collector.bytes(), process.wait(), collector.dropped
             if "processes" in self.capabilities:
-                self.kill_since(mark)
+                self.kill_since(mark, keep=self.started_by_earlier(mark))
             else:
                 process.kill()
             communicate(process, {read: collector}, 1.0)

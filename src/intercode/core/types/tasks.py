@@ -229,6 +229,8 @@ class Image:
     consists of this machine's own programs). ``env``, ``cwd``: environment variables and working
     directory of programs, unless a task names others. ``layers``: layers over the files, the lowest
     first; only if ``root`` is None. ``hidden``: files of this machine that sandboxes do not show.
+    ``entrypoint``: the program that a container of the image starts, which a sandbox starts only
+    with ``sandbox.entry_point``.
     """
 
     name: str
@@ -238,6 +240,7 @@ class Image:
     cwd: str = "/"
     layers: tuple[Layer, ...] = ()
     hidden: tuple[Path, ...] = field(default_factory=hidden_paths)
+    entrypoint: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,8 @@ from intercode.environments.harbor.verifier import run_verifier
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.back_ends import has_users
 from intercode.sandbox.contract import BaseSandbox, Limits
+from intercode.sandbox.entry_point import start_entry_point
+from intercode.sandbox.streams import Process
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 
@@ -152,10 +154,27 @@ class HarborEnv(TaskImageEnv):
 
     def _acquire_workspace(self) -> SandboxWorkspace:
         with closed_on_error(super()._acquire_workspace()) as workspace:
+            entry = start_entry_point(workspace.sandbox)
             if check := self._config.health_check:
-                run_health_check(workspace.sandbox, check, self._start_directory(self.task))
+                cwd = self._start_directory(self.task)
+                run_health_check(workspace.sandbox, check, cwd, entry=entry)
             self._prepare(workspace.sandbox, self._config.steps[:1])
             return workspace
+
+    def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
+        with closed_on_error(super()._restore_workspace(captured, consume)) as workspace:
+            self._restart_entry_point(workspace.sandbox)
+            return workspace
+
+    def _restart_entry_point(self, sandbox: BaseSandbox) -> Process | None:
+        """Start the entry point over an agent's files and wait until the health check succeeds. If
+        either fails, the agent may be the reason, so that has no further effect."""
+        entry = None
+        with suppress(TaskSetupError):
+            entry = start_entry_point(sandbox)
+            if entry is not None and (check := self._config.health_check):
+                run_health_check(sandbox, check, self._start_directory(self.task))
+        return entry
 
     def _prepare(self, sandbox: BaseSandbox, steps: Sequence[StepConfig]) -> None:
         for step in steps:
@@ -194,9 +213,10 @@ class HarborEnv(TaskImageEnv):
         tests = read_tests(self._folder, step.name if step else "", separate)
         with ExitStack() as opened:
             copy = opened.enter_context(self._current_workspace.sandbox.fork())
-            sandbox = copy
+            sandbox, entry = copy, None
             if separate is not None:
                 sandbox = opened.enter_context(self._open_verifier_sandbox(separate))
+                entry = start_entry_point(sandbox)
 
             def prepare() -> None:
                 run_collect_commands(copy, given.collect, cwd)
@@ -211,6 +231,7 @@ class HarborEnv(TaskImageEnv):
                 given.verifier_seconds,
                 prepare,
                 given.verifier_user,
+                lambda: self._restart_entry_point(sandbox) if separate is None else entry,
             )
         if step is not None:
             state = self._with_steps(state)

@@ -10,6 +10,7 @@ from intercode.datasets.harbor.health_check import HealthCheck
 from intercode.datasets.harbor.steps import StepConfig
 from intercode.datasets.harbor.task_directory import SOLUTION, read_files, step_files_directory
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.streams import Process
 from intercode.sandbox.users import User, find_user
 
 SETUP_SECONDS = 600.0
@@ -52,9 +53,14 @@ def prepare_step(
 
 
 def run_health_check(
-    sandbox: BaseSandbox, check: HealthCheck, cwd: str, user: User | None = None
+    sandbox: BaseSandbox,
+    check: HealthCheck,
+    cwd: str,
+    user: User | None = None,
+    entry: Process | None = None,
 ) -> None:
-    """Run a health check until it succeeds. Raises TaskSetupError if it fails."""
+    """Run a health check until it succeeds. Raises TaskSetupError if it fails. The message says
+    whether ``entry``, the image's entry point, has ended."""
     command, env = ["/bin/bash", "-c", check.command], _variables(sandbox, user)
     start_end = time.monotonic() + check.start_period
     failures = 0
@@ -69,6 +75,8 @@ def run_health_check(
         failures += not starts
         if failures >= max(check.retries, 1) and not starts:
             ended = "timed out" if result.timed_out else f"ended with {result.exit_code}"
+            if entry is not None and (code := entry.wait(0)) is not None:
+                ended += f" (the image's ENTRYPOINT has ended, too, with {code})"
             raise TaskSetupError(
                 f"the health check {check.command!r} failed {failures} times in a row and {ended}: "
                 f"{result.output[-_MAX_OUTPUT:].strip()!r}"

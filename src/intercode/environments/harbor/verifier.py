@@ -6,13 +6,14 @@ import json
 import math
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from intercode.core.errors import SandboxError, SandboxKilledError, SandboxLostError, UsageError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, FileEntry, State, TestResult
 from intercode.datasets.harbor.task_directory import TESTS, Files
 from intercode.environments.harbor.preparation import give_to
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.streams import Process
 from intercode.sandbox.users import find_user
 
 LOGS = "/logs/verifier"
@@ -41,6 +42,7 @@ def run_verifier(
     timeout: float,
     prepare: Callable[[], None] = lambda: None,
     user: str = "",
+    start: Callable[[], Process | None] = lambda: None,
 ) -> State:
     """Return the verifier's result on the files in a sandbox, in which no process of the agent
     runs. The sandbox cannot be used afterwards.
@@ -49,20 +51,22 @@ def run_verifier(
     the agent left where they go, or where the reward is written, are removed. ``env``: the task's
     own variables. ``files`` are the agent's changes. ``exit_code`` is the verifier's, or None if it
     did not end within ``timeout`` seconds. ``user``: the name or number of who runs it; empty for
-    root. ``prepare`` is called first; its errors of a sandbox are
-    a verdict, too, because the agent's files may be the reason.
+    root. ``prepare`` is called first; its errors of a sandbox are a verdict, too, because the
+    agent's files may be the reason. ``start`` is called last. It returns the image's entry point if
+    that runs; its processes may remain.
     ``failed``: the result does not count, and ``output`` begins with the reason: the verifier was
     killed, ended its sandbox, ran out of time, left processes, or it or its reward's file was
     tampered with.
     """
     files: Mapping[str, FileEntry] = {}
     result: ExecResult | None = None
-    rewards: Mapping[str, float] = {}
-    reason = ""
+    rewards, reason = dict[str, float](), ""
     try:
         prepare()
         files = sandbox.changes(digests=False)
         _prepare_files(sandbox, files, tests)
+        entry = start()
+        earlier = [] if entry is None else [entry.pid, *_numbers(sandbox).values()]
         runner = find_user(sandbox, user or None)
         if runner is not None:
             give_to(sandbox, runner, LOGS)
@@ -74,7 +78,7 @@ def run_verifier(
         result = sandbox.run(command, cwd=cwd, env=variables, timeout=timeout, user=runner)
         rewards = _read_rewards(sandbox)  # before processes that it left can change them
         _check_end(result, timeout)
-        _check_processes(sandbox)
+        _check_processes(sandbox, earlier)
         _check_tests(sandbox, tests)
     except SandboxKilledError as e:
         reason = f"what the verifier ran ended its sandbox: {e}"
@@ -123,11 +127,20 @@ def _check_end(result: ExecResult, timeout: float) -> None:
         raise _VerdictError(f"the verifier was ended by signal {number}")
 
 
-def _check_processes(sandbox: BaseSandbox) -> None:
-    if "processes" not in sandbox.capabilities:
-        return
+def _numbers(sandbox: BaseSandbox) -> dict[str, int]:
+    """Return the processes of a sandbox, and the number of each."""
+    found = sandbox.processes() if "processes" in sandbox.capabilities else ()
+    return {name: int(name.rpartition("(")[2].rstrip(")")) for name in found}
+
+
+def _check_processes(sandbox: BaseSandbox, earlier: Sequence[int]) -> None:
+    """Raise _VerdictError if other processes than ``earlier`` and their descendants are left."""
     deadline = time.monotonic() + _END_SECONDS
-    while left := sandbox.processes():
+    while numbers := _numbers(sandbox):
+        own = {*earlier, *(pid for each in earlier for pid in sandbox.descendants(each))}
+        left = [name for name, pid in numbers.items() if pid not in own]
+        if not left:
+            return
         if time.monotonic() > deadline:
             raise _VerdictError(f"the verifier left processes: {', '.join(left[:5])}")
         time.sleep(0.01)
@@ -144,7 +157,7 @@ def _check_tests(sandbox: BaseSandbox, tests: Files) -> None:
             raise _VerdictError(f"{path} was changed while the verifier ran")
 
 
-def _read_rewards(sandbox: BaseSandbox) -> Mapping[str, float]:
+def _read_rewards(sandbox: BaseSandbox) -> dict[str, float]:
     """Return the numbers that the verifier wrote.
 
     A program of the agent that the verifier runs could put something in the place of a reward's

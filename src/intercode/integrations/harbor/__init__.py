@@ -30,6 +30,7 @@ from intercode.sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
 from intercode.sandbox.api.results import shell_status
 from intercode.sandbox.api.user_directories import UserDirectories
 from intercode.sandbox.back_ends import open_with_users, resolve_image, tier_of
+from intercode.sandbox.entry_point import start_entry_point
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 
@@ -99,11 +100,13 @@ class InterCodeEnvironment(BaseEnvironment):
 
     # ------------------------------------------------------------- start and stop
     async def start(self, force_build: bool) -> None:
-        """Open the sandbox; fetch or build its image first if necessary."""
+        """Open the sandbox; fetch or build its image first if necessary. Start the image's
+        ENTRYPOINT. Raises TaskSetupError if that is not possible."""
         image = await asyncio.to_thread(self._find_image, force_build)
         self._sandbox = AsyncSandbox.of(await asyncio.to_thread(self._open, image))
         self._directories = UserDirectories(self._sandbox.sandbox)
         try:
+            await asyncio.to_thread(start_entry_point, self._sandbox.sandbox.base)
             self._directory = self.task_env_config.workdir or image.cwd or "/"
             await self._opened.run(["mkdir", "-p", self._directory], cwd="/")
             self._unowned = [self._directory] if self._directory != "/" else []

@@ -17,6 +17,7 @@ from intercode.sandbox.remote.connection import Connection, connect
 from intercode.sandbox.remote.files import pack_files
 from intercode.sandbox.remote.protocol import (
     ProtocolError,
+    list_value,
     spec_values,
     string_values,
     text_value,
@@ -38,6 +39,7 @@ def resolve_image(name: str, url: str) -> RemoteImage:
         return RemoteImage(
             name=name, digest=text_value(answer.get("digest"))[:_MAX_DIGEST],
             env=string_values(answer.get("env")), cwd=text_value(answer.get("cwd")), url=url,
+            entrypoint=tuple(map(text_value, list_value(answer.get("entrypoint", [])))),
         )  # fmt: skip
     except ProtocolError as e:
         raise SandboxError(f"{url} sent an invalid description of the image {name}: {e}") from e

@@ -237,7 +237,8 @@ class ClientSession:
             return {"value": self._store.has_archive(digest)}, b""
         name = text_value(arguments.get("name"))
         image = await self._in_thread(lambda: self._store.image(name))
-        return {"digest": image.digest, "env": dict(image.env), "cwd": image.cwd}, b""
+        values = {"digest": image.digest, "env": dict(image.env), "cwd": image.cwd}
+        return values | {"entrypoint": list(image.entrypoint)}, b""
 
     def _parse_spec(self, values: Any) -> SandboxSpec:
         if not isinstance(values, dict):

@@ -114,6 +114,39 @@ COPY --from=other:1 /etc/issue /srv/
         build(context, text, aliases=table, target="broken")
 
 
+def test_entry_points(context: Path) -> None:
+    """A stage inherits that of its base, and replaces it."""
+    text = """\
+FROM host AS none
+FROM none AS listed
+ENV A=1
+ENTRYPOINT ["/run", "$A"]
+ENTRYPOINT ["/entry", "$A"]
+FROM listed AS same
+FROM listed AS text
+SHELL ["/bin/bash", "-c"]
+ENTRYPOINT exec /entry "$A"
+FROM text AS empty
+ENTRYPOINT []
+"""
+    images = {
+        name: build(context, text, target=name)
+        for name in ("none", "listed", "same", "text", "empty")
+    }
+    assert {name: image.entrypoint for name, image in images.items()} == {
+        "none": (), "listed": ("/entry", "$A"), "same": ("/entry", "$A"),
+        "text": ("/bin/bash", "-c", 'exec /entry "$A"'), "empty": (),
+    }  # fmt: skip
+    assert images["listed"].digest == images["same"].digest != images["text"].digest
+    assert images["empty"].digest == build(context, "FROM host\nENV A=1\n").digest
+    digest = images["text"].digest.removeprefix("sha256:")
+    built = resolve_or_build(f"built:{digest}")
+    assert built.entrypoint == images["text"].entrypoint
+    (context / "Dockerfile").write_text("FROM base\n")
+    base = {"base": f"built:{digest}"}
+    assert resolve_or_build(f"dockerfile:{context}", aliases=base).entrypoint == built.entrypoint
+
+
 def test_names_from_the_users_table(context: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = context / "images.toml"
     monkeypatch.setenv("INTERCODE_IMAGES", str(table))

@@ -40,6 +40,7 @@ class BuiltImage:
     notes: tuple[str, ...]
     size: int
     built_at: float
+    entrypoint: tuple[str, ...] = ()  # records of earlier releases have none
 
     @property
     def path(self) -> Path:
@@ -48,20 +49,31 @@ class BuiltImage:
 
 
 def record_image(
-    spec: str, base: BuildBase, env: Mapping[str, str], cwd: str, notes: Sequence[str] = ()
+    spec: str,
+    base: BuildBase,
+    env: Mapping[str, str],
+    cwd: str,
+    notes: Sequence[str] = (),
+    entrypoint: tuple[str, ...] | None = None,
 ) -> Image:
     """Return the image of a finished build, and write its record if there is none.
 
-    Its digest covers the base's digest, the content of the steps, ``env`` and ``cwd``.
+    Its digest covers the base's digest, the content of the steps, ``env`` and ``cwd``, and
+    ``entrypoint`` if it differs from that of the base. None stands for that of the base.
     """
+    if entrypoint is None:
+        entrypoint = base.image.entrypoint
+    own = () if entrypoint == base.image.entrypoint else (entrypoint,)
     statuses = [layer.root.stat() for layer in base.layers]
     inode_key = repr([(status.st_ino, status.st_ctime_ns) for status in statuses])
-    index_key = steps.step_key("made", base.cache_key, inode_key, repr(sorted(env.items())), cwd)
+    index_key = steps.step_key(
+        "made", base.cache_key, inode_key, repr(sorted(env.items())), cwd, *map(repr, own)
+    )
     index = _records_directory() / f"{index_key}.digest"
     digest = index.read_text() if index.is_file() else ""
     if not digest:
         content_digests = [_content_digest(layer.root) for layer in base.layers]
-        identity = repr((base.image.digest, content_digests, sorted(env.items()), cwd))
+        identity = repr((base.image.digest, content_digests, sorted(env.items()), cwd, *own))
         digest = f"sha256:{hashlib.sha256(identity.encode('utf-8', 'surrogateescape')).hexdigest()}"
         _write_text(index, digest)
     record_path = _record_path(spec, digest)
@@ -69,11 +81,11 @@ def record_image(
         record = BuiltImage(
             spec, digest, base.image.name, base.image.digest,
             tuple(layer.root.name for layer in base.layers), dict(env), cwd, tuple(notes),
-            sum(_disk_usage(layer.root) for layer in base.layers), time.time(),
+            sum(_disk_usage(layer.root) for layer in base.layers), time.time(), entrypoint,
         )  # fmt: skip
         _write_text(record_path, json.dumps(asdict(record), indent=1) + "\n")
     layers = (*base.image.layers, *base.layers)
-    return Image(spec, digest, base.image.root, dict(env), cwd, layers)
+    return Image(spec, digest, base.image.root, dict(env), cwd, layers, entrypoint=entrypoint)
 
 
 def build_generation(spec: str, force: bool = False) -> str:
@@ -99,6 +111,7 @@ def built_images() -> list[BuiltImage]:
             if "when" in table:  # the former name of the key
                 table["built_at"] = table.pop("when")
             lists = {key: tuple(table[key]) for key in ("steps", "notes")}
+            lists["entrypoint"] = tuple(table.get("entrypoint", ()))
             found.append(BuiltImage(**{**table, **lists}))
     return sorted(found, key=lambda made: -made.built_at)
 
@@ -119,7 +132,7 @@ def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
         layers = tuple(Layer(tree, f"built:{tree.name}") for tree in trees)
         return Image(
             record.spec, record.digest, base.root, record.env, record.cwd,
-            (*base.layers, *layers),
+            (*base.layers, *layers), entrypoint=record.entrypoint,
         )  # fmt: skip
     raise UsageError(f"built:{digest}: no such image was built here; see `intercode image list`")
 

@@ -1,4 +1,4 @@
-"""Records of the images in the cache: name, digest, tree, environment and working directory."""
+"""Records of the images in the cache: name, digest, tree, and the settings of programs."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class ImageRecord:
     cwd: str = "/"
     unpacked_at: float = 0.0
     source: str = ""
+    entrypoint: tuple[str, ...] = ()  # records of earlier releases have none
 
 
 def save_record(cache: Path, image: Image, source: str = "") -> Image:
@@ -39,7 +40,7 @@ def save_record(cache: Path, image: Image, source: str = "") -> Image:
     known = find_record(cache, image.name)
     new = ImageRecord(
         image.name, image.digest, image.root.name, dict(image.env), image.cwd, time.time(),
-        source or image.name,
+        source or image.name, image.entrypoint,
     )  # fmt: skip
     if known is None or replace(known, unpacked_at=new.unpacked_at) != new:
         path = _record_path(cache, image.name)
@@ -77,7 +78,9 @@ def load_image(cache: Path, name: str) -> Image | None:
         return None
     mark_in_use(cache, f"layers/{record.tree}")
     root = cache / "layers" / record.tree
-    return Image(name, record.digest, root, record.env, record.cwd) if root.is_dir() else None
+    if not root.is_dir():
+        return None
+    return Image(name, record.digest, root, record.env, record.cwd, entrypoint=record.entrypoint)
 
 
 def all_records(cache: Path) -> Iterator[ImageRecord]:
@@ -101,6 +104,7 @@ def _read_record(path: Path) -> ImageRecord | None:
         table = json.loads(path.read_bytes())
         if "made" in table:  # the former name of the key
             table["unpacked_at"] = table.pop("made")
-        return ImageRecord(**table)
+        record = ImageRecord(**table)
+        return replace(record, entrypoint=tuple(record.entrypoint))
     except (OSError, ValueError, TypeError):
         return None

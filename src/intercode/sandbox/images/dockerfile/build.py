@@ -57,7 +57,9 @@ def build_dockerfile(
         declared |= built.args.keys()
     if unknown := sorted(set(given) - declared - _declared_arguments(script.instructions)):
         raise UsageError(f"--build-arg {unknown[0]}: no ARG of {file} declares it")
-    return built_images.record_image(spec, built.base, built.env, built.cwd, built.notes)
+    return built_images.record_image(
+        spec, built.base, built.env, built.cwd, built.notes, built.entrypoint
+    )
 
 
 def locate_dockerfile(path: Path) -> tuple[Path, Path]:
@@ -106,4 +108,7 @@ def _build_stage(
 def _start_from_image(work: BuildContext, name: str, generation: str) -> StageState:
     """Return the initial state of a stage FROM an image."""
     image = work.bases.resolve_base(name)
-    return StageState(BuildBase(image, generation=generation), dict(image.env), image.cwd)
+    return StageState(
+        BuildBase(image, generation=generation), dict(image.env), image.cwd,
+        entrypoint=image.entrypoint,
+    )  # fmt: skip

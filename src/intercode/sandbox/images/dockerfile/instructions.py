@@ -55,6 +55,7 @@ class StageState:
     args: Mapping[str, str] = field(default_factory=dict)
     shell: tuple[str, ...] = _SHELL
     notes: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] = ()
 
     def derive(self) -> StageState:
         """Return the initial state of a stage FROM this one."""
@@ -93,6 +94,7 @@ class BuildContext:
         special: dict[str, Callable[[StageState, Instruction], StageState]] = {
             "RUN": self._run, "COPY": self._copy, "ADD": self._copy, "ENV": self._env,
             "ARG": self._arg, "WORKDIR": self._workdir, "SHELL": self._shell,
+            "ENTRYPOINT": self._entrypoint,
         }  # fmt: skip
         return special.get(found.name, self._record_note)
 
@@ -120,6 +122,11 @@ class BuildContext:
         if not listed:
             raise DataError(f'SHELL {found.text}: write a list, such as SHELL ["/bin/bash", "-c"]')
         return replace(built, shell=tuple(listed))
+
+    def _entrypoint(self, built: StageState, found: Instruction) -> StageState:
+        listed = found.exec_form()
+        words = (*built.shell, found.text) if listed is None else tuple(listed)
+        return replace(built, entrypoint=words)
 
     def _workdir(self, built: StageState, found: Instruction) -> StageState:
         to = _join_path(built.cwd, expand(found.text, built.variables, self.escape))

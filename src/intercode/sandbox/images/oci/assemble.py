@@ -66,7 +66,7 @@ def unpack_image(
 
     owner = sandbox_uid()
     tree = cached_tree(cache, tree_key(config.digest), fill)
-    return Image(name, config.digest, tree, config.env, config.cwd)
+    return Image(name, config.digest, tree, config.env, config.cwd, entrypoint=config.entrypoint)
 
 
 def tree_key(digest: str) -> str:

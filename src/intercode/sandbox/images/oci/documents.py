@@ -26,13 +26,14 @@ _GO_ARCHITECTURES = {
 @dataclass(frozen=True, slots=True)
 class ImageConfig:
     """The configuration of an image: the digests of its layers' unpacked archives, lowest first,
-    and the environment and working directory of its programs."""
+    the environment and working directory of its programs, and its entry point."""
 
     digest: str
     layers: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
     architecture: str
+    entrypoint: tuple[str, ...] = ()
 
 
 def sha256(data: bytes) -> str:
@@ -125,4 +126,8 @@ def parse_config(data: bytes, origin: str) -> ImageConfig:
     cwd = PurePosixPath("/") / get_typed(start, "WorkingDir", str, origin)
     if ".." in cwd.parts or "\0" in str(cwd):
         raise DataError(f"{origin}: the working directory {str(cwd)!r} is invalid")
-    return ImageConfig(sha256(data), layers, env, str(cwd), made_for)
+    words = start.get("Entrypoint")  # a text was allowed once
+    entrypoint = [words] if isinstance(words, str) else get_typed(start, "Entrypoint", list, origin)
+    if any(not isinstance(word, str) or "\0" in word for word in entrypoint):
+        raise DataError(f"{origin}: the entry point {str(entrypoint)[:100]} is invalid")
+    return ImageConfig(sha256(data), layers, env, str(cwd), made_for, tuple(entrypoint))

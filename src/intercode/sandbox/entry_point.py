@@ -1,0 +1,33 @@
+"""Starts the entry point of a sandbox's image, for tasks that expect a container's programs."""
+
+from __future__ import annotations
+
+import time
+
+from intercode.core.errors import TaskSetupError
+from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.streams import Process
+
+_ARGUMENTS = ("sh", "-c", "sleep infinity")
+"""The command with which Harbor's environment `docker` starts a task's container."""
+
+
+def start_entry_point(sandbox: BaseSandbox) -> Process | None:
+    """Start the entry point of the image as root in the image's working directory, with the
+    command of Harbor's containers as its arguments. Its output is discarded.
+
+    Returns the program, or None if the image has no entry point. Raises TaskSetupError if the
+    program cannot be started.
+    """
+    image = sandbox.spec.image
+    if not image.entrypoint:
+        return None
+    try:
+        process = sandbox.spawn([*image.entrypoint, *_ARGUMENTS], cwd=image.cwd or "/")
+    except OSError as e:
+        listed = list(image.entrypoint)
+        raise TaskSetupError(f"the image's ENTRYPOINT {listed} cannot be started: {e}") from e
+    started = sandbox.mark()
+    while sandbox.mark() == started:  # or the end of the next command would end it, too
+        time.sleep(0.001)
+    return process
