@@ -191,7 +191,7 @@ def test_no_test_task_was_met_in_training(training: ModuleType) -> None:
     tests = {
         name: test for name, test in compose("trail-of-notes").tests.items() if HELD_OUT in name
     }
-    assert len(tests) == 3
+    assert len(tests) == 4
     for setting, credit, count in (
         (small(trails(5)), "fork", 44),
         (small(skills()), "success", 22),

@@ -150,6 +150,8 @@ def compose(held_out: str) -> Setting:
         if family == held_out:
             tests[f"{family}, sampled"] = Test(*part, sampled=True)
             tests[f"{family}, other wording"] = Test(*part, TEST_WORDING)
+            other = Test(*part, TEST_WORDING, sampled=True)
+            tests[f"{family}, other wording, sampled"] = other
     return Setting(
         train=tuple(
             Tasks(f"families:{dataset}", MAX_TURNS)

@@ -92,6 +92,7 @@ def trails(max_turns: int) -> Setting:
             "greedy": Test(*tasks),
             "sampled": Test(*tasks, sampled=True),
             "other wording": Test(*tasks, TEST_WORDING),
+            "other wording, sampled": Test(*tasks, TEST_WORDING, sampled=True),
             "longer trails": Test(family.format("3..4"), 7),
         },
     )

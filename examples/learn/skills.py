@@ -106,6 +106,8 @@ def skills() -> Setting:
         tests[family] = Test(*part)
         tests[f"{family}, sampled"] = Test(*part, sampled=True)
         tests[f"{family}, other wording"] = Test(*part, TEST_WORDING)
+        other = Test(*part, TEST_WORDING, sampled=True)
+        tests[f"{family}, other wording, sampled"] = other
     return Setting(
         train=tuple(Tasks(tasks(f, d), MAX_TURNS) for f, d in reach.items() if f != HELD_OUT),
         tests=tests, policy=SkillPolicy, explorer=explore, imitated=200, passes=3,
