@@ -13,6 +13,7 @@ import pytest
 from intercode.core.errors import DataError
 from intercode.sandbox.images.archives import tar
 from intercode.sandbox.images.archives.layered_writer import LayeredWriter
+from intercode.sandbox.images.archives.set_user_id import is_program
 from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 from support.saved_images import Entry, directory, entry, layer, link, listing
 
@@ -104,14 +105,17 @@ def test_what_is_made_harmless(stack: Stack) -> None:
             entry("whiteout", tarfile.CHRTYPE, devmajor=0, devminor=0),
             entry("disk", tarfile.BLKTYPE, devmajor=8, devminor=0),
             entry("su", content=b"x", mode=0o6755, uid=0),
+            entry("games", content=b"x", mode=0o4755, uid=5),
             entry("a", tarfile.DIRTYPE, mode=0o755, pax_headers=forged),
             entry(".wh..wh.plnk", tarfile.DIRTYPE),
             entry("dev/mem", tarfile.CHRTYPE, devmajor=1, devminor=1),
             entry("dev/.wh.null"),
         ],
     )
-    assert listing(root) == {"a", "a/x", "a/y", "a/sub", "a/sub/z", "top", "su"}
-    assert (root / "su").stat().st_mode & 0o7777 == 0o755
+    assert listing(root) == {"a", "a/x", "a/y", "a/sub", "a/sub/z", "top", "su", "games"}
+    for name in ("su", "games"):
+        assert (root / name).stat().st_mode & 0o7777 == 0o755
+        assert is_program(str(root / name), (root / name).stat()) == (name == "su")
     assert os.listxattr(root / "a") == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,12 @@ import pytest
 
 from intercode import Sandbox
 from intercode.core.errors import SandboxUnavailableError, UsageError
+from intercode.core.paths import cache_root
 from intercode.sandbox import SandboxPool, SandboxSpec, check_sandbox, images, open_sandbox
+from intercode.sandbox.images.archives.directory import walk_entries
+from intercode.sandbox.images.build import built_images
+from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode.sandbox.images.cache.set_user_id import programs_with_bit
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.supervisor.runtime.user_ids import FIRST_RANGE, RANGE_SIZE
@@ -39,6 +45,10 @@ def sandbox() -> Iterator[Sandbox]:
 
 def open_with_users() -> NamespaceSandbox:
     return NamespaceSandbox(SandboxSpec(images.resolve("host"), users=True))
+
+
+def has_set_user_id(sandbox: Sandbox) -> bool:
+    return sandbox.tier == "namespace/1" and os.geteuid() == 0
 
 
 def test_it_satisfies_the_contract() -> None:
@@ -117,13 +127,68 @@ def test_root_changes_to_other_users_and_they_to_nobody(sandbox: Sandbox) -> Non
     done = sandbox.run(f"{become} sh -c 'id -u; id -G; touch /tmp/x'")
     owned = sandbox.run("stat -c '%u %g' /tmp/x").stdout
     assert (done.stdout, owned) == (("7\n8 9\n", "7 8\n") if is_bounded else ("", ""))
-    program = "install -m 6755 $(command -v python3) /tmp/set-id && chown 1000 /tmp/set-id"
-    assert sandbox.run(f"{program} && chmod 6755 /tmp/set-id").ok
-    for user in (None, "nobody"):
-        result = sandbox.run(["/tmp/set-id", "-c", "import os; print(os.geteuid())"], user=user)
-        assert result.stdout == f"{NOBODY if user else 0}\n"
-        status = sandbox.run("grep -E 'NoNewPrivs|Seccomp:' /proc/self/status", user=user).stdout
-        assert status.split() == ["NoNewPrivs:", "1", "Seccomp:", "2"]
+
+
+def test_a_set_user_id_program_has_an_effect_where_root_can_change_the_user(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """In sandboxes that root opens with a control group. Copies in a sandbox keep the bit, and
+    copies on the machine, which belong to the user of this process, do not."""
+    is_effective = has_set_user_id(sandbox)
+    program = "cp /bin/bash /tmp/set-id && chown 1000:1000 /tmp/set-id && chmod 6755 /tmp/set-id"
+    assert sandbox.run(program).ok
+    code = [
+        "/tmp/set-id",
+        "-p",
+        "-c",
+        "echo $EUID; grep -E 'NoNewPrivs|Seccomp:' /proc/self/status",
+    ]
+    with sandbox.snapshot() as snapshot, Sandbox.from_snapshot(snapshot) as copy:
+        for place, user in ((sandbox, None), (sandbox, "nobody"), (copy, "nobody")):
+            own = NOBODY if user else 0
+            words = place.run(code, user=user).stdout.split()
+            expected = ["1000", "0"] if is_effective else [str(own), "1"]
+            assert words == [expected[0], "NoNewPrivs:", expected[1], "Seccomp:", "2"], user
+    sandbox.base.save(tmp_path)
+    assert stat.S_IMODE((tmp_path / "tmp" / "set-id").stat().st_mode) == 0o755
+    sandbox.save(tmp_path / "saved")
+    with Sandbox.load(tmp_path / "saved", users=True) as loaded:
+        assert loaded.run("stat -c %a:%u /tmp/set-id").output == "755:0\n"
+
+
+def test_set_user_id_programs_of_an_image(tmp_path: Path) -> None:
+    """Everybody could run them with the rights of their owner, so the stored files lack the bit.
+    Those that have it lie in a directory of the user of this process alone."""
+    (tmp_path / "Dockerfile").write_text(
+        "FROM host AS first\n"
+        "RUN mkdir -p /opt/a && for name in kept replaced; do\\\n"
+        "  cp /bin/bash /opt/a/$name && chmod 4755 /opt/a/$name; done\n"
+        "FROM host\n"
+        "COPY --from=first /opt/a /opt/a\n"
+        "COPY --chmod=4755 script /opt/a/script\n"
+        "RUN rm /opt/a/replaced && cp /bin/bash /opt/a/replaced\n"
+    )
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    image = resolve_or_build(f"dockerfile:{tmp_path}")
+    try:
+        with Sandbox.from_base(NamespaceSandbox(SandboxSpec(image, users=True))) as sandbox:
+            modes = sandbox.run("stat -c '%a %n' *", cwd="/opt/a").output
+            assert modes == "4755 kept\n755 replaced\n4755 script\n"
+            for name, expected in (("kept", 0), ("replaced", NOBODY)):
+                shown = sandbox.run([f"/opt/a/{name}", "-p", "-c", "echo $EUID"], user="nobody")
+                is_effective = has_set_user_id(sandbox)
+                assert shown.output == f"{expected if is_effective else NOBODY}\n", name
+            assert not sandbox.changes()
+        with Sandbox.from_base(NamespaceSandbox(SandboxSpec(image))) as sandbox:
+            assert sandbox.run("stat -c %a /opt/a/kept").output == "755\n"
+        for layer in image.layers:
+            programs = programs_with_bit(cache_root(), layer.root)
+            assert all(not info.st_mode & stat.S_ISUID for _, info in walk_entries(layer.root))
+            assert programs is None or stat.S_IMODE(programs.parent.stat().st_mode) == 0o700
+    finally:
+        for record in built_images.built_images():
+            if record.spec == image.name:
+                built_images.delete_built_image(record)
 
 
 def test_sandboxes_have_different_ids() -> None:
@@ -207,7 +272,7 @@ def test_an_ordinary_user_with_subordinate_ids() -> None:
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir"]
     done = run_as_ordinary_user([*pytest_, str(Path(__file__).parents[2]), *files])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "16 passed, 6 skipped" in done.stdout, done.stdout
+    assert "18 passed, 6 skipped" in done.stdout, done.stdout
 
 
 def test_an_ordinary_user_without_them_reads_the_remedy() -> None:

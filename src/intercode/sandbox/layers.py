@@ -136,9 +136,13 @@ def copy_entry(name: str, info: os.stat_result, source: int, target: int) -> Non
 
 
 def _copy_mode_and_times(name: str, info: os.stat_result, target: int) -> None:
-    """Set the mode and times of a copy."""
+    """Set the mode and times of a copy. A file gets no set-id bits, with which others could run it
+    as the user who has it copied."""
+    mode = stat.S_IMODE(info.st_mode)
+    if not stat.S_ISDIR(info.st_mode):
+        mode &= ~(stat.S_ISUID | stat.S_ISGID)
     if not stat.S_ISLNK(info.st_mode):
-        os.chmod(name, stat.S_IMODE(info.st_mode), dir_fd=target)
+        os.chmod(name, mode, dir_fd=target)
     times = (info.st_atime_ns, info.st_mtime_ns)
     os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
 

@@ -76,7 +76,7 @@ _KINDS = ("recipe", "tar", "dir", "docker-archive", "oci", "registry", "image")
 def _unknown_spec_error(spec: str) -> UsageError:
     kind, colon, rest = spec.partition(":")
     if kind == "dockerfile" and rest:
-        return UsageError(f"{spec} has to be built: intercode.sandbox.images.build.resolve does so")
+        return UsageError(f"{spec} has to be built: `intercode image build {spec}` does so")
     hint = suggest_name(kind, ("host", "dockerfile", *_KINDS), 0.6)
     if spec and Path(spec).exists():
         hint = f"did you mean {'dir' if Path(spec).is_dir() else 'tar'}:{spec}? "

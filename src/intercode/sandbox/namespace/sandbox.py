@@ -15,6 +15,7 @@ from typing import Any, Self
 from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.contract import BaseSandbox, Capability, LimitExceeded, SandboxSpec
+from intercode.sandbox.images.cache.set_user_id import programs_with_bit
 from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import root_files
@@ -42,12 +43,14 @@ def setup_request(spec: SandboxSpec) -> dict[str, Any]:
     files, binds = root_files.generate_root_files(spec)
     stage = cache_root() / "stage"
     stage.mkdir(exist_ok=True)
-    layers = [
-        str(root_files.cached_tree(files)),
-        *(str(layer.root) for layer in reversed(spec.all_layers)),
-    ]
+    trees = [layer.root for layer in reversed(spec.all_layers)]
     if spec.image.root is not None:
-        layers.append(str(spec.image.root))
+        trees.append(spec.image.root)
+    layers = [str(root_files.cached_tree(files))]
+    for tree in trees:
+        if spec.users and (programs := programs_with_bit(cache_root(), tree)):
+            layers.append(str(programs))
+        layers.append(str(tree))
     request = {
         "stage": str(stage),
         "layers": layers,

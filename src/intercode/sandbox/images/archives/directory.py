@@ -116,7 +116,7 @@ def _copy_entry(
     elif stat.S_ISREG(mode):
         try:
             with open(f"{source}/{path}", "rb", buffering=0) as f:
-                writer.file(path, f, status.st_size, mode, when)
+                writer.file(path, f, status.st_size, _mode_for_root(status), when)
         except PermissionError as e:
             raise UsageError(
                 f"cannot read {source}/{path}: make a tar of the tree as its owner, and use "
@@ -124,3 +124,10 @@ def _copy_entry(
             ) from e
         if status.st_nlink > 1:
             first[identity] = path
+
+
+def _mode_for_root(status: os.stat_result) -> int:
+    """Return the mode of a file, without a set-user-ID bit that is neither root's nor of the user
+    of this process, who stands for root in a tree of its own."""
+    is_root = status.st_uid in (0, os.geteuid())
+    return status.st_mode if is_root else status.st_mode & ~stat.S_ISUID

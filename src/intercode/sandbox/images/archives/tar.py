@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import stat
 import tarfile
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -112,11 +113,17 @@ def _write_entry(archive: tarfile.TarFile, member: tarfile.TarInfo, writer: Tree
         if source is None:
             raise DataError(f"{writer.origin}: {name!r} has no content")
         with source:
-            writer.file(clean, source, member.size, member.mode, when)
+            writer.file(clean, source, member.size, _mode_for_root(member), when)
     elif member.isfifo():
         writer.fifo(clean, member.mode, when)
     elif not member.isdev():
         raise DataError(f"{writer.origin}: {name!r} has the unknown type {member.type!r}")
+
+
+def _mode_for_root(member: tarfile.TarInfo) -> int:
+    """Return the mode of a file, without a set-user-ID bit that is not root's: root owns all files
+    of an image."""
+    return member.mode & ~stat.S_ISUID if member.uid else member.mode
 
 
 def refuse_sparse_entries(path: Path) -> None:

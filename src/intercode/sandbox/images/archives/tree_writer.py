@@ -10,10 +10,12 @@ from typing import IO
 
 from intercode.core.errors import DataError
 from intercode.core.portability.files import O_CLOEXEC, O_NOFOLLOW
+from intercode.sandbox.images.archives.set_user_id import mark_program
 from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 
 MODE_MASK = 0o1777
-"""Mode bits that are preserved: permissions and the sticky bit, but no set-id bits."""
+"""Mode bits that are preserved: permissions and the sticky bit. A set-user-ID bit becomes an
+attribute (set_user_id.py); there are no groups besides root's."""
 _MAX_DEPTH = 500
 """Maximum depth of nested directories. A deeper tree might be impossible to remove."""
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC
@@ -64,7 +66,8 @@ class TreeWriter:
         self._directory_metadata[name] = ((mode & MODE_MASK) | 0o700, mtime_ns)
 
     def file(self, name: str, source: IO[bytes], size: int, mode: int, mtime_ns: int) -> None:
-        """Create a regular file with ``size`` bytes from ``source``."""
+        """Create a regular file with ``size`` bytes from ``source``. A set-user-ID bit of ``mode``
+        is one of root, who owns all files."""
         self.limits.count_entry(self.origin, size)
         path = self._prepare_path(name)
         descriptor = os.open(path, _CREATE_FLAGS, 0o600)
@@ -76,6 +79,8 @@ class TreeWriter:
             if self._chown is not None:
                 os.fchown(descriptor, self._chown, self._chown)
             os.fchmod(descriptor, mode & MODE_MASK)
+            if mode & stat.S_ISUID:
+                mark_program(descriptor)
             os.utime(descriptor, ns=(mtime_ns, mtime_ns))
         finally:
             os.close(descriptor)

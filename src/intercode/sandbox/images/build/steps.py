@@ -17,6 +17,7 @@ from intercode.core.errors import DataError, SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image, Layer
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.images.archives import set_user_id
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 from intercode.sandbox.images.build.layer_stack import LayerStack
 from intercode.sandbox.images.cache.remove_tree import remove_tree
@@ -102,7 +103,7 @@ def cached_step(name: str, fill: Callable[[Path], None]) -> Layer:
         try:
             _prepare_stage(stage)
             fill(stage)
-            _check_depth(stage / "upper")
+            _check_tree(stage / "upper")
             (stage / "upper").rename(final)
         except OSError as e:
             raise SandboxError(f"a step could not be built under {steps_directory()}: {e}") from e
@@ -120,21 +121,27 @@ def discard_step(layer: Path) -> None:
 def _prepare_stage(stage: Path) -> None:
     for path in (stage, stage / "upper", stage / "work"):
         path.mkdir(exist_ok=True)
-        path.chmod(0o755)
+        path.chmod(0o700 if path == stage else 0o755)  # until set-id bits are replaced
         os.chown(path, sandbox_uid(), sandbox_uid())
 
 
-def _check_depth(tree: Path) -> None:
-    """Raise DataError for a tree with more than ``MAX_DEPTH`` nested directories."""
+def _check_tree(tree: Path) -> None:
+    """Replace set-id bits by their attribute. Raise DataError for a tree with more than
+    ``MAX_DEPTH`` nested directories."""
     todo = [(os.fspath(tree), 0)]
     while todo:
         folder, depth = todo.pop()
         if depth > MAX_DEPTH:
             raise DataError(f"the step is more than {MAX_DEPTH} directories deep")
-        with suppress(PermissionError), os.scandir(folder) as found:
-            todo += [
-                (entry.path, depth + 1) for entry in found if entry.is_dir(follow_symlinks=False)
-            ]
+        mode = stat.S_IMODE(os.lstat(folder).st_mode)
+        if mode & 0o700 != 0o700:  # as in unpacked images, the owner can enter every directory
+            os.chmod(folder, mode | 0o700)
+        with os.scandir(folder) as found:
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    todo.append((entry.path, depth + 1))
+                else:
+                    set_user_id.replace_bit(entry.path, entry.stat(follow_symlinks=False))
 
 
 def _remove_stage(stage: Path) -> None:

@@ -16,6 +16,7 @@ from intercode.core.errors import DataError
 from intercode.core.paths import cache_root
 from intercode.core.types import Layer, LayerSpec
 from intercode.sandbox import images
+from intercode.sandbox.images.archives import set_user_id
 from intercode.sandbox.images.build import steps
 from intercode.sandbox.images.build.layer_stack import LayerStack
 from intercode.sandbox.images.build.steps import BuildBase, StepWriter
@@ -151,6 +152,8 @@ def _tree_entries(source: CopySource, top: str, to: str, chmod: int | None) -> I
 
 def _copy_entry(at: str, path: str, status: os.stat_result, chmod: int | None) -> CopyEntry:
     mode = status.st_mode & ~(stat.S_ISUID | stat.S_ISGID)
+    if set_user_id.is_program(path, status):
+        mode |= stat.S_ISUID
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
         raise DataError(f"{path} is not a file, directory or link: it cannot be copied")
     if chmod is not None and not stat.S_ISLNK(mode):

@@ -190,7 +190,7 @@ class BuildContext:
             elif name == "chmod":
                 if not value.isdigit() or not 0 <= int(value, 8) <= 0o7777:
                     raise DataError(f"--chmod={value}: write an octal number such as 0755")
-                chmod = int(value, 8) & 0o1777
+                chmod = int(value, 8) & ~stat.S_ISGID
             elif name == "unpack":
                 unpacked = value.lower() != "false"
             elif name not in ("chown", "link", "checksum"):

@@ -41,7 +41,7 @@
 static int set_up(const int *fds, size_t count) {
     const char *hostname = json_text(sandbox.spec, "hostname");
     const struct json *limits = json_get(sandbox.spec, "limits");
-    restrict_change_of_user();
+    if (restrict_change_of_user()) return -1;
     if (sethostname(hostname, strlen(hostname))) return fail("sethostname");
     if (mount_root_layout(&sandbox.layout, sandbox.spec, fds, count)) return -1;
     if (!strcmp(json_text(sandbox.spec, "appearance"), "docker")
@@ -143,7 +143,8 @@ int main(int count, char **arguments) {
     filter_key = strtoul(json_text(setup.body, "key"), NULL, 10);
     open_group(json_get(setup.body, "group"));
     process_title = arguments[0];
-    bool created = !become_user(setup.body) && !confine_by_landlock()
+    /* Landlock first: without no_new_privs, it takes a capability that the change of user removes */
+    bool created = !confine_by_landlock() && !become_user(setup.body)
         && !create_isolation(&sandbox.isolation, setup.body);
     int error = errno;
     leave_group();

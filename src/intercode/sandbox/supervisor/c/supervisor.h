@@ -105,7 +105,7 @@ struct isolation {
 
 void drop_capabilities(unsigned long allowed);  /* a bit for each */
 int become_user(const struct json *setup);
-void restrict_change_of_user(void);
+int restrict_change_of_user(void);
 int create_isolation(struct isolation *isolation, const struct json *setup);
 int record_network(struct isolation *isolation);
 bool was_network_used(const struct isolation *isolation);
@@ -262,6 +262,7 @@ struct supervisor {
     bool in_chroot;  /* of both, the second; see chroot/chroot.h */
     bool has_users;  /* commands can run as users other than root */
     bool are_users_counted;  /* and all together may take as much of the kernel as one */
+    bool allows_set_user_id;  /* and set-user-ID programs have an effect */
     int proc;  /* /proc, which is not below the changed root; 0: open it by its path */
     uid_t own_user;  /* that of the supervisor below a changed root */
     bool in_domain;  /* in a directory of the machine, like a container; see landlock/landlock.h */

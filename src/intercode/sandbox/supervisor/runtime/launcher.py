@@ -56,7 +56,8 @@ def main(fd: int) -> None:
         groups, why = _create_allocator(request["uid"])
         rights = prepare_rights(request)
         groups, why = _enter_first_group(groups, why)
-        _install_seccomp_filter(request["users"])
+        may_set_user_id = groups is not None and rights.user_ids is not None
+        _install_seccomp_filter(request["users"], may_set_user_id)
         launcher = _Launcher(owner, groups, rights, fds[0], request["users"])
     except OSError as e:
         protocol.send(owner, {"ok": False, "error": str(e)})
@@ -95,9 +96,11 @@ def _enter_first_group(
     return groups, why
 
 
-def _install_seccomp_filter(has_users: bool) -> None:
-    """Install the filter for this process and its children, for good."""
-    sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
+def _install_seccomp_filter(has_users: bool, may_set_user_id: bool) -> None:
+    """Install the filter for this process and its children, for good. Where set-user-ID programs
+    may have an effect, each supervisor decides about ``no_new_privs``."""
+    if not (has_users and may_set_user_id):
+        sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
     sys_.install_filter(seccomp.build_filter(sys_.ARCH, sys_.KEY, has_users=has_users))
 
 

@@ -25,6 +25,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define NAMESPACES (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
@@ -108,10 +109,13 @@ static int run_command(const struct json *request, int *status) {
     return created && (sys_umount(RESOLVER) || unlink(RESOLVER)) ? fail(RESOLVER) : 0;
 }
 
-/* Give a written file to root, and clear its set-id bits. */
+/* Give a written file to root, and clear its set-id bits. An attribute replaces the set-user-ID bit of
+   a file of root (images/archives/set_user_id.py); overlays hide it. */
 static int normalize(const char *path, const struct stat *info, int kind, struct FTW *at) {
     (void)kind;
     if (!at->level) return 0;
+    if (S_ISREG(info->st_mode) && info->st_mode & S_ISUID && !info->st_uid)
+        (void)!setxattr(path, "user.overlay.set-user-id", "y", 1, 0);  /* a file system may have none */
     if ((info->st_uid || info->st_gid) && lchown(path, 0, 0)) return fail("%s", path);
     if (info->st_mode & (S_ISUID | S_ISGID) && !S_ISLNK(info->st_mode)
         && chmod(path, info->st_mode & 07777 & ~(mode_t)(S_ISUID | S_ISGID)))

@@ -175,12 +175,17 @@ void drop_capabilities(unsigned long allowed) {
         if (!(allowed >> capability & 1) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)) return;
 }
 
-/* In a sandbox with several users, let root change to them only where everything that the kernel counts
-   by user has a bound for the sandbox, too. */
-void restrict_change_of_user(void) {
+/* In a sandbox with several users, let processes change their user only where everything that the
+   kernel counts by user has a bound for the sandbox, too: root by system calls, and others by programs
+   with a set-user-ID bit. */
+int restrict_change_of_user(void) {
     const struct json *groups = json_get(sandbox.spec, "cgroups");
     bool is_bounded = sandbox.are_users_counted && groups && groups->first;
+    sandbox.allows_set_user_id = is_bounded && !prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
     if (sandbox.has_users && !is_bounded) drop_capabilities(CAPABILITIES & ~CHANGE_USER);
+    if (!sandbox.allows_set_user_id && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        return fail("no_new_privs");
+    return 0;
 }
 
 int create_isolation(struct isolation *isolation, const struct json *setup) {

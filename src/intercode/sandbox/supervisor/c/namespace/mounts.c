@@ -235,6 +235,11 @@ static int copy_uppers(const int *fds, size_t count, const char *upper) {
     return result;
 }
 
+static int mount_root(const struct text *options) {
+    unsigned long flags = sandbox.allows_set_user_id ? MS_NODEV : HARDENED_FLAGS;
+    return sys_mount("overlay", "root", "overlay", flags, options->bytes);
+}
+
 static int mount_overlay_root(struct layout *layout, const struct json *spec, const int *fds,
                               size_t count) {
     const char *disk = json_text(spec, "upper");
@@ -252,7 +257,7 @@ static int mount_overlay_root(struct layout *layout, const struct json *spec, co
     if (mount_sealed(fds + copies, count - copies, &layers)) return -1;
     append(&layers, lowers.bytes, lowers.length);
     format_overlay_options(&options, layers.bytes, upper, work, !*disk);
-    if (sys_mount("overlay", "root", "overlay", HARDENED_FLAGS, options.bytes)) return -1;
+    if (mount_root(&options)) return -1;
     layout->hidden_directory = -1;
     if (!*disk) {
         if (hide_layers(&layout->hidden_directory)) return -1;
@@ -300,7 +305,7 @@ static int mount_fresh_root(const struct json *spec) {
         append_format(&lowers, ":%zu", i);
     }
     format_overlay_options(&options, lowers.bytes, "upper", "work", true);
-    int result = sys_mount("overlay", "root", "overlay", HARDENED_FLAGS, options.bytes);
+    int result = mount_root(&options);
     free(lowers.bytes);
     free(options.bytes);
     return result;
