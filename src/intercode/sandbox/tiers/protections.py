@@ -72,7 +72,7 @@ _NAMESPACE = {
     "disk": Protection("a file system in memory, with a limited size and number of files"),
     "kernel surface": Protection(
         "seccomp allows a list of system calls; no capabilities outside the namespace; no new "
-        "privileges, so set-user-ID programs have no effect",
+        "privileges, except by set-user-ID programs in a sandbox with several users",
         "an exploit of the allowed calls",
     ),
     "gold answers": _GOLDS,
