@@ -21,11 +21,11 @@ import signal
 import socket
 import time
 
-from . import protocol, seccomp
+from . import protocol
 from . import syscalls as sys_
 from .cgroups import CgroupAllocator, memory_limit
 from .prewarmed import PrewarmedSupervisor, RequestHistory
-from .rights import STAGE, Rights, error_text, prepare_rights
+from .rights import STAGE, Rights, error_text, install_seccomp_filter, prepare_rights
 from .start import Template, copy_to_memory, first_message, start_program
 from .user_ids import INNER_ROOT, RANGE_SIZE
 
@@ -56,8 +56,7 @@ def main(fd: int) -> None:
         groups, why = _create_allocator(request["uid"])
         rights = prepare_rights(request)
         groups, why = _enter_first_group(groups, why)
-        may_set_user_id = groups is not None and rights.user_ids is not None
-        _install_seccomp_filter(request["users"], may_set_user_id)
+        install_seccomp_filter(rights, request["users"], has_groups=groups is not None)
         launcher = _Launcher(owner, groups, rights, fds[0], request["users"])
     except OSError as e:
         protocol.send(owner, {"ok": False, "error": str(e)})
@@ -94,14 +93,6 @@ def _enter_first_group(
     except OSError as e:
         return None, error_text(e)
     return groups, why
-
-
-def _install_seccomp_filter(has_users: bool, may_set_user_id: bool) -> None:
-    """Install the filter for this process and its children, for good. Where set-user-ID programs
-    may have an effect, each supervisor decides about ``no_new_privs``."""
-    if not (has_users and may_set_user_id):
-        sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
-    sys_.install_filter(seccomp.build_filter(sys_.ARCH, sys_.KEY, has_users=has_users))
 
 
 class _Launcher:

@@ -7,6 +7,7 @@ import errno
 import os
 import resource
 
+from . import seccomp
 from . import syscalls as sys_
 from .device_nodes import OWN, DeviceNodes
 from .id_maps import enter_user_namespace
@@ -93,6 +94,17 @@ def _prepare_user_ids(rights: Rights, request: dict[str, Any]) -> None:
         rights.user_ids_error = error_text(e)
     else:
         rights.user_ids, rights.user_ids_error = ids, ""
+
+
+def install_seccomp_filter(rights: Rights, has_users: bool, has_groups: bool) -> None:
+    """Install the filter of system calls for this process and its children, for good.
+
+    Nothing that they execute gains rights by a set-user-ID program, except in sandboxes with
+    several users, user ids of their own and control groups: there, each supervisor decides.
+    """
+    if not (has_users and has_groups and rights.user_ids):
+        sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
+    sys_.install_filter(seccomp.build_filter(sys_.ARCH, sys_.KEY, has_users=has_users))
 
 
 def error_text(error: OSError) -> str:
