@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from intercode.core.errors import DataError, TaskSetupError
 from intercode.datasets.harbor.task_directory import load
 from intercode.environments.harbor.env import HarborEnv
 from intercode.sandbox.back_ends import has_users
-from support.harbor import SOLVE, write_steps_task, write_task
+from support.harbor import DOCKERFILE, SOLVE, write_steps_task, write_task
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("other back ends have one user")]
 TOML = """\
@@ -58,6 +59,27 @@ def test_the_agent_and_the_verifier_are_the_users_of_the_task(tmp_path: Path) ->
             )
         assert env.step(env.task.solution or "")[0] == ""
         assert env.step("submit")[1:3] == (1.0, True)
+
+
+def test_an_agent_becomes_root_by_a_set_user_id_program(tmp_path: Path) -> None:
+    """A copy of bash in the place of sudo, which the image does not have. The verifier gets the
+    files of a user with their set-user-ID bits, and owners."""
+    program = "RUN mkdir -p /opt && cp /bin/bash /opt/as-root && chmod 4755 /opt/as-root\n"
+    test = """\
+#!/bin/sh
+test -e /root/made && [ "$(stat -c %a:%u /app/own)" = 4755:65534 ] &&
+    echo 1 > /logs/verifier/reward.txt
+"""
+    files = {"environment__Dockerfile": f"{DOCKERFILE}{program}", "tests__test.sh": test}
+    folder = write_task(tmp_path / "t", **{"task.toml": "[agent]\nuser = 'nobody'", **files})
+    with HarborEnv(f"harbor:{folder}") as env:
+        env.reset()
+        assert env.sandbox is not None
+        is_effective = env.sandbox.tier == "namespace/1" and os.geteuid() == 0
+        env.step("cp /bin/bash own && chmod 4755 own")
+        out = env.step("/opt/as-root -p -c 'touch /root/made; echo $EUID'")[0]
+        assert out.splitlines()[-1] == ("0" if is_effective else "65534")
+        assert env.step("submit")[1] == float(is_effective)
 
 
 def test_set_up_and_verifiers_of_steps(tmp_path: Path) -> None:
