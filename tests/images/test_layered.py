@@ -28,7 +28,7 @@ def stack(tmp_path: Path) -> Stack:
         root = tmp_path / "box" / "root"
         root.mkdir(parents=True, exist_ok=True)
         (root.parent / "secret").write_text("secret")
-        writer = LayeredWriter(root, os.geteuid(), "image")
+        writer = LayeredWriter(root, os.geteuid(), "image", keeps_programs=True)
         for number, entries in enumerate(layers, 1):
             writer.begin_layer(f"image (layer {number})")
             tar.write_entries(io.BytesIO(layer(*entries)), writer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -17,7 +18,7 @@ from intercode.sandbox import SandboxPool, SandboxSpec, check_sandbox, images, o
 from intercode.sandbox.images.archives.directory import walk_entries
 from intercode.sandbox.images.build import built_images
 from intercode.sandbox.images.build.on_demand import resolve_or_build
-from intercode.sandbox.images.cache.set_user_id import programs_with_bit
+from intercode.sandbox.images.cache import set_user_id
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.supervisor.runtime.user_ids import FIRST_RANGE, RANGE_SIZE
@@ -166,14 +167,16 @@ def test_set_user_id_programs_of_an_image(tmp_path: Path) -> None:
         "FROM host\n"
         "COPY --from=first /opt/a /opt/a\n"
         "COPY --chmod=4755 script /opt/a/script\n"
-        "RUN rm /opt/a/replaced && cp /bin/bash /opt/a/replaced\n"
+        "RUN rm /opt/a/replaced && cp /bin/bash /opt/a/replaced && mv /opt/a/script /opt/a/moved\n"
+        + "COPY script /opt/\n"
+        * 12
     )
     (tmp_path / "script").write_text("#!/bin/sh\n")
     image = resolve_or_build(f"dockerfile:{tmp_path}")
     try:
         with Sandbox.from_base(NamespaceSandbox(SandboxSpec(image, users=True))) as sandbox:
             modes = sandbox.run("stat -c '%a %n' *", cwd="/opt/a").output
-            assert modes == "4755 kept\n755 replaced\n4755 script\n"
+            assert modes == "4755 kept\n4755 moved\n755 replaced\n"
             for name, expected in (("kept", 0), ("replaced", NOBODY)):
                 shown = sandbox.run([f"/opt/a/{name}", "-p", "-c", "echo $EUID"], user="nobody")
                 is_effective = has_set_user_id(sandbox)
@@ -181,14 +184,49 @@ def test_set_user_id_programs_of_an_image(tmp_path: Path) -> None:
             assert not sandbox.changes()
         with Sandbox.from_base(NamespaceSandbox(SandboxSpec(image))) as sandbox:
             assert sandbox.run("stat -c %a /opt/a/kept").output == "755\n"
-        for layer in image.layers:
-            programs = programs_with_bit(cache_root(), layer.root)
-            assert all(not info.st_mode & stat.S_ISUID for _, info in walk_entries(layer.root))
-            assert programs is None or stat.S_IMODE(programs.parent.stat().st_mode) == 0o700
+        layers = [layer.root for layer in image.layers]
+        for layer in layers:
+            assert all(not info.st_mode & stat.S_ISUID for _, info in walk_entries(layer))
+        trees = [tree for tree in set_user_id.insert_programs(layers) if tree not in layers]
+        assert {stat.S_IMODE(tree.parent.stat().st_mode) for tree in trees} == {0o700}
     finally:
         for record in built_images.built_images():
             if record.spec == image.name:
                 built_images.delete_built_image(record)
+
+
+def test_no_file_of_the_machine_is_a_set_user_id_program(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Neither one that the sandbox shows, nor what an upload or download carries over."""
+    mounts = [line.split() for line in sandbox.run("cat /proc/mounts").stdout.splitlines()]
+
+    can_set = {where for _, where, _, options, *_ in mounts if "nosuid" not in options.split(",")}
+    files = {where for where in can_set if not where.startswith(("/dev/", "/proc/"))}
+    assert len(mounts) > 5 and files == ({"/"} if has_set_user_id(sandbox) else set())
+    (tmp_path / "up").mkdir()
+    (tmp_path / "up" / "program").write_text("#!/bin/sh\n")
+    (tmp_path / "up" / "program").chmod(0o4755)
+    sandbox.upload(tmp_path / "up", "/srv/up")
+    assert sandbox.run("stat -c %a /srv/up/program; chmod 4755 /srv/up/program").output == "755\n"
+    sandbox.download("/srv/up", tmp_path / "down")
+    downloaded = tmp_path / "down" / "program"
+    assert stat.S_IMODE(downloaded.stat().st_mode) == 0o755 and not os.listxattr(downloaded)
+
+
+def test_a_cache_that_is_read_only_has_no_set_user_id_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tree of a layer that the cache does not have; the failing function is a mock."""
+
+    def fail(*_: object) -> Path:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(set_user_id, "cached_tree", fail)
+    layer = cache_root() / "layers" / tmp_path.name
+    layer.mkdir(parents=True)
+    try:
+        assert set_user_id.insert_programs([layer, tmp_path]) == [layer, tmp_path]
+    finally:
+        layer.rmdir()
 
 
 def test_sandboxes_have_different_ids() -> None:
@@ -272,7 +310,7 @@ def test_an_ordinary_user_with_subordinate_ids() -> None:
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir"]
     done = run_as_ordinary_user([*pytest_, str(Path(__file__).parents[2]), *files])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "18 passed, 6 skipped" in done.stdout, done.stdout
+    assert "20 passed, 6 skipped" in done.stdout, done.stdout
 
 
 def test_an_ordinary_user_without_them_reads_the_remedy() -> None:

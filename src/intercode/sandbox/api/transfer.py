@@ -30,7 +30,7 @@ from intercode.sandbox.api.execution import (
 from intercode.sandbox.api.process import SandboxProcess
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.archives.tar import StrictTarInfo, mtime_ns
-from intercode.sandbox.images.archives.tree_writer import TreeWriter
+from intercode.sandbox.images.archives.tree_writer import MODE_MASK, TreeWriter
 from intercode.sandbox.streams import Process
 from intercode.sandbox.validation import absolute_path
 
@@ -160,6 +160,7 @@ def _pack(local: Path, archive: IO[bytes]) -> None:
     def own(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         entry.uid = entry.gid = 0
         entry.uname = entry.gname = "root"
+        entry.mode &= MODE_MASK
         return entry
 
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as out:

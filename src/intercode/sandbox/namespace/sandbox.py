@@ -15,7 +15,7 @@ from typing import Any, Self
 from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.contract import BaseSandbox, Capability, LimitExceeded, SandboxSpec
-from intercode.sandbox.images.cache.set_user_id import programs_with_bit
+from intercode.sandbox.images.cache.set_user_id import insert_programs
 from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import root_files
@@ -46,11 +46,9 @@ def setup_request(spec: SandboxSpec) -> dict[str, Any]:
     trees = [layer.root for layer in reversed(spec.all_layers)]
     if spec.image.root is not None:
         trees.append(spec.image.root)
-    layers = [str(root_files.cached_tree(files))]
-    for tree in trees:
-        if spec.users and (programs := programs_with_bit(cache_root(), tree)):
-            layers.append(str(programs))
-        layers.append(str(tree))
+    if spec.users or spec.upper:  # a build step keeps the bits of what it copies
+        trees = insert_programs(trees)
+    layers = [str(tree) for tree in (root_files.cached_tree(files), *trees)]
     request = {
         "stage": str(stage),
         "layers": layers,

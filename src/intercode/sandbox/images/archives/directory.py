@@ -65,7 +65,7 @@ def copy_tree(source: Path, root: Path, owner: int) -> None:
 
     Hard links stay hard links. Raises UsageError for a file that this process may not read.
     """
-    writer = TreeWriter(root, owner, str(source))
+    writer = TreeWriter(root, owner, str(source), keeps_programs=True)
     first: dict[tuple[int, int], str] = {}
     for path, status in walk_entries(source):
         if not path.startswith("dev/"):

@@ -63,7 +63,7 @@ def unpack(path: Path, root: Path, owner: int) -> None:
     to paths outside ``root`` or exceeds ``UnpackLimits``, and UsageError for a zstd archive if this
     Python cannot decompress zstd.
     """
-    writer = TreeWriter(root, owner, str(path))
+    writer = TreeWriter(root, owner, str(path), keeps_programs=True)
     with path.open("rb") as f:
         write_entries(f, writer)
     writer.finish()

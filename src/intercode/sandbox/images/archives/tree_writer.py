@@ -26,15 +26,17 @@ class TreeWriter:
 
     Names are relative, with ``/`` between their parts. A name that is absolute, contains ``..`` or
     passes through anything but real directories raises DataError. A later entry replaces an earlier
-    one. ``origin`` names the source of the entries in error messages. Call ``finish`` at the end to
-    set modes and times of directories.
+    one. ``origin`` names the source of the entries in error messages. ``keeps_programs``:
+    set-user-ID programs, which are root's, get their mark. Call ``finish`` at the end to set modes
+    and times of directories.
     """
 
-    def __init__(self, root: Path, owner: int, origin: str) -> None:
+    def __init__(self, root: Path, owner: int, origin: str, keeps_programs: bool = False) -> None:
         self.limits = UnpackLimits.for_directory(root)
         self._root = os.fspath(root)
         self._chown = owner if os.geteuid() == 0 else None
         self.origin = origin
+        self._keeps_programs = keeps_programs
         self._known_directories = {""}
         self._directory_metadata: dict[str, tuple[int, int]] = {}
 
@@ -66,8 +68,7 @@ class TreeWriter:
         self._directory_metadata[name] = ((mode & MODE_MASK) | 0o700, mtime_ns)
 
     def file(self, name: str, source: IO[bytes], size: int, mode: int, mtime_ns: int) -> None:
-        """Create a regular file with ``size`` bytes from ``source``. A set-user-ID bit of ``mode``
-        is one of root, who owns all files."""
+        """Create a regular file with ``size`` bytes from ``source``."""
         self.limits.count_entry(self.origin, size)
         path = self._prepare_path(name)
         descriptor = os.open(path, _CREATE_FLAGS, 0o600)
@@ -79,7 +80,7 @@ class TreeWriter:
             if self._chown is not None:
                 os.fchown(descriptor, self._chown, self._chown)
             os.fchmod(descriptor, mode & MODE_MASK)
-            if mode & stat.S_ISUID:
+            if mode & stat.S_ISUID and self._keeps_programs:
                 mark_program(descriptor)
             os.utime(descriptor, ns=(mtime_ns, mtime_ns))
         finally:

@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.paths import sandbox_uid
 from intercode.sandbox.images.archives import layered_writer
 from intercode.sandbox.images.archives.tar import write_entries
-from intercode.sandbox.images.archives.tree_writer import MODE_MASK, TreeWriter
+from intercode.sandbox.images.archives.tree_writer import TreeWriter
 from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 from intercode.sandbox.layers import OPAQUE_ATTRIBUTE, find_forged_mark
 
 
 class UpperLayerWriter(TreeWriter):
     """Writes the upper layer of an overlay, with the kernel's marks for deleted files."""
-
-    def file(self, name: str, source: IO[bytes], size: int, mode: int, mtime_ns: int) -> None:
-        """Create a regular file, without set-id bits."""
-        super().file(name, source, size, mode & MODE_MASK, mtime_ns)
 
     def handle_whiteout(self, name: str) -> bool:
         """Write a mark of deletion, if ``name`` is one. Raises DataError for a mark below anything

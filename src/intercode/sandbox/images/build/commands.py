@@ -14,6 +14,7 @@ from intercode.sandbox.contract import STANDARD_PATH, BaseSandbox, Limits, Sandb
 from intercode.sandbox.images.build import multi_uid
 from intercode.sandbox.images.build.capture import capture_changes
 from intercode.sandbox.images.build.steps import BuildBase
+from intercode.sandbox.images.cache.set_user_id import insert_programs
 from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import apt_sources
 from intercode.sandbox.supervisor import subordinate_ids
@@ -115,8 +116,8 @@ def _run_with_many_uids(
         files[_APT] = settings
         env["APT_CONFIG"] = f"/dev/shm/{_APT}"
     return multi_uid.run_multi_uid(
-        base.stack.trees, home, command.argv, env=env, cwd=command.cwd, files=files,
-        timeout=command.timeout, progress=progress,
+        insert_programs(base.stack.trees), home, command.argv, env=env, cwd=command.cwd,
+        files=files, timeout=command.timeout, progress=progress,
     )  # fmt: skip
 
 

@@ -162,7 +162,7 @@ class StepWriter:
         if base.image.root is None:
             _, binds = root_files.generate_root_files(SandboxSpec(base.image))
             self._host_paths |= {target.lstrip("/") for _, target in binds}
-        self.writer = TreeWriter(upper, sandbox_uid(), str(upper))
+        self.writer = TreeWriter(upper, sandbox_uid(), str(upper), keeps_programs=True)
         self.writer.directory("", 0o755, self._mtime_ns(""))
 
     def _mtime_ns(self, name: str) -> int:

@@ -1,38 +1,62 @@
 """Copies of the set-user-ID programs of images, with their bit.
 
-They lie in a directory that only the user of this process can enter, because everybody else could
-run them with the rights of their owner. See ``archives/set_user_id.py``.
+They lie in a directory that only the user of this process, and sandboxes, can enter, because
+everybody else could run them with the rights of their owner. See ``archives/set_user_id.py``.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
-from intercode.core.paths import sandbox_uid
+from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.archives.directory import walk_entries
 from intercode.sandbox.images.archives.set_user_id import is_program
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
+from intercode.sandbox.images.cache.in_use import READ_ONLY_ERRNOS
 from intercode.sandbox.images.cache.trees import cached_tree
 
 _TREE = "tree"
+_MAX_SIZE, _MAX_TOTAL = 16 << 20, 64 << 20
+"""Limits in bytes of one program, and of all programs of a layer. Others have no effect."""
 
 
-def programs_with_bit(cache: Path, layer: Path) -> Path | None:
-    """Return a tree with the set-user-ID programs of a layer, to be mounted over it. Return None if
-    the layer has none, or is not stored in the cache. Raises OSError."""
-    if layer.parent not in (cache / "layers", cache / "built"):
-        return None
+def insert_programs(layers: Iterable[Path]) -> list[Path]:
+    """Return the layers, topmost first, each below a tree with its set-user-ID programs if it has
+    any. Layers that the cache does not store have none, and a cache that cannot be written keeps
+    those that it has. Raises OSError."""
+    cache = cache_root()
+    stack: list[Path] = []
+    for layer in layers:
+        if layer.parent in (cache / "layers", cache / "built"):
+            try:
+                programs = _find_programs(cache, layer)
+            except OSError as e:
+                if e.errno not in READ_ONLY_ERRNOS:
+                    raise
+            else:
+                stack += [programs] if programs.is_dir() else []
+        stack.append(layer)
+    return stack
+
+
+def _find_programs(cache: Path, layer: Path) -> Path:
+    """Return the path of the tree with the programs of a layer. It exists if there are any."""
     status = layer.stat()
     identity = f"{status.st_ino:x}-{status.st_ctime_ns:x}-{os.geteuid()}"
     key = f"{layer.name}-set-user-id-{identity}"
-    tree = cached_tree(cache, key, lambda root: _copy_programs(layer, root)) / _TREE
-    return tree if tree.is_dir() else None
+    return cached_tree(cache, key, lambda root: _copy_programs(layer, root)) / _TREE
 
 
 def _copy_programs(layer: Path, root: Path) -> None:
-    programs = [path for path, found in walk_entries(layer) if is_program(f"{layer}/{path}", found)]
+    """Copy the programs of a layer to a tree in the directory ``root``, which has mode 0700."""
+    programs, left = [], _MAX_TOTAL
+    for path, found in walk_entries(layer):
+        if is_program(f"{layer}/{path}", found) and found.st_size <= min(left, _MAX_SIZE):
+            programs.append(path)
+            left -= found.st_size
     if not programs:
         return
     tree = root / _TREE
@@ -43,6 +67,8 @@ def _copy_programs(layer: Path, root: Path) -> None:
     writer.finish()
     for path in programs:
         os.chmod(tree / path, stat.S_IMODE(os.stat(tree / path).st_mode) | stat.S_ISUID)
+    if os.geteuid() == 0:
+        os.chown(root, sandbox_uid(), sandbox_uid())
 
 
 def _copy_program(layer: Path, path: str, writer: TreeWriter) -> None:

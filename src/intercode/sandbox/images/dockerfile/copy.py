@@ -59,6 +59,7 @@ class CopySource:
     """The source of COPY: the files of a stage, or of the context.
 
     ``is_ignored`` excludes paths. Messages begin with ``instruction`` and end with ``hint``.
+    ``keeps_programs``: whether set-user-ID programs remain what they are.
     """
 
     stack: LayerStack
@@ -66,6 +67,7 @@ class CopySource:
     is_ignored: Callable[[str], bool] = lambda _: False
     instruction: str = "COPY"
     hint: str = "sources are relative to it, and .dockerignore may leave files out"
+    keeps_programs: bool = False
 
     def matching_paths(self, pattern: str) -> list[str]:
         """Return the paths that match a source pattern. Raises DataError if there are none."""
@@ -134,25 +136,27 @@ def collect_entries(
         ):
             tree = images.resolve_layer(LayerSpec("tar", Path(source_entry[0]))).root
             entries += _tree_entries(
-                CopySource(LayerStack([tree]), name), "", target.rstrip("/"), chmod
-            )
+                CopySource(LayerStack([tree]), name, keeps_programs=True), "",
+                target.rstrip("/"), chmod,
+            )  # fmt: skip
         else:
             at = f"{target.rstrip('/')}/{name.rpartition('/')[2]}" if folder else target
-            entries.append(_copy_entry(at, *source_entry, chmod))
+            entries.append(_copy_entry(source, at, *source_entry, chmod))
     return entries
 
 
 def _tree_entries(source: CopySource, top: str, to: str, chmod: int | None) -> Iterator[CopyEntry]:
     for name, path, status in source.stack.walk(top):
         if not (name and source.is_ignored(name)):
-            yield _copy_entry(
-                f"{to}/{name[len(top) :].lstrip('/')}".rstrip("/"), path, status, chmod
-            )
+            at = f"{to}/{name[len(top) :].lstrip('/')}".rstrip("/")
+            yield _copy_entry(source, at, path, status, chmod)
 
 
-def _copy_entry(at: str, path: str, status: os.stat_result, chmod: int | None) -> CopyEntry:
+def _copy_entry(
+    source: CopySource, at: str, path: str, status: os.stat_result, chmod: int | None
+) -> CopyEntry:
     mode = status.st_mode & ~(stat.S_ISUID | stat.S_ISGID)
-    if set_user_id.is_program(path, status):
+    if source.keeps_programs and set_user_id.is_program(path, status):
         mode |= stat.S_ISUID
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
         raise DataError(f"{path} is not a file, directory or link: it cannot be copied")

@@ -186,7 +186,7 @@ class BuildContext:
         for name, text in found.flags:
             value = expand(text, built.variables, self.escape)
             if name == "from" and found.name == "COPY":
-                source = CopySource(self._source_tree(value), value)
+                source = CopySource(self._source_tree(value), value, keeps_programs=True)
             elif name == "chmod":
                 if not value.isdigit() or not 0 <= int(value, 8) <= 0o7777:
                     raise DataError(f"--chmod={value}: write an octal number such as 0755")

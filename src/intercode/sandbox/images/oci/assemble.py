@@ -56,7 +56,7 @@ def unpack_image(
         )
 
     def fill(root: Path) -> None:
-        writer = LayeredWriter(root, owner, parts.origin)
+        writer = LayeredWriter(root, owner, parts.origin, keeps_programs=True)
         for number, (blob, expected) in enumerate(zip(parts.layers, config.layers, strict=True), 1):
             if progress:
                 progress(f"unpacking layer {number} of {len(parts.layers)} of {name}")

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#define MOST_FDS 16
+#define MOST_FDS 250
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define UNREAD "unread"
 /* bytes of one listing, and of one that is recorded after each action; see change_rows.c */
@@ -66,6 +66,7 @@ int sys_umount(const char *target);
 int enter_new_root(void);  /* the current directory, which stays the current one */
 int unmount_old_root(void);  /* below it; this waits for the other processors */
 int make_read_only(const char *target);
+int ignore_set_user_id(const char *target);
 int clear_read_only(const char *target);
 int clone_mount(int fd);
 int attach_mount(int fd, const char *target);

@@ -42,7 +42,7 @@ _RETRY_MS = 10  # delay before another attempt to remove a group
 _END_SECONDS = 5.0  # time for sandboxes to end after the owner
 _REMEMBERED_KILLS = 1000  # supervisors killed because their sandbox exceeded its memory limit
 
-_MAX_DESCRIPTORS = 16
+_MAX_DESCRIPTORS = 250
 """Limit on the descriptors that are passed to a supervisor (see supervisor.h)."""
 
 

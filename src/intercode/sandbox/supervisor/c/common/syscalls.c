@@ -115,6 +115,12 @@ int make_read_only(const char *target) {
     return set_mount_attributes(target, recursive, &(struct mount_attributes){.set = 1});
 }
 
+/* Let set-user-ID programs and those with capabilities have no effect below a mount. */
+int ignore_set_user_id(const char *target) {
+    long recursive = 0x8000;
+    return set_mount_attributes(target, recursive, &(struct mount_attributes){.set = 2});
+}
+
 int clear_read_only(const char *target) {
     return set_mount_attributes(target, 0, &(struct mount_attributes){.clear = 1});
 }

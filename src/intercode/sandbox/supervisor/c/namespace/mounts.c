@@ -80,11 +80,17 @@ static int mount_dev(const char *devices) {
     return make_directory("dev/shm") || mount_shm("dev") ? -1 : 0;
 }
 
+/* Bind a file of the machine, or a directory that holds mounts, which no overlay can show. */
+static int mount_by_bind(const char *source, const char *target) {
+    if (bind_mount(source, target, MS_REC) || ignore_set_user_id(target)) return -1;
+    return make_read_only(target);
+}
+
 static int mount_sys(bool own_network) {
     struct stat found;
     if (own_network)
         return sys_mount("sysfs", "sys", "sysfs", HARDENED_FLAGS | MS_NOEXEC | MS_RDONLY, NULL);
-    if (bind_mount("/sys", "sys", MS_REC) || make_read_only("sys")) return -1;
+    if (mount_by_bind("/sys", "sys")) return -1;
     if (stat("sys/fs/cgroup", &found) || !S_ISDIR(found.st_mode)) return 0;
     return sys_mount("tmpfs", "sys/fs/cgroup", "tmpfs", HARDENED_FLAGS | MS_RDONLY,
                      "mode=555,size=4k");
@@ -143,11 +149,6 @@ static int mount_anonymously(int number, const char *source, const char *target)
     snprintf(options, sizeof options, "lowerdir=%s:%s,userxattr,xino=off", name, none);
     if (make_link(source, name) || make_directory(none)) return -1;
     return sys_mount("overlay", target, "overlay", HARDENED_FLAGS | MS_RDONLY, options);
-}
-
-/* Bind a file of the machine, or a directory that holds mounts, which no overlay can show. */
-static int mount_by_bind(const char *source, const char *target) {
-    return bind_mount(source, target, MS_REC) || make_read_only(target) ? -1 : 0;
 }
 
 static int mount_host_files(const struct json *spec) {
