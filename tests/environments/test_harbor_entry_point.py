@@ -74,12 +74,13 @@ def test_a_check_that_times_out_does_not_end_what_is_starting(tmp_path: Path) ->
 
 
 @pytest.mark.namespace_only("programs need namespaces")
-def test_a_program_as_agent_leaves_it_running(tmp_path: Path) -> None:
+def test_a_program_as_agent_reaches_it(tmp_path: Path) -> None:
     serve = SERVICE.replace("shift", "shift; while :; do sleep 0.02; done &")
     test = "#!/bin/bash\n[ -e /app/done ] && echo 1 > /logs/verifier/reward.txt\n"
     files = {"environment/serve.sh": serve, "tests/test.sh": test}
+    ask = f"bash -c 'echo up > /app/out.txt; {ASK} | grep up && touch /app/done'"
     run = intercode.evaluate(
-        f"harbor:{write_service_task(tmp_path / 't', **files)}", "program:touch /app/done",
+        f"harbor:{write_service_task(tmp_path / 't', **files)}", f"program:{ask}",
         model=lambda _: "x", quiet=True, out=tmp_path / "run",
     )  # fmt: skip
     assert [(e.error, e.success) for e in run.episodes] == [(None, True)]

@@ -15,6 +15,7 @@ from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox import Limits
 from intercode.sandbox.users import User
 from support.sandboxes import eventually
+from support.users import has_set_user_id
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("other users are of namespaces")]
 
@@ -155,8 +156,7 @@ def test_a_user_is_nobody_on_the_machine(sandbox: Sandbox) -> None:
     assert found["Uid"].split() == [str(outside)] * 4
     assert outside not in (os.geteuid(), 1000) and rows[0][1] != 0
     assert [found[f"Cap{name}"].strip("\t0") for name in ("Inh", "Prm", "Eff", "Amb")] == [""] * 4
-    may_change = sandbox.tier == "namespace/1" and os.geteuid() == 0  # by set-user-ID programs
-    assert found["NoNewPrivs"].strip() == str(int(not may_change))
+    assert found["NoNewPrivs"].strip() == str(int(not has_set_user_id(sandbox.tier)))
     assert found["Seccomp"].strip() == "2"
 
 

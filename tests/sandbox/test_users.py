@@ -18,12 +18,13 @@ from intercode.sandbox import SandboxPool, SandboxSpec, check_sandbox, images, o
 from intercode.sandbox.images.archives.directory import walk_entries
 from intercode.sandbox.images.build import built_images
 from intercode.sandbox.images.build.on_demand import resolve_or_build
-from intercode.sandbox.images.cache import set_user_id
+from intercode.sandbox.images.cache import set_user_id_trees
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.supervisor.runtime.user_ids import FIRST_RANGE, RANGE_SIZE
 from support.ordinary_user import run_as_ordinary_user
 from support.sandboxes import eventually
+from support.users import has_set_user_id
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("other back ends have one user")]
 
@@ -46,10 +47,6 @@ def sandbox() -> Iterator[Sandbox]:
 
 def open_with_users() -> NamespaceSandbox:
     return NamespaceSandbox(SandboxSpec(images.resolve("host"), users=True))
-
-
-def has_set_user_id(sandbox: Sandbox) -> bool:
-    return sandbox.tier == "namespace/1" and os.geteuid() == 0
 
 
 def test_it_satisfies_the_contract() -> None:
@@ -135,7 +132,7 @@ def test_a_set_user_id_program_has_an_effect_where_root_can_change_the_user(
 ) -> None:
     """In sandboxes that root opens with a control group. Copies in a sandbox keep the bit, and
     copies on the machine, which belong to the user of this process, do not."""
-    is_effective = has_set_user_id(sandbox)
+    is_effective = has_set_user_id(sandbox.tier)
     program = "cp /bin/bash /tmp/set-id && chown 1000:1000 /tmp/set-id && chmod 6755 /tmp/set-id"
     assert sandbox.run(program).ok
     code = [
@@ -179,7 +176,7 @@ def test_set_user_id_programs_of_an_image(tmp_path: Path) -> None:
             assert modes == "4755 kept\n4755 moved\n755 replaced\n"
             for name, expected in (("kept", 0), ("replaced", NOBODY)):
                 shown = sandbox.run([f"/opt/a/{name}", "-p", "-c", "echo $EUID"], user="nobody")
-                is_effective = has_set_user_id(sandbox)
+                is_effective = has_set_user_id(sandbox.tier)
                 assert shown.output == f"{expected if is_effective else NOBODY}\n", name
             assert not sandbox.changes()
         with Sandbox.from_base(NamespaceSandbox(SandboxSpec(image))) as sandbox:
@@ -187,7 +184,7 @@ def test_set_user_id_programs_of_an_image(tmp_path: Path) -> None:
         layers = [layer.root for layer in image.layers]
         for layer in layers:
             assert all(not info.st_mode & stat.S_ISUID for _, info in walk_entries(layer))
-        trees = [tree for tree in set_user_id.insert_programs(layers) if tree not in layers]
+        trees = [tree for tree in set_user_id_trees.insert_programs(layers) if tree not in layers]
         assert {stat.S_IMODE(tree.parent.stat().st_mode) for tree in trees} == {0o700}
     finally:
         for record in built_images.built_images():
@@ -200,8 +197,8 @@ def test_no_file_of_the_machine_is_a_set_user_id_program(sandbox: Sandbox, tmp_p
     mounts = [line.split() for line in sandbox.run("cat /proc/mounts").stdout.splitlines()]
 
     can_set = {where for _, where, _, options, *_ in mounts if "nosuid" not in options.split(",")}
-    files = {where for where in can_set if not where.startswith(("/dev/", "/proc/"))}
-    assert len(mounts) > 5 and files == ({"/"} if has_set_user_id(sandbox) else set())
+    files = {where for where in can_set if not where.startswith("/proc/")}
+    assert len(mounts) > 5 and files == ({"/"} if has_set_user_id(sandbox.tier) else set())
     (tmp_path / "up").mkdir()
     (tmp_path / "up" / "program").write_text("#!/bin/sh\n")
     (tmp_path / "up" / "program").chmod(0o4755)
@@ -220,11 +217,11 @@ def test_a_cache_that_is_read_only_has_no_set_user_id_programs(
     def fail(*_: object) -> Path:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(set_user_id, "cached_tree", fail)
+    monkeypatch.setattr(set_user_id_trees, "cached_tree", fail)
     layer = cache_root() / "layers" / tmp_path.name
     layer.mkdir(parents=True)
     try:
-        assert set_user_id.insert_programs([layer, tmp_path]) == [layer, tmp_path]
+        assert set_user_id_trees.insert_programs([layer, tmp_path]) == [layer, tmp_path]
     finally:
         layer.rmdir()
 

@@ -136,8 +136,8 @@ def copy_entry(name: str, info: os.stat_result, source: int, target: int) -> Non
 
 
 def _copy_mode_and_times(name: str, info: os.stat_result, target: int) -> None:
-    """Set the mode and times of a copy. A file gets no set-id bits, with which others could run it
-    as the user who has it copied."""
+    """Set the mode and times of a copy. Files lose their set-id bits: others could run the copy
+    with the rights of this process's user."""
     mode = stat.S_IMODE(info.st_mode)
     if not stat.S_ISDIR(info.st_mode):
         mode &= ~(stat.S_ISUID | stat.S_ISGID)

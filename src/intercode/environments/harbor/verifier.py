@@ -52,8 +52,8 @@ def run_verifier(
     own variables. ``files`` are the agent's changes. ``exit_code`` is the verifier's, or None if it
     did not end within ``timeout`` seconds. ``user``: the name or number of who runs it; empty for
     root. ``prepare`` is called first; its errors of a sandbox are a verdict, too, because the
-    agent's files may be the reason. ``start`` is called last. It returns the image's entry point if
-    that runs; its processes may remain.
+    agent's files may be the reason. ``start`` is called after ``tests`` are written. It returns the
+    image's entry point if that runs; its processes may remain.
     ``failed``: the result does not count, and ``output`` begins with the reason: the verifier was
     killed, ended its sandbox, ran out of time, left processes, or it or its reward's file was
     tampered with.

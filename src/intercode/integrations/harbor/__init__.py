@@ -106,9 +106,9 @@ class InterCodeEnvironment(BaseEnvironment):
         self._sandbox = AsyncSandbox.of(await asyncio.to_thread(self._open, image))
         self._directories = UserDirectories(self._sandbox.sandbox)
         try:
-            await asyncio.to_thread(start_entry_point, self._sandbox.sandbox.base)
             self._directory = self.task_env_config.workdir or image.cwd or "/"
             await self._opened.run(["mkdir", "-p", self._directory], cwd="/")
+            await asyncio.to_thread(start_entry_point, self._sandbox.sandbox.base)
             self._unowned = [self._directory] if self._directory != "/" else []
             if (await self._opened.run("command -v bash", cwd="/")).ok:
                 self._shell = "bash"

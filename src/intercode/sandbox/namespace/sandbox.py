@@ -15,7 +15,7 @@ from typing import Any, Self
 from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.contract import BaseSandbox, Capability, LimitExceeded, SandboxSpec
-from intercode.sandbox.images.cache.set_user_id import insert_programs
+from intercode.sandbox.images.cache.set_user_id_trees import insert_programs
 from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import root_files
@@ -67,6 +67,9 @@ def setup_request(spec: SandboxSpec) -> dict[str, Any]:
     return request
 
 
+_MAX_LAYERS_WITH_USERS = 230
+"""Limit on the layers of a sandbox with several users. The kernel passes at most 253 descriptors
+with a message, one for each of these layers, and some for copies and sealed layers."""
 MAX_SEALED_LAYERS = 8
 """Limit on stacked sealed layers. A sandbox that would have more starts with a copy of them."""
 _MAX_COPIED_FILES, _MAX_COPIED_BYTES = 100, 1 << 20
@@ -173,6 +176,12 @@ class NamespaceSandbox(SupervisedSandbox):
             raise SandboxUnavailableError(
                 "a sandbox has no users besides root if it keeps files on disk or is "
                 "deterministic: leave out `users`"
+            )
+        if spec.users and len(request["layers"]) > _MAX_LAYERS_WITH_USERS:
+            raise SandboxUnavailableError(
+                f"the image {spec.image.name} has {len(request['layers'])} layers, and a sandbox "
+                f"with users besides root can have {_MAX_LAYERS_WITH_USERS}: build it with fewer "
+                "steps, or leave out `users`"
             )
         self.spec = spec
         self.env, self.base_trees = request["env"], request["layers"]

@@ -72,7 +72,8 @@ _NAMESPACE = {
     "disk": Protection("a file system in memory, with a limited size and number of files"),
     "kernel surface": Protection(
         "seccomp allows a list of system calls; no capabilities outside the namespace; no new "
-        "privileges, except by set-user-ID programs in a sandbox with several users",
+        "privileges, except by set-user-ID programs in a sandbox with several users that root "
+        "opened",
         "an exploit of the allowed calls",
     ),
     "gold answers": _GOLDS,
@@ -118,6 +119,11 @@ THREAT_MODELS = {
                 "second",
                 "shared memory of processes that have ended, buffers of pipes (64 MiB for each "
                 "user id), and processes that live less than 0.1 s",
+            ),
+            "kernel surface": Protection(
+                "seccomp allows a list of system calls; no capabilities outside the namespace; no "
+                "new privileges, so set-user-ID programs have no effect",
+                "an exploit of the allowed calls",
             ),
         },
     ),

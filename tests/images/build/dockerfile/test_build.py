@@ -44,6 +44,14 @@ def shown(image: Image, code: str) -> str:
         return sandbox.run(["/bin/bash", "-c", code], cwd=image.cwd).output
 
 
+def test_the_digest_covers_the_set_user_id_bit(context: Path) -> None:
+    modes = ("755", "4755", "6755")
+    copied = [build(context, f"FROM host\nCOPY --chmod={mode} files/x /srv/\n") for mode in modes]
+    assert copied[0].digest != copied[1].digest == copied[2].digest
+    run = [build(context, f"FROM host\nRUN install -m {mode} /bin/true /srv/x\n") for mode in modes]
+    assert run[0].digest != run[1].digest == run[2].digest
+
+
 def test_common_instructions_and_a_git_repository(context: Path) -> None:
     """FROM, RUN, COPY, and a file system under git."""
     text = """\

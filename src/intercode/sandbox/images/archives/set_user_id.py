@@ -34,6 +34,8 @@ def replace_bit(path: str, status: os.stat_result) -> None:
     """Take the set-id bits of a file that a sandbox has written, and mark it if one of them is the
     set-user-ID bit. Raises OSError."""
     if stat.S_ISREG(status.st_mode) and status.st_mode & (stat.S_ISUID | stat.S_ISGID):
-        os.chmod(path, stat.S_IMODE(status.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
+        mode = stat.S_IMODE(status.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
         if status.st_mode & stat.S_ISUID:
+            os.chmod(path, mode | stat.S_IWUSR)  # its owner can mark only what it can write
             mark_program(path)
+        os.chmod(path, mode)

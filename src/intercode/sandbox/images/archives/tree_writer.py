@@ -79,9 +79,9 @@ class TreeWriter:
                 raise DataError(f"{self.origin}: {name!r} is truncated; make or fetch it again")
             if self._chown is not None:
                 os.fchown(descriptor, self._chown, self._chown)
-            os.fchmod(descriptor, mode & MODE_MASK)
             if mode & stat.S_ISUID and self._keeps_programs:
                 mark_program(descriptor)
+            os.fchmod(descriptor, mode & MODE_MASK)
             os.utime(descriptor, ns=(mtime_ns, mtime_ns))
         finally:
             os.close(descriptor)

@@ -17,6 +17,7 @@ from intercode.core.errors import UsageError
 from intercode.core.paths import cache_root
 from intercode.core.types import Image, Layer
 from intercode.sandbox.images.archives.directory import walk_entries
+from intercode.sandbox.images.archives.set_user_id import is_program
 from intercode.sandbox.images.build import steps
 from intercode.sandbox.images.build.steps import BuildBase
 
@@ -167,7 +168,8 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _content_digest(root: Path) -> str:
-    """Return a SHA-256 over paths, modes, link targets, contents and overlay whiteouts.
+    """Return a SHA-256 over paths, modes with set-user-ID bits, link targets, contents and overlay
+    whiteouts.
 
     Times are not part of it, because they differ between builds of the same image.
     """
@@ -178,6 +180,8 @@ def _content_digest(root: Path) -> str:
         if stat.S_ISREG(mode):
             with open(full, "rb") as f:
                 content = hashlib.file_digest(f, "sha256").hexdigest()
+            if is_program(full, status):
+                mode |= stat.S_ISUID
         opaque_mark = b"user.overlay.opaque" if stat.S_ISDIR(mode) and _is_opaque(full) else b""
         digest.update(
             repr((path, mode, content, opaque_mark)).encode("utf-8", "surrogateescape") + b"\n"

@@ -14,7 +14,7 @@ from intercode.sandbox.contract import STANDARD_PATH, BaseSandbox, Limits, Sandb
 from intercode.sandbox.images.build import multi_uid
 from intercode.sandbox.images.build.capture import capture_changes
 from intercode.sandbox.images.build.steps import BuildBase
-from intercode.sandbox.images.cache.set_user_id import insert_programs
+from intercode.sandbox.images.cache.set_user_id_trees import insert_programs
 from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import apt_sources
 from intercode.sandbox.supervisor import subordinate_ids

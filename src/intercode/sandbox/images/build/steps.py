@@ -103,7 +103,7 @@ def cached_step(name: str, fill: Callable[[Path], None]) -> Layer:
         try:
             _prepare_stage(stage)
             fill(stage)
-            _check_tree(stage / "upper")
+            _clean_tree(stage / "upper")
             (stage / "upper").rename(final)
         except OSError as e:
             raise SandboxError(f"a step could not be built under {steps_directory()}: {e}") from e
@@ -125,7 +125,7 @@ def _prepare_stage(stage: Path) -> None:
         os.chown(path, sandbox_uid(), sandbox_uid())
 
 
-def _check_tree(tree: Path) -> None:
+def _clean_tree(tree: Path) -> None:
     """Replace set-id bits by their attribute. Raise DataError for a tree with more than
     ``MAX_DEPTH`` nested directories."""
     todo = [(os.fspath(tree), 0)]

@@ -126,7 +126,7 @@ def parse_config(data: bytes, origin: str) -> ImageConfig:
     cwd = PurePosixPath("/") / get_typed(start, "WorkingDir", str, origin)
     if ".." in cwd.parts or "\0" in str(cwd):
         raise DataError(f"{origin}: the working directory {str(cwd)!r} is invalid")
-    words = start.get("Entrypoint")  # a text was allowed once
+    words = start.get("Entrypoint")  # a plain string was allowed once
     entrypoint = [words] if isinstance(words, str) else get_typed(start, "Entrypoint", list, origin)
     if any(not isinstance(word, str) or "\0" in word for word in entrypoint):
         raise DataError(f"{origin}: the entry point {str(entrypoint)[:100]} is invalid")

@@ -143,7 +143,7 @@ int main(int count, char **arguments) {
     filter_key = strtoul(json_text(setup.body, "key"), NULL, 10);
     open_group(json_get(setup.body, "group"));
     process_title = arguments[0];
-    /* Landlock first: without no_new_privs, it takes a capability that the change of user removes */
+    /* Landlock first: without no_new_privs, it needs a capability that the change of user removes */
     bool created = !confine_by_landlock() && !become_user(setup.body)
         && !create_isolation(&sandbox.isolation, setup.body);
     int error = errno;

@@ -66,7 +66,6 @@ int sys_umount(const char *target);
 int enter_new_root(void);  /* the current directory, which stays the current one */
 int unmount_old_root(void);  /* below it; this waits for the other processors */
 int make_read_only(const char *target);
-int ignore_set_user_id(const char *target);
 int clear_read_only(const char *target);
 int clone_mount(int fd);
 int attach_mount(int fd, const char *target);

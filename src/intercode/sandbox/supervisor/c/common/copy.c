@@ -176,7 +176,7 @@ static int copy_entry(const char *name, const struct stat *info, int source, int
                       int depth) {
     const struct timespec times[] = {info->st_atim, info->st_mtim};
     mode_t mode = info->st_mode;
-    bool is_given_to_root = json_bool(sandbox.spec, "without_owners");
+    bool loses_owners = sandbox.has_users && json_bool(sandbox.spec, "without_owners");
     int result;
     if (merging.on && S_ISCHR(mode)) return 0;
     if (link_program(name, info, target)) return 0;
@@ -189,11 +189,10 @@ static int copy_entry(const char *name, const struct stat *info, int source, int
     if (result) return -1;
     if (merging.on && fchownat(target, name, merging.owner, merging.owner, AT_SYMLINK_NOFOLLOW))
         return fail("%s", name);
-    if (sandbox.has_users && !is_given_to_root
-        && (info->st_uid || info->st_gid)
+    if (sandbox.has_users && !loses_owners && (info->st_uid || info->st_gid)
         && fchownat(target, name, info->st_uid, info->st_gid, AT_SYMLINK_NOFOLLOW))
         return fail("%s", name);
-    if (is_given_to_root && S_ISREG(mode)) mode &= ~(mode_t)(S_ISUID | S_ISGID);
+    if (loses_owners && S_ISREG(mode)) mode &= ~(mode_t)(S_ISUID | S_ISGID);
     if (!S_ISLNK(mode) && fchmodat(target, name, mode & 07777, 0)) return fail("%s", name);
     return utimensat(target, name, times, AT_SYMLINK_NOFOLLOW) ? fail("%s", name) : 0;
 }

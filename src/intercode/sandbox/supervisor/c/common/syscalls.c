@@ -110,15 +110,12 @@ static int set_mount_attributes(const char *target, long flags, struct mount_att
     return 0;
 }
 
+/* Make a mount and those below it read-only, and give its programs no rights by set-user-ID bits or
+   file capabilities. */
 int make_read_only(const char *target) {
-    long recursive = 0x8000;
-    return set_mount_attributes(target, recursive, &(struct mount_attributes){.set = 1});
-}
-
-/* Let set-user-ID programs and those with capabilities have no effect below a mount. */
-int ignore_set_user_id(const char *target) {
-    long recursive = 0x8000;
-    return set_mount_attributes(target, recursive, &(struct mount_attributes){.set = 2});
+    long recursive = 0x8000, read_only = 1, nosuid = 2;
+    return set_mount_attributes(target, recursive,
+                                &(struct mount_attributes){.set = read_only | nosuid});
 }
 
 int clear_read_only(const char *target) {

@@ -82,8 +82,7 @@ static int mount_dev(const char *devices) {
 
 /* Bind a file of the machine, or a directory that holds mounts, which no overlay can show. */
 static int mount_by_bind(const char *source, const char *target) {
-    if (bind_mount(source, target, MS_REC) || ignore_set_user_id(target)) return -1;
-    return make_read_only(target);
+    return bind_mount(source, target, MS_REC) || make_read_only(target) ? -1 : 0;
 }
 
 static int mount_sys(bool own_network) {

@@ -1,7 +1,7 @@
 """Copies of the set-user-ID programs of images, with their bit.
 
-They lie in a directory that only the user of this process, and sandboxes, can enter, because
-everybody else could run them with the rights of their owner. See ``archives/set_user_id.py``.
+They lie in a directory that only root and the owner of layers can enter, because everybody else
+could run them with the rights of their owner. See ``archives/set_user_id.py``.
 """
 
 from __future__ import annotations
