@@ -211,7 +211,7 @@ class BashSession:
         return ExecResult(decode(printed), 127, note=f"[no shell can be started: {error}]\n")
 
     def close(self) -> None:
-        if self._shell is not None:
-            self._shell.process.kill()
-            self._shell.close()
-            self._shell = None
+        shell, self._shell = self._shell, None  # another thread may close it at the same time
+        if shell is not None:
+            shell.process.kill()
+            shell.close()
