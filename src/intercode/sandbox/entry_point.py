@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 from intercode.core.errors import TaskSetupError
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.marks import mark_after
 from intercode.sandbox.streams import Process
 
 _ARGUMENTS = ("sh", "-c", "sleep infinity")
@@ -27,7 +26,5 @@ def start_entry_point(sandbox: BaseSandbox) -> Process | None:
     except OSError as e:
         listed = list(image.entrypoint)
         raise TaskSetupError(f"the image's ENTRYPOINT {listed} cannot be started: {e}") from e
-    started = sandbox.mark()
-    while sandbox.mark() == started:  # or the end of the next command would end it, too
-        time.sleep(0.001)
+    mark_after(sandbox, sandbox.mark())  # or the end of the next command would end it, too
     return process

@@ -60,13 +60,13 @@ def run_verifier(
     """
     files: Mapping[str, FileEntry] = {}
     result: ExecResult | None = None
-    rewards, reason = dict[str, float](), ""
+    rewards: Mapping[str, float] = {}
+    reason = ""
     try:
         prepare()
         files = sandbox.changes(digests=False)
         _prepare_files(sandbox, files, tests)
-        entry = start()
-        earlier = [] if entry is None else [entry.pid, *_numbers(sandbox).values()]
+        earlier = _numbers_of(sandbox, start())
         runner = find_user(sandbox, user or None)
         if runner is not None:
             give_to(sandbox, runner, LOGS)
@@ -133,6 +133,12 @@ def _numbers(sandbox: BaseSandbox) -> dict[str, int]:
     return {name: int(name.rpartition("(")[2].rstrip(")")) for name in found}
 
 
+def _numbers_of(sandbox: BaseSandbox, entry: Process | None) -> list[int]:
+    """Return the numbers of the image's entry point and of what it has started, the only processes
+    before the verifier; none if it does not run."""
+    return [] if entry is None else [entry.pid, *_numbers(sandbox).values()]
+
+
 def _check_processes(sandbox: BaseSandbox, earlier: Sequence[int]) -> None:
     """Raise _VerdictError if other processes than ``earlier`` and their descendants are left."""
     deadline = time.monotonic() + _END_SECONDS
@@ -157,7 +163,7 @@ def _check_tests(sandbox: BaseSandbox, tests: Files) -> None:
             raise _VerdictError(f"{path} was changed while the verifier ran")
 
 
-def _read_rewards(sandbox: BaseSandbox) -> dict[str, float]:
+def _read_rewards(sandbox: BaseSandbox) -> Mapping[str, float]:
     """Return the numbers that the verifier wrote.
 
     A program of the agent that the verifier runs could put something in the place of a reward's

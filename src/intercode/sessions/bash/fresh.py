@@ -18,6 +18,7 @@ from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.limit_messages import with_limit_note
+from intercode.sandbox.marks import mark_after
 from intercode.sandbox.streams import Collector, decode, drain
 from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.bash.shell import (
@@ -73,8 +74,7 @@ class FreshShellSession:
         return with_limit_note(self._sandbox, self._run(code, timeout), timeout)
 
     def _run(self, code: str, timeout: float) -> ExecResult:
-        while self._last_job_mark == (mark := self._sandbox.mark()):
-            time.sleep(0.001)  # the start time of a process is only accurate to a clock tick
+        mark = mark_after(self._sandbox, self._last_job_mark)
         earlier_output = self._read_job_output()
         deadline = time.monotonic() + timeout
         try:

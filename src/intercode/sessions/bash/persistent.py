@@ -21,6 +21,7 @@ from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.limit_messages import with_limit_note
+from intercode.sandbox.marks import mark_after
 from intercode.sandbox.streams import Collector, decode
 from intercode.sandbox.users import User
 from intercode.sessions.base import SessionState, is_infrastructure_failure
@@ -143,13 +144,8 @@ class BashSession:
         return shell.accepts_actions(max(0.0, deadline - time.monotonic()) + _GRACE_SECONDS)
 
     def _mark_after_jobs(self, code: str) -> int:
-        """Return a time after the start of all jobs of the last action.
-
-        The start time of a process is only accurate to a clock tick, so this waits for the next
-        tick if there may be such a job.
-        """
-        while self._last_job_mark == (mark := self._sandbox.mark()):
-            time.sleep(0.001)
+        """Return a time after the start of all jobs of the last action."""
+        mark = mark_after(self._sandbox, self._last_job_mark)
         self._last_job_mark = None
         self._may_leave_jobs = "&" in code
         return mark

@@ -41,7 +41,7 @@ class BuiltImage:
     notes: tuple[str, ...]
     size: int
     built_at: float
-    entrypoint: tuple[str, ...] = ()  # records of earlier releases have none
+    entrypoint: tuple[str, ...] = ()  # older records have none
 
     @property
     def path(self) -> Path:

@@ -30,7 +30,7 @@ class ImageRecord:
     cwd: str = "/"
     unpacked_at: float = 0.0
     source: str = ""
-    entrypoint: tuple[str, ...] = ()  # records of earlier releases have none
+    entrypoint: tuple[str, ...] = ()  # older records have none
 
 
 def save_record(cache: Path, image: Image, source: str = "") -> Image:

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#define MOST_FDS 250
+#define MOST_FDS 250  /* the kernel passes at most 253 with a message */
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define UNREAD "unread"
 /* bytes of one listing, and of one that is recorded after each action; see change_rows.c */
