@@ -1,12 +1,13 @@
 """ATIF documents: the rules of the format, and the place of every field.
 
-If Harbor is installed (it needs Python 3.12), its models validate the documents; the rules below
-are those of its release 0.25.
+Harbor's models validate some documents, where Harbor is installed (see
+``tests/integrations/test_harbor_provider.py``). The rules below are those of its release 0.25.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from intercode.core.errors import UsageError
 from intercode.results.export import export
 from intercode.results.export.atif import to_document
+from support.requirements import framework_programs
 from support.talks import human_episode, talk
 
 KEYS = {
@@ -79,11 +81,22 @@ def _nothing_empty(value: Any, path: str = "") -> None:
             _nothing_empty(inner, path)
 
 
-def judged_by_harbor(found: dict[str, Any]) -> None:
-    harbor = pytest.importorskip(
-        "harbor.models.trajectories", reason="needs Harbor's models: pip install harbor"
-    )
-    harbor.Trajectory.model_validate(found)
+VALIDATE = """\
+import json, sys
+from harbor.models.trajectories import Trajectory
+for document in json.load(sys.stdin):
+    Trajectory.model_validate(document)
+"""
+
+
+def check_by_harbor(*documents: dict[str, Any]) -> None:
+    """Validate documents by the models of Harbor, which has an interpreter of its own."""
+    python = framework_programs("harbor") / "python"
+    done = subprocess.run(
+        [python, "-c", VALIDATE], input=json.dumps(documents), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_conversation_with_tools() -> None:
@@ -147,13 +160,13 @@ def test_every_published_episode_is_a_document(
 
 @pytest.mark.parametrize("make", [talk, human_episode])
 def test_harbor_accepts_them(make: Any) -> None:
-    judged_by_harbor(to_document(make()))
+    check_by_harbor(to_document(make()))
 
 
 def test_harbor_accepts_the_published_logs(recorded_dir: Path, tmp_path: Path) -> None:
     log = recorded_dir / "bash" / "ic_bash_plan_solve_fs_4.json"
-    for path in export(log, "atif", tmp_path).files:
-        judged_by_harbor(json.loads(path.read_text("utf-8")))
+    files = export(log, "atif", tmp_path).files
+    check_by_harbor(*(json.loads(path.read_text("utf-8")) for path in files))
 
 
 def test_a_file_in_the_way_is_named(recorded_dir: Path, tmp_path: Path) -> None:
