@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import threading
 import urllib.error
@@ -42,6 +43,7 @@ class Served:
         self.requests: list[BridgeRequest] = []
         self.error: Exception | None = None
         self._answer = answer
+        self._is_closing = threading.Event()
         self.bridge = Bridge(socket.create_server(("127.0.0.1", 0)), KEY, "m", self._record)
         self.url = f"http://127.0.0.1:{self.bridge.port}"
         self.thread = threading.Thread(target=self._serve, daemon=True)
@@ -53,10 +55,17 @@ class Served:
 
     def _serve(self) -> None:
         try:
-            while True:
-                self.bridge.serve()
+            while not self._is_closing.is_set():
+                if select.select([self.bridge], [], [], 0.05)[0]:
+                    self.bridge.serve()
         except Exception as e:
             self.error = e
+
+    def close(self) -> None:
+        """Close the bridge, after its owner's thread has ended: a bridge has one owner."""
+        self._is_closing.set()
+        self.thread.join()
+        self.bridge.close()
 
     def post(self, path: str, body: bytes, **headers: str) -> tuple[int, Any]:
         given = {"Authorization": f"Bearer {KEY}", **headers}
@@ -82,7 +91,7 @@ def answer_with_call(request: BridgeRequest) -> Completion:
 def served() -> Iterator[Served]:
     served = Served(answer_with_call)
     yield served
-    served.bridge.close()
+    served.close()
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -236,7 +245,7 @@ def test_an_error_of_the_owner_ends_it_and_a_refusal_is_answered() -> None:
     assert "secret" not in str(data)
     served.thread.join(30)
     assert isinstance(served.error, BudgetError)
-    served.bridge.close()
+    served.close()
     with pytest.raises(urllib.error.URLError):
         served.post("/v1/messages", b'{"messages": []}')
 

@@ -63,7 +63,8 @@ class Bridge:
     """Takes the requests of a program at a listening socket, and has its owner answer them.
 
     ``key`` is what the program has to send. ``answer`` returns the answer to a request. The owner
-    calls ``serve`` whenever ``fileno`` is readable, so that all answers are given in its thread.
+    calls ``serve`` whenever ``fileno`` is readable, so that all answers are given in its thread,
+    and ``close`` from the same thread.
     """
 
     def __init__(
