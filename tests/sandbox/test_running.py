@@ -7,10 +7,13 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
+from intercode.core.errors import SandboxLostError
 from intercode.sandbox.contract import BaseSandbox, Limits
+from intercode.sandbox.supervisor.client import SupervisedProcess
 from intercode.sandbox.supervisor.process_table import list_descendants
 from support import back_end
 from support.sandboxes import end_waiting, eventually, open_test_sandbox
@@ -156,3 +159,40 @@ def test_a_late_answer_of_a_supervisor_ends_no_process(sandbox: BaseSandbox) -> 
         os.kill(supervisor, signal.SIGCONT)
         late.join()
     assert sleeper.wait(0.1) is None
+
+
+def test_a_process_can_be_killed_while_another_thread_waits_for_it() -> None:
+    sent: list[str] = []
+    connection = SimpleNamespace(
+        request=lambda operation, **_: sent.append(operation), lost_error=SandboxLostError
+    )
+    looks = threading.Event()
+
+    class Process(SupervisedProcess):
+        def _wait_readable(self, timeout: float | None) -> bool:
+            if timeout == 0:  # ``kill`` looks whether the process has ended
+                looks.set()
+                time.sleep(0.2)  # the other thread reads the end if it may
+            return super()._wait_readable(timeout)
+
+    read, write = os.pipe()
+    os.write(write, (7).to_bytes(4, "little"))
+    os.close(write)
+    process = Process(connection, 1, 1, read)  # type: ignore[arg-type]
+    with ThreadPoolExecutor(1) as other:
+        killed = other.submit(process.kill)
+        assert looks.wait(60)
+        assert process.wait() == 7
+        killed.result(60)
+    process.kill()
+    assert sent == [] and process.wait() == process.wait(0) == 7
+
+
+def test_the_loss_of_a_process_is_reported_each_time() -> None:
+    read, write = os.pipe()
+    os.close(write)
+    connection = SimpleNamespace(lost_error=SandboxLostError)
+    process = SupervisedProcess(connection, 1, 1, read)  # type: ignore[arg-type]
+    for timeout in (None, 0, 5.0):
+        with pytest.raises(SandboxLostError):
+            process.wait(timeout)

@@ -51,12 +51,16 @@ _MIN_FREE_BYTES = 1 << 16  # free space below which the disk counts as full
 
 
 class SupervisedProcess:
-    """A process in the sandbox. Its exit status arrives on a pipe."""
+    """A process in the sandbox. Its exit status arrives on a pipe.
+
+    Its methods are for one thread at a time, except ``kill``.
+    """
 
     def __init__(self, connection: SupervisorConnection, pid: int, child: int, status: int) -> None:
         self.pid = pid
         self._connection, self._child, self._status = connection, child, status
         self._code: int | None = None
+        self._lock = threading.Lock()  # ``kill`` does not look at a pipe while ``wait`` closes it
 
     @property
     def is_reaped(self) -> bool:
@@ -67,24 +71,29 @@ class SupervisedProcess:
         return self._status
 
     def wait(self, timeout: float | None = None) -> int | None:
-        if self._code is None:
-            if timeout is not None and not self._wait_readable(timeout):
+        if self._status >= 0:
+            if not self._wait_readable(timeout):
                 return None
-            data = os.read(self._status, 4)
-            os.close(self._status)
-            self._status = -1
-            if len(data) < 4:
-                raise self._connection.lost_error("the sandbox ended while a command was running")
-            self._code = struct.unpack("i", data)[0]
+            with self._lock:
+                data = os.read(self._status, 4)
+                status, self._status = self._status, -1
+                os.close(status)
+            if len(data) == 4:
+                self._code = struct.unpack("i", data)[0]
+        if self._code is None:
+            raise self._connection.lost_error("the sandbox ended while a command was running")
         return self._code
 
-    def _wait_readable(self, timeout: float) -> bool:
+    def _wait_readable(self, timeout: float | None) -> bool:
         poll = select.poll()  # select() fails for descriptors above 1023
         poll.register(self._status, select.POLLIN)
-        return bool(poll.poll(max(0.0, timeout * 1000)))  # below 0 it would wait without limit
+        # below 0 it would wait without limit
+        return bool(poll.poll(None if timeout is None else max(0.0, timeout * 1000)))
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        if self._status >= 0 and not self._wait_readable(0):  # it has not ended
+        with self._lock:
+            has_ended = self._status < 0 or self._wait_readable(0)
+        if not has_ended:
             with suppress(SandboxLostError):  # the process has ended with its sandbox
                 self._connection.request("kill", child=self._child, number=number)
 
