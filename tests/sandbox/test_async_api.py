@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from intercode import Sandbox
 from intercode.core.errors import SandboxError, UsageError
-from intercode.sandbox import AsyncSandbox, SandboxPool
+from intercode.sandbox import AsyncSandbox, AsyncSandboxProcess, SandboxPool, SandboxProcess
+from intercode.sandbox.api import process as process_module
 from intercode.sandbox.api.request_threads import MAX_THREADS, in_executor
 from support import back_end
 from support.sandboxes import end_waiting, eventually
@@ -233,6 +236,54 @@ def test_a_closed_sandbox_frees_the_streams_of_its_processes() -> None:
     assert read == [b""]
     # a back end may keep a sandbox for reuse, with a few descriptors; these processes had 33
     assert len(os.listdir("/proc/self/fd")) < before + 15
+
+
+def test_a_thread_that_reads_takes_no_other_file_for_a_closed_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another thread closes the program at the worst moment, and opens files that get the numbers
+    of its streams."""
+    opened: list[int] = []
+
+    class Poll:
+        def __init__(self) -> None:
+            self._poll = select.poll()
+            self.register = self._poll.register
+
+        def poll(self, milliseconds: float | None) -> list[tuple[int, int]]:
+            reader.close()
+            opened.extend(fd for _ in range(8) for fd in os.pipe())
+            return self._poll.poll(10_000 if milliseconds is None else milliseconds)
+
+    events = {"POLLIN": select.POLLIN, "POLLOUT": select.POLLOUT}
+    with Sandbox("host", back_end=back_end.chosen()) as sandbox:
+        reader = sandbox.spawn("sleep 614")
+        monkeypatch.setattr(process_module, "select", SimpleNamespace(poll=Poll, **events))
+        try:
+            assert reader.read() == b""
+        finally:
+            for fd in opened:
+                os.close(fd)
+
+
+def test_a_task_that_reads_learns_that_a_thread_has_closed_the_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[str] = []
+
+    def close_before_the_event_loop_waits(of: Any) -> int:
+        looked.append(of)
+        if len(looked) == 2:
+            program.close()
+        return SandboxProcess.duplicate(program, of)
+
+    async def read() -> bytes:
+        return await AsyncSandboxProcess(program).read(timeout=30)
+
+    with Sandbox("host", back_end=back_end.chosen()) as sandbox:
+        program = sandbox.spawn("sleep 615")
+        monkeypatch.setattr(program, "duplicate", close_before_the_event_loop_waits)
+        assert asyncio.run(read()) == b"" and looked[:2] == ["stdout", "stdout"]
 
 
 def test_busy_threads_do_not_delay_a_time_limit() -> None:

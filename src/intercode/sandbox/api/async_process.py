@@ -6,10 +6,11 @@ import asyncio
 import codecs
 import os
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Self
+from typing import Literal, Self
 
+from intercode.core.errors import UsageError
 from intercode.sandbox.api.execution import CHUNK, Stream
 from intercode.sandbox.api.process import SandboxProcess
 from intercode.sandbox.api.request_threads import finish_in_executor, in_executor
@@ -40,7 +41,7 @@ class AsyncSandboxProcess:
         """Return what the program has written since the last call; see ``SandboxProcess.read``."""
         async with asyncio.timeout(timeout):
             while (data := self._read_now(stream, size)) is None:
-                await _wait_for_any([self.process.fileno(stream)])
+                await self._wait_for_any(stream)
             return data
 
     async def output(self, timeout: float | None = None) -> AsyncIterator[tuple[str, Stream]]:
@@ -69,15 +70,14 @@ class AsyncSandboxProcess:
                 return
             if not has_ended and all(data is None for _, data in pieces):
                 async with asyncio.timeout_at(deadline):
-                    streams = [self.process.fileno(name) for name in names]
-                    await _wait_for_any([*streams, self.process.fileno("exit")])
+                    await self._wait_for_any(*names, "exit")
 
     async def write(self, data: str | bytes, timeout: float | None = None) -> None:
         """Write to the standard input of the program; see ``SandboxProcess.write``."""
         rest = memoryview(data.encode() if isinstance(data, str) else data)
         async with asyncio.timeout(timeout):
             while rest := rest[self.process.write_some(rest) :]:
-                await _wait_for_any([], [self.process.fileno("stdin")])
+                await self._wait_for_any("stdin")
 
     async def close_input(self) -> None:
         """Close the standard input of the program; see ``SandboxProcess.close_input``."""
@@ -92,7 +92,7 @@ class AsyncSandboxProcess:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while self.process.wait(0) is None:
-                    await _wait_for_any([self.process.fileno("exit")])
+                    await self._wait_for_any("exit")
         return self.process.wait(0)
 
     async def kill(self, number: int = signal.SIGKILL) -> None:
@@ -110,37 +110,36 @@ class AsyncSandboxProcess:
         except TimeoutError:
             return None
 
+    async def _wait_for_any(self, *streams: Stream | Literal["stdin", "exit"]) -> None:
+        """Wait until one of the streams can be read, or the input written, or one is closed.
+
+        The event loop gets duplicates, because it knows one waiter for each descriptor, and another
+        task or thread may close them meanwhile.
+        """
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = loop.create_future()
+
+        def notice() -> None:
+            if not ready.done():
+                ready.set_result(None)
+
+        watched: list[int] = []
+        try:
+            for stream in streams:
+                watched.append(self.process.duplicate(stream))
+                watch = loop.add_writer if stream == "stdin" else loop.add_reader
+                watch(watched[-1], notice)
+            await ready
+        except UsageError:  # one is closed: the caller looks again
+            return
+        finally:
+            for fd in watched:
+                loop.remove_reader(fd)
+                loop.remove_writer(fd)
+                os.close(fd)
+
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-
-async def _wait_for_any(readable: Sequence[int], writable: Sequence[int] = ()) -> None:
-    """Wait until one of the descriptors is ready.
-
-    The event loop gets duplicates, because it knows one waiter for each descriptor, and another
-    task may close them meanwhile.
-    """
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-
-    def notice() -> None:
-        if not ready.done():
-            ready.set_result(None)
-
-    inputs, outputs = [os.dup(fd) for fd in readable], [os.dup(fd) for fd in writable]
-    try:
-        for fd in inputs:
-            loop.add_reader(fd, notice)
-        for fd in outputs:
-            loop.add_writer(fd, notice)
-        await ready
-    finally:
-        for fd in inputs:
-            loop.remove_reader(fd)
-        for fd in outputs:
-            loop.remove_writer(fd)
-        for fd in (*inputs, *outputs):
-            os.close(fd)

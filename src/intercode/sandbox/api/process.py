@@ -94,10 +94,7 @@ class SandboxProcess:
         """
         if stream not in ("stdout", "stderr"):
             raise UsageError(f"a program writes to stdout and stderr, not to {stream!r}")
-        fd = self._streams.get(stream, -1)
-        if fd < 0:
-            return b""
-        if not _wait_for(fd, select.POLLIN, timeout):
+        if not self._wait_for(stream, select.POLLIN, timeout):
             raise TimeoutError(f"the program wrote nothing for {timeout} s")
         data = self._read_now(stream, size)
         if not data:
@@ -142,7 +139,7 @@ class SandboxProcess:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         while rest := rest[self.write_some(rest) :]:
             left = deadline - time.monotonic()
-            if not _wait_for(self._input, select.POLLOUT, None if timeout is None else left):
+            if not self._wait_for("stdin", select.POLLOUT, None if timeout is None else left):
                 raise TimeoutError(f"the program did not read its input within {timeout} s")
 
     def write_some(self, data: bytes | memoryview) -> int:
@@ -216,6 +213,20 @@ class SandboxProcess:
         self._close_streams()
         self.on_close(self)
 
+    def _wait_for(self, of: Stream | Literal["stdin"], event: int, timeout: float | None) -> bool:
+        """Wait until a stream can be read or written, or is closed. Return False at the time limit
+        in seconds."""
+        try:
+            fd = self.duplicate(of)
+        except UsageError:  # closed, perhaps by another thread
+            return True
+        try:
+            poll = select.poll()
+            poll.register(fd, event)
+            return bool(poll.poll(None if timeout == math.inf else _milliseconds(timeout)))
+        finally:
+            os.close(fd)
+
     def _read_now(self, stream: Stream, size: int) -> bytes | None:
         """Return what a stream has, no bytes at its end, or None if it has nothing."""
         with self._lock:
@@ -260,6 +271,13 @@ class SandboxProcess:
             raise UsageError(f"{of} of the program has ended")
         return fd
 
+    def duplicate(self, of: Stream | Literal["stdin", "exit"] = "stdout") -> int:
+        """Return a duplicate of what ``fileno`` returns, for the caller to close. Unlike that
+        number, it stays what it is if another thread closes the program. Raises UsageError after
+        the end."""
+        with self._lock:
+            return os.dup(self.fileno(of))
+
     def __enter__(self) -> Self:
         return self
 
@@ -276,9 +294,3 @@ def _check_size(size: object) -> TerminalSize:
 
 def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else min(max(0.0, seconds * 1000), MAX_POLL_MILLISECONDS)
-
-
-def _wait_for(fd: int, event: int, timeout: float | None) -> bool:
-    poll = select.poll()
-    poll.register(fd, event)
-    return bool(poll.poll(None if timeout == math.inf else _milliseconds(timeout)))
