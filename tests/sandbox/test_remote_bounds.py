@@ -24,6 +24,7 @@ from aiohttp import WSMessage, WSMsgType
 from intercode.core.errors import (
     ConfigError,
     SandboxError,
+    SandboxLostError,
     SandboxUnavailableError,
     UsageError,
 )
@@ -32,6 +33,7 @@ from intercode.sandbox import Limits, SandboxSpec, resolve_image
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.remote import bounds, server, session
 from intercode.sandbox.remote.bounds import Bounds, Client, Store
+from intercode.sandbox.remote.client import RemoteProcess
 from intercode.sandbox.remote.connection import Connection, connect
 from intercode.sandbox.remote.protocol import (
     Kind,
@@ -210,6 +212,52 @@ def test_requests_that_wait_for_a_sandbox_are_not_read_without_bound(
         assert read == count and client.unfinished == 0
 
     asyncio.run(asyncio.wait_for(serve(), 30))
+
+
+def test_a_program_that_starts_while_its_sandbox_ends_leaves_no_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its descriptor is closed with it. If a reader stayed, the end of a program of another client
+    that gets the same number would not be noticed."""
+    monkeypatch.setattr(session, "_THREADS", 1)
+    begun, go, closing = threading.Event(), threading.Event(), threading.Event()
+    status, end = os.pipe()
+
+    def spawn(*_: object, **__: object) -> SimpleNamespace:
+        begun.set()
+        assert go.wait(30)
+        return SimpleNamespace(pid=1, fileno=lambda: status)
+
+    async def serve() -> bool:
+        client = Client("key", sandboxes=1)
+        connection = _session(None, client)
+        sandbox = SimpleNamespace(spawn=spawn, close=lambda *_: None)
+        served = connection._sandboxes[1] = ServedSandbox(1, sandbox, client)  # type: ignore[arg-type]
+        arguments = {"process": 1, "argv": ["true"], "cwd": "/", "targets": []}
+        starting = asyncio.ensure_future(
+            connection._spawn(served, arguments, [], Group(1), source=None)
+        )
+        assert await asyncio.to_thread(begun.wait, 30)
+        connection._threads.submit(closing.wait, 30)  # other requests are before the end
+        closed = connection._forget(served)  # it is older than the server allows
+        go.set()
+        with pytest.raises(SandboxLostError, match="closed while a program started"):
+            await starting
+        closing.set()
+        await closed
+        return asyncio.get_running_loop().remove_reader(status)
+
+    try:
+        assert not asyncio.run(serve())
+    finally:
+        os.close(status)
+        os.close(end)
+
+
+def test_an_end_that_is_reported_after_its_thread_has_given_up_writes_to_no_other_file() -> None:
+    given_up = RemoteProcess(SimpleNamespace(), 1)  # type: ignore[arg-type]
+    given_up.end()
+    given_up.report({"status": 0})
 
 
 # --------------------------------------------------------------------------- disk

@@ -65,7 +65,9 @@ class RemoteProcess:
         """Receive the end of the process. Called in the event loop of the connection."""
         status = result.get("status")
         if isinstance(status, int) and -(2**31) <= status < 2**31:
-            os.write(self._report, struct.pack("i", status))
+            with self._lock:
+                if self._report >= 0:  # the thread that started the process has not given up
+                    os.write(self._report, struct.pack("i", status))
         elif "error" in result:
             self._error = parse_error(result["error"], self._sandbox.connection.url)
         self.end()

@@ -354,7 +354,7 @@ class ClientSession:
     ) -> tuple[Arguments, bytes]:
         async with served.lock:
             process = await self._in_thread(lambda: served.spawn(arguments, fds, group, source))
-        if served.is_closed:
+        if self._sandboxes.get(served.number) is not served:  # a reader would never be removed
             raise SandboxLostError("the sandbox was closed while a program started")
         number = arguments["process"]
         asyncio.get_running_loop().add_reader(
