@@ -78,15 +78,16 @@ class Capture:
 
     def _run(self, key: str, spec: SandboxSpec, kind: str) -> None:
         try:
-            layer = cached_step(key, lambda stage: self._fill(stage, spec, kind))
+            try:
+                layer = cached_step(key, lambda stage: self._fill(stage, spec, kind))
+            finally:  # before the client hears of the end, and may begin another one
+                with self._client.lock:
+                    self._client.captures -= 1
         except Exception as e:
             if not self.opened.done():
                 self.opened.set_exception(e)
             self.layer.set_exception(e)
             return
-        finally:
-            with self._client.lock:
-                self._client.captures -= 1
         if not self.opened.done():
             self.opened.set_result(None)
         self.layer.set_result(layer)
