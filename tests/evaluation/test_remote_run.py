@@ -12,6 +12,7 @@ from intercode.core.config import EvalConfig
 from intercode.evaluation.evaluate.run import evaluate
 from support.requirements import require
 from support.sandbox_server import ServerProcess, serving_sandboxes
+from support.serving import free_port
 from support.traces import eventually
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
@@ -27,13 +28,14 @@ def _evaluate(dataset: str, out: Path, server: ServerProcess, **settings: object
 def test_a_server_that_is_started_again_costs_episodes_and_not_the_run(tmp_path: Path) -> None:
     out = tmp_path / "run"
     file = out / trajectories.TRAJECTORIES_FILE
-    with serving_sandboxes() as first:
+    port = free_port()
+    with serving_sandboxes(port=port) as first:
         run = threading.Thread(target=_evaluate, args=("starter:bash", out, first))
         run.start()
         assert eventually(lambda: file.exists() and file.read_bytes().count(b"\n") >= 2, 60)
         first.process.kill()
         first.process.wait()
-        with serving_sandboxes(port=int(first.url.rpartition(":")[2])):
+        with serving_sandboxes(port=port):
             run.join(120)
     assert not run.is_alive()
     found = list(trajectories.read_trajectories(file))

@@ -32,6 +32,7 @@ from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.remote import connection
 from support.sandbox_server import ServerProcess, serving_sandboxes
 from support.sandboxes import a_duration, eventually, running
+from support.serving import free_port
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
 
@@ -99,7 +100,8 @@ def test_a_server_that_is_killed_costs_the_sandbox_and_not_the_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connection, "_PAUSES", (0.1, 0.1))
-    with serving_sandboxes() as first:
+    port = free_port()
+    with serving_sandboxes(port=port) as first:
         sandbox = BaseSandbox.open("host", first.kind)
         process = sandbox.spawn(["sleep", "600"])
         first.process.kill()
@@ -110,7 +112,7 @@ def test_a_server_that_is_killed_costs_the_sandbox_and_not_the_client(
         with pytest.raises(SandboxLostError, match=first.url):
             sandbox.run("true")
         sandbox.close()
-        with serving_sandboxes(port=int(first.url.rpartition(":")[2])) as second:
+        with serving_sandboxes(port=port) as second:
             assert second.url == first.url
             with BaseSandbox.open("host", second.kind) as other:
                 assert other.run("echo again").output == "again\n"

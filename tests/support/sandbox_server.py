@@ -25,7 +25,11 @@ class ServerProcess:
 
 @contextmanager
 def serving_sandboxes(*arguments: str, token: str = "", port: int = 0) -> Iterator[ServerProcess]:
-    """Start a server on a free port, and end it with everything that it has opened."""
+    """Start a server on a port, 0 for any free one, and end it with everything that it has opened.
+
+    A test that starts another server on the same port takes one of ``free_port``: any other test
+    could get a port of 0 in between.
+    """
     env = {k: v for k, v in os.environ.items() if k != "INTERCODE_SERVE_TOKEN"}
     if token:
         env["INTERCODE_SERVE_TOKEN"] = token
