@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import stat
@@ -20,6 +21,7 @@ from intercode.sandbox.container import start as starting
 from intercode.sandbox.container.container_spec import container_spec
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.supervisor import upper_layer
+from intercode.sandbox.supervisor.control_group import CgroupCounter
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
@@ -142,6 +144,26 @@ def test_links_of_a_sandbox_are_not_followed(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------ owners
+def test_a_counter_that_is_closed_while_another_thread_reads_it_takes_no_other_file(
+    tmp_path: Path,
+) -> None:
+    def opened(count: int) -> int:
+        """Return a descriptor with a number that no other thread gets."""
+        (tmp_path / "events").write_text(f"oom_kill {count}\n")
+        with (tmp_path / "events").open("rb") as file:
+            return fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 700)
+
+    number = opened(1)
+    counter = CgroupCounter(number, b"oom_kill")
+    assert counter.increased() and not counter.increased()
+    counter.close()
+    other = opened(5)
+    assert other == number and not counter.increased()
+    counter.close()
+    assert os.read(other, 10) == b"oom_kill 5"
+    os.close(other)
+
+
 def test_only_a_local_owner_can_be_known_to_have_ended() -> None:
     me = orphans.current_owner()
     assert not orphans.has_owner_ended(me)

@@ -141,7 +141,8 @@ class CgroupCounter:
     """
 
     def __init__(self, file: str | int, name: bytes) -> None:
-        self._path, self._name = file, name + b" "
+        # a closed descriptor is not opened again: its number may be that of another file
+        self._path, self._name = "" if isinstance(file, int) else file, name + b" "
         self._file = FileIO(file) if isinstance(file, int) else None
         self._last_text, self._count = b"", 0
 
