@@ -22,9 +22,10 @@ _LAST_ROUNDS = 32  # of reading after the end, if background processes write wit
 class AsyncSandboxProcess:
     """A program in a sandbox, as ``AsyncSandbox.spawn`` returns it.
 
-    The methods are those of ``SandboxProcess``, except ``write_some`` and ``fileno``, which are for
-    event loops; ``process`` is that one. Close it, or use it in an ``async with`` statement, to
-    kill the program. One task at a time reads a stream; others may write and wait meanwhile.
+    The methods are those of ``SandboxProcess``, except ``write_some``, ``fileno`` and
+    ``duplicate``, which are for event loops; ``process`` is that one. Close it, or use it in an
+    ``async with`` statement, to kill the program. One task at a time reads a stream; others may
+    write and wait meanwhile.
     """
 
     def __init__(self, process: SandboxProcess) -> None:
