@@ -12,6 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Literal, TypeVar
 
+from intercode.core.portability.services import run_after_fork
+
 MAX_THREADS = 8
 """Threads for requests of all sandboxes of this process."""
 _COMMAND_THREADS = 4
@@ -22,6 +24,15 @@ _Use = Literal["requests", "commands"]
 _executors: dict[_Use, ThreadPoolExecutor] = {}
 _owner_pid = 0
 _lock = threading.Lock()
+
+
+def _reset_after_fork() -> None:
+    """Replace the lock, which another thread may have held during the fork."""
+    global _lock
+    _lock = threading.Lock()
+
+
+run_after_fork(_reset_after_fork)
 
 
 def _submit(work: Callable[[], T], use: _Use = "requests") -> Future[T]:

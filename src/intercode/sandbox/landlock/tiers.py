@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from intercode.core.errors import ConfigError, SandboxError, SandboxUnavailableError
+from intercode.core.portability.services import run_after_fork
 from intercode.core.types import Image
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.landlock.guard import remove_leftovers
@@ -22,6 +23,15 @@ _NEEDED_VERSION = 6
 of the user."""
 _cleaned: set[int] = set()  # process numbers: a forked child cleans up again
 _clean_up_lock = threading.Lock()
+
+
+def _reset_after_fork() -> None:
+    """Replace the lock, which another thread may have held during the fork."""
+    global _clean_up_lock
+    _clean_up_lock = threading.Lock()
+
+
+run_after_fork(_reset_after_fork)
 
 
 def open_landlock(spec: SandboxSpec, files: Path | None = None) -> LandlockSandbox:
