@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from intercode.core.errors import EnvironmentStateError, SandboxLostError, Usage
 from intercode.evaluation.rollout import rollout
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.integrations.openenv.imports import without_gradio
+from support.sandboxes import eventually
 from support.serving import serving
 from support.snippets import read_snippets
 
@@ -295,6 +297,25 @@ def eventually_refused(env: RemoteEnv, snapshot: Any) -> None:
     for _ in range(600):
         env.restore(snapshot)
         time.sleep(0.1)
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_a_session_is_closed_after_the_step_of_another_thread_has_ended(attempt: int) -> None:
+    """Otherwise that thread goes on with descriptors that are closed, or are other files by then.
+
+    Most attempts have found this.
+    """
+    from intercode.integrations.openenv.server import CodeAction, ServedEnv
+
+    env = intercode.make("bash")
+    served = ServedEnv(lambda: env)
+    served.reset(task=attempt)
+    with ThreadPoolExecutor(1) as other:
+        step = other.submit(served.step, CodeAction(code="sleep 616"))
+        eventually(lambda: "sleep" in " ".join(env.sandbox.processes()), "the step runs")
+        served.close()
+        with pytest.raises(SandboxLostError, match="the episode is lost"):
+            step.result(60)
 
 
 def test_the_examples_of_the_page_run(bash: str) -> None:

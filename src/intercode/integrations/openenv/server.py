@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -112,6 +113,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         self._score_requests = score_requests
         self._max_timeout = self._env.timeout
         self._state = CodeState()
+        self._lock = threading.Lock()  # held by a call that uses the environment
 
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, **options: Any
@@ -126,12 +128,13 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         self._state = CodeState(episode_id=episode_id)
         turns: Turns = ()
         self._env.timeout = self._max_timeout
-        if snapshot is None:
-            turns = self._snapshots.prefixes.begin(self._env, task, seed, prefix)
-        elif (task, seed, prefix) == (None, None, None):
-            self._snapshots.restore(self._env, str(snapshot))
-        else:
-            raise UsageError("a snapshot has its task and seed: give reset nothing but its id")
+        with self._lock:
+            if snapshot is None:
+                turns = self._snapshots.prefixes.begin(self._env, task, seed, prefix)
+            elif (task, seed, prefix) == (None, None, None):
+                self._snapshots.restore(self._env, str(snapshot))
+            else:
+                raise UsageError("a snapshot has its task and seed: give reset nothing but its id")
         brief = to_jsonable(self._env.brief)
         metadata = {"index": self._env.index, "task_seed": self._env.task_seed, "brief": brief}
         metadata |= {k: getattr(self._env.task, k) for k in ("group", "hardness", "tags")}
@@ -161,7 +164,8 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         if timeout_s is not None and not (isinstance(timeout_s, int | float) and timeout_s > 0):
             raise UsageError(f"{TIMEOUT_KEY} is {timeout_s!r}; it must be a number above 0")
         try:
-            return self._answer(action, timeout_s)
+            with self._lock:
+                return self._answer(action, timeout_s)
         except InfrastructureError as e:
             self._state.live = False
             raise type(e)(f"{EPISODE_LOST}: {e}") from e
@@ -196,9 +200,11 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         return self._state
 
     def close(self) -> None:
+        """Interrupt the call that another thread makes, wait for its end, and free everything."""
         self._env.abort()
-        self._snapshots.release(self._env)
-        self._env.close()
+        with self._lock:
+            self._snapshots.release(self._env)
+            self._env.close()
 
     def get_metadata(self) -> EnvironmentMetadata:
         metadata = self._env.result_metadata()
