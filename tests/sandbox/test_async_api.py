@@ -269,11 +269,11 @@ def test_a_thread_that_reads_takes_no_other_file_for_a_closed_stream(
 def test_a_task_that_reads_learns_that_a_thread_has_closed_the_stream(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    looked: list[str] = []
+    asked: list[str] = []
 
     def close_before_the_event_loop_waits(of: Any) -> int:
-        looked.append(of)
-        if len(looked) == 2:
+        asked.append(of)
+        if len(asked) == 2:
             program.close()
         return SandboxProcess.duplicate(program, of)
 
@@ -283,7 +283,7 @@ def test_a_task_that_reads_learns_that_a_thread_has_closed_the_stream(
     with Sandbox("host", back_end=back_end.chosen()) as sandbox:
         program = sandbox.spawn("sleep 615")
         monkeypatch.setattr(program, "duplicate", close_before_the_event_loop_waits)
-        assert asyncio.run(read()) == b"" and looked[:2] == ["stdout", "stdout"]
+        assert asyncio.run(read()) == b"" and asked[:2] == ["stdout", "stdout"]
 
 
 def test_busy_threads_do_not_delay_a_time_limit() -> None:

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import ast
-import threading
 
-from intercode.core.portability.services import run_after_fork
+from intercode.core.portability.services import ForkSafeLock
 
-_parse_lock = threading.Lock()
-
-
-def _reset_after_fork() -> None:
-    """Replace the lock, which another thread may have held during the fork."""
-    global _parse_lock
-    _parse_lock = threading.Lock()
-
-
-run_after_fork(_reset_after_fork)
+_parse_lock = ForkSafeLock()
 
 
 def parse_python(code: str) -> ast.Module:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Self
 
 from intercode.core.errors import SandboxError, SandboxLostError, UsageError
-from intercode.core.portability.services import run_after_fork
+from intercode.core.portability.services import ForkSafeLock
 from intercode.sandbox.contract import BaseSandbox
 
 _CHUNK = 1 << 16
@@ -110,18 +110,9 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.write_eof()
 
 
-_lock = threading.Lock()
+_lock = ForkSafeLock()
 _current: asyncio.AbstractEventLoop | None = None
 _owner_pid = 0
-
-
-def _reset_after_fork() -> None:
-    """Replace the lock, which another thread may have held during the fork."""
-    global _lock
-    _lock = threading.Lock()
-
-
-run_after_fork(_reset_after_fork)
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Literal, TypeVar
 
-from intercode.core.portability.services import run_after_fork
+from intercode.core.portability.services import ForkSafeLock
 
 MAX_THREADS = 8
 """Threads for requests of all sandboxes of this process."""
@@ -23,16 +22,7 @@ T = TypeVar("T")
 _Use = Literal["requests", "commands"]
 _executors: dict[_Use, ThreadPoolExecutor] = {}
 _owner_pid = 0
-_lock = threading.Lock()
-
-
-def _reset_after_fork() -> None:
-    """Replace the lock, which another thread may have held during the fork."""
-    global _lock
-    _lock = threading.Lock()
-
-
-run_after_fork(_reset_after_fork)
+_lock = ForkSafeLock()
 
 
 def _submit(work: Callable[[], T], use: _Use = "requests") -> Future[T]:

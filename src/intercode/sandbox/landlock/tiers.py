@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import platform
-import threading
 from contextlib import suppress
 from pathlib import Path
 
 from intercode.core.errors import ConfigError, SandboxError, SandboxUnavailableError
-from intercode.core.portability.services import run_after_fork
+from intercode.core.portability.services import ForkSafeLock
 from intercode.core.types import Image
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.landlock.guard import remove_leftovers
@@ -22,16 +21,7 @@ _NEEDED_VERSION = 6
 """The first version of Landlock that confines signals. Below it, a command could end every process
 of the user."""
 _cleaned: set[int] = set()  # process numbers: a forked child cleans up again
-_clean_up_lock = threading.Lock()
-
-
-def _reset_after_fork() -> None:
-    """Replace the lock, which another thread may have held during the fork."""
-    global _clean_up_lock
-    _clean_up_lock = threading.Lock()
-
-
-run_after_fork(_reset_after_fork)
+_clean_up_lock = ForkSafeLock()
 
 
 def open_landlock(spec: SandboxSpec, files: Path | None = None) -> LandlockSandbox:

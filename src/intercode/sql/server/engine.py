@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.portability.services import run_after_fork
+from intercode.core.portability.services import ForkSafeLock
 from intercode.core.types import DatabaseSpec
 from intercode.sql.base import SqlLimits
 from intercode.sql.server import dump_loading, private_server
@@ -76,16 +75,7 @@ def _database_names(server: DatabaseServer) -> dict[str, str]:
 
 
 _shared_servers: dict[tuple[str, int, int, str], _SharedServer] = {}
-_shared_servers_lock = threading.Lock()
-
-
-def _reset_after_fork() -> None:
-    """Replace the lock, which another thread may have held during the fork."""
-    global _shared_servers_lock
-    _shared_servers_lock = threading.Lock()
-
-
-run_after_fork(_reset_after_fork)
+_shared_servers_lock = ForkSafeLock()
 
 
 class MysqlEngine:
