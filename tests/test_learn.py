@@ -127,8 +127,8 @@ def test_the_commands_of_the_page_run_one_after_another(
     def shorten(module: ModuleType, name: str) -> None:
         make = getattr(module, name)
 
-        def made(*given: Any) -> Any:
-            setting = small(make(*given))
+        def made(*given: Any, **named: Any) -> Any:
+            setting = small(make(*given, **named))
             return replace(setting, tests=dict(list(setting.tests.items())[-1:]))
 
         monkeypatch.setattr(module, name, made)
@@ -137,7 +137,9 @@ def test_the_commands_of_the_page_run_one_after_another(
         return training.train(folder, setting, credit, seed, 8)
 
     monkeypatch.chdir(tmp_path)
-    for module, name in ((settings, "trails"), (skills, "skills"), (pointers, "compose")):
+    for module, name in (
+        (settings, "trails"), (settings, "graded"), (skills, "skills"), (pointers, "compose")
+    ):  # fmt: skip
         shorten(module, name)
     monkeypatch.setattr(runs, "train", train)
     monkeypatch.setattr(runs, "worker_processes", ThreadPoolExecutor)
@@ -317,6 +319,23 @@ def test_what_needs_a_gpu_runs_with_a_tiny_model_of_that_name(
     reader.run(program)
     assert reader.names["trainer"].state.global_step == 1
     assert len(rewards) == 8 and all(isinstance(reward, float) for reward in rewards), rewards
+
+
+def test_stages_follow_each_other_and_play_as_many_episodes_as_turns(training: ModuleType) -> None:
+    from settings import curricula, numbered_task, task_numbers
+
+    def order(name: str, episodes: int) -> list[str]:
+        setting, found = curricula()[name], list[str]()
+        for number in task_numbers("final", episodes):
+            part, _ = numbered_task(setting, 0, number)
+            found.append(setting.train[part].dataset[-2])
+        return found
+
+    assert order("easy first", 2400) == sorted("1234" * 60) + ["4"] * 60
+    assert order("hard first", 1920) == order("easy first", 1920)[::-1]
+    assert order("mixed", 32) == list("1234")
+    assert sorted(order("mixed", 1920)) == order("easy first", 1920)
+    assert set(order("hardest alone", 1920)) == {"4"}
 
 
 def test_a_seed_that_could_train_on_tasks_of_the_test_is_refused(

@@ -20,6 +20,7 @@ from settings import (
     Setting,
     Tasks,
     count,
+    curricula,
     numbered_task,
     task_numbers,
     trails,
@@ -70,6 +71,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=count, default=1920, help="of the run (default 1920)")
     args = parser.parse_args()
     runs = {"single.py, credit.py": (trails(5), "fork"), "families.py": (skills(), "success")}
+    runs |= {f"curriculum.py, {name}": (one, "final") for name, one in curricula().items()}
     runs |= {f"composition.py without {held}": (compose(held), "success") for held in HELD_OUT}
     for name, (setting, credit) in runs.items():  # forks may play the tasks of the other kinds, too
         train = training_tasks(setting, credit, args.seed, args.episodes)

@@ -36,7 +36,8 @@ class Test(Tasks):
 class Setting:
     """An experiment: the tasks of training, which take turns; the tests by their names; the policy;
     and the script of which it imitates so many episodes, so many times, before any reinforcement:
-    all of these episodes, or only the solved ones."""
+    all of these episodes, or only the solved ones. With a ``stage``, the tasks of training follow
+    each other, each for so many episodes, and the last for all that are left."""
 
     train: tuple[Tasks, ...]
     tests: Mapping[str, Test]
@@ -45,6 +46,7 @@ class Setting:
     imitated: int = 100
     passes: int = 1
     only_solved: bool = False
+    stage: int = 0
 
     def measure(self, policy: Policy, when: str) -> dict[str, float]:
         """Return the success of a policy on each test."""
@@ -72,7 +74,10 @@ def task_numbers(credit: str, episodes: int) -> range:
 
 def numbered_task(setting: Setting, seed: int, number: int) -> tuple[int, int]:
     """Return of which part of the training a run's task is, and the seed of its episodes."""
-    return number // GROUP % len(setting.train), seed * TASKS_OF_A_SEED + number
+    parts, task = len(setting.train), seed * TASKS_OF_A_SEED + number
+    if setting.stage:
+        return min(number // setting.stage, parts - 1), task
+    return number // GROUP % parts, task
 
 
 def count(text: str) -> int:
@@ -96,3 +101,26 @@ def trails(max_turns: int) -> Setting:
             "longer trails": Test(family.format("3..4"), 7),
         },
     )
+
+
+def graded(difficulties: str, stage: int = 0) -> Setting:
+    """Return the setting of one family at some difficulties, in turns or in stages, with a test at
+    each of four."""
+    family, max_turns = "families:bash/trail[difficulty={}]", 7
+    tests = {}
+    for difficulty in "1234":
+        tasks = (family.format(difficulty), max_turns)
+        tests[f"difficulty {difficulty}"] = Test(*tasks)
+        tests[f"difficulty {difficulty}, sampled"] = Test(*tasks, sampled=True)
+    train = tuple(Tasks(family.format(difficulty), max_turns) for difficulty in difficulties)
+    return Setting(train=train, tests=tests, stage=stage)
+
+
+def curricula() -> dict[str, Setting]:
+    """Return what curriculum.py compares."""
+    return {
+        "mixed": graded("1234"),
+        "easy first": graded("1234", stage=480),
+        "hard first": graded("4321", stage=480),
+        "hardest alone": graded("4"),
+    }

@@ -36,9 +36,10 @@ def describe_run(setting: Setting, credit: str, seed: int, update: str) -> dict[
     updated, and for each dataset a hash of the tasks that it draws for the first ten seeds."""
     parts = [*setting.train, *setting.tests.values()]
     names = sorted({part.dataset for part in parts})
+    stages = [f"in stages of {setting.stage} episodes"] if setting.stage else []
     return {
         "credit": credit, "seed": seed, "update": update,
-        "training": [repr(tasks) for tasks in setting.train],
+        "training": [*map(repr, setting.train), *stages],
         "tests": {name: repr(test) for name, test in setting.tests.items()},
         "policy": setting.policy.__qualname__,
         "imitation": f"{setting.imitated} episodes of {setting.explorer.__module__}, "
