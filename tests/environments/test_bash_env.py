@@ -167,10 +167,10 @@ def test_an_answer_is_scored_instead_of_the_output(env: InterCodeEnv) -> None:
 
 
 def test_a_time_out_is_an_observation() -> None:
-    with intercode.make("bash", dataset=MINE, timeout=1.0) as env:
+    with intercode.make("bash", dataset=MINE, timeout=3.0) as env:
         env.reset(options={"task": 0})
         observation, _, terminated, truncated, info = env.step("echo a; sleep 600")
-        assert observation == "a\n[killed: over the time limit of 1 s]\n"
+        assert observation == "a\n[killed: over the time limit of 3 s]\n"
         assert not terminated and not truncated
         assert (info["valid"], info["exit_code"], info["timed_out"]) == (False, None, True)
 

@@ -88,7 +88,7 @@ def test_a_probe_that_fails_on_a_gold_is_an_error_of_the_dataset(
 ) -> None:
     with playing("echo oh no; exit 3") as env, pytest.raises(GoldError, match="oh no"):
         env.score()
-    monkeypatch.setattr(probe, "PROBE_TIMEOUT", 0.5)
+    monkeypatch.setattr(probe, "PROBE_TIMEOUT", 3.0)
     script = "echo begun; [ -e /tmp/slow ] && sleep 60; echo done"
     with playing(script, "rm -f /tmp/slow") as env:
         env.step("touch /tmp/slow")
@@ -98,7 +98,7 @@ def test_a_probe_that_fails_on_a_gold_is_an_error_of_the_dataset(
         )  # the output before the time limit counts for an agent's state
     with (
         playing(script, "touch /tmp/slow") as env,
-        pytest.raises(GoldError, match=r"within 0\.5 s"),
+        pytest.raises(GoldError, match="within 3 s"),
     ):
         env.score()
 

@@ -199,7 +199,7 @@ ATTACKS = {
 @pytest.fixture(scope="module")
 def env() -> Iterator[PythonEnv]:
     dataset = Dataset("attack", "python", (TASK,))
-    with PythonEnv(dataset, timeout=5.0) as opened:
+    with PythonEnv(dataset, timeout=60.0) as opened:
         yield opened
 
 

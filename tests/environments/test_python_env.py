@@ -67,7 +67,7 @@ def test_tests_run_on_the_episode_s_final_definitions(env: PythonEnv) -> None:
     env.step("import operator\ndef helper(a, b): return operator.add(a, b)\n1 / 0")
     env.step("add = helper")
     assert env.score().value == 1.0
-    env.timeout, before = 0.5, env.timeout
+    env.timeout, before = 3.0, env.timeout
     env.step("def add(a, b): return 3\nwhile True: pass")
     env.timeout = before
     assert env.score().value == 0.5
@@ -108,12 +108,12 @@ def test_submit_with_a_name(env: PythonEnv) -> None:
 
 
 def test_time_is_measured_test_by_test() -> None:
-    with PythonEnv(ALL, test_timeout=1.0) as env:
+    with PythonEnv(ALL, test_timeout=4.0) as env:
         env.reset(options={"task": 0})
         env.step("def add(a, b):\n    while a == 1: pass\n    return a + b")
         score = env.score()
         assert score.value == 0.5
-        assert score.details["failed"] == {0: "over the time limit of 1 s"}
+        assert score.details["failed"] == {0: "over the time limit of 4 s"}
 
 
 def test_a_test_that_ends_the_interpreter_is_followed_by_the_next_one(env: PythonEnv) -> None:

@@ -18,6 +18,8 @@ import pytest
 
 from intercode.core.types import Dataset, Score, Task
 from intercode.environments.python.env import PythonEnv
+from intercode.environments.python.profiles import StandardPythonProfile
+from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
 
@@ -128,21 +130,24 @@ ATTACKS = {
 
 @pytest.fixture(scope="module")
 def env() -> Iterator[PythonEnv]:
-    with PythonEnv(MINE, timeout=2.0, test_timeout=1.0) as made:
+    with PythonEnv(MINE, timeout=20.0) as made:
         yield made
 
 
-def scored(env: PythonEnv, *actions: str) -> Score:
+def scored(env: PythonEnv, action: str, seconds: float = 20.0) -> Score:
+    """Return the score of an action. ``seconds``: limit of each test."""
     env.reset(options={"task": 0})
-    for action in actions:
-        env.step(action.strip("\n"))
+    env.step(action.strip("\n"))
+    profile = env._profile_impl
+    assert isinstance(profile, StandardPythonProfile)
+    profile._limits = (seconds, profile._limits[1])
     return env.score()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_cheat_scores_nothing(env: PythonEnv, name: str) -> None:
-    assert scored(env, ATTACKS[name]).value == 0.0
+    assert scored(env, ATTACKS[name], 1.0).value == 0.0
     assert scored(env, str(TASK.gold)).value == 1.0
 
 
@@ -181,7 +186,7 @@ def test_a_function_that_is_right_only_once_is_not_right(env: PythonEnv) -> None
 
 
 def test_a_test_that_never_ends_costs_no_other(env: PythonEnv) -> None:
-    score = scored(env, "def double(n):\n    while n == 20: pass\n    return 2 * n")
+    score = scored(env, "def double(n):\n    while n == 20: pass\n    return 2 * n", 4.0)
     assert score.value == pytest.approx(2 / 3)
     assert list(score.details["failed"]) == [1]
 
@@ -235,7 +240,7 @@ def test_the_judge_is_neither_slowed_nor_filled(test: str, values: str) -> None:
     """The judge works on values from the agent's process. It runs in a process of its own here,
     because a busy judge cannot be interrupted."""
     call: list[Any] = [sys.executable, "-c", JUDGE, test, values]
-    done = subprocess.run(call, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(call, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr[-500:]
 
 
@@ -250,13 +255,10 @@ def test_no_process_survives_close() -> None:
         f"        os.execvp('sleep', ['sleep', '9{mark}'])\n"
         "double(1)"
     )
-    with PythonEnv(MINE, timeout=2.0) as env:
-        assert scored(env, spawn).value == 0.0
+    with PythonEnv(MINE, timeout=20.0) as env:
+        assert scored(env, spawn, 2.0).value == 0.0
         assert _running(mark)
-    deadline = time.monotonic() + 10
-    while _running(mark) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not _running(mark)
+    eventually(lambda: not _running(mark), "the processes end")
 
 
 def _running(mark: str) -> list[str]:

@@ -91,6 +91,7 @@ def test_the_process_itself_moves_to_another_sandbox(env: PythonEnv) -> None:
             assert shown(again, "(id(thing), len(kept))") == shown(env, "(id(thing), len(kept))")
         twins[1].timeout = 1.0
         _, _, _, _, info = twins[1].step("while True: pass")
+        twins[1].timeout = 20.0
         assert info["timed_out"] and shown(twins[1], "len(kept)") == "20000\n"
     finally:
         for other in twins:
@@ -183,4 +184,5 @@ def test_episodes_leave_no_descriptor_open() -> None:
             assert env._prewarmer._prewarmed is not None
             env._prewarmer._prewarmed.result(60)  # the next sandbox
             counts.append(len(os.listdir("/proc/self/fd")))
-    assert counts[-1] <= counts[0] + 2, counts
+        most = counts[0] + 2
+        eventually(lambda: len(os.listdir("/proc/self/fd")) <= most, f"as at first: {counts}")

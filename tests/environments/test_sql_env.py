@@ -145,6 +145,7 @@ def test_a_time_out_is_an_observation(make: Make) -> None:
     observation, *_, info = env.step(f"SELECT COUNT(*) FROM {many}")
     assert (info["timed_out"], info["valid"], info["exit_code"]) == (True, False, None)
     assert "maximum statement execution time exceeded" in observation
+    env.timeout = 20.0
     assert env.step("SELECT COUNT(*) FROM sale")[0] == "[(3,)]"
 
 

@@ -27,13 +27,13 @@ pytestmark = pytest.mark.sandbox
 def test_the_time_limit_of_a_command_does_not_end_a_download(tmp_path: Path) -> None:
     with open_one(env={"PATH": "/slow:/usr/bin:/bin"}) as sandbox:
         sandbox.write(
-            "/slow/tar", '#!/bin/sh\nsleep 1.5\nPATH=/usr/bin:/bin\nexec tar "$@"\n', 0o755
+            "/slow/tar", '#!/bin/sh\nsleep 3.5\nPATH=/usr/bin:/bin\nexec tar "$@"\n', 0o755
         )
         sandbox.write("/work/a", "a")
         started, results = threading.Event(), []
         other = threading.Thread(
             target=lambda: results.append(
-                sandbox.run("echo; sleep 620", timeout=1, on_output=lambda *_: started.set())
+                sandbox.run("echo; sleep 620", timeout=3, on_output=lambda *_: started.set())
             )
         )
         other.start()

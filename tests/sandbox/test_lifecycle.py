@@ -160,7 +160,7 @@ def test_a_child_that_was_forked_while_a_thread_held_the_launcher_opens_a_sandbo
     with Launcher._lock:
         child = os.fork()
         if child == 0:
-            signal.alarm(20)  # ends the child if it waits for the lock
+            signal.alarm(120)  # ends the child if it waits for the lock
             with open_test_sandbox() as own:
                 os._exit(own.run(["echo", "child"]).output != "child\n")
     assert os.waitpid(child, 0)[1] == 0

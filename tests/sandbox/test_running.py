@@ -57,7 +57,7 @@ def test_a_program_or_directory_that_is_not_there(sandbox: BaseSandbox) -> None:
 
 def test_a_timeout_returns_the_output_and_kills_the_process_tree(sandbox: BaseSandbox) -> None:
     code = "echo before; (sleep 600 & setsid sleep 600 & sleep 600) & sleep 600"
-    result = sandbox.run(["bash", "-c", code], timeout=1.0)
+    result = sandbox.run(["bash", "-c", code], timeout=3.0)
     assert (result.output, result.exit_code, result.timed_out) == ("before\n", None, True)
     assert "sleep" not in sh(sandbox, "cat /proc/[0-9]*/comm")
 

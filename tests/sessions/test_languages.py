@@ -90,7 +90,7 @@ def test_its_directory_is_the_session_s(node: ReplSession) -> None:
 @pytest.mark.parametrize("end", ["while (true) {}", "process.exit(3)", "process.kill(process.pid)"])
 def test_an_action_that_does_not_end_is_undone(node: ReplSession, end: str) -> None:
     shown(node, "let kept = 1; function twice (n) { return 2 * n }")
-    result = node.run(f"kept = 2; console.log('on my way');\n{end}", 1.0)
+    result = node.run(f"kept = 2; console.log('on my way');\n{end}", 3.0)
     assert result.output == "on my way\n"
     assert "a new one ran the actions before this one again" in result.note
     assert result.timed_out == ("while" in end)
