@@ -54,7 +54,9 @@ def test_a_separate_verifier_has_a_service_of_its_own(tmp_path: Path) -> None:
 
 
 def test_what_the_tests_leave_is_still_seen(tmp_path: Path) -> None:
-    test = "#!/bin/bash\nsleep 60 &\necho 1 > /logs/verifier/reward.txt\n"
+    # Popen returns once `sleep` is executed; a job of a shell is a copy of the shell before
+    leave = "python3 -c \"import subprocess; subprocess.Popen(['sleep', '60'])\""
+    test = f"#!/bin/bash\n{leave}\necho 1 > /logs/verifier/reward.txt\n"
     folder = write_service_task(tmp_path / "t", **{"tests/test.sh": test})
     with HarborEnv(f"harbor:{folder}") as env:
         env.reset()
@@ -92,12 +94,14 @@ def test_check_proves_it(folder: Path) -> None:
 
 
 def test_an_entry_point_that_fails(tmp_path: Path) -> None:
-    check = "[environment.healthcheck]\ncommand = 'sleep 0.2; exit 5'\nretries = 1\n"
+    begun = "until [ -s /tmp/entry ]; do sleep 0.05; done"
+    ended = "while kill -0 $(cat /tmp/entry) 2> /dev/null; do sleep 0.05; done; sleep 0.2"
+    check = f"[environment.healthcheck]\ncommand = '{begun}; {ended}; exit 5'\nretries = 1\n"
     for name, entry, toml, message in (
         ("absent", '["/absent"]', TOML, r"ENTRYPOINT \['/absent'\] cannot be started"),
         (
             "unhealthy",
-            "exit 4",
+            "echo $$ > /tmp/entry; exit 4",
             TOML + check,
             r"ended with 5 \(the image's ENTRYPOINT has ended.* 4",
         ),

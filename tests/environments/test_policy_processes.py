@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,7 +101,7 @@ def test_a_forked_owner_has_processes_of_its_own() -> None:
 @pytest.mark.parametrize(
     "answer",
     [b"nonsense\n", b"[]\n", b"{}\n", b'{"refusal": 5}\n', b"\xff\n", b"[" * 100_000 + b"\n",
-     b"x" * (1 << 20)],
+     b"x" * ((1 << 18) + 1)],
     ids=["text", "list", "empty", "number", "bytes", "deep", "long"],
 )  # fmt: skip
 def test_an_answer_that_is_not_valid_counts_as_unparsed(answer: bytes) -> None:
@@ -114,11 +113,10 @@ def test_an_answer_that_is_not_valid_counts_as_unparsed(answer: bytes) -> None:
         with other, ThreadPoolExecutor(1) as pool:
             refusal = pool.submit(process.refusal, {})
             other.recv(100)
-            with suppress(OSError):  # it has stopped reading
-                other.settimeout(0.5)
-                other.sendall(answer)
+            other.settimeout(60)
+            other.sendall(answer)
             with pytest.raises(ParseLimitError, match="not valid"):
-                refusal.result(10)
+                refusal.result(60)
     finally:
         process.close()
 

@@ -143,8 +143,11 @@ def test_a_program_cannot_be_watched(sandbox: ChrootSandbox) -> None:
         "print(c.inotify_add_watch(fd, b'/usr/bin/grep', 0xfff), ctypes.get_errno())"
     )
     assert sandbox.run(["python3", "-c", code]).output == "-1 28\n"
-    polled = "echo a > /tmp/f; timeout 2 tail -n 1 -s 0.1 -f /tmp/f 2> /tmp/e & sleep 0.5"
-    assert sandbox.run(f"{polled}; echo b >> /tmp/f; wait").output == "a\nb\n"
+    shows = "until [ $(wc -l < /tmp/shown) = {} ]; do sleep 0.05; done"
+    polled = ": > /tmp/shown; echo a > /tmp/f; tail -n 1 -s 0.1 -f /tmp/f > /tmp/shown 2> /tmp/e & "
+    polled += f"{shows.format(1)}; echo b >> /tmp/f; {shows.format(2)}; kill $!; "
+    polled += "wait $! 2> /dev/null; cat /tmp/shown"
+    assert sandbox.run(polled, timeout=60).output == "a\nb\n"
 
 
 def test_objects_of_ipc_that_exist_cannot_be_used(sandbox: ChrootSandbox) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.paths import sandbox_uid
-from support.sandboxes import SLEEPS
+from support.sandboxes import SLEEPS, eventually
 from support.supervised_container import LIMITS, SmallImage, SupervisedContainer, waited
 
 pytestmark = pytest.mark.docker
@@ -70,9 +70,9 @@ def test_background_processes_are_named_frozen_and_killed(container: SupervisedC
     pid = name.removeprefix("sleep (").removesuffix(")")
     container.ask("freeze", on=True)
     state = f"ps -p {pid} -o stat="
-    assert container.sh(state)[0].startswith("T")
+    eventually(lambda: container.sh(state)[0].startswith("T"), "it has stopped")
     container.ask("freeze", on=False)
-    assert container.sh(state)[0].startswith("S")
+    eventually(lambda: container.sh(state)[0].startswith("S"), "it sleeps again")
     number, status = container.start("sleep", "1000")
     container.ask("kill_since", mark=0, keep=[number])
     assert container.ask("processes")["processes"] == []

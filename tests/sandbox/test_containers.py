@@ -272,11 +272,10 @@ def test_containers_that_never_started_are_removed_after_their_owner(
         )
     try:
         removed = orphans.remove_orphans(container_engine)  # also those of tests beside this one
-        assert [any(m.startswith(found) for found in removed) for m in made] == [True, False, False]
-        assert (
-            containers(container_engine, dead) == []
-            and len(containers(container_engine, "of.somebody.else")) == 1
-        )
+        assert not any(m.startswith(found) for found in removed for m in made[1:])
+        # another process may be about to remove it
+        eventually(lambda: containers(container_engine, dead) == [], "it is removed", 60)
+        assert len(containers(container_engine, "of.somebody.else")) == 1
     finally:
         for container in made[1:]:
             container_engine.run("rm", container)

@@ -164,8 +164,7 @@ def test_groups_are_removed_when_their_owner_or_launcher_is_killed(victim: str) 
 
 
 def _empty(homes: list[str], names: list[str]) -> bool:
-    files = [Path(home, name, "cgroup.procs") for home in homes for name in names]
-    return not any(file.read_text() for file in files if file.exists())
+    return not any(members(Path(home, name, "cgroup.procs")) for home in homes for name in names)
 
 
 # ---------------------------------------------------------------------- version 2

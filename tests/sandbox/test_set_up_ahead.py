@@ -51,13 +51,17 @@ def set_up_ahead() -> set[int]:
     return found
 
 
-def expect(spec: SandboxSpec) -> int:
-    """Open a sandbox as often as the launcher wants, and return the supervisor of the next."""
+def expect(spec: SandboxSpec, *closed: NamespaceSandbox) -> int:
+    """Open a sandbox as often as the launcher wants, and return the supervisor of the next.
+
+    ``closed``: earlier sandboxes, whose supervisors may still be ending.
+    """
+    had_owners = {sandbox.supervisor_pid for sandbox in closed}
     for _ in range(3):
-        with NamespaceSandbox(spec):
-            pass
-    eventually(lambda: len(set_up_ahead()) == 1, "a sandbox is set up ahead")
-    (pid,) = set_up_ahead()
+        with NamespaceSandbox(spec) as sandbox:
+            had_owners.add(sandbox.supervisor_pid)
+    eventually(lambda: len(set_up_ahead() - had_owners) == 1, "a sandbox is set up ahead")
+    (pid,) = set_up_ahead() - had_owners
     return pid
 
 
@@ -75,7 +79,7 @@ def describe(sandbox: NamespaceSandbox) -> list[str]:
 def test_a_sandbox_that_was_set_up_ahead_is_like_others() -> None:
     with NamespaceSandbox(_HOST) as first:
         expected = describe(first)
-    waiting = expect(_HOST)
+    waiting = expect(_HOST, first)
     with NamespaceSandbox(_HOST) as ahead, NamespaceSandbox(_HOST) as other:
         assert ahead.supervisor_pid == waiting != other.supervisor_pid
         assert not ahead.changes()

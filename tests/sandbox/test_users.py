@@ -68,7 +68,7 @@ def test_a_user_is_named_by_the_files_of_the_sandbox(sandbox: Sandbox) -> None:
         with pytest.raises(UsageError, match=f"no user '{unknown}'"):
             sandbox.run("true", user=unknown)
     with sandbox.spawn("tty -s && id -u", user="bob", terminal=True) as process:
-        assert [text for text, _ in process.output(60)] == ["1234\r\n"]
+        assert "".join(text for text, _ in process.output(60)) == "1234\r\n"
 
 
 def test_modes_and_owners_bind_a_user(sandbox: Sandbox) -> None:
