@@ -22,7 +22,7 @@ from intercode.evaluation.evaluate.progress.lines import LineReport, progress_li
 from intercode.evaluation.evaluate.progress.terminal import TerminalReport
 from intercode.evaluation.evaluate.run_state import EpisodeKey, EpisodeOutcome
 from intercode.models import Traffic
-from support.faulty_endpoint import FaultyEndpoint, completion, hang, status
+from support.faulty_endpoint import FaultyEndpoint, Handler, completion, hang, status
 from support.terminal import Terminal
 
 HEADER = [("run", "runs/first"), ("dataset", "starter (1234)")]
@@ -169,7 +169,13 @@ def test_a_run_in_a_terminal_shows_itself_and_survives_an_interrupt(
 ) -> None:
     usage = {"prompt_tokens": 1000, "completion_tokens": 100}
     solved = status(200, completion("```bash\necho 0\n```", usage=usage))
-    with FaultyEndpoint(status(429, retry_after=0), solved, hang) as server, Terminal(
+    is_shown = threading.Event()
+
+    def answer(handler: Handler) -> None:
+        assert is_shown.wait(120)
+        solved(handler)
+
+    with FaultyEndpoint(status(429, retry_after=0), answer, hang) as server, Terminal(
         "eval", squares, "--agent", "single-turn", "--model", "m", "--base-url", server.base_url,
         "--out", str(tmp_path / "run"), "--parallel", "1", "--model-option",
         'price={"input": 10.0, "output": 100.0}', OPENAI_API_KEY="key",
@@ -179,6 +185,7 @@ def test_a_run_in_a_terminal_shows_itself_and_survives_an_interrupt(
         terminal.expect("m at http://127.0.0.1")
         terminal.expect("first error of the endpoint")
         shown = terminal.expect("1 in progress: ")
+        is_shown.set()
         terminal.expect("1/8")
         terminal.expect("success 100.0 % [21, 100]")
         terminal.expect("2 requests · 1,100 tokens · 1 retry · 1 rate limit · $0.0200")

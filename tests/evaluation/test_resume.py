@@ -29,12 +29,21 @@ def dataset(tmp_path: Path) -> str:
 
 
 SLOW = """
-import time
+import os, time
 from intercode.agents.baselines import GoldAgent
+
+def must_wait():
+    try:
+        with open("hold") as number, open("run/trajectories.jsonl", "rb") as file:
+            return file.read().count(b"\\n") >= int(number.read())
+    except FileNotFoundError:
+        return False
 
 class Slow(GoldAgent):
     def act(self, feedback):
         time.sleep(0.3)
+        while must_wait():
+            time.sleep(0.05)
         return super().act(feedback)
 """
 
@@ -52,6 +61,13 @@ def start(folder: Path, dataset: str, *more: str) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
+def hold(folder: Path, lines: int) -> None:
+    """Let episodes wait once this number of lines is written, so that the run cannot end before the
+    test stops it."""
+    (folder / "new").write_text(str(lines))
+    (folder / "new").rename(folder / "hold")
+
+
 def wait_for_lines(file: Path, count: int) -> None:
     for _ in range(2400):
         if file.exists() and file.read_bytes().count(b"\n") >= count:
@@ -65,11 +81,13 @@ def test_a_stopped_run_is_finished_by_the_same_command(
     dataset: str, tmp_path: Path, number: int
 ) -> None:
     file = tmp_path / "run" / trajectories.TRAJECTORIES_FILE
+    hold(tmp_path, 2)
     first = start(tmp_path, dataset)
     wait_for_lines(file, 2)
     family = traces.family(first.pid)
     assert family.sandboxes
     os.kill(first.pid, number)
+    (tmp_path / "hold").unlink()
     _, errors = first.communicate(timeout=600)
     assert traces.eventually(lambda: not traces.living(family.sandboxes), 60) is not None
     assert first.returncode == (-9 if number == signal.SIGKILL else 130), errors
@@ -94,6 +112,7 @@ def test_after_kill_9_at_any_moment_the_run_is_the_same(
     moments = random.Random(seed)
     before: list[tuple[str, int]] = []
     for kill in range(3):
+        hold(tmp_path, len(before) + 2)
         running = start(tmp_path, dataset, "--epochs", "2", "--shuffle", "--parallel", "4")
         if kill:
             wait_for_lines(file, len(before) + 2)
@@ -109,6 +128,7 @@ def test_after_kill_9_at_any_moment_the_run_is_the_same(
         if found and kill == 1:
             branch = found[0].replace(parent=found[0].id, branched_at=1, id="branch")
             trajectories.append_trajectory(file, branch)
+    (tmp_path / "hold").unlink()
     last = start(tmp_path, dataset, "--epochs", "2", "--shuffle")
     _, errors = last.communicate(timeout=600)
     assert last.returncode == 0, errors
