@@ -1,9 +1,15 @@
-"""Measures how late the machine is: how slow programs are, and how long processes wait for a
-processor."""
+"""Measures how late the machine is: how slow programs are, how long processes wait for a processor,
+and how long the whole machine stands still."""
 
 from __future__ import annotations
 
+import atexit
+import functools
+import mmap
 import os
+import struct
+import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -16,14 +22,68 @@ from intercode.sandbox.contract import BaseSandbox
 _PAUSE = 0.05  # seconds between two programs
 _IDLE = 0.02  # maximum seconds of /bin/true on an idle machine
 _MOST = 10.0  # maximum factor
+_BEAT = 0.05  # seconds between two beats of the clock process
+_STILL = 0.2  # a beat that is later than this shows that the machine stood still
+_CLOCK = """
+import mmap, os, struct, sys, time
+shared, owner, beat, still = mmap.mmap(int(sys.argv[1]), 16), *map(float, sys.argv[2:])
+last, paused = time.monotonic(), 0.0
+while os.getppid() == owner:
+    struct.pack_into("dd", shared, 0, paused, last)
+    time.sleep(beat)
+    now = time.monotonic()
+    late, last = now - last - beat, now
+    paused += late if late > still else 0.0
+"""
+
+
+class ClockProcess:
+    """A process that sleeps for short times, and notes when it wakes up much too late.
+
+    A virtual machine may stand still for a second or two, which no figure of its kernel shows.
+    """
+
+    def __init__(self) -> None:
+        fd = os.memfd_create("clock")
+        os.ftruncate(fd, mmap.PAGESIZE)
+        self._shared = mmap.mmap(fd, 16)
+        words = [str(fd), *map(str, (os.getpid(), _BEAT, _STILL))]
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _CLOCK, *words], pass_fds=[fd], cwd="/",
+            stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        os.close(fd)
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def paused(self) -> float:
+        """Return for how many seconds the machine has stood still since the start of the process.
+        Waits until the process has noted a pause that has just ended."""
+        now = time.monotonic()
+        while True:
+            paused, last = struct.unpack_from("dd", self._shared)
+            if last > now - 2 * _BEAT:
+                return float(paused)
+            assert self._process.poll() is None, "the clock process has ended"
+            time.sleep(_BEAT / 5)
+
+
+@functools.cache
+def _clock(pid: int) -> ClockProcess:
+    """Return the clock process of the process with this number, which is this one."""
+    return ClockProcess()
 
 
 class ProcessorWait:
-    """The time for which this thread and some processes have waited for a processor since the
-    creation of this object. On a busy machine, an operation that is not slow takes longer by this
-    time."""
+    """The time for which this thread and some processes have waited for a processor, and for which
+    the machine has stood still, since the creation of this object. On a busy machine, an operation
+    that is not slow takes longer by this time."""
 
     def __init__(self, *pids: int) -> None:
+        self._paused = _clock(os.getpid()).paused()
         self._files = [Path("/proc/thread-self/schedstat")]
         self._files += [Path(f"/proc/{pid}/schedstat") for pid in pids]
         self._before = [_waited(file) for file in self._files]
@@ -31,7 +91,8 @@ class ProcessorWait:
     def seconds(self) -> float:
         """Return the sum of all. A process that has ended counts as one that did not wait."""
         now = [_waited(file) for file in self._files]
-        return sum(max(0.0, b - a) for a, b in zip(self._before, now, strict=True))
+        waited = sum(max(0.0, b - a) for a, b in zip(self._before, now, strict=True))
+        return waited + _clock(os.getpid()).paused() - self._paused
 
 
 class DescendantsWait:
@@ -39,13 +100,15 @@ class DescendantsWait:
     later."""
 
     def __init__(self) -> None:
+        self._paused = _clock(os.getpid()).paused()
         self._before = {file: _waited(file) for file in _family_files()}
 
     def seconds(self) -> float:
         """Return the sum of all. A thread that has ended counts as one that did not wait."""
-        return sum(
+        waited = sum(
             max(0.0, _waited(file) - self._before.get(file, 0.0)) for file in _family_files()
         )
+        return waited + _clock(os.getpid()).paused() - self._paused
 
 
 def _family_files() -> list[Path]:

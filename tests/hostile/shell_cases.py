@@ -161,9 +161,9 @@ CASES = [
     _framing("history", "set -o history; set -H; echo !!; !echo; fc -l; history"),
     # lifecycle
     _lifecycle("partial output before the time-out", "echo before; sleep 600", shows=("before",),
-               late=True),
+               limit=3, late=True),
     _lifecycle("partial output without a line's end", "printf before; sleep 600",
-               shows=("before",), late=True),
+               shows=("before",), limit=3, late=True),
     _lifecycle("a double fork", "(setsid sh -c 'sleep 600 & sleep 600' &) ; sleep 600", late=True),
     _lifecycle("a daemon out of Python", python(
         "import os, time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\n"

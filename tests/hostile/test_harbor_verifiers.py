@@ -41,7 +41,7 @@ ATTACKS = {
     "usercustomize": f"mkdir -p {USER_SITE}; printf '#!/bin/sh\\necho 42' > /app/prog; "
     f"chmod +x /app/prog; echo 'import os; os._exit(0)' > {USER_SITE}/usercustomize.py",
     "a process that overwrites the reward": program(
-        '(setsid python3 -c "import os, time\nend = time.time() + 3\nwhile time.time() < end:\n'
+        '(setsid python3 -c "import os, time\nend = time.time() + 60\nwhile time.time() < end:\n'
         " try: open('/logs/verifier/reward.txt', 'r+').write('1')\n except OSError: pass\""
         " > /dev/null 2>&1 < /dev/null &); sleep 0.3"
     ),

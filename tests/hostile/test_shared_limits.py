@@ -86,7 +86,7 @@ libc = ctypes.CDLL(None)
 print("pipe", fcntl.fcntl(os.pipe()[1], 1032))
 print("inotify", sum(libc.inotify_init() >= 0 for _ in range(8)))
 child = subprocess.Popen(["sh", "-c", "head -c 30000 /dev/zero"], stdout=subprocess.PIPE)
-print("ended", child.wait(5))
+print("ended", child.wait(25))
 """
 _ALL = "pipe 65536\ninotify 8\nended 0\n"
 
