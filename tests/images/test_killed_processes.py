@@ -61,7 +61,8 @@ def test_killed_at_random_moments(form: str, tmp_path: Path, server: str) -> Non
     spec = f"registry:{server}/x:1"
     if form == "docker-archive":
         spec = f"docker-archive:{IMAGE.docker_archive(tmp_path / 'a.tar')}"
-    whole = seconds_of(spec, tmp_path / "measured")
+    # the shortest of three: a pause of the machine would make all moments too late
+    whole = min(seconds_of(spec, tmp_path / f"measured{n}") for n in range(3))
     chance = random.Random(form)
     killed = 0
     for number in range(KILLS):
