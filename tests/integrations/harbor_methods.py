@@ -89,7 +89,7 @@ async def commands(env: Any) -> dict[str, Any]:
         "plain": row(plain),
         "streamed": streamed,
         "env": row(await env.exec("echo $A $GIVEN $FROM_TASK", env={"A": "1"}))[0],
-        "late": row(await env.exec("echo begun; sleep 60", timeout_sec=1)),
+        "late": row(await env.exec("echo begun; sleep 60", timeout_sec=3)),
         "killed": row(await env.exec("kill -9 $$"))[2],
         "missing": row(await env.exec("true", cwd="/missing"))[2],
         "network": row(await env.exec("cat /proc/net/dev | grep -c :"))[0],
@@ -113,7 +113,7 @@ async def users(env: Any) -> list[Any]:
 async def health(env: Any) -> list[str]:
     answers = []
     for command in ("true", "test -f /tmp/ready", "sleep 60"):
-        check = HealthcheckConfig(command=command, interval_sec=0.1, timeout_sec=1.0, retries=2)
+        check = HealthcheckConfig(command=command, interval_sec=0.1, timeout_sec=4.0, retries=2)
         try:
             await env.run_healthcheck(check)
             answers.append("healthy")

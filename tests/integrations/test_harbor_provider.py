@@ -97,7 +97,7 @@ def test_its_methods(programs: Path, tmp_path: Path) -> None:
         "plain": ["out\n/work\n", "err\n", 3],
         "streamed": {"stdout": "out\n/work\n", "stderr": "err\n"},
         "env": "1 given task\n",
-        "late": ["begun\n", "Command timed out after 1 seconds", 124],
+        "late": ["begun\n", "Command timed out after 3 seconds", 124],
         "killed": 137,
         "missing": 126,
         "network": "1\n",

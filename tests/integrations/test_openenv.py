@@ -162,7 +162,7 @@ def test_a_missing_answer_ends_the_episode(bash: str) -> None:
 
 
 def test_the_server_enforces_time_outs(bash: str) -> None:
-    with RemoteEnv(bash, timeout=1.0) as remote:
+    with RemoteEnv(bash, timeout=2.0) as remote:
         remote.reset(options={"task": 0})
         _, _, _, _, info = remote.step("sleep 4")  # less than the server's limit
         assert info["timed_out"]

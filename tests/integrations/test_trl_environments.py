@@ -181,13 +181,13 @@ def test_the_sandbox_is_freed_after_the_reward_and_with_the_object() -> None:
 
 def test_idle_episodes_are_scored_and_freed() -> None:
     gold = task_of("bash").gold
-    facade = BashEnvironment(idle_timeout=1)
+    facade = BashEnvironment(idle_timeout=3)
     facade.reset(task=0)
     facade.bash(gold)
     members = facade._env.sandbox._list_processes()
     eventually(lambda: not any(m.is_alive() for m in members), "the sandbox has ended")
     eventually(lambda: "nothing happened" in facade._end_reason, "the reason is recorded")
-    with pytest.raises(EnvironmentStateError, match=r"nothing happened in it for 1 s"):
+    with pytest.raises(EnvironmentStateError, match=r"nothing happened in it for 3 s"):
         facade.bash("ls")
     assert facade.get_reward() == 1.0
     facade.reset(task=0)

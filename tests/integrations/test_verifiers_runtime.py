@@ -39,7 +39,7 @@ counts = [3, 4, 5, 6]
 type = "intercode"
 allow = []
 [env.agent.timeout]
-rollout = 2
+rollout = 10
 """
 COMMANDS = {
     "3": "ls files | wc -l > answer.txt",
