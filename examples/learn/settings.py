@@ -14,6 +14,8 @@ TEST_SEEDS = range(1_000_000, 1_000_040)
 EXPLORED_SEED = 2_000_000  # the first seed of the episodes of the explorer
 GROUP, GROUPS = 8, 4  # episodes of one task, and tasks of one update
 FORKS = 4  # continuations of one live state
+_TRAIL = "families:bash/trail[difficulty={}]"
+_MORE_TURNS = 7  # for the difficulties 3 and 4
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,7 @@ def count(text: str) -> int:
 
 def trails(max_turns: int) -> Setting:
     """Return the setting of single.py and credit.py: one family, and longer trails as a test."""
-    family = "families:bash/trail[difficulty={}]"
-    tasks = (family.format("1..2"), max_turns)
+    tasks = (_TRAIL.format("1..2"), max_turns)
     return Setting(
         train=(Tasks(*tasks),),
         tests={
@@ -98,7 +99,7 @@ def trails(max_turns: int) -> Setting:
             "sampled": Test(*tasks, sampled=True),
             "other wording": Test(*tasks, TEST_WORDING),
             "other wording, sampled": Test(*tasks, TEST_WORDING, sampled=True),
-            "longer trails": Test(family.format("3..4"), 7),
+            "longer trails": Test(_TRAIL.format("3..4"), _MORE_TURNS),
         },
     )
 
@@ -106,13 +107,12 @@ def trails(max_turns: int) -> Setting:
 def graded(difficulties: str, stage: int = 0) -> Setting:
     """Return the setting of one family at some difficulties, in turns or in stages, with a test at
     each of four."""
-    family, max_turns = "families:bash/trail[difficulty={}]", 7
     tests = {}
     for difficulty in "1234":
-        tasks = (family.format(difficulty), max_turns)
+        tasks = (_TRAIL.format(difficulty), _MORE_TURNS)
         tests[f"difficulty {difficulty}"] = Test(*tasks)
         tests[f"difficulty {difficulty}, sampled"] = Test(*tasks, sampled=True)
-    train = tuple(Tasks(family.format(difficulty), max_turns) for difficulty in difficulties)
+    train = tuple(Tasks(_TRAIL.format(difficulty), _MORE_TURNS) for difficulty in difficulties)
     return Setting(train=train, tests=tests, stage=stage)
 
 

@@ -77,13 +77,17 @@ def _clock(pid: int) -> ClockProcess:
     return ClockProcess()
 
 
+def _paused() -> float:
+    return _clock(os.getpid()).paused()
+
+
 class ProcessorWait:
     """The time for which this thread and some processes have waited for a processor, and for which
     the machine has stood still, since the creation of this object. On a busy machine, an operation
     that is not slow takes longer by this time."""
 
     def __init__(self, *pids: int) -> None:
-        self._paused = _clock(os.getpid()).paused()
+        self._paused = _paused()
         self._files = [Path("/proc/thread-self/schedstat")]
         self._files += [Path(f"/proc/{pid}/schedstat") for pid in pids]
         self._before = [_waited(file) for file in self._files]
@@ -92,7 +96,7 @@ class ProcessorWait:
         """Return the sum of all. A process that has ended counts as one that did not wait."""
         now = [_waited(file) for file in self._files]
         waited = sum(max(0.0, b - a) for a, b in zip(self._before, now, strict=True))
-        return waited + _clock(os.getpid()).paused() - self._paused
+        return waited + _paused() - self._paused
 
 
 class DescendantsWait:
@@ -100,7 +104,7 @@ class DescendantsWait:
     later."""
 
     def __init__(self) -> None:
-        self._paused = _clock(os.getpid()).paused()
+        self._paused = _paused()
         self._before = {file: _waited(file) for file in _family_files()}
 
     def seconds(self) -> float:
@@ -108,7 +112,7 @@ class DescendantsWait:
         waited = sum(
             max(0.0, _waited(file) - self._before.get(file, 0.0)) for file in _family_files()
         )
-        return waited + _clock(os.getpid()).paused() - self._paused
+        return waited + _paused() - self._paused
 
 
 def _family_files() -> list[Path]:

@@ -8,7 +8,6 @@ import platform
 import secrets
 import socket
 import subprocess
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 from intercode.core.errors import SandboxError
 from intercode.core.paths import cache_root
+from intercode.core.portability.services import ForkSafeLock, run_after_fork
 from intercode.sandbox.chroot.root_layout import RootLayout
 from intercode.sandbox.chroot.shared_programs import open_programs
 from intercode.sandbox.chroot.users import claim_user, lock_user
@@ -74,7 +74,8 @@ class GuardedRoot:
 
 _ended: list[subprocess.Popen[bytes]] = []
 """Guards that have been told to end."""
-_ended_lock = threading.Lock()
+_ended_lock = ForkSafeLock()
+run_after_fork(_ended.clear)  # they are the parent's
 
 
 def _collect_later(guard: subprocess.Popen[bytes]) -> None:
@@ -82,16 +83,6 @@ def _collect_later(guard: subprocess.Popen[bytes]) -> None:
     with _ended_lock:
         _ended[:] = [other for other in _ended if other.poll() is None]
         _ended.append(guard)
-
-
-def _reset_after_fork() -> None:
-    """Forget the guards of the parent, and replace the lock, which a thread may have held."""
-    global _ended_lock
-    _ended_lock = threading.Lock()
-    _ended.clear()
-
-
-os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def roots_directory() -> Path:

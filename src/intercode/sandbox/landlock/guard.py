@@ -8,7 +8,6 @@ import platform
 import secrets
 import socket
 import subprocess
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from intercode.core.errors import SandboxError
 from intercode.core.paths import cache_root
+from intercode.core.portability.services import ForkSafeLock, run_after_fork
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.landlock import layout
@@ -57,17 +57,8 @@ class GuardedDirectory:
 
 _ended: list[subprocess.Popen[bytes]] = []
 """Guards that have been told to end."""
-_ended_lock = threading.Lock()
-
-
-def _reset_after_fork() -> None:
-    """Forget the guards of the parent, and replace the lock, which a thread may have held."""
-    global _ended_lock
-    _ended_lock = threading.Lock()
-    _ended.clear()
-
-
-os.register_at_fork(after_in_child=_reset_after_fork)
+_ended_lock = ForkSafeLock()
+run_after_fork(_ended.clear)  # they are the parent's
 
 
 def _all_directories() -> Path:

@@ -30,6 +30,7 @@ from intercode.core.errors import (
     SandboxUnavailableError,
 )
 from intercode.core.http import is_loopback
+from intercode.core.portability.services import ForkSafeLock
 from intercode.sandbox.remote.protocol import (
     MAX_FRAME,
     MAX_HEADER,
@@ -402,7 +403,7 @@ def _refusal(url: str, status: int) -> Exception:
 
 # ---------------------------------------------------------------- the connections
 _connections: dict[tuple[int, str], Connection] = {}  # a forked child has no thread
-_lock = threading.Lock()
+_lock = ForkSafeLock()
 
 
 def connect(url: str) -> Connection:
@@ -423,13 +424,3 @@ def connect(url: str) -> Connection:
             time.sleep(pause)
         _connections[key] = Connection(url)
         return _connections[key]
-
-
-def reset_after_fork() -> None:
-    """Give a forked child a lock of its own."""
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=reset_after_fork)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from intercode.core.portability.files import lock_file
-from intercode.core.portability.services import run_after_fork
+from intercode.core.portability.services import ForkSafeLock
 
 READ_ONLY_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
 """Errors when writing to a cache that this process may only read."""
@@ -25,16 +24,7 @@ databases uses these folders as a whole."""
 
 _user_files: dict[Path, tuple[int, set[str]]] = {}
 """By cache: the descriptor of this process's locked file, and the names in the file."""
-_mutex = threading.Lock()
-
-
-def _reset_after_fork() -> None:
-    """Replace the lock, which another thread may have held during the fork."""
-    global _mutex
-    _mutex = threading.Lock()
-
-
-run_after_fork(_reset_after_fork)
+_mutex = ForkSafeLock()
 
 
 def mark_in_use(cache: Path, name: str) -> None:
