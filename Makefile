@@ -23,7 +23,7 @@ PORTABLE := not docker and not mysql and not browser and not rootfs and not netw
 FAST := $(PORTABLE) and not slow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast quick test-all test-rest test-stress training hostile soak docs prose release-check results lint format wheel bench clean lock
+.PHONY: help demo test check fast quick test-all test-rest test-stress steady training hostile soak docs prose release-check results lint format wheel bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -74,6 +74,9 @@ test-rest: $(TOOLS)  ## the tests that `make test` leaves out
 
 test-stress: $(TOOLS)  ## sandbox, sessions, environments and attacks beside busy loops, and on a disk that is nearly full
 	$(BIN)/python tests/stress.py $(PYTEST)
+
+steady: $(TOOLS)  ## `make test` ten times beside busy loops, while random processes are stopped (ROUNDS=10)
+	$(BIN)/python tools/steady.py --rounds $(or $(ROUNDS),10) -- $(MAKE) --no-print-directory fast
 
 hostile: $(TOOLS)  ## the hostile suite alone, every case with the full time limit of an episode
 	INTERCODE_HOSTILE_LONG=1 $(BIN)/python -m pytest -q tests/hostile $(PYTEST)
