@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -194,6 +195,54 @@ def test_a_lost_answer_counts_fully_for_the_run() -> None:
         asker(server, episode, run, max_tokens=50, retry=retry, timeout=1.0).complete(ASK)
     held = _ceil(count_tokens(None, ASK) * INITIAL_MARGIN) + 50
     assert (episode.tokens, run.tokens) == (120, 120 + 2 * held)
+
+
+@pytest.mark.parametrize("limit", [{"tokens": 1000}, {"cost": 1.0}])
+def test_an_attempt_after_a_lost_answer_waits_for_what_others_have_reserved(
+    limit: dict[str, Any],
+) -> None:
+    price = Price(1000.0, 1000.0)  # $0.001 a token
+    run = Budget(SpendingLimits(**limit), whole_run=True)
+    lost, other = (run.reserve(200, 200, price) for _ in range(2))
+    assert lost is not None
+    assert other is not None
+    run.mark_lost(lost)
+    run.mark_lost(lost)  # an answer is lost once
+    assert run.tokens == 400
+    assert not run.renew(lost)  # 400 spent, 400 reserved by the other one, 400 wanted
+    run.settle(other, Usage(50, 10, cost=0.06))
+    assert run.renew(lost)
+    assert run.renew(lost)
+    assert run.tokens == 460
+    run.mark_lost(lost)
+    with pytest.raises(BudgetError, match=r"86.*2 lost answers.*another attempt"):
+        run.renew(lost)
+    run.settle(lost, Usage(1, 1))  # what is not reserved cannot be settled
+    assert (run.tokens, run.cost) == (860, pytest.approx(0.86))
+
+
+def test_a_run_goes_on_if_an_answer_is_lost_while_others_are_awaited() -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def slow(handler: Any) -> None:
+        asked.set()
+        answer.wait(60)
+        status(200, completion(usage=USAGE))(handler)
+
+    def lost(handler: Any) -> None:
+        status(200, b"{")(handler)
+        answer.set()
+
+    held = _ceil(count_tokens(None, ASK) * INITIAL_MARGIN) + 50
+    with FaultyEndpoint(slow, lost, status(200, completion(usage=USAGE))) as server:
+        run = Budget(SpendingLimits(tokens=2 * held + 130), whole_run=True)
+        model = asker(server, run, max_tokens=50, retry=RetryPolicy(initial_delay=0.001))
+        with ThreadPoolExecutor() as threads:
+            first = threads.submit(model.complete, ASK)
+            asked.wait(60)
+            second = threads.submit(model.complete, ASK)
+            assert first.result().text == second.result().text == "fine"
+    assert run.tokens == held + 2 * 120
 
 
 def test_no_attempt_is_made_for_which_nothing_is_left() -> None:

@@ -116,6 +116,8 @@ class Budget:
             while True:
                 granted = self._granted_tokens(prompt, completion, price)
                 if granted is not None:
+                    if granted < min(MIN_ANSWER_TOKENS, completion):
+                        raise self._error(f"a request of about {prompt} tokens would exceed it")
                     reservation = Reservation(prompt, granted, price, lowered=granted < completion)
                     self._reserved.append(reservation)
                     return reservation
@@ -138,39 +140,46 @@ class Budget:
         """Record that the answer to a request was lost in transit.
 
         Whether the endpoint charges for a lost answer is unknown. A run's budget counts the whole
-        reservation as spent. An episode's budget does not, because its result must not depend on
-        the network.
+        reservation as spent, so that another attempt needs a new one (see ``renew``). An episode's
+        budget does not, because its result must not depend on the network.
         """
-        if self.whole_run and self.limits.metered:
-            with self._changed:
+        if not (self.whole_run and self.limits.metered):
+            return
+        with self._changed:
+            if reservation in self._reserved:
+                self._reserved.remove(reservation)
                 self._tokens += reservation.tokens
                 self._cost += reservation.cost
                 self._lost.append(reservation)
+                self._changed.notify_all()
 
-    def check_retry(self) -> None:
-        """Raise BudgetError if nothing is left for another attempt at the same request."""
+    def renew(self, reservation: Reservation) -> bool:
+        """Reserve the same again for another attempt at a request whose answer was lost.
+
+        Return whether it is reserved: False if other reservations must settle first. Raises
+        BudgetError if it would exceed the limit even then.
+        """
         self.check()
         with self._changed:
-            if self._lost and not self._fits():
+            if reservation in self._reserved:
+                return True
+            wanted = reservation.completion
+            granted = self._granted_tokens(reservation.prompt, wanted, reservation.price)
+            if granted is None:
+                return False
+            if granted < wanted:
                 raise self._error("another attempt would exceed it")
+            self._reserved.append(reservation)
+            return True
 
     def check(self) -> None:
         """Raise BudgetError if the time limit has been reached."""
         if self.deadline is not None and self._clock() >= self.deadline:
             raise self._error(f"{self.limits.seconds:g} s have passed")
 
-    def _fits(self) -> bool:
-        """Return whether everything that is reserved can still be spent."""
-        tokens = self._tokens + sum(r.tokens for r in self._reserved)
-        cost = self._cost + sum(r.cost for r in self._reserved)
-        limits = self.limits
-        return (limits.tokens is None or tokens <= limits.tokens) and (
-            limits.cost is None or cost <= limits.cost + 1e-9
-        )
-
     def _granted_tokens(self, prompt: int, completion: int, price: Price | None) -> int | None:
-        """Return how many answer tokens can be granted; None if other reservations must settle
-        first."""
+        """Return how many answer tokens can be granted, below 0 if not even the prompt fits; None
+        if other reservations must settle first."""
         self.check()
         granted = completion
         if self.limits.tokens is not None:
@@ -181,11 +190,7 @@ class Budget:
             granted = min(granted, price.affordable_completion_tokens(dollars, prompt))
         if granted >= completion:
             return completion
-        if self._reserved:
-            return None
-        if granted < min(MIN_ANSWER_TOKENS, completion):
-            raise self._error(f"a request of about {prompt} tokens would exceed it")
-        return granted
+        return None if self._reserved else granted
 
     def _error(self, reason: str) -> BudgetError:
         spent = [f"{self._tokens} of {self.limits.tokens} tokens"] * (

@@ -33,17 +33,21 @@ class CallLimits:
 
     ``max_tokens`` bounds the answer; ``deadline`` is by ``time.monotonic``. ``on_lost_response`` is
     called after every attempt whose answer was lost. ``on_error`` is called with the error of every
-    failed attempt. ``before_retry`` is called before every further attempt and may raise.
+    failed attempt. ``before_retry`` returns whether a further attempt may begin, is called until it
+    may, and may raise.
     """
 
     max_tokens: int | None = None
     deadline: float | None = None
     on_lost_response: Callable[[], None] = lambda: None
     on_error: Callable[[str], None] = lambda _: None
-    before_retry: Callable[[], None] = lambda: None
+    before_retry: Callable[[], bool] = lambda: True
 
 
 UNLIMITED = CallLimits()
+
+BUDGET_POLL = 0.02
+"""Seconds between two looks at a budget of which other requests hold what this one needs."""
 
 LENGTH_FINISH_REASONS = ("length", "max_tokens", "MAX_TOKENS")
 """The finish reasons of answers that were cut off at their limit of tokens."""
@@ -65,6 +69,7 @@ async def request_completion(
         else:
             return call.with_usage(answer)
         await model.retry.sleep(wait)
+        await call.wait_for_budgets()
 
 
 class _Call:
@@ -145,9 +150,15 @@ class _Call:
             raise ModelUnavailableError(
                 self._error_text(f"{reason} of {retry.patience:.0f} s"), self.attempts
             ) from error
-        self.limits.before_retry()
         traffic.retries += 1
         return wait
+
+    async def wait_for_budgets(self) -> None:
+        """Wait until the budgets allow a further attempt. Raises what they raise."""
+        began = self.clock()
+        while not self.limits.before_retry():
+            await asyncio.sleep(BUDGET_POLL)
+        self.queued += self.clock() - began
 
     def with_usage(self, answer: Completion) -> Completion:
         """Return the answer with its cost, the number of requests and the time taken."""

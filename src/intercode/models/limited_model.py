@@ -14,6 +14,7 @@ from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.budget import DEFAULT_RESERVED_TOKENS, Budget, Reservation
 from intercode.models.endpoint import (
+    BUDGET_POLL,
     LENGTH_FINISH_REASONS,
     CallLimits,
     DeadlineExceededError,
@@ -57,9 +58,9 @@ class _Reservations:
         for budget, reservation in self.by_budget:
             budget.mark_lost(reservation)
 
-    def check_retry(self) -> None:
-        for budget, _ in self.by_budget:
-            budget.check_retry()
+    def renew(self) -> bool:
+        """Reserve again what was lost. Return False if other requests hold it."""
+        return all(budget.renew(reservation) for budget, reservation in self.by_budget)
 
 
 class LimitedModel(Model):
@@ -140,7 +141,7 @@ class LimitedModel(Model):
         if (cached := await asyncio.to_thread(model.get_cached, messages, tools)) is not None:
             return self._calibrate_cached(messages, tools, cached)
         while (reserved := self._reserve(messages, tools, wait=False)) is None:
-            await asyncio.sleep(0.02)  # other requests hold what this one needs
+            await asyncio.sleep(BUDGET_POLL)  # other requests hold what this one needs
         with self._releasing(reserved):
             answer = await model.acomplete(
                 messages, tools=tools, limits=self._call_limits(reserved)
@@ -195,7 +196,7 @@ class LimitedModel(Model):
             min(deadlines, default=None),
             on_lost_response=reserved.mark_lost,
             on_error=self.on_error,
-            before_retry=reserved.check_retry,
+            before_retry=reserved.renew,
         )
 
     def _settle(self, reserved: _Reservations, answer: Completion) -> None:

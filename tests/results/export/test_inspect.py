@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,32 @@ def test_an_error_counts_as_not_solved_in_the_mean_scores_unless_it_was_retried(
         "reward": 0.5, "success": 0.5,
     }  # fmt: skip
     assert (results.total_samples, results.completed_samples) == (3, 1)
+
+
+def test_the_standard_error_is_clustered_by_task_as_by_inspect(tmp_path: Path) -> None:
+    from inspect_ai.scorer import SampleScore, Score, stderr
+
+    def played(task: int, epoch: int, reward: float) -> Trajectory:
+        steps = talk().steps
+        last = replace(steps[-1], reward=reward)
+        return talk(id=f"{task}-{epoch}").replace(
+            task=f"mine/{task}", epoch=epoch, steps=(*steps[:-1], last)
+        )
+
+    rewards = [(1.0, 1.0, 1.0), (0.0, 0.0), (0.5,), (1.0, 0.25, 1.0, 1.0)]  # epochs of 4 tasks
+    write([played(t, e, r) for t, of in enumerate(rewards) for e, r in enumerate(of)],
+          tmp_path / "a.eval")  # fmt: skip
+    scores = log.read_eval_log(str(tmp_path / "a.eval")).results.scores
+    successes = [[float(r == 1) for r in of] for of in rewards]
+    for score, values in zip(scores, (rewards, successes), strict=True):
+        samples = [
+            SampleScore(score=Score(value=value), sample_metadata={"task": number})
+            for number, of in enumerate(values)
+            for value in of
+        ]
+        right = stderr(cluster="task")(samples)
+        assert score.metrics["stderr"].value == pytest.approx(right), score.name
+        assert right > 1.2 * stderr()(samples)  # that of independent samples
+    write([played(0, e, r) for e, r in enumerate((0.0, 1.0))], tmp_path / "b.eval")
+    of_one_task = log.read_eval_log(str(tmp_path / "b.eval")).results.scores[0]
+    assert of_one_task.metrics["stderr"].value == 0  # not known

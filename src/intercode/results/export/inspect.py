@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import intercode
@@ -22,6 +23,7 @@ from intercode.results.export.base import (
     has_messages,
     parse_arguments,
 )
+from intercode.results.statistics.intervals import Cluster, ratio_variance, values_by_task
 from intercode.results.statistics.metrics import drop_retried_failures, is_failed
 
 if TYPE_CHECKING:
@@ -249,6 +251,8 @@ def _eval_spec(episodes: Sequence[Trajectory], model: str, began: datetime.datet
 
 
 def _scores(episodes: Sequence[Trajectory]) -> list[EvalScore]:
+    """Return the mean of each score and its standard error, clustered by task: epochs of a task are
+    not independent. As in Inspect, the error is 0 where one task leaves it unknown."""
     from inspect_ai.log import EvalMetric, EvalScore
 
     out = []
@@ -256,8 +260,9 @@ def _scores(episodes: Sequence[Trajectory]) -> list[EvalScore]:
         values = [0.0 if is_failed(t) else float(getattr(t, name)) for t in episodes]
         if not values:
             continue
-        error = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
-        metrics = {"mean": fmean(values), "stderr": error}
+        by_task = values_by_task([(t.task, v) for t, v in zip(episodes, values, strict=True)])
+        variance = ratio_variance([Cluster(math.fsum(v), len(v)) for v in by_task])
+        metrics = {"mean": fmean(values), "stderr": math.sqrt(variance or 0.0)}
         out.append(
             EvalScore(
                 name=name, scorer=name, scored_samples=len(values), unscored_samples=0,
