@@ -17,7 +17,36 @@ else. ``intercode.make_vec("bash", num_envs=64)`` steps many environments in par
 public names in ``__all__``, such as ``intercode.core``; names in no such list are private.
 """
 
-from __future__ import annotations
+# ruff: noqa: E402  # what follows the function must not be imported before it has run
+import os
+import sys
+
+
+def _leave_working_directory() -> None:
+    """Take the working directory, which holds data, from the search path of the program.
+
+    ``python -m`` has put it there, or an empty entry in PYTHONPATH. If it holds this package, it is
+    searched last. Scripts that import this package keep their search path.
+    """
+    by_module = sys.argv[:1] == ["-m"]  # its name replaces that once it is found
+    if not by_module and os.path.splitext(os.path.basename(sys.argv[0]))[0] != "intercode":
+        return
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        return
+    variable = "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", "")
+    entries = variable.split(os.pathsep)
+    if by_module and not sys.flags.safe_path and sys.path[:1] == [here]:
+        del sys.path[0]
+    if variable and here not in map(os.path.abspath, filter(None, entries)) and "" in entries:
+        sys.path[:] = [entry for entry in sys.path if entry not in ("", here)]
+    if here == os.path.dirname(os.path.dirname(__file__)) and here not in sys.path:
+        sys.path.append(here)
+
+
+if sys.argv:
+    _leave_working_directory()
 
 from typing import TYPE_CHECKING
 

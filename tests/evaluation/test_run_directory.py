@@ -7,6 +7,7 @@ import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ import intercode
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import UsageError
+from intercode.evaluation.evaluate.merge import merge
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.evaluate.run_metadata import remove_secrets
@@ -75,6 +77,38 @@ def test_another_temperature_is_another_run_and_another_key_is_not(
         for options in others:
             with pytest.raises(UsageError, match=r"a run with generation \{[^T]{,40}\}, not \{"):
                 make_plan(config(**options))
+
+
+def test_another_address_of_the_model_is_another_run(
+    squares: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def config(address: str, **settings: Any) -> EvalConfig:
+        return EvalConfig(
+            squares, "single-turn", model="m", base_url=address, limit=1, **settings
+        )  # fmt: skip
+
+    with (
+        FaultyEndpoint(ok("```bash\necho 0\n```")) as first,
+        FaultyEndpoint(ok("```bash\necho 1\n```")) as second,
+    ):
+        one = evaluate(config(first.base_url), quiet=True)
+        with_login = first.base_url.replace("http://", "http://me:pass-word@")
+        for address in (first.base_url, first.base_url + "/", with_login):
+            assert make_plan(config(address)).out == Path("runs") / one.name
+        two = evaluate(config(second.base_url), quiet=True)
+        assert two != one
+        with pytest.raises(UsageError, match=r"(?s)endpoint .* not .*another model.*--base-url"):
+            make_plan(config(second.base_url, out=one))
+        with pytest.raises(UsageError, match=r"differ in endpoint .* and .*intercode report"):
+            merge([one, two], tmp_path / "both")
+    with pytest.raises(UsageError, match="a run with endpoint"):
+        make_plan(config("http://127.0.0.1:9/v1", out=one))  # nothing listens there
+    old = trajectories.read_run_metadata(one)
+    del old["endpoint"]  # a run of an early release, which did not record it
+    (one / trajectories.RUN_FILE).write_text(json.dumps(old))
+    assert make_plan(config(second.base_url, out=one)).out == one
 
 
 AGENT = """

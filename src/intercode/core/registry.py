@@ -5,17 +5,18 @@ from __future__ import annotations
 import difflib
 import hashlib
 import importlib
-import importlib.util
-import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from intercode.core import plugins
 from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.imports import user_modules
 from intercode.core.plugins import Plugin
 
 MAX_NAMES_LISTED, NAMES_SHOWN = 40, 10
@@ -48,9 +49,9 @@ def suggest_name(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
 def load_object(reference: str) -> Any:
     """Return the object that a reference names.
 
-    ``package.module:attribute`` is imported; the module may be in the working directory.
-    ``path/to/file.py:attribute`` is loaded from a file that need not belong to a package. Raises
-    UsageError that names the part that failed.
+    ``package.module:attribute`` is imported; the module may be in the working directory, unless an
+    installed one has its name. ``path/to/file.py:attribute`` is loaded from a file that need not
+    belong to a package. Raises UsageError that names the part that failed.
     """
     module_name, _, attribute = reference.rpartition(":")
     if not module_name or not attribute:
@@ -60,7 +61,17 @@ def load_object(reference: str) -> Any:
         return getattr(module, attribute)
     except AttributeError as e:
         known = [name for name in dir(module) if not name.startswith("_")]
-        raise unknown_name_error(f"name in {module_name}", attribute, known) from e
+        error = unknown_name_error(f"name in {module_name}", attribute, known)
+        error.args = (f"{error}{_unused_file_hint(module_name, attribute)}",)
+        raise error from e
+
+
+def _unused_file_hint(module_name: str, attribute: str) -> str:
+    """Return how to load an attribute from a file of the working directory whose name an installed
+    module has, or an empty string."""
+    if module_name.endswith(".py") or not (file := user_modules.unused_file(module_name)):
+        return ""
+    return f"; {file} was not loaded, because an installed module has its name: {file}:{attribute}"
 
 
 def load_module(name: str, reference: str = "") -> ModuleType:
@@ -71,9 +82,8 @@ def load_module(name: str, reference: str = "") -> ModuleType:
     """
     if name.endswith(".py"):
         return _import_file(Path(name))
-    _search_working_directory()
     try:
-        return importlib.import_module(name)
+        return user_modules.import_named(name)
     except ImportError as e:
         of = f" of {reference!r}" if reference else ""
         raise UsageError(f"cannot import {name!r}{of}: {e}") from e
@@ -82,18 +92,7 @@ def load_module(name: str, reference: str = "") -> ModuleType:
 def is_module(name: str) -> bool:
     """Return whether a name is that of a module that can be imported, which may be in the working
     directory. Packages around it are imported."""
-    _search_working_directory()
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
-
-
-def _search_working_directory() -> None:
-    """Let imports find modules in the working directory."""
-    directory = os.getcwd()
-    if directory not in sys.path:
-        sys.path.insert(0, directory)
+    return user_modules.finds_named(name)
 
 
 def is_file_reference(reference: str) -> bool:
@@ -129,10 +128,11 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _execute_file(path: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = spec_from_file_location(name, path)
     assert spec is not None  # the name ends in .py
-    module = importlib.util.module_from_spec(spec)
+    module = module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look up their module
+    user_modules.let_import_neighbours(name, path)
     try:
         # the loader would take stale bytecode for a file that is edited within a second
         exec(compile(path.read_bytes(), path, "exec"), vars(module))
@@ -196,9 +196,9 @@ class Registry:
     def _load_plugin(self, plugin: Plugin) -> Any:
         """Return the object or module that a plugin refers to."""
         try:
-            if ":" in plugin.reference:
-                return load_object(plugin.reference)
-            return importlib.import_module(plugin.reference)
+            module, _, attribute = plugin.reference.partition(":")
+            found: Any = importlib.import_module(module)
+            return attrgetter(attribute)(found) if attribute else found
         except Exception as e:  # a plugin may raise anything
             raise UsageError(
                 f"the {self.kind} {plugin.name!r} of {plugin.origin} cannot be loaded "

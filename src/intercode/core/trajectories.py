@@ -54,6 +54,9 @@ one run only."""
 _OPTIONAL_IDENTITY_KEYS = ("generation", "prompts", "sources")
 """Keys that the first releases did not write. A run without such a key matches every other run."""
 
+_KEYS_OF_MODELS = ("endpoint",)
+"""Keys that runs without a model and those of early releases lack, and only then match others."""
+
 T = TypeVar("T", Step, Trajectory, Usage)
 
 
@@ -173,7 +176,9 @@ def identity_differences(
     return [
         k
         for k in keys
-        if old.get(k) != new.get(k) and not (k in _OPTIONAL_IDENTITY_KEYS and k not in old)
+        if old.get(k) != new.get(k)
+        and not (k in _OPTIONAL_IDENTITY_KEYS and k not in old)
+        and not (k in _KEYS_OF_MODELS and (k not in old or k not in new))
     ]
 
 

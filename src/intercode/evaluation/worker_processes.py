@@ -11,6 +11,9 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
 
+_SAFE_PATH = "PYTHONSAFEPATH"
+_variables_lock = threading.Lock()
+
 
 class _Process(SpawnProcess):
     """A process in which Ctrl-C has no effect, not even while it starts."""
@@ -18,13 +21,29 @@ class _Process(SpawnProcess):
     def start(self) -> None:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
-            super().start()
+            with _without_working_directory():
+                super().start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 class _Context(SpawnContext):
     Process = _Process
+
+
+@contextmanager
+def _without_working_directory() -> Iterator[None]:
+    """Let the interpreters that start in the block import nothing from the working directory, which
+    ``python -c`` would search first. They get the search path of this process."""
+    with _variables_lock:
+        before = os.environ.get(_SAFE_PATH)
+        os.environ[_SAFE_PATH] = "1"
+        try:
+            yield
+        finally:
+            del os.environ[_SAFE_PATH]
+            if before is not None:
+                os.environ[_SAFE_PATH] = before
 
 
 @contextmanager
@@ -35,7 +54,8 @@ def worker_processes(count: int) -> Iterator[ProcessPoolExecutor]:
     A process imports the script that runs, so a script needs ``if __name__ == "__main__":``.
     """
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(count, _Context(), initializer=_end_with_owner)
+    with _without_working_directory():  # this starts a process that tracks resources
+        pool = ProcessPoolExecutor(count, _Context(), initializer=_end_with_owner)
     try:
         yield pool
     except KeyboardInterrupt:  # they would finish what they do

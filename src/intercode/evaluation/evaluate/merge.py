@@ -174,7 +174,8 @@ def _common_metadata(directories: Sequence[Path]) -> dict[str, Any]:
                 for k in differ
             )
             raise UsageError(
-                f"{directories[0]} and {directory} differ in {what}: they are not parts of one run"
+                f"{directories[0]} and {directory} differ in {what}: they are not parts of one "
+                f"run. Compare them with `intercode report {directories[0]} {directory}`"
             )
     started = [str(metadata.get("started", "")) for metadata in metadata_of_parts]
     common = dict(metadata_of_parts[started.index(min(started))])

@@ -73,6 +73,11 @@ def require_same_run(out: Path, metadata: Mapping[str, Any]) -> None:
         if key == "sources":
             files = ", ".join(_changed_files(earlier or {}, later or {}))
             way_out = f"{files} changed since. Give another --out, or undo the change to resume it"
+        if key == "endpoint":
+            way_out = (
+                "another server may have another model under that name. Give another --out, and "
+                "`intercode report` both, or the address of before (--base-url) to resume that run"
+            )
         raise UsageError(f"{out} contains a run with {key} {before}, not {now}: {way_out}")
 
 

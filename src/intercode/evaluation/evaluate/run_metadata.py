@@ -28,10 +28,10 @@ from intercode.models import FunctionModel, Model
 from intercode.models.redaction import is_secret_header, is_secret_name
 from intercode.sandbox.tiers.protections import threat_model_of
 
-RUN_IDENTITY = (*trajectories.IDENTITY_KEYS, "timeout", "seed", "agent_options")
+RUN_IDENTITY = (*trajectories.IDENTITY_KEYS, "timeout", "seed", "agent_options", "endpoint")
 """Settings that must be equal for two commands to be the same run. Not included: tasks, limit and
-epochs, so that a run can be extended; its spending limits, so that it can be resumed; parallel,
-shuffle and the address of the endpoint, which change no result."""
+epochs, so that a run can be extended; its spending limits, so that it can be resumed; parallel and
+shuffle, which change no result."""
 
 RUN_ONLY_KEYS = ("threat_model", "agent_metadata", "model_metadata", "versions", "code", "config")
 """Keys of run.json only. The record of each episode repeats the others, to be usable alone."""
@@ -86,7 +86,7 @@ def run_metadata(
         values["threat_model"] = threat_model_of(values["tier"])
     if sources := {name: text for name, part in parts.items() if (text := source_of(part))}:
         values["sources"] = sources | imported_sources(parts.values())
-    if model is not None and model.endpoint:
+    if model is not None:
         values["endpoint"] = model.endpoint
     cleaned: dict[str, Any] = remove_secrets(to_jsonable(values))
     return cleaned

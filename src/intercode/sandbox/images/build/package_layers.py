@@ -82,7 +82,7 @@ def _pip_command(version: str) -> list[str]:
             "run `python -m ensurepip`"
         )
     return [
-        sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+        sys.executable, "-P", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
         "--only-binary=:all:", "--no-compile", "--python-version", version, "--target",
     ]  # fmt: skip
 
