@@ -57,7 +57,7 @@ def _call(tools: EpisodeTools, name: str, timeout: float = 20.0, **arguments: An
 
 def test_all_pages_of_the_list_of_tools_are_read(tools: EpisodeTools) -> None:
     names = [tool.name for tool in tools.tools]
-    assert names[:2] == ["test__read", "test__write"] and len(names) == 10
+    assert names[:2] == ["test__read", "test__write"] and len(names) == 11
     assert all(len(name) <= 64 for name in names)
 
 
@@ -94,6 +94,7 @@ def test_a_wrong_call_is_an_observation(tools: EpisodeTools, text: str, note: st
         ("wait", "gave no answer within 0.5 s", True),
         ("chatter", "gave no answer within 0.5 s", True),
         ("flood", "a line of more than 1048576 bytes", False),
+        ("lines", "more than 33554432 bytes before its answer", False),
         ("end", "the exit status 1: the server gives up", False),
     ],
 )

@@ -14,9 +14,15 @@ import pytest
 import intercode
 from intercode import datasets
 from intercode.agents.programs import ProgramAgent
+from intercode.agents.programs.agent import make_program
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Step, Trajectory
+from intercode.evaluation.programs.actions import ShellHistory
+from intercode.evaluation.programs.turns import ProgramTurns
 from intercode.evaluation.rollout import rollout
+from intercode.evaluation.tracking.base import EpisodeTracker
+from intercode.models.base import make_call
+from intercode.models.bridge import BridgeRequest
 from intercode.models.providers.function import FunctionModel
 from support.answering_endpoint import AnsweringEndpoint
 from support.harbor import write_steps_task, write_task
@@ -258,3 +264,24 @@ def test_what_cannot_play_is_said_before_anything_is_played(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="user has the user 'nobody'"):
         evaluate(f"harbor:{write_task(tmp_path / 'user', **toml)}", "program:true")
     assert not os.path.exists(tmp_path / "run" / "trajectories.jsonl")
+
+
+def test_what_a_program_reports_is_read_within_limits() -> None:
+    with intercode.make("bash", dataset="starter") as env:
+        env.reset(seed=0, options={"task": 0})
+        history = ShellHistory(env.sandbox, "/dev/shm/intercode")
+        env.sandbox.write("/dev/shm/intercode/history", b"".join(b"%d\0" % n for n in range(5000)))
+        assert history.new_commands() == [str(n) for n in range(4000, 5000)]
+        assert history.new_commands() == []
+        limit = env.sandbox.spec.limits.output
+        turns = ProgramTurns(
+            env, FunctionModel(lambda _: "done"), make_program("true {query}"), history,
+            "/tmp/none", None, EpisodeTracker(),
+        )  # fmt: skip
+        turns.answer(BridgeRequest(({"role": "user", "content": "begin"},)))
+        assert turns._turn is not None
+        call = make_call("c", "run", {"command": "cat x"})
+        turns._turn = replace(turns._turn, calls=(call,))
+        turns.finish([{"role": "tool", "content": "x" * 10 * limit, "tool_call_id": "c"}])
+        [step] = turns.steps
+        assert len(step.observation) < limit + 100 and "bytes left out" in step.observation

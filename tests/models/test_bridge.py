@@ -15,7 +15,7 @@ import pytest
 
 from intercode.core.errors import BudgetError
 from intercode.core.types import Usage
-from intercode.models.base import Completion, make_call
+from intercode.models.base import Completion, Message, make_call
 from intercode.models.bridge import (
     Bridge,
     BridgeRequest,
@@ -24,6 +24,7 @@ from intercode.models.bridge import (
     server,
 )
 from intercode.models.bridge.answers import GivenAnswers
+from intercode.models.bridge.requests import answer_message, merge_answers
 
 anthropic = pytest.importorskip("anthropic")
 openai = pytest.importorskip("openai")
@@ -33,6 +34,12 @@ KEY = "intercode-key-of-this-episode"
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
 USAGE = Usage(100, 20, 1, cached_tokens=60, reasoning_tokens=5, cost=0.5)
 Answer = Callable[[BridgeRequest], Completion]
+TOOLS: dict[str, Any] = {
+    "/v1/chat/completions": {"type": "function", "function": {"name": "run"}},
+    "/v1/responses": {"type": "function", "name": "run", "parameters": SCHEMA},
+    "/v1/messages": {"name": "run", "input_schema": SCHEMA},
+}
+"""A tool, as each protocol describes it."""
 
 
 class Served:
@@ -228,6 +235,72 @@ def test_what_a_program_may_not_do(served: Served, monkeypatch: pytest.MonkeyPat
         served.bridge.count_refusal()
     served.thread.join(30)
     assert isinstance(served.error, BridgeStoppedError)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/v1/chat/completions", "messages"),
+        ("/v1/responses", "input"),
+        ("/v1/messages", "messages"),
+        ("/v1/messages/count_tokens", "messages"),
+    ],
+)
+def test_a_request_of_too_many_values_is_refused(served: Served, path: str, name: str) -> None:
+    message = {"role": "user", "content": "a"}
+    few = json.dumps({name: [message] * 1000, "tools": [], "x": [{}] * 100_000}).encode()
+    if not path.endswith("count_tokens"):
+        few = json.dumps({name: [message], "tools": [TOOLS[path]], "x": [{}] * 100_000}).encode()
+    assert served.post(path, few)[0] == 200
+    status, data = served.post(path, json.dumps({name: [message], "x": [{}] * 250_000}).encode())
+    assert status == 400 and "more than 250000 values" in data["error"]["message"]
+
+
+def test_requests_without_an_answer_of_the_model_have_a_budget(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are decoded one at a time; when their time is used up, those that ask the model are
+    still answered, and every other connection is a refusal, with or without a request."""
+    decode, held = server._decode, []
+
+    def watch(body: bytes) -> Any:
+        held.append(served.bridge._counting.locked())
+        return decode(body)
+
+    monkeypatch.setattr(server, "_decode", watch)
+    count, ask = "/v1/messages/count_tokens", "/v1/chat/completions"
+    messages = [{"role": "user", "content": "hi"}]
+    tool = TOOLS[ask]
+    body = json.dumps({"messages": messages}).encode()
+    question = json.dumps({"messages": messages, "tools": [tool]}).encode()
+    assert served.post(ask, question)[0] == 200
+    assert served.bridge._unpaid_seconds == 0
+    assert served.post(count, body)[0] == 200
+    assert held == [False, True]
+    monkeypatch.setattr(server, "MAX_UNPAID_SECONDS", 0.0)
+    status, data = served.post(count, body)
+    assert (status, data["error"]["type"]) == (429, "rate_limit_error")
+    for method in ("GET", "HEAD"):
+        request = urllib.request.Request(f"{served.url}/v1/models", method=method)
+        with pytest.raises(urllib.error.HTTPError, match="429"):
+            urllib.request.urlopen(request, timeout=30)
+    assert held == [False, True]
+    assert served.post(ask, question)[0] == 200
+    while served.bridge.refusals < server.MAX_REFUSALS:
+        with socket.create_connection(("127.0.0.1", served.bridge.port)) as connection:
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(1)
+    served.thread.join(30)
+    assert isinstance(served.error, BridgeStoppedError)
+
+
+def test_many_answers_in_a_row_are_one_message() -> None:
+    user: Message = {"role": "user", "content": "u"}
+    calls = [make_call(str(n), "run", {}) for n in range(3)]
+    parts = [answer_message("a", calls[:1]), answer_message("", calls[1:2]), user]
+    parts += [answer_message("b", []), user, user, answer_message("c", calls[2:])]
+    joined = [answer_message("a", calls[:2]), user, answer_message("b", []), user, user, parts[-1]]
+    assert merge_answers(parts) == tuple(joined)
 
 
 def test_an_error_of_the_owner_ends_it_and_a_refusal_is_answered() -> None:

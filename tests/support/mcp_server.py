@@ -13,7 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-TOOLS = ("read", "write", "wait", "end", "flood", "chatter", "refuse", "odd", "picture", "ask")
+TOOLS = (
+    "read", "write", "wait", "end", "flood", "lines", "chatter", "refuse", "odd", "picture", "ask",
+)  # fmt: skip
 calls = 0
 
 
@@ -41,6 +43,9 @@ def call(name: str, given: dict[str, Any]) -> dict[str, Any]:
     if name == "flood":
         while True:
             sys.stdout.write("x" * 65536)
+    if name == "lines":
+        while True:
+            sys.stdout.write("x" * 65535 + "\n")
     if name == "chatter":
         while True:
             send({"method": "notifications/message", "params": {"data": "still here"}})

@@ -79,8 +79,8 @@ def decode(data: bytes) -> str:
 
 def drain(fd: int, into: Collector) -> bool:
     """Read everything that a non-blocking descriptor has now. Return False at the end of the
-    stream."""
-    while True:
+    stream. Of what is written without end meanwhile, only a part is read."""
+    for _ in range(_LAST_ROUNDS):
         try:
             data = os.read(fd, _CHUNK)
         except BlockingIOError:
@@ -88,6 +88,7 @@ def drain(fd: int, into: Collector) -> bool:
         if not data:
             return False
         into.add(data)
+    return True
 
 
 class TimeLimitError(TimeoutError):

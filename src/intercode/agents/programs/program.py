@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from intercode.core.types.untrusted import parse_untrusted
 
 INSTALLED = "/opt/intercode"
 """The directory of the sandbox in which programs are installed."""
@@ -83,8 +84,8 @@ def read_json_result(text: str) -> ToolResult:
     """Return the result in an object with ``output`` and ``returncode``; any other text is the
     output."""
     try:
-        data = json.loads(text) if text.lstrip().startswith("{") else None
-    except (ValueError, RecursionError):
+        data = parse_untrusted(text) if text.lstrip().startswith("{") else None
+    except ValueError:
         data = None
     if not isinstance(data, dict) or not isinstance(data.get("output"), str):
         return ToolResult(text)

@@ -14,6 +14,7 @@ from typing import Any
 
 from intercode.core.errors import GoldError, SandboxError, SandboxLostError
 from intercode.core.types import Task, TestResult
+from intercode.core.types.untrusted import MAX_RETURNED_VALUES, parse_untrusted
 from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
 from intercode.environments.code.reward import outputs_equal, values_equal
 from intercode.sandbox.streams import Collector, decode
@@ -144,9 +145,9 @@ def _call_error(
     if "error" in answer:
         return str(answer["error"])[:_MAX_ERROR] or _WRONG_ANSWER
     try:
-        value = json.loads(answer["value"])
+        value = parse_untrusted(answer["value"], MAX_RETURNED_VALUES)
         return "" if values_equal(value, test["output"]) else _WRONG_ANSWER
-    except (KeyError, TypeError, ValueError, RecursionError) as e:
+    except (KeyError, TypeError, ValueError, RecursionError) as e:  # also of the comparison
         return f"what it returned cannot be compared: {e}"
 
 

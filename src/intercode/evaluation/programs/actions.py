@@ -16,6 +16,7 @@ CODE_ARGUMENTS = ("command", "cmd", "script", "code", "statement")
 """The arguments of tools in which code is passed."""
 SUBMIT = "submit"
 _HISTORY_BYTES = 1 << 20
+_MAX_COMMANDS = 1000  # of a turn
 _COMMAND_CHARACTERS = 2000
 """What is recorded of a reported command: programs put long set-ups before the model's code."""
 _REPORT_SCRIPT = """[ -z "$BASH_EXECUTION_STRING" ] || printf '%s\\0' "$BASH_EXECUTION_STRING" >> {}
@@ -68,12 +69,13 @@ class ShellHistory:
 
     def new_commands(self) -> list[str]:
         """Return the commands that were reported since the last call. Those beyond a MiB of text
-        are not read."""
+        are not read, and of many only the last are returned."""
         data = b""
         with suppress(OSError):
             data = self._sandbox.read(self._file, _HISTORY_BYTES)
         new, self._read = data[self._read :], max(self._read, len(data))
-        return [_clip(decode(command)) for command in new.split(b"\0") if command]
+        commands = [command for command in new.split(b"\0") if command][-_MAX_COMMANDS:]
+        return [_clip(decode(command)) for command in commands]
 
 
 def _clip(command: str) -> str:

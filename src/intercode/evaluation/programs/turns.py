@@ -17,6 +17,7 @@ from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.base import Completion, Message, Model, ToolCall
 from intercode.models.bridge import BridgeRequest, RequestRefusedError
 from intercode.models.bridge.answers import GivenAnswers
+from intercode.sandbox.streams import Collector, decode
 
 MAX_RECORDED_CHARACTERS = 16 << 20
 """The characters of messages that are recorded of an episode."""
@@ -140,7 +141,9 @@ class ProgramTurns:
             if m["role"] == "tool" and m["tool_call_id"] in ids
         ]
         if results:
-            output, code = "\n".join(r.output for r in results), results[-1].exit_code
+            kept = Collector(self._env.sandbox.spec.limits.output)
+            kept.add("\n".join(r.output for r in results).encode("utf-8", "surrogatepass"))
+            output, code = decode(kept.bytes()), results[-1].exit_code
             valid = None if code is None else code == 0
             step = replace(step, observation=output, exit_code=code, valid=valid)
             self._env.set_last_result(ExecResult(output, code))

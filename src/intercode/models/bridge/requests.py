@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from intercode.models.base import Message, Tool, ToolCall
@@ -80,14 +82,13 @@ def merge_answers(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Return the messages with successive answers of the model joined to one: some protocols send
     the text and each call of an answer apart."""
     merged: list[Message] = []
-    for message in messages:
-        last = merged[-1] if merged else None
-        if last is None or last["role"] != "assistant" or message["role"] != "assistant":
-            merged.append(message)
+    for role, group in groupby(messages, itemgetter("role")):
+        parts = list(group)
+        if role != "assistant" or len(parts) == 1:
+            merged += parts
             continue
-        calls = [*last.get("tool_calls", ()), *message.get("tool_calls", ())]
-        text = "\n".join(filter(None, (last["content"], message["content"])))
-        merged[-1] = answer_message(text, calls)
+        calls = [call for part in parts for call in part.get("tool_calls", ())]
+        merged.append(answer_message("\n".join(filter(None, (p["content"] for p in parts))), calls))
     return tuple(merged)
 
 

@@ -9,6 +9,7 @@ import queue
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
@@ -17,6 +18,7 @@ from types import ModuleType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from intercode.core.types.untrusted import parse_untrusted
 from intercode.models.base import Completion
 from intercode.models.bridge import chat, messages, responses
 from intercode.models.bridge.requests import BridgeRequest, Event, InvalidRequestError
@@ -26,6 +28,9 @@ MAX_REQUEST_BYTES = 8 << 20
 MAX_CONNECTIONS = 16
 MAX_REFUSALS = 100
 """After so many refused requests, a bridge stops."""
+MAX_UNPAID_SECONDS = 10.0
+"""The processor time of this machine that a program may use for requests that get no answer of the
+model, such as those that count tokens. Later ones are refused."""
 _READ_SECONDS = 60.0
 _PROTOCOLS: dict[str, ModuleType] = {
     path: protocol for protocol in (chat, responses, messages) for path in protocol.PATHS
@@ -83,6 +88,8 @@ class Bridge:
         self._wake_in, self._wake_out = os.pipe()
         self._lock = threading.Lock()  # between a request that arrives and the end
         self._free = threading.Semaphore(MAX_CONNECTIONS)
+        self._counting = threading.Lock()  # so that one large request is decoded at a time
+        self._unpaid_seconds = 0.0
         self._connections: set[socket.socket] = set()
         self._thread = threading.Thread(target=self._accept, name="intercode-bridge", daemon=True)
         self._thread.start()
@@ -168,6 +175,31 @@ class Bridge:
             raise waiting.outcome
         return waiting.outcome
 
+    def count_tokens(self, body: bytes) -> int:
+        """Return the tokens of a request of Anthropic's protocol. Raises InvalidRequestError, and
+        RequestRefusedError if the program has used up its time."""
+        with self._counting:
+            self.check_unpaid()
+            request = messages.parse_request(_decode(body))
+            return estimate_tokens(request.messages, self.model, request.tools)
+
+    def charge(self, seconds: float) -> None:
+        """Count processor time as that of a connection without an answer of the model. When the
+        time is used up, each such connection is a refused request."""
+        with self._lock:
+            self._unpaid_seconds += seconds
+            is_over = self._unpaid_seconds > MAX_UNPAID_SECONDS
+        if is_over:
+            self.count_refusal()
+
+    def check_unpaid(self) -> None:
+        """Raise RequestRefusedError if the program has used up its time for such requests."""
+        if self._unpaid_seconds > MAX_UNPAID_SECONDS:
+            raise RequestRefusedError(
+                "this program has sent too many requests that ask for no answer of the model", 429,
+                "rate_limit_error",
+            )  # fmt: skip
+
     def count_refusal(self) -> None:
         """Count a refused request, and wake the owner after too many."""
         with self._lock:
@@ -183,14 +215,32 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _READ_SECONDS
     server: Bridge  # type: ignore[assignment]
 
+    def handle(self) -> None:
+        """Serve the request, and charge the program for its time unless the model has answered."""
+        before = time.thread_time()
+        self.is_answered = False
+        try:
+            super().handle()
+        finally:
+            if not self.is_answered:
+                self.server.charge(time.thread_time() - before)
+
     def do_HEAD(self) -> None:
         """Say that somebody is there: some programs ask before their first request."""
-        self._send(200, b"")
+        try:
+            self.server.check_unpaid()
+        except RequestRefusedError as e:
+            return self._refuse(chat, e)
+        return self._send(200, b"")
 
     def do_GET(self) -> None:
         """Send the list of models."""
-        if urlsplit(self.path).path.removeprefix("/v1").rstrip("/") != "/models":
-            return self._refuse(chat, RequestRefusedError("no such path", 404, "not_found_error"))
+        try:
+            self.server.check_unpaid()
+            if urlsplit(self.path).path.removeprefix("/v1").rstrip("/") != "/models":
+                raise RequestRefusedError("no such path", 404, "not_found_error")
+        except RequestRefusedError as e:
+            return self._refuse(chat, e)
         model = {"id": self.server.model, "object": "model", "created": 0, "owned_by": "intercode"}
         return self._send_json(200, {"object": "list", "data": [model]})
 
@@ -205,10 +255,9 @@ class _Handler(BaseHTTPRequestHandler):
                 raise RequestRefusedError(f"no such path: {path[:100]}", 404, "not_found_error")
             body = self._read_body()
             if counts:
-                request = messages.parse_request(_decode(body))
-                tokens = estimate_tokens(request.messages, self.server.model, request.tools)
-                return self._send_json(200, {"input_tokens": tokens})
+                return self._send_json(200, {"input_tokens": self.server.count_tokens(body)})
             completion, request = self.server.wait_for_answer(protocol, body)
+            self.is_answered = True
         except InvalidRequestError as e:
             return self._refuse(protocol, RequestRefusedError(str(e)))
         except RequestRefusedError as e:
@@ -260,8 +309,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _decode(body: bytes) -> Any:
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as e:
+        return parse_untrusted(body)
+    except ValueError as e:
         raise InvalidRequestError(f"the body is not JSON: {e}") from e
 
 

@@ -26,6 +26,7 @@ from typing import Any
 from intercode.core.errors import DataError, SandboxError
 from intercode.core.languages import Language, Repl
 from intercode.core.types import ExecResult
+from intercode.core.types.untrusted import parse_untrusted
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once
@@ -122,10 +123,10 @@ class ReplProcess:
 
 def _parse_answer(received: bytes, token: str) -> dict[str, Any]:
     try:
-        answer = json.loads(received)
+        answer = parse_untrusted(received)
         if answer["token"] != token or not _is_valid_directory(str(answer["cwd"])):
             raise ReplEndedError
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
+    except (ValueError, KeyError, TypeError) as e:
         raise ReplEndedError from e
     return dict(answer)
 

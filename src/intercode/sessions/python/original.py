@@ -9,12 +9,12 @@ with the key ``error`` alone if the code raised.
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import ExecResult
+from intercode.core.types.untrusted import MAX_RETURNED_VALUES, parse_untrusted
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError
 from intercode.sessions.python.session import START_SECONDS, Action, PythonSession
 
@@ -91,9 +91,9 @@ def run_in_service(
     if text is None:
         return None
     try:
-        rows: Any = json.loads(text)
+        rows: Any = parse_untrusted(text, MAX_RETURNED_VALUES)
         found = [(str(out), str(error)) for out, error in rows]
-    except (ValueError, TypeError, RecursionError) as e:
+    except (ValueError, TypeError) as e:
         raise InterpreterEndedError from e
     if len(found) != len(codes):
         raise InterpreterEndedError

@@ -7,10 +7,11 @@ calculate with are refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from intercode.core.types.untrusted import MAX_RETURNED_VALUES, parse_untrusted
 
 _MAX_HEX_DIGITS = 100_000  # hexadecimal digits of a number
 _MAX_RANGE = 200_000  # length of a range
@@ -60,10 +61,7 @@ class ExceptionInfo:
 
 def decode_value(text: str) -> Any:
     """Return the value that a text holds. Raises ValueError for any text without a valid value."""
-    try:
-        return _decode_row(json.loads(text))
-    except RecursionError as e:
-        raise ValueError("nested too deeply") from e
+    return _decode_row(parse_untrusted(text, MAX_RETURNED_VALUES))
 
 
 def _decode_row(row: Any) -> Any:
@@ -77,10 +75,7 @@ def _decode_row(row: Any) -> Any:
 
 def decode_values(text: str, count: int) -> list[Any]:
     """Return the ``count`` values of a list. Raises ValueError as ``decode_value``."""
-    try:
-        rows = json.loads(text)
-    except RecursionError as e:
-        raise ValueError("nested too deeply") from e
+    rows = parse_untrusted(text, MAX_RETURNED_VALUES)
     if not isinstance(rows, list) or len(rows) != count:
         raise ValueError(f"not {count} values")
     return [_decode_row(row) for row in rows]

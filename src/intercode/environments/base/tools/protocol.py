@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intercode.core.types import Tool
+from intercode.core.types.untrusted import parse_untrusted
 from intercode.core.version import __version__
-from intercode.environments.base.tools.program import LineProgram
+from intercode.environments.base.tools.program import LineProgram, ProgramEndedError
 from intercode.sandbox.streams import decode
 
 PROTOCOL_VERSION = "2025-06-18"
 """The newest version that this client knows; a server answers with the one that it speaks."""
 _MAX_PAGES = 20  # of a list of tools
+_MAX_READ = 32 << 20  # bytes before an answer
 _METHOD_NOT_FOUND = -32601
 
 
@@ -34,6 +36,7 @@ class ToolClient:
         """Begin a session with a server that has just been started."""
         self._program = program
         self._ids = itertools.count(1)
+        self._left = 0  # bytes that the server may write before its answer
         self._request(
             "initialize",
             {
@@ -68,6 +71,7 @@ class ToolClient:
     def _request(self, method: str, params: Mapping[str, Any], deadline: float) -> dict[str, Any]:
         number = next(self._ids)
         self._send({"id": number, "method": method, "params": params}, deadline)
+        self._left = _MAX_READ
         while True:
             message = self._receive(deadline)
             if "method" in message:
@@ -98,9 +102,12 @@ class ToolClient:
             line = self._program.receive(deadline)
             if time.monotonic() > deadline:  # it may go on writing for ever
                 raise TimeoutError
+            self._left -= len(line) + 1
+            if self._left < 0:
+                raise ProgramEndedError(f"it wrote more than {_MAX_READ} bytes before its answer")
             try:
-                message = json.loads(line)
-            except (ValueError, RecursionError):
+                message = parse_untrusted(line)
+            except ValueError:
                 continue
             if isinstance(message, dict):
                 return message

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 from intercode.core.errors import ConfigError
 from intercode.core.types import ExecResult, Tool
+from intercode.core.types.untrusted import parse_untrusted
 from intercode.environments.base.tools.program import (
     LineProgram,
     ProgramEndedError,
@@ -104,8 +104,8 @@ class EpisodeTools:
             known = ", ".join(self._calls)
             return ExecResult("", 1, note=f"[there is no tool {name!r:.80}; there are: {known}]")
         try:
-            arguments = json.loads(given or "{}")
-        except (ValueError, RecursionError) as e:
+            arguments = parse_untrusted(given or "{}")
+        except ValueError as e:
             return ExecResult("", 1, note=f"[the arguments of {name} are not JSON: {e}]")
         if not isinstance(arguments, dict):
             return ExecResult("", 1, note=f"[the arguments of {name} are not a JSON object]")
