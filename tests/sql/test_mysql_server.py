@@ -197,6 +197,41 @@ def test_least_recently_used_data_are_evicted(
 
 
 @pytest.mark.slow
+def test_a_directory_of_another_user_blocks_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The name of the directory of servers cannot be known before it is there."""
+    monkeypatch.delenv(private_server.RUNTIME_VARIABLE, raising=False)
+    monkeypatch.setattr(private_server, "_MIN_FREE_MEMORY", 1 << 62)  # not in memory
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / f"intercode-sql-{os.geteuid()}").symlink_to("/")  # where it once was
+    first = private_server.runtime_directory()
+    assert first.parent == tmp_path and private_server.runtime_directory() == first
+    first.rmdir()
+    first.symlink_to("/")  # as another user could, who has seen the name
+    second = private_server.runtime_directory()
+    assert second.parent == tmp_path and second != first and not second.is_symlink()
+    (noted,) = (tmp_path / "cache" / "mysql").glob("runtime-*")
+    noted.write_text("/")
+    assert private_server.runtime_directory().parent == tmp_path
+
+
+def test_temporary_files_have_a_file_system_of_their_own(tmp_path: Path) -> None:
+    """Here the kernel allows it; where it does not, only the limit of each file remains."""
+    code = (
+        "import sys; from pathlib import Path; from intercode.sql.server import owner\n"
+        "directory = Path(sys.argv[1]); owner._limit_directory(directory, 1 << 20, None)\n"
+        "(directory / 'a').write_bytes(bytes(1 << 19)); print('half')\n"
+        "(directory / 'b').write_bytes(bytes(1 << 20))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "half\n" and "No space left on device" in done.stderr
+    assert not any(tmp_path.iterdir())  # nobody else sees them
+
+
 def test_threads_share_one_server(home: Path, own: DatabaseSpec) -> None:
     engine = open_engine("mysql")
     seen: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import time
 from decimal import Decimal
 from typing import Any
@@ -198,6 +199,65 @@ def test_storage_is_limited(mysql: SqlEngine, shop: DatabaseSpec, kind: str) -> 
     assert shown(session, "DROP TABLE big") == "None"
     assert shown(session, "CREATE TABLE big (a int)") == "None"
     session.close()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "INSERT INTO big SELECT REPEAT('x', 60000) FROM {}",
+        "CREATE TABLE more ENGINE=Aria AS SELECT REPEAT('x', 60000) a FROM {}",
+        "CREATE TEMPORARY TABLE more ENGINE=Aria AS SELECT REPEAT('x', 60000) a FROM {}",
+        "SET STATEMENT max_join_size=1000 FOR INSERT INTO big SELECT REPEAT('x', 60000) FROM {}",
+    ],
+)
+def test_a_statement_that_makes_too_much_is_stopped_while_it_runs(
+    mysql: SqlEngine, shop: DatabaseSpec, code: str
+) -> None:
+    session = mysql.open(shop, SqlLimits(storage=4 << 20))
+    shown(session, "CREATE TABLE big (a longtext)")
+    shown(session, "SET SESSION max_join_size = DEFAULT")
+    many = "information_schema.COLUMNS a, information_schema.COLUMNS b"
+    assert "larger than 4194304 bytes" in session.run(code.format(many), 600.0).output
+    assert shown(session, "DROP TABLE IF EXISTS big, more") == "None"
+    assert shown(session, "CREATE TABLE big (a int)") == "None"
+    session.close()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SELECT COUNT(*) FROM (SELECT DISTINCT CONCAT(REPEAT('x', 60000), a.ORDINAL_POSITION, "
+        "RAND()) q FROM {0} a, {0} b) t",
+        "SELECT LENGTH(MAX(q)) FROM (SELECT CONCAT(REPEAT(RAND(), 3000), RAND()) q "
+        "FROM {0} a, {0} b ORDER BY q LIMIT 18446744073709551615) t",
+        "CREATE TEMPORARY TABLE t ENGINE=InnoDB AS SELECT REPEAT('x', 60000) q FROM {0} a, {0} b",
+    ],
+    ids=["distinct", "sort", "temporary table"],
+)
+@pytest.mark.slow
+def test_temporary_files_of_a_statement_are_bounded(session: SqlSession, code: str) -> None:
+    printed = session.run(code.format("information_schema.COLUMNS"), 600.0).output
+    assert re.search("is full|Error writing file|larger than", printed), printed
+
+
+def test_the_bound_of_temporary_tables_cannot_be_raised(session: SqlSession) -> None:
+    bound = "SELECT @@tmp_disk_table_size <= 256 << 20"
+    assert shown(session, bound) == "[(1,)]"
+    shown(session, "SET SESSION tmp_disk_table_size = 1 << 40")
+    assert shown(session, bound) == "[(1,)]"
+
+
+def test_a_statement_after_its_settings_is_seen(session: SqlSession) -> None:
+    """SET STATEMENT … FOR changes what its statement changes, and hides none."""
+    prefix = "SET STATEMENT max_join_size = 1000000 FOR "
+    assert shown(session, f"{prefix}CREATE TABLE mine (a int)") == "None"
+    assert session.changes() == ["table mine: new"]
+    assert shown(session, f"{prefix}DROP TABLE mine") == "None"
+    assert session.changes() == []
+    assert shown(session, f"{prefix}SELECT COUNT(*) FROM customer") == "[(3,)]"
+    for code in ("KILL 5", "SET PASSWORD = ''", "XA START 'a'", "USE information_schema"):
+        assert "is not allowed here" in shown(session, prefix + code)
+    assert shown(session, "SELECT DATABASE()") == "[('shop',)]"
 
 
 def test_values_equal_those_of_the_client(session: SqlSession) -> None:

@@ -30,7 +30,7 @@ def test_statements_that_need_a_connection_of_their_own(code: str) -> None:
     assert analyze_statement(code).kind == "own"
 
 
-@pytest.mark.parametrize("code", [
+REFUSED = [
     "GRANT ALL ON *.* TO me", "KILL 5", "SHUTDOWN", "SET GLOBAL x = 1", "SET @@global.x = 1",
     "SET PASSWORD = ''", "SELECT 1 INTO OUTFILE '/tmp/x'", "LOAD DATA INFILE 'x' INTO TABLE t",
     "SELECT LOAD_FILE('/etc/passwd')", "SELECT GET_LOCK('a', 1)", "SELECT get_lock ('a', 1)",
@@ -42,17 +42,46 @@ def test_statements_that_need_a_connection_of_their_own(code: str) -> None:
     "CREATE TABLE t (a int) DATA DIRECTORY='/tmp'", "SET STATEMENT max_statement_time=0 FOR DO 1",
     "CREATE PROCEDURE p() SET PASSWORD = ''", "x: BEGIN NOT ATOMIC SET GLOBAL a = 1; END",
     "FLUSH TABLES WITH READ LOCK", "BACKUP STAGE START", "START SLAVE", "RESET MASTER",
-])  # fmt: skip
+    "SET @a = (1, 2), PASSWORD = ''", "SET @a = 1, ROLE NONE", "SET sql_mode = '', GLOBAL x = 1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", REFUSED)
 def test_refused_statements(code: str) -> None:
     reading = analyze_statement(code)
     assert reading.kind == "refused"
     assert "not allowed here" in reading.argument
 
 
+@pytest.mark.parametrize("prefix", [
+    "SET STATEMENT a = 1 FOR ", "set /* x */ statement a = (SELECT 1 FOR UPDATE), b = 2 for ",
+    "/*!50000 SET STATEMENT */ a = 1 FOR SET STATEMENT b = 'FOR' FOR ",
+])  # fmt: skip
+def test_statements_are_refused_after_settings_of_their_own(prefix: str) -> None:
+    for code in (*REFUSED, "USE mysql"):
+        assert analyze_statement(prefix + code).kind == "refused", code
+
+
+def test_a_statement_after_settings_of_its_own_is_what_counts() -> None:
+    prefix = "SET STATEMENT sql_mode = '' FOR "
+    made = analyze_statement(f"{prefix}CREATE TEMPORARY TABLE t (a int)")
+    assert (made.kind, made.first, made.defines) == ("own", "CREATE", True)
+    assert made.temporary_tables == {"t"}
+    read = analyze_statement(f"{prefix}SELECT a FROM t")
+    assert (read.kind, read.writes, read.defines) == ("own", False, False)
+    assert (
+        analyze_statement(f"{prefix}SELECT 'KILL 5'").kind == "refused"
+    )  # quotes may have changed
+    assert analyze_statement(f"{prefix}UNLOCK TABLES").kind == "no-op"
+    assert analyze_statement(f"{prefix}BEGIN NOT ATOMIC DO 1; END").compound
+    assert analyze_statement("SET STATEMENT a = 1 FOR").kind == "syntax-error"
+
+
 def test_harmless_statements_are_not_refused() -> None:
     for code in (
         "SELECT get_lock FROM t", "SELECT 'KILL 5'", "SELECT `kill`, password, event FROM user",
         "INSERT INTO t (connection) VALUES ('LOAD_FILE')", "ALTER TABLE t ADD COLUMN user int",
+        "SET @a = IF(1, password, role)", "SET @a = (SELECT a, role FROM t)", "SET STATEMENT = 1",
     ):  # fmt: skip
         assert analyze_statement(code).kind != "refused", code
 

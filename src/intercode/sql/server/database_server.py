@@ -68,6 +68,7 @@ class DatabaseServer:
         self.lost = False
         self._use_count = 0
         self.on_unused: Callable[[], None] = lambda: None
+        self.used_bytes: Callable[[str, int], int] = lambda _database, _connection: 0
         self._remove_orphans()
 
     def acquire(self) -> None:

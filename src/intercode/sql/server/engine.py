@@ -31,6 +31,8 @@ class _SharedServer:
         self.process = os.getpid()
         self._closed = False
         self.server = DatabaseServer(address)
+        if self.lease is not None:
+            self.server.used_bytes = self.lease.used_bytes
         try:
             server_names = _database_names(self.server) if self.lease else self._load_renamed(dump)
         except BaseException:

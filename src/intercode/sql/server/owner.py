@@ -6,7 +6,11 @@ process that uses the server holds a connection to that socket. When the last co
 owner kills the server and deletes all files. If the owner itself is killed, the kernel ends the
 server, and the next start removes the files (see ``remove_orphans``).
 
-    python -I owner.py '{"home": …, "source": …, "program": …, "arguments": […], "user": …}'
+Temporary files of all sessions are on a file system of a limited size, if this process may mount
+one, in a mount namespace of its own. A client asks for the size of what one session keeps.
+
+    python -I owner.py '{"home": …, "source": …, "program": …, "arguments": […], "user": …,
+                         "file_bytes": …}'
 """
 
 from __future__ import annotations
@@ -30,7 +34,11 @@ with suppress(ImportError):  # absent on Windows, which may import this module b
 _PR_SET_PDEATHSIG = 1  # PR_SET_PDEATHSIG
 _START_SECONDS = 60.0
 _LINGER_SECONDS = 3.0  # seconds that a released server waits for another user
-_MAX_FILE_BYTES = 1 << 30  # bytes, so that no statement fills the memory file system
+_TEMPORARY_BYTES = 1 << 30  # for the temporary files of all sessions
+_NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000  # CLONE_NEWNS, CLONE_NEWUSER
+_PRIVATE_MOUNTS = 1 << 18 | 1 << 14  # MS_PRIVATE | MS_REC
+_FILES_ONLY = 2 | 4 | 8  # MS_NOSUID | MS_NODEV | MS_NOEXEC
+_DETACH = 2  # MNT_DETACH
 _RLIMIT_FSIZE = 1  # RLIMIT_FSIZE
 
 
@@ -43,6 +51,7 @@ class ServerOwner:
         self._socket = self._home / "server"
         self._source = Path(str(settings["source"]))
         self._user = settings["user"]
+        self._file_bytes = int(str(settings["file_bytes"]))
         arguments = settings["arguments"]
         assert isinstance(arguments, list)
         self._command = [
@@ -77,6 +86,7 @@ class ServerOwner:
                 self._server.wait()
             for user in self._clients:
                 user.close()  # clients notice the end before the files are gone
+            ctypes.CDLL(None).umount2(os.fsencode(self._home / "tmp"), _DETACH)
             shutil.rmtree(self._home, ignore_errors=True)
             with suppress(OSError):
                 self._home.parent.rmdir()  # fails if there are other servers
@@ -88,6 +98,7 @@ class ServerOwner:
         if self._user is not None:
             for path in (self._home, self._data, *self._data.rglob("*"), self._home / "tmp"):
                 os.chown(path, int(str(self._user)), int(str(self._user)))
+        _limit_directory(self._home / "tmp", _TEMPORARY_BYTES, self._user)
         self._server = subprocess.Popen(
             self._command, preexec_fn=self._confine, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self._home,
@@ -111,7 +122,7 @@ class ServerOwner:
         import resource
 
         os.setsid()
-        resource.setrlimit(_RLIMIT_FSIZE, (_MAX_FILE_BYTES, _MAX_FILE_BYTES))
+        resource.setrlimit(_RLIMIT_FSIZE, (self._file_bytes, self._file_bytes))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         if self._user is not None:
             os.setgroups([])
@@ -138,8 +149,8 @@ class ServerOwner:
                     deadline = self._last_release + _LINGER_SECONDS
 
     def _handle_message(self, user: socket.socket) -> bool:
-        """Handle a client's message: ``save PATH``, ``bye``, or the end of its connection. Return
-        False to stop serving."""
+        """Handle a client's message: ``size DATABASE CONNECTION``, ``save PATH``, ``bye``, or the
+        end of its connection. Return False to stop serving."""
         try:
             message = user.recv(4096).decode()
         except OSError:
@@ -148,11 +159,21 @@ class ServerOwner:
             self._save(Path(message[5:].strip()))
             user.sendall(b"saved\n")
             return False
+        if message.startswith("size "):
+            _, database, connection = message.split()
+            user.sendall(b"%d\n" % self._size(database, int(connection)))
+            return True
         if message.startswith("bye"):
             self._last_release = time.monotonic()
         self._clients.remove(user)
         user.close()
         return True
+
+    def _size(self, database: str, connection: int) -> int:
+        """Return the bytes of the files of a database, and of a connection's temporary tables."""
+        own = f"-{connection:x}-"
+        files = [e for e in _entries(self._home / "tmp") if own in e.name]
+        return sum(_bytes_of(e) for e in (*_entries(self._data / database), *files))
 
     def _save(self, path: Path) -> None:
         """Stop the server cleanly and copy its data to ``path``."""
@@ -162,6 +183,53 @@ class ServerOwner:
         partial = path.with_name(f".{path.name}.{os.getpid()}")
         shutil.copytree(self._data, partial)
         partial.rename(path)
+
+
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _bytes_of(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_blocks * 512
+    except OSError:  # it was deleted
+        return 0
+
+
+def _limit_directory(directory: Path, size: int, user: object) -> None:
+    """Mount a file system in memory of ``size`` bytes over a directory, for this process and its
+    children. Does nothing if the kernel does not allow it."""
+    child = os.fork()
+    if child == 0:  # a try: a process whose namespaces are half made could not go on
+        os._exit(0 if _mount_limited(directory, size, user) else 1)
+    if os.waitpid(child, 0)[1] == 0:
+        _mount_limited(directory, size, user)
+
+
+def _mount_limited(directory: Path, size: int, user: object) -> bool:
+    libc, uid, gid = ctypes.CDLL(None), os.geteuid(), os.getegid()
+    owner = uid if user is None else int(str(user))
+    options = f"size={size},mode=700,uid={owner},gid={gid if user is None else owner}"
+    try:
+        if uid == 0:
+            if libc.unshare(_NEW_MOUNTS):
+                return False
+        elif libc.unshare(_NEW_USERS | _NEW_MOUNTS):
+            return False
+        else:
+            Path("/proc/self/setgroups").write_text("deny")
+            Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+            Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    except OSError:
+        return False
+    return not (
+        libc.mount(b"none", b"/", None, _PRIVATE_MOUNTS, None)
+        or libc.mount(b"tmpfs", os.fsencode(directory), b"tmpfs", _FILES_ONLY, options.encode())
+    )
 
 
 def remove_orphans(base: Path) -> None:

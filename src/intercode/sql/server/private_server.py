@@ -14,12 +14,14 @@ import json
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from intercode.core.errors import DatabaseLostError, SandboxUnavailableError
@@ -37,6 +39,8 @@ it."""
 _CACHE_FORMAT = 3  # version of the cached directories: raise it when their content changes
 _MIN_FREE_MEMORY = 1 << 30  # bytes that must be free on a memory file system
 _MAX_CACHED_DIRECTORIES = 12  # cached data directories, the most recently used
+_TEMPORARY_BYTES = 256 << 20  # of one table or file that a statement makes
+_MAX_LOADED_FILE = 1 << 30  # bytes of a table of a dump
 _EXTRA_PATH = ":/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/mysql/bin"
 
 SQL_MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,IGNORE_SPACE"
@@ -51,6 +55,11 @@ _SERVER_ARGUMENTS = (
     "--innodb-lock-wait-timeout=10", "--lock-wait-timeout=20", "--max-session-mem-used=268435456",
     "--skip-name-resolve", "--tmp-memory-table-size=0", "--innodb-stats-persistent=1",
     "--innodb-stats-auto-recalc=0", "--innodb-autoextend-increment=1", "--aria-log-file-size=8M",
+    "--innodb-temp-data-file-path=../tmp/ibtmp1:12M:autoextend:max:512M",
+    f"--loose-tmp-disk-table-size={_TEMPORARY_BYTES}",
+    f"--loose-maximum-tmp-disk-table-size={_TEMPORARY_BYTES}",
+    f"--loose-max-tmp-session-space-usage={_TEMPORARY_BYTES}",
+    f"--loose-maximum-max-tmp-session-space-usage={_TEMPORARY_BYTES}",
 )  # fmt: skip
 
 
@@ -60,6 +69,17 @@ class Lease:
 
     address: Address
     control: socket.socket
+    _asking: threading.Lock = field(default_factory=threading.Lock, compare=False)
+
+    def used_bytes(self, database: str, connection: int) -> int:
+        """Return the bytes of a database's files and of the temporary tables of a connection. 0 if
+        the owner process has ended."""
+        try:
+            with self._asking:
+                self.control.sendall(f"size {database} {connection}\n".encode())
+                return int(self.control.recv(64) or 0)
+        except OSError:
+            return 0
 
     @property
     def alive(self) -> bool:
@@ -131,18 +151,33 @@ def lease_server(dump: Path) -> Lease:
 def runtime_directory() -> Path:
     """Return the directory of running servers. Only its owner can read it; it is in memory if there
     is room."""
+    mode = 0o711 if os.geteuid() == 0 else 0o700
     if chosen := os.environ.get(RUNTIME_VARIABLE):
         base = Path(chosen)
-    else:
-        memory = Path("/dev/shm")
-        usable = memory.is_dir() and os.access(memory, os.W_OK)
-        roomy = usable and shutil.disk_usage(memory).free > _MIN_FREE_MEMORY
-        parent = memory if roomy else Path(tempfile.gettempdir())
-        base = parent / f"intercode-sql-{os.geteuid()}"
-    base.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, exist_ok=True)
-    if base.is_symlink() or base.stat().st_uid != os.geteuid():
-        raise SandboxUnavailableError(f"{base} belongs to another user: set {RUNTIME_VARIABLE}")
+        base.mkdir(mode=mode, exist_ok=True)
+        if not _is_own_directory(base):
+            raise SandboxUnavailableError(f"{base} belongs to another user: set {RUNTIME_VARIABLE}")
+        return base
+    memory = Path("/dev/shm")
+    usable = memory.is_dir() and os.access(memory, os.W_OK)
+    roomy = usable and shutil.disk_usage(memory).free > _MIN_FREE_MEMORY
+    parent = memory if roomy else Path(tempfile.gettempdir())
+    # others can make directories there, too: so nobody can know this one's name before it is there
+    noted = cache_root() / "mysql" / f"runtime-{parent.name}"
+    noted.parent.mkdir(mode=0o700, exist_ok=True)
+    with suppress(OSError, ValueError):
+        base = Path(noted.read_text())
+        if base.parent == parent and _is_own_directory(base):
+            return base
+    base = Path(tempfile.mkdtemp(prefix=f"intercode-sql-{os.geteuid()}-", dir=parent))
+    base.chmod(mode)
+    noted.write_text(str(base))
     return base
+
+
+def _is_own_directory(path: Path) -> bool:
+    about = path.lstat()
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid()
 
 
 @contextmanager
@@ -167,6 +202,7 @@ def _start_server(key: str, source: Path) -> Lease:
     settings = {
         "home": str(home), "source": str(source), "program": str(server_program()),
         "arguments": _SERVER_ARGUMENTS, "user": SERVER_UID if os.geteuid() == 0 else None,
+        "file_bytes": _MAX_LOADED_FILE if key.startswith("new-") else _file_limit(source),
     }  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-I", owner.__file__, json.dumps(settings)],
@@ -182,6 +218,12 @@ def _start_server(key: str, source: Path) -> Lease:
     if joined := _connect(home):
         return joined
     raise DatabaseLostError("the database server ended right after its start")
+
+
+def _file_limit(source: Path) -> int:
+    """Return the bytes that a file of a server on this data may have."""
+    largest = max(path.stat().st_size for path in source.rglob("*"))
+    return _TEMPORARY_BYTES + largest
 
 
 def _loaded_directory(home: Path, key: str, dump: Path) -> Path:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from intercode.core.errors import DatabaseLostError
 from intercode.core.types import ExecResult
@@ -62,7 +63,8 @@ class MysqlSession:
         self._default_database: str | None = pristine.public_name
         self._changed_settings: set[str] = set()
         self._temporary_tables: set[str] = set()
-        self._storage_full = False
+        self._storage_full = self._stopped_growing = False
+        self._size_before: int | None = None
         self._last_read = ""
         self._closed = self._aborted = False
         self._lock = threading.Lock()
@@ -152,8 +154,25 @@ class MysqlSession:
             self._drop_connection(private)
             return replace(result, note=result.note + _CONNECTION_LOST_NOTE)
         if analysis.writes:
-            self._storage_full = self._server.size(private.account.name) > self._limits.storage
+            self._storage_full = self._size(private, connection) > self._limits.storage
         return result
+
+    def _size(self, private: _PrivateDatabase, connection: ServerConnection) -> int:
+        """Return the size of a private database and the session's temporary tables."""
+        name = private.account.name
+        return max(self._server.size(name), self._server.used_bytes(name, connection.id))
+
+    def _stop_growth(self, connection: ServerConnection) -> None:
+        """Stop a running statement that has added as much as a session may keep."""
+        private = self._private
+        if private is None or self._stopped_growing:
+            return
+        used = self._server.used_bytes(private.account.name, connection.id)
+        if self._size_before is None:
+            self._size_before = used
+        if used - self._size_before > self._limits.storage:
+            self._stopped_growing = True
+            self._server.interrupt(connection.id)
 
     def _run_timed(
         self,
@@ -168,7 +187,8 @@ class MysqlSession:
             if self._aborted:
                 raise abort_error()
             self._running_connection = connection
-            watchdog.watch(connection, timeout)
+            self._stopped_growing, self._size_before = False, None
+            watchdog.watch(connection, timeout, partial(self._stop_growth, connection))
         try:
             connection.set_time_limit(timeout)
             rows, more = connection.query(code, self._limits, self._interrupter(connection))
@@ -176,6 +196,8 @@ class MysqlSession:
         except StatementTimeoutError:
             return timeout_result()
         except ServerStatementError as e:
+            if self._stopped_growing:
+                return error_result(_STORAGE_FULL_MESSAGE.format(self._limits.storage))
             return error_result(names.to_agent(agent_message(e, names)))
         finally:
             with self._lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Literal
@@ -81,7 +81,8 @@ class StatementAnalysis:
     ``argument`` says why.
 
     ``assigned_names`` are settings and variables that it may change. ``may_group`` says that it may
-    group rows, ``recursive`` that it may have a recursive query.
+    group rows, ``recursive`` that it may have a recursive query. ``start`` is where the
+    statement after ``SET STATEMENT … FOR`` begins in ``tokens``; all but ``tokens`` describes that.
     """
 
     kind: StatementKind
@@ -90,13 +91,15 @@ class StatementAnalysis:
     assigned_names: frozenset[str] = frozenset()
     may_group: bool = False
     recursive: bool = False
+    start: int = 0
 
     @property
     def temporary_tables(self) -> set[str]:
         """The temporary table that the statement creates."""
-        if [t.upper for t in self.tokens[:3]] != ["CREATE", "TEMPORARY", "TABLE"]:
+        tokens = self.tokens[self.start :]
+        if [t.upper for t in tokens[:3]] != ["CREATE", "TEMPORARY", "TABLE"]:
             return set()
-        rest = (t for t in self.tokens[3:] if t.upper not in ("IF", "NOT", "EXISTS"))
+        rest = (t for t in tokens[3:] if t.upper not in ("IF", "NOT", "EXISTS"))
         return {t.name for t in islice(rest, 1)}
 
     @property
@@ -112,13 +115,14 @@ class StatementAnalysis:
     @property
     def compound(self) -> bool:
         """Whether the statement contains other statements."""
-        words = [t.upper for t in self.tokens if t.kind == "word"]
-        return bool(words) and _contains_statements(words, self.tokens)
+        tokens = self.tokens[self.start :]
+        words = [t.upper for t in tokens if t.kind == "word"]
+        return bool(words) and _contains_statements(words, tokens)
 
     @property
     def first(self) -> str:
         """The first word in upper case."""
-        return next((t.upper for t in self.tokens if t.text != "("), "")
+        return next((t.upper for t in self.tokens[self.start :] if t.text != "("), "")
 
 
 @lru_cache(maxsize=2048)
@@ -134,6 +138,8 @@ def analyze_statement(code: str, careful: bool = False) -> StatementAnalysis:
     words = [t.upper for t in pieces if t.kind == "word"]
     if not pieces:
         return StatementAnalysis("refused", argument="Query was empty")
+    if start := _start_after_set_statement(pieces):
+        return _analyze_with_settings(code, pieces, start, careful)
     if reason := _refusal_reason(words, pieces):
         return StatementAnalysis("refused", argument=reason)
     if careful and (match := _DANGEROUS_WORDS.search(code)):
@@ -152,6 +158,37 @@ def analyze_statement(code: str, careful: bool = False) -> StatementAnalysis:
     if first in _OTHER_STATEMENTS or (len(pieces) > 1 and pieces[1].text == ":"):
         return StatementAnalysis("own", pieces, assigned_names=_assigned_names(words, pieces))
     return StatementAnalysis("syntax-error", pieces)
+
+
+def _start_after_set_statement(pieces: tuple[Token, ...]) -> int:
+    """Return where the statement after ``SET STATEMENT … FOR`` begins; 0 for any other one."""
+    if [t.upper for t in pieces[:2]] != ["SET", "STATEMENT"]:
+        return 0
+    depth = 0
+    for at, token in enumerate(pieces):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.kind == "word" and token.upper == "FOR":
+            return at + 1
+    return 0
+
+
+def _analyze_with_settings(
+    code: str, pieces: tuple[Token, ...], start: int, careful: bool
+) -> StatementAnalysis:
+    """Analyze a statement with settings that are for it alone, and need a connection of its own."""
+    settings = pieces[:start]
+    words = [t.upper for t in settings if t.kind == "word"]
+    if reason := _refused_setting(words, settings):
+        return StatementAnalysis("refused", argument=reason)
+    if start == len(pieces):
+        return StatementAnalysis("syntax-error", pieces)
+    inner = analyze_statement(code[pieces[start].start :], careful or "SQL_MODE" in words)
+    if inner.kind == "use":
+        return StatementAnalysis("refused", argument=_not_allowed("USE in SET STATEMENT"))
+    if inner.kind in ("refused", "no-op"):
+        return inner
+    start += inner.start
+    return replace(inner, kind="own", tokens=pieces, may_group=False, start=start)
 
 
 def _needs_own_connection(words: list[str], pieces: tuple[Token, ...]) -> bool:
@@ -236,11 +273,21 @@ def _refused_setting(words: list[str], pieces: tuple[Token, ...]) -> str:
     names = {part.upper() for name in named for part in name.strip("@").split(".")}
     if bad := sorted(_LIMIT_SETTINGS & (set(words) | names)):
         return _not_allowed(f"changing {bad[0].lower()}")
-    if words[1:2] and words[1] in _REFUSED_SET_SCOPES:
-        return _not_allowed(f"SET {words[1]}")
+    if bad := sorted(_REFUSED_SET_SCOPES & _assignment_starts(pieces)):
+        return _not_allowed(f"SET {bad[0]}")
     if bad := sorted({"GLOBAL", "PERSIST"} & (names | set(words))):
         return _not_allowed(f"SET {bad[0]}")
     return ""
+
+
+def _assignment_starts(pieces: tuple[Token, ...]) -> set[str]:
+    """Return the words with which the assignments of a SET statement begin."""
+    starts, depth = set(), 0
+    for token, after in pairwise(pieces):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.upper in ("SET", "STATEMENT", ","):
+            starts.add(after.upper)
+    return starts
 
 
 def _not_allowed(what: str) -> str:

@@ -20,14 +20,19 @@ class Watchdog:
         self._kill = kill
         self._lock = threading.Lock()
         self._deadlines: dict[ServerConnection, float] = {}
+        self._checks: dict[ServerConnection, Callable[[], None]] = {}
         self._wake = threading.Event()
         self._stopped = False
         self._thread: threading.Thread | None = None
 
-    def watch(self, connection: ServerConnection, seconds: float) -> None:
+    def watch(
+        self, connection: ServerConnection, seconds: float, check: Callable[[], None] | None = None
+    ) -> None:
         """Kill the connection after ``seconds`` and a grace period, unless ``unwatch`` is called
-        before."""
+        before. ``check`` is called from time to time meanwhile, in another thread."""
         with self._lock:
+            if check is not None:
+                self._checks[connection] = check
             self._deadlines[connection] = time.monotonic() + seconds + _GRACE_SECONDS
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="sql-time", daemon=True)
@@ -42,6 +47,7 @@ class Watchdog:
         """Stop watching a connection."""
         with self._lock:
             self._deadlines.pop(connection, None)
+            self._checks.pop(connection, None)
 
     def stop(self) -> None:
         """Stop the thread."""
@@ -56,9 +62,12 @@ class Watchdog:
                 for connection in overdue:
                     connection.killed = True
                     del self._deadlines[connection]
+                checks = list(self._checks.values())
                 if not self._deadlines:
                     self._wake.clear()
             for connection in overdue:
                 self._kill(connection.id)
+            for check in checks:
+                check()
             self._wake.wait()
             time.sleep(_POLL_SECONDS)
