@@ -88,7 +88,7 @@ def test_a_remover_that_does_nothing_is_seen(folder: Path) -> None:
         score = env.score()
         assert (score.value, score.details["verifier"]) == (0.0, None)
         assert "cannot be removed" in score.details["said"]
-        assert score.details["trusted"] == ["/usr/bin/rm"]
+        assert not score.details["protected"] and score.details["trusted"] == ["/"]
 
 
 @pytest.mark.slow

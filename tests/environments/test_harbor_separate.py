@@ -50,7 +50,9 @@ def test_a_separate_verifier_receives_only_artifacts(tmp_path: Path) -> None:
         assert app.split() == ["/app:", "out.txt", "tree", "words.txt"]
         assert tree.split() == ["/app/tree:", "collected", "deep"]
         assert logs.split() == ["/logs/artifacts:", "published", "755", "some", "words"]
-        assert score.details["trusted"] == []  # its programs are those of the image
+        assert score.details["protected"]  # its programs are those of the image
+        assert score.details["trusted"] == []
+        assert env.result_metadata()["unprotected_verifiers"] == 0
         assert env.step("ls tree/collected")[4]["exit_code"] == 2  # it is as before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,7 +105,7 @@ def test_an_honest_program_is_rewarded(env: HarborEnv) -> None:
     env.reset(options={"task": 0})
     env.step(f"{HONEST}; echo last > /app/last")
     score = env.score()
-    assert score.value == 1.0 and score.details["trusted"] == [], score.details
+    assert score.value == 1.0, score.details
 
 
 def test_libraries_of_the_agent_are_not_preloaded(env: HarborEnv) -> None:
@@ -112,19 +113,31 @@ def test_libraries_of_the_agent_are_not_preloaded(env: HarborEnv) -> None:
     env.step(f"{HONEST}; echo last > /app/last; echo /app/none.so > /etc/ld.so.preload")
     score = env.score()
     assert score.value == 1.0 and "preload" not in score.details["said"]
-    assert score.details["trusted"] == ["/etc/ld.so.preload"]
 
 
-def test_the_details_name_what_the_verifier_trusts(env: HarborEnv) -> None:
-    env.reset(options={"task": 0})
-    env.step(
-        "mkdir -p /opt/v/bin /root/.local/bin; touch /opt/v/bin/python3 /root/.local/bin/x; "
-        "touch /app/conftest.py /app/plain.py; echo : >> /root/.bashrc"
+def test_a_verifier_beside_the_agent_is_said_to_be_unprotected(tmp_path: Path) -> None:
+    """The entry point is the agent's program while the tests run, and can forge the reward. The
+    result says so of every verifier of this kind, whatever the agent did."""
+    entry = "/app/entry.sh"
+    folder = write_task(
+        tmp_path / "t",
+        **{
+            "tests/test.sh": "echo 0 > /logs/verifier/reward.txt\n",
+            "environment/Dockerfile": (
+                f"FROM host\nRUN mkdir -p /app && printf '#!/bin/sh\\nexec \"$@\"\\n' > {entry} "
+                f'&& chmod +x {entry}\nENTRYPOINT ["{entry}"]\nWORKDIR /app\n'
+            ),
+        },
     )
-    assert env.score().details["trusted"] == [
-        "/app/conftest.py", "/opt/v/bin/python3", "/root/.bashrc", "/root/.local",
-        "/root/.local/bin", "/root/.local/bin/x",
-    ]  # fmt: skip
+    forge = "while :; do grep -qs 0 $f && echo 1 > $f; done"
+    script = f"#!/bin/sh\nf=/logs/verifier/reward.txt\n{forge}\n"
+    with HarborEnv(f"harbor:{folder}") as env:
+        assert env.result_metadata()["unprotected_verifiers"] == 1
+        for action in ("true", f"printf {shlex.quote(script)} > {entry}"):
+            env.reset(options={"task": 0})
+            env.step(action)
+            details = env.score().details
+            assert (details["protected"], details["trusted"]) == (False, ["/"])
 
 
 def test_output_through_tee_is_no_leftover_process(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from intercode.environments.harbor.preparation import (
     prepare_step,
     run_health_check,
 )
-from intercode.environments.harbor.reward import step_tests
+from intercode.environments.harbor.reward import runs_among_agent_files, step_tests
 from intercode.environments.harbor.verifier import run_verifier
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.back_ends import has_users
@@ -93,7 +93,11 @@ class HarborEnv(TaskImageEnv):
         return config
 
     def result_metadata(self) -> dict[str, Any]:
-        return super().result_metadata() | {"env_options": {"build": self.build}}
+        unprotected = [t.id for t in self.dataset.tasks if runs_among_agent_files(t.data["config"])]
+        return {
+            **super().result_metadata(), "env_options": {"build": self.build},
+            "unprotected_verifiers": len(unprotected),
+        }  # fmt: skip
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return self._sandbox_spec(self.image, self._config, layers)

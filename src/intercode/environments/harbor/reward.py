@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from intercode.core.types import Score, State, Task, TestResult
 from intercode.datasets.harbor.steps import MAIN_REWARD, Rewards, combine_rewards
 from intercode.datasets.harbor.task_toml import Config
-
-_TRUSTED = re.compile(
-    r"/(?:bin|sbin|lib\w*|usr|etc)/.*"  # programs, libraries and their settings
-    r"|(?:/root|/home/[^/]+)/\..*"
-    r"|.*/(?:s?bin|site-packages|dist-packages|\.git/hooks)/.*"
-    r"|.*/(?:conftest\.py|sitecustomize\.py|usercustomize\.py|[^/]+\.pth|\.git/config)"
-)
-_MAX_PATHS = 50  # in the details
 
 
 def standard(task: Task, agent: State, _gold: State) -> Score:
@@ -26,19 +17,20 @@ def standard(task: Task, agent: State, _gold: State) -> Score:
     parts. 0 if the verifier wrote no readable number, or if its result does not count (see
     ``run_verifier``). Of a task with steps, these are the numbers that ``combine_rewards`` returns,
     and the details have those of each step as ``steps``. The details have the exit status of the
-    verifier as ``verifier`` and the reason and its output as ``said``. ``trusted`` lists the
-    agent's files that a verifier may have executed or loaded without naming them: programs,
-    libraries, start-up files and settings.
+    verifier as ``verifier`` and the reason and its output as ``said``. ``protected`` says whether
+    each verifier had a sandbox of its own. ``trusted`` has the directories of which a verifier may
+    have executed anything that the agent put there: none, or the root directory.
     """
-    trusted = sorted(filter(_TRUSTED.fullmatch, agent.files))[:_MAX_PATHS]
+    config: Config = task.data["config"]
+    rewards = step_rewards(agent.tests) if config.steps else []
+    protected = not runs_among_agent_files(config, len(rewards))
     details: dict[str, Any] = {
         "verifier": agent.exit_code,
         "said": agent.output,
-        "trusted": trusted,
+        "protected": protected,
+        "trusted": [] if protected else ["/"],
     }
-    config: Config = task.data["config"]
     if config.steps:
-        rewards = step_rewards(agent.tests)
         details["steps"] = dict(zip((step.name for step in config.steps), rewards, strict=False))
         parts = combine_rewards(config.steps, config.reward_strategy, rewards) if rewards else {}
     else:
@@ -47,6 +39,13 @@ def standard(task: Task, agent: State, _gold: State) -> Score:
         return Score(0.0, {MAIN_REWARD: 0.0}, details)
     value = parts.get(MAIN_REWARD, sum(parts.values()) / len(parts))
     return Score(value, parts, details)
+
+
+def runs_among_agent_files(config: Config, steps: int | None = None) -> bool:
+    """Return whether a verifier of a task runs in a sandbox with the agent's files; of a task with
+    steps, one of the first ``steps``, or of all."""
+    owners = config.steps[: None if steps is None else max(steps, 1)] or (config,)
+    return any(owner.separate is None for owner in owners)
 
 
 def step_tests(name: str, rewards: Rewards) -> tuple[TestResult, ...]:
