@@ -1,4 +1,5 @@
-"""Runs commands as an ordinary user of the machine who has a range of subordinate ids."""
+"""Runs commands as an ordinary user of the machine who has a range of subordinate ids, and
+supplementary groups."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 UID, _FIRST_SUBORDINATE = 64999, 0x6F000000
+_GROUPS = "4,27"  # supplementary ones
 _ROOT = Path(__file__).resolve().parents[2]
 _SECONDS = 300
 # In a mount namespace of its own, the user is in the tables of the machine. The interpreter's
@@ -22,7 +24,7 @@ mount --bind passwd /etc/passwd && mount --bind ranges /etc/subuid &&
 mount --bind ranges /etc/subgid && if [ -n "$CLOSED" ]; then
     mkdir -p python && mount --bind "$BASE" python && mount -t tmpfs -o mode=755 tmpfs "$CLOSED" &&
     mkdir -p "$BASE" && mount --move python "$BASE"
-fi && cd home && exec setpriv --reuid={UID} --regid={UID} --clear-groups -- "$@"
+fi && cd home && exec setpriv --reuid={UID} --regid={UID} --groups={_GROUPS} -- "$@"
 """
 
 

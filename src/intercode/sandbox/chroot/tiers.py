@@ -12,6 +12,7 @@ from intercode.core.types import Image
 from intercode.sandbox.chroot.sandbox import TIER, ChrootSandbox
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.supervisor.root_files import cached_tree
+from intercode.sandbox.tiers.trial import TRIAL_LIMITS
 
 _CAPABILITIES = {
     "CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7,
@@ -48,7 +49,8 @@ def check() -> tuple[bool, str]:
         return False, missing
     try:
         tree = cached_tree({"/tmp": [0o1777, None]})
-        with open_chroot(SandboxSpec(Image("empty", tree.name, tree))) as sandbox:
+        spec = SandboxSpec(Image("empty", tree.name, tree), limits=TRIAL_LIMITS)
+        with open_chroot(spec) as sandbox:
             sandbox.changes()
             sandbox.close(wait=True)
     except (SandboxError, ConfigError, OSError) as e:

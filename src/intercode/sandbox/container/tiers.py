@@ -9,6 +9,7 @@ from intercode.core.types import Image
 from intercode.sandbox.container import engine
 from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.tiers.trial import TRIAL_LIMITS
 
 
 def open_docker(spec: SandboxSpec, files: Path | None = None) -> ContainerSandbox:
@@ -50,7 +51,8 @@ def check_podman() -> tuple[bool, str]:
 
 def _check_engine(name: engine.EngineName) -> tuple[bool, str]:
     try:
-        ContainerSandbox(SandboxSpec(Image("host", "")), engine.get_engine(name)).close()
+        spec = SandboxSpec(Image("host", ""), limits=TRIAL_LIMITS)
+        ContainerSandbox(spec, engine.get_engine(name)).close()
     except SandboxError as e:
         return False, str(e)
     return True, ""

@@ -16,6 +16,7 @@ from intercode.sandbox.landlock.guard import remove_leftovers
 from intercode.sandbox.landlock.layout import TIER
 from intercode.sandbox.landlock.sandbox import LandlockSandbox
 from intercode.sandbox.supervisor.runtime import syscalls
+from intercode.sandbox.tiers.trial import TRIAL_LIMITS
 
 _NEEDED_VERSION = 6
 """The first version of Landlock that confines signals. Below it, a command could end every process
@@ -50,7 +51,7 @@ def check() -> tuple[bool, str]:
     if fault:
         return False, fault
     try:
-        with open_landlock(SandboxSpec(Image("host", ""))) as sandbox:
+        with open_landlock(SandboxSpec(Image("host", ""), limits=TRIAL_LIMITS)) as sandbox:
             result = sandbox.run(["true"])
             sandbox.close(wait=True)
             return result.ok, result.observation.strip()

@@ -20,6 +20,7 @@ from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import build, programs, subordinate_ids
 from intercode.sandbox.supervisor.root_files import python_home
 from intercode.sandbox.supervisor.runtime import cgroups, protocol
+from intercode.sandbox.supervisor.runtime.start import copy_to_memory
 
 _BOOTSTRAP = "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.insert(0,a[0]);" \
     "from runtime.launcher import main;main(int(a[1]))"  # fmt: skip
@@ -42,16 +43,7 @@ class Launcher:
         _raise_descriptor_limit()
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _BOOTSTRAP],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL if not os.environ.get("INTERCODE_DEBUG") else None,
-                pass_fds=[theirs.fileno()],
-                env={},
-                cwd="/",
-                start_new_session=True,
-            )
+            self._process = _start_process(program, theirs)
             assert self._process.stdin is not None
             here = str(Path(protocol.__file__).resolve().parents[1])
             with self._process.stdin as stdin:
@@ -156,6 +148,33 @@ class Launcher:
             launcher._socket.close()
             launcher._process.wait(timeout=_START_SECONDS)
             cgroups.remove_directories(launcher.cgroup_directories)
+
+
+def _start_process(program: Path, connection: socket.socket) -> subprocess.Popen[bytes]:
+    """Start the launcher by the supervisor's program, which resets what processes inherit."""
+
+    def start(executable: str, fds: Sequence[int]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["supervisor", "start", sys.executable, "-I", "-S", "-c", _BOOTSTRAP],
+            executable=executable,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if not os.environ.get("INTERCODE_DEBUG") else None,
+            pass_fds=[connection.fileno(), *fds],
+            env={},
+            cwd="/",
+            start_new_session=True,
+        )
+
+    try:
+        return start(str(program), ())
+    except PermissionError:  # it is on a file system mounted with noexec
+        with program.open("rb") as file:
+            copy = copy_to_memory(file.fileno())
+        try:
+            return start(f"/proc/self/fd/{copy}", (copy,))
+        finally:
+            os.close(copy)
 
 
 def _id_ranges() -> dict[str, tuple[str, int, int]]:

@@ -17,6 +17,7 @@ from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.tiers.remedies import CGROUPS_HINT
+from intercode.sandbox.tiers.trial import TRIAL_LIMITS
 
 CGROUP_TIER, WATCHDOG_TIER = "namespace/1", "namespace/2"
 
@@ -36,7 +37,7 @@ def check_watchdog_tier() -> tuple[bool, str]:
     be no remedy.
     """
     try:
-        NamespaceSandbox(SandboxSpec(Image("host", ""))).close()
+        NamespaceSandbox(SandboxSpec(Image("host", ""), limits=TRIAL_LIMITS)).close()
     except SandboxError as e:
         if remedy := cache_remedy():
             raise SandboxUnavailableError(f"{e}; {remedy}") from e

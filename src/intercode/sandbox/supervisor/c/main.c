@@ -17,7 +17,7 @@
    container/container.c. With `chroot` and a descriptor it guards a sandbox below a changed root: see
    chroot/guard.c. With `landlock` and a descriptor it guards a sandbox in a directory of the machine: see
    landlock/guard.c. With `build` and a descriptor it runs a command of an image build: see
-   namespace/image_build.c. */
+   namespace/image_build.c. With `start` it executes a program, the launcher: see common/inherited.c. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -121,9 +121,10 @@ static void close_all(const int *fds, size_t count) {
 
 int main(int count, char **arguments) {
     struct message setup, request;
+    reset_inherited();
+    if (count > 2 && !strcmp(arguments[1], "start")) start_program(arguments + 2);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
     if (count > 2 && !strcmp(arguments[1], "build")) run_image_build(arguments[2]);
     if (count > 2 && !strcmp(arguments[1], "chroot")) run_guard(arguments[2]);
     if (count > 2 && !strcmp(arguments[1], "landlock")) run_landlock_guard(arguments[2]);

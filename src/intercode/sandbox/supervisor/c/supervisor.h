@@ -78,6 +78,7 @@ int open_proc(const char *path, int flags);  /* a path below /proc */
 /* Limits that the kernel counts by user, which `set_limits` may leave out. */
 enum { ALL_LIMITS = 0, NO_PROCESS_LIMIT = 1, NO_LIMITS_BY_USER = 3 };
 int lower_limit(int resource, unsigned long limit);
+int require_limit(int resource, const char *name, unsigned long limit);
 int set_limits(const struct json *limits, size_t first, long long extra_files);
 int confine_by_landlock(void);
 int set_mode(int directory, const char *name, mode_t mode);  /* without following links */
@@ -293,6 +294,11 @@ void run_landlock_guard(const char *descriptor) __attribute__((noreturn));  /* l
 int enter_command_domain(void);  /* landlock/rules.c */
 void check_processes(void);  /* landlock/process_limit.c */
 const char *take_process_limit(void);
+
+/* ---- common/inherited.c ---- */
+void reset_inherited(void);
+int drop_inheritable(void);
+void start_program(char **arguments) __attribute__((noreturn));
 
 /* ---- common/sha256.c ---- */
 struct sha256 { uint32_t state[8]; uint64_t length; uint8_t block[64]; size_t used; };

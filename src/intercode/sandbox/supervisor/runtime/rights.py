@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-import resource
 
 from . import seccomp
 from . import syscalls as sys_
@@ -24,9 +22,6 @@ _KEPT_CAPABILITIES = (
 )  # fmt: skip
 """What user ids for sandboxes take: to open layers and control groups, to end supervisors, to
 become other users, and to show files to them."""
-_COUNTED_LIMITS = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE, resource.RLIMIT_MEMLOCK)
-"""The kernel compares these limits of the launcher with the sum over all sandboxes. Each sandbox
-has lower ones of its own."""
 
 
 class Rights:
@@ -45,15 +40,11 @@ class Rights:
 def prepare_rights(request: dict[str, Any]) -> Rights:
     """As root: prepare what only root can, and lose all other rights. As another user: map its
     subordinate ids if the sandboxes have several users. Raises OSError."""
-    os.umask(0o022)
     if os.geteuid() != 0:
         rights = Rights(DeviceNodes(may_mount=False))
         if request["users"]:
             rights.id_maps = enter_user_namespace(request["id_ranges"])
         return rights
-    for limit in _COUNTED_LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # without the capability to raise limits
-            resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     may_mount = True
     try:
         sys_.unshare(sys_.CLONE_NEWNS)

@@ -10,8 +10,9 @@ Launcher and supervisors have the same filter. They may change mounts and namesp
 processes of a sandbox for checkpoints, because they pass a key of 64 random bits in a register that
 those calls do not use. The key does not replace capabilities: processes in a sandbox have neither.
 
-PID 1 has the same user as all other processes, and in a container it is the supervisor, so no
-process may change its limits or priority.
+A sandbox with one user has no supplementary groups: those of an ordinary user, which it cannot
+drop, are not shown. PID 1 has the same user as all other processes, and in a container it is the
+supervisor, so no process may change its limits or priority.
 """
 
 from __future__ import annotations
@@ -187,6 +188,7 @@ def _rules(key: int, has_users: bool) -> dict[str, list[bytes]]:
         },
         **{name: _require_key(key) for name in _KEYED_CALLS},
         **{name: [change_owner] for name in _CHANGE_OWNER},
+        **({} if has_users else {"getgroups": [_refuse(0)]}),
     }
 
 
@@ -231,8 +233,8 @@ def build_filter(
     numbers = syscall_numbers.checked_calls(machine)
     if families is not None:
         rules |= _rules_without_namespaces(key, families, shows_root)
-        allowed_numbers = syscall_numbers.allowed_calls(machine)
-        numbers |= {name: allowed_numbers[name] for name in rules if name in allowed_numbers}
+    allowed_numbers = syscall_numbers.allowed_calls(machine)
+    numbers |= {name: allowed_numbers[name] for name in rules if name in allowed_numbers}
     for name, number in numbers.items():
         ops += _if_number(number, rules[name])
     allowed = syscall_numbers.allowed_calls(machine).values()

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     """Whether a supervisor has its own network, a plain PID 1, and a user id of its own."""
 
 _LAUNCHER, _INHERITED = 3, 4
-_SAFE_DESCRIPTOR = 100  # above all inherited descriptors
 
 
 class Template:
@@ -69,7 +68,7 @@ def start_program(supervisor: int, connection: int, fds: Sequence[int]) -> int:
     """
     given = {_LAUNCHER: connection, **{_INHERITED + i: fd for i, fd in enumerate(fds)}}
     high = {
-        target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SAFE_DESCRIPTOR)
+        target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _INHERITED + len(fds))
         for target, fd in {**given, -1: supervisor}.items()
     }
     itself = f"/proc/self/fd/{high[-1]}"

@@ -52,6 +52,7 @@ static void end_with_guard(void) {
 
 static int drop_root(void) {
     drop_capabilities(0);
+    if (drop_inheritable()) return -1;
     if (setgroups(0, NULL) || setresgid(sandbox.user, sandbox.user, sandbox.user)
         || setresuid(sandbox.own_user, sandbox.user, sandbox.own_user))
         return fail("changing to user %u", sandbox.user);
@@ -73,7 +74,9 @@ static int enter(int root, const int *layers, size_t count) {
     if (drop_root() || watch_children()) return -1;
     if (json_bool(sandbox.spec, "deterministic") && personality(ADDR_NO_RANDOMIZE) < 0)
         errno = 0;  /* the engine's filter forbids it */
-    if (set_limits(json_get(sandbox.spec, "limits"), NO_PROCESS_LIMIT, EXTRA_DESCRIPTORS)
+    const struct json *limits = json_get(sandbox.spec, "limits");
+    if (require_limit(RLIMIT_NPROC, "processes", (unsigned long)json_number(limits, "processes"))
+        || set_limits(limits, NO_PROCESS_LIMIT, EXTRA_DESCRIPTORS)
         || install_filter(json_text(sandbox.spec, "filter")) || confine_by_landlock()
         || build_index(sandbox.root, false))
         return -1;

@@ -282,7 +282,6 @@ void run_guard(const char *descriptor) {
     sandbox.owner = atoi(descriptor);
     sandbox.in_container = sandbox.in_chroot = true;
     fcntl(sandbox.owner, F_SETFD, FD_CLOEXEC);
-    umask(022);
     setsid();
     prctl(PR_SET_NAME, "intercode", 0, 0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #define MAX_GROUPS 64  /* of one user */
-#define SAFE_DESCRIPTOR 400  /* above all descriptor numbers of commands */
 /* over the process list, before a sandbox that starts processes faster is given up */
 #define PASSES 100
 /* later ones are a millisecond apart, because a killed process takes time to end */
@@ -76,10 +75,13 @@ static void free_string_array(char **list) {
    targets. */
 static void move_descriptors(const struct json *targets, const int *fds, int *moved, size_t count) {
     bool clash = false;
-    for (const struct json *v = targets ? targets->first : NULL; v; v = v->next)
+    int above = 0;
+    for (const struct json *v = targets ? targets->first : NULL; v; v = v->next) {
+        if (v->number >= above) above = (int)v->number + 1;
         for (size_t i = 0; i < count; i++) clash |= v->number == fds[i];
+    }
     for (size_t i = 0; i < count; i++)
-        moved[i] = clash ? fcntl(fds[i], F_DUPFD_CLOEXEC, SAFE_DESCRIPTOR) : fds[i];
+        moved[i] = clash ? fcntl(fds[i], F_DUPFD_CLOEXEC, above) : fds[i];
 }
 
 /* What a new process executes, and why it failed, in memory that it shares with the supervisor. */

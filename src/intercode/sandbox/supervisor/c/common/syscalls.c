@@ -154,22 +154,36 @@ int lower_limit(int resource, unsigned long limit) {
     return setrlimit(resource, &now) ? fail("setrlimit") : 0;
 }
 
+/* Fail if a limit of the sandbox is above what this user may set, as after `ulimit -n 256`: it would
+   silently be another one. */
+int require_limit(int resource, const char *name, unsigned long limit) {
+    struct rlimit now;
+    if (getrlimit(resource, &now)) return fail("getrlimit");
+    if (now.rlim_max == RLIM_INFINITY || now.rlim_max >= limit) return 0;
+    errno = EPERM;
+    return fail("the limit %s = %lu is above the hard limit of this machine or shell, %lu: raise that "
+                "(ulimit -H), or set a lower %s", name, limit, (unsigned long)now.rlim_max, name);
+}
+
 /* Set the resource limits that started programs inherit. In a container without a user
    namespace of its own the engine limits the number of processes: the kernel would count those
    of the user on the whole machine, as it does pending signals and message queues. */
 int set_limits(const struct json *limits, size_t first, long long extra_files) {
-    const struct { int resource; long long limit; } all[] = {
-        {RLIMIT_NPROC, json_number(limits, "processes")},
-        {RLIMIT_SIGPENDING, MOST_PENDING_SIGNALS},
-        {RLIMIT_MSGQUEUE, MOST_QUEUED_BYTES},
-        {RLIMIT_NOFILE, json_number(limits, "open_files") + extra_files},
-        {RLIMIT_FSIZE, json_number(limits, "file_size")},
-        {RLIMIT_AS, json_number(limits, "address_space")},
-        {RLIMIT_CORE, 0},
-        {RLIMIT_MEMLOCK, MOST_LOCKED_BYTES},
+    const struct { int resource; const char *name; long long limit, extra; } all[] = {
+        {RLIMIT_NPROC, "processes", 0, 0},
+        {RLIMIT_SIGPENDING, NULL, MOST_PENDING_SIGNALS, 0},
+        {RLIMIT_MSGQUEUE, NULL, MOST_QUEUED_BYTES, 0},
+        {RLIMIT_NOFILE, "open_files", 0, extra_files},
+        {RLIMIT_FSIZE, "file_size", 0, 0},
+        {RLIMIT_AS, "address_space", 0, 0},
+        {RLIMIT_CORE, NULL, 0, 0},
+        {RLIMIT_MEMLOCK, NULL, MOST_LOCKED_BYTES, 0},
     };
-    for (size_t i = first; i < sizeof all / sizeof *all; i++)
-        if (lower_limit(all[i].resource, (unsigned long)all[i].limit)) return -1;
+    for (size_t i = first; i < sizeof all / sizeof *all; i++) {
+        long long limit = all[i].name ? json_number(limits, all[i].name) : all[i].limit;
+        if (all[i].name && require_limit(all[i].resource, all[i].name, (unsigned long)limit)) return -1;
+        if (lower_limit(all[i].resource, (unsigned long)(limit + all[i].extra))) return -1;
+    }
     return 0;
 }
 

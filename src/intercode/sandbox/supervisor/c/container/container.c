@@ -169,7 +169,6 @@ static int set_up(const struct message *m) {
 void supervise_container(char **arguments) {
     struct message first;
     sandbox.in_container = true;
-    umask(022);
     if (chdir("/") || (sandbox.owner = connect_owner(arguments[1])) < 0) {
         fprintf(stderr, "intercode: cannot connect to the owner: %s\n", error_message());
         _exit(1);

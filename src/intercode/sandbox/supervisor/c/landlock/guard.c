@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,6 +26,7 @@
 #define LAYERS 2  /* and the layers of which it was made, the topmost first */
 #define ENDING_MS 300  /* for a supervisor to end properly after its owner */
 #define PASS_MS 20
+#define MOST_PENDING_SIGNALS_OF_USER (1 << 15)  /* together with those outside of the sandbox */
 
 static pid_t guard;
 
@@ -44,8 +47,9 @@ static int end_with_guard(void) {
 
 /* Commands of root would get the capabilities of the bounding set. */
 static int drop_privileges(void) {
+    if (!geteuid() && setgroups(0, NULL)) errno = 0;  /* a container may forbid it */
     drop_capabilities(0);
-    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    if (drop_inheritable()) return -1;
     if (geteuid() || prctl(PR_CAPBSET_READ, 0, 0, 0, 0) != 1) return 0;
     return errno = EPERM, fail("dropping capabilities");
 }
@@ -80,7 +84,9 @@ static int set_up(const struct message *m, int link) {
     if (enter_own_domain() || end_with_guard()) return -1;
     set_image_trees(m->fds + LAYERS, m->count - LAYERS);
     if (drop_privileges() || watch_children()) return -1;
-    if (set_limits(json_get(sandbox.spec, "limits"), NO_LIMITS_BY_USER, EXTRA_DESCRIPTORS)
+    if (lower_limit(RLIMIT_SIGPENDING, MOST_PENDING_SIGNALS_OF_USER)
+        || lower_limit(RLIMIT_MSGQUEUE, MOST_QUEUED_BYTES)
+        || set_limits(json_get(sandbox.spec, "limits"), NO_LIMITS_BY_USER, EXTRA_DESCRIPTORS)
         || build_command_rules(sandbox.spec, sandbox.root)
         || install_filter(json_text(sandbox.spec, "filter")) || send_listener(link)
         || build_index(sandbox.root, false))
@@ -159,7 +165,6 @@ void run_landlock_guard(const char *descriptor) {
     sandbox.in_container = sandbox.in_domain = true;
     sandbox.user = geteuid();
     fcntl(sandbox.owner, F_SETFD, FD_CLOEXEC);
-    umask(022);
     prctl(PR_SET_NAME, "intercode", 0, 0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     guard = getpid();

@@ -30,7 +30,7 @@
 #define ALL_SCOPES 3  /* abstract sockets and signals */
 #define BENEATH_PATH 1
 
-#define SAFE_DESCRIPTOR 200  /* above all descriptor numbers of commands */
+#define SAFE_DESCRIPTOR 64  /* above all descriptor numbers of commands */
 
 struct rules { uint64_t files, network, scopes; };
 struct path_rule { uint64_t rights; int32_t directory; } __attribute__((packed));

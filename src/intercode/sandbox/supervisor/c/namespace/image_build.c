@@ -157,7 +157,6 @@ void run_image_build(const char *descriptor) {
     struct message request;
     owner = atoi(descriptor);
     fcntl(owner, F_SETFD, FD_CLOEXEC);
-    umask(022);
     if (!receive(owner, &request)) _exit(1);
     if (run_build(request.body)) send_to_owner('E', error_message());
     _exit(0);

@@ -26,7 +26,6 @@
 #define MAX_MESSAGE (1 << 20)
 #define MAX_COMMAND 16
 #define PAGE 4096UL
-#define SAFE_DESCRIPTOR 400  /* greater than every descriptor number that is passed on */
 #define CONTROL 3
 #define COUNTER 4
 #define HARDENED_FLAGS (MS_NOSUID | MS_NODEV)
@@ -205,8 +204,8 @@ static void wait_as(const char *name, int control, int counter) {
     struct range gaps[3];
     const char *slash = strrchr(name, '/');
     signal(SIGCHLD, SIG_IGN);  /* the kernel collects orphans */
-    control = fcntl(control, F_DUPFD, SAFE_DESCRIPTOR);
-    counter = fcntl(counter, F_DUPFD, SAFE_DESCRIPTOR);
+    control = fcntl(control, F_DUPFD, COUNTER + 1);
+    counter = fcntl(counter, F_DUPFD, COUNTER + 1);
     dup2(control, CONTROL);
     dup2(counter, COUNTER);
     close_from(COUNTER + 1);

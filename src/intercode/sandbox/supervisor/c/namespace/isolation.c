@@ -123,7 +123,7 @@ static int enter_namespaces(struct isolation *isolation) {
     if (sandbox.has_users && enter_counting_namespace()) return -1;
     int later = is_group_namespace_shared() ? CLONE_NEWCGROUP : 0;
     if (sys_unshare((NAMESPACES & ~later) | (isolation->own_network ? CLONE_NEWNET : 0))) return -1;
-    if (sandbox.has_users ? finish_mapper() : map_own_id(uid, gid)) return -1;
+    if (sandbox.has_users ? finish_mapper() || setgroups(0, NULL) : map_own_id(uid, gid)) return -1;
     isolation->oom_score_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return isolation->oom_score_fd < 0 ? fail("/proc/self/oom_score_adj") : 0;
