@@ -24,21 +24,21 @@ STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SCRIPT_FD = 62
 """Descriptor from which a shell or interpreter in a sandbox reads its script."""
 
-LimitExceeded = Literal["", "memory", "cpu", "processes", "background", "disk", "inodes"]
-"""A limit because of which a process was killed or could not be started. ``background``: background
-processes used up all process numbers and were killed."""
+LimitExceeded = Literal["", "memory", "cpu", "processes", "background", "disk", "inodes",
+                        "file_size", "open_files", "address_space"]  # fmt: skip
+"""A limit because of which a process was killed, refused something or not started. ``background``:
+background processes used up all process numbers and were killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits on what runs in a sandbox. Sizes are in bytes, times in seconds.
 
-    ``memory`` bounds all processes of the sandbox together, ``disk`` its files. Where files are in
-    memory and control groups are used, both together have the bound ``memory`` plus ``disk``.
-    ``file_size`` bounds each file, ``output`` what is kept of each stream. ``cpu_seconds`` is the
-    processor time of one action (None: only its wall time is limited). ``cgroups``: use control
-    groups if they are writable. Without them a watchdog thread of the owner checks the memory
-    several times a second, which can be too late for a process that grows fast.
+    ``memory`` bounds all processes of the sandbox together, ``disk`` its files. ``file_size``
+    bounds each file, ``output`` what is kept of each stream. ``cpu_seconds`` is the processor time
+    of one action (None: only its wall time is limited). A watchdog of the owner checks the memory
+    several times a second, which can be too late for a process that grows fast. ``cgroups``: use
+    control groups if they are writable; they bound it meanwhile, by ``memory`` plus ``disk``.
     """
 
     disk: int = 512 << 20

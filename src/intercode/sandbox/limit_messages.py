@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import BaseSandbox, Limits
+from intercode.sandbox.contract import BaseSandbox, LimitExceeded, Limits
 
 DISK_FULL = "No space left on device"
 """The message of the C library for a write that reached ``Limits.disk`` or ``Limits.inodes``."""
 _TAIL_CHARACTERS = 1 << 16  # characters at the end of the output that are searched
 _SIGXFSZ = 25  # of Linux, on which sandboxes run
-_FILE_SIZE_STATUSES = {128 + _SIGXFSZ, -_SIGXFSZ}
+FILE_SIZE_STATUSES = {128 + _SIGXFSZ, -_SIGXFSZ}
+"""Exit statuses of a command that was killed because of ``Limits.file_size``."""
+_MESSAGES: dict[LimitExceeded, tuple[str, ...]] = {
+    "open_files": ("Too many open files",),
+    "file_size": ("File too large", "File size limit exceeded"),
+    "address_space": (
+        "Cannot allocate memory", "cannot allocate", "MemoryError", "memory exhausted",
+    ),
+    "processes": (
+        "fork: Resource temp", "fork: retry: Resource temp", "BlockingIOError: [Errno 11]",
+    ),
+}  # fmt: skip
+_REFUSED: dict[str, Callable[[Limits], str]] = {
+    "open_files": lambda limits: f"over the limit of {limits.open_files} open files a process",
+    "file_size": lambda limits: f"over the limit of {format_size(limits.file_size)} for one file",
+    "address_space": lambda limits: (
+        f"over the limit of {format_size(limits.address_space)} of memory that a process may map"
+    ),
+    "processes": lambda limits: f"over the limit of {limits.processes} processes",
+}
 
 
 def format_size(count: int) -> str:
@@ -32,14 +52,22 @@ def with_limit_note(sandbox: BaseSandbox, result: ExecResult, timeout: float) ->
     return replace(result, note=f"[{note}]\n{result.note}") if note else result
 
 
+def reported_limit(output: str) -> LimitExceeded:
+    """Return the limit that a failed command has named, in the words of the C library or of bash.
+    Those of the disk need a look at the files; see ``BaseSandbox.storage_exhausted``."""
+    tail = output[-_TAIL_CHARACTERS:]
+    found = (name for name, texts in _MESSAGES.items() if any(text in tail for text in texts))
+    return next(found, "")
+
+
 def _note(sandbox: BaseSandbox, result: ExecResult, timeout: float) -> str:
     limits = sandbox.spec.limits
     if limit := sandbox.limit_exceeded():
         return _describe_limit(limit, limits)
     if result.timed_out:
         return f"killed: over the time limit of {timeout:g} s"
-    if result.exit_code in _FILE_SIZE_STATUSES:
-        return f"killed: over the limit of {format_size(limits.file_size)} for one file"
+    if result.exit_code in FILE_SIZE_STATUSES:
+        return f"killed: {_REFUSED['file_size'](limits)}"
     if reported := _limit_in_output(sandbox, result):
         return reported
     if result.omitted_bytes:
@@ -50,14 +78,14 @@ def _note(sandbox: BaseSandbox, result: ExecResult, timeout: float) -> str:
 def _describe_limit(limit: str, limits: Limits) -> str:
     if limit == "memory":
         return f"killed: over the memory limit of {format_size(limits.memory)}"
-    if limit == "processes":
-        return f"refused: over the limit of {limits.processes} processes"
     if limit == "background":
         return f"killed: background processes that used up all {limits.processes} processes"
     if limit == "disk":
         return f"killed: over the limit of {format_size(limits.disk)} for all files"
     if limit == "inodes":
         return f"killed: over the limit of {limits.inodes} files"
+    if limit in _REFUSED:
+        return f"refused: {_REFUSED[limit](limits)}"
     return f"killed: over the limit of {limits.cpu_seconds:g} s of processor time"
 
 
@@ -70,22 +98,5 @@ def _limit_in_output(sandbox: BaseSandbox, result: ExecResult) -> str:
         return f"the disk is full: over the limit of {maximum}"
     if result.ok and "fork: retry: Resource temp" not in output:
         return ""
-    for words, note in (
-        (("Too many open files",), f"over the limit of {limits.open_files} open files a process"),
-        (
-            ("File too large", "File size limit exceeded"),
-            f"over the limit of {format_size(limits.file_size)} for one file",
-        ),
-        (
-            ("Cannot allocate memory", "cannot allocate", "MemoryError", "memory exhausted"),
-            f"over the limit of {format_size(limits.address_space)}"
-            " of memory that a process may map",
-        ),
-        (
-            ("fork: Resource temp", "fork: retry: Resource temp", "BlockingIOError: [Errno 11]"),
-            f"over the limit of {limits.processes} processes",
-        ),
-    ):
-        if any(word in output for word in words):
-            return f"refused: {note}"
-    return ""
+    limit = reported_limit(output)
+    return f"refused: {_REFUSED[limit](limits)}" if limit else ""

@@ -17,8 +17,8 @@ from typing import IO, Literal
 
 from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox.api.results import Result
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.limit_messages import DISK_FULL
+from intercode.sandbox.contract import BaseSandbox, LimitExceeded
+from intercode.sandbox.limit_messages import DISK_FULL, FILE_SIZE_STATUSES, reported_limit
 from intercode.sandbox.streams import (
     Collector,
     Process,
@@ -215,8 +215,8 @@ class Execution:
         exceeded = self._base.limit_exceeded() if code != 0 and is_own else ""
         out, err = self._collectors["stdout"], self._collectors["stderr"]
         both = self._both.bytes()
-        if code != 0 and not exceeded and DISK_FULL.encode() in both:
-            exceeded = self._base.storage_exhausted()
+        if code != 0 and not exceeded:
+            exceeded = self._reported_limit(code, decode(both))
         return Result(
             decode(out.bytes()),
             decode(err.bytes()),
@@ -226,6 +226,14 @@ class Execution:
             out.dropped + err.dropped,
             exceeded,
         )
+
+    def _reported_limit(self, code: int | None, output: str) -> LimitExceeded:
+        """Return the limit that made a command fail, by how it ended or what it has printed."""
+        if code in FILE_SIZE_STATUSES:
+            return "file_size"
+        if DISK_FULL in output and (exhausted := self._base.storage_exhausted()):
+            return exhausted
+        return "" if code is None else reported_limit(output)
 
     def close(self) -> None:
         """Close the streams. May be called again."""

@@ -17,10 +17,11 @@ class Result:
     ``exit_code``: the exit status; negative, the number of the signal that ended the command; None
     at the time limit. ``duration``: wall time in seconds. ``omitted_bytes``: bytes left out of the
     middle of the streams, because one exceeded ``Limits.output``. ``limit_exceeded``: the limit
-    because of which a process was killed or not started, such as ``memory``; empty if there was
-    none. While other processes of the owner run, it is told only of a command that was killed.
-    ``disk`` and ``inodes`` are also told of a command that failed and printed ``No space left on
-    device``, if the files have reached that limit.
+    because of which a process was killed, not started or refused something, such as ``memory``;
+    empty if there was none. While other processes of the owner run, only what the command itself
+    has met is told. What no process is killed for (``file_size``, ``open_files``,
+    ``address_space``) is told of a command that failed and printed the message of the C library,
+    such as ``File too large``; ``disk`` and ``inodes``, if the files have reached that limit.
     """
 
     stdout: str

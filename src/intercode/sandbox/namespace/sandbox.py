@@ -6,7 +6,7 @@ import os
 import platform
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import root_files
 from intercode.sandbox.supervisor.client import SupervisedSandbox, refusal_error
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
-from intercode.sandbox.supervisor.control_group import ControlGroup
+from intercode.sandbox.supervisor.control_group import ControlGroup, GroupMemory
 from intercode.sandbox.supervisor.process_table import (
     HostProcess,
     is_supervisor_blocked,
@@ -207,16 +207,21 @@ class NamespaceSandbox(SupervisedSandbox):
         self._record_bounds(self.connection.handshake["cgroups"])
 
     def _record_bounds(self, groups: Mapping[str, str]) -> None:
-        """Set the tier from the control group, or start a watchdog if there is none."""
+        """Set the tier from the control group, and start a watchdog for what it does not bound: the
+        memory alone, if the files are in memory, too."""
         self.tier = "namespace/1" if groups else "namespace/2"
         template = self.connection.handshake["template"]
         self._group = ControlGroup(groups, template) if groups else None
-        self._start_watchdog(self.spec, None if groups else self.spec.limits.memory)
+        memory, shared = self.spec.limits.memory, None
+        is_bounded = bool(groups) and self.spec.upper is not None
+        if groups and not is_bounded:
+            with suppress(OSError):  # the sandbox has ended already
+                shared = GroupMemory(groups, memory)
+        self._start_watchdog(self.spec, None if is_bounded else memory, shared)
 
     def _poll_limit_exceeded(self) -> LimitExceeded:
-        if self._group is not None and (exceeded := self._group.limit_exceeded()):
-            return exceeded
-        return super()._poll_limit_exceeded()
+        watched = super()._poll_limit_exceeded()  # both, because both may have killed it
+        return (self._group.limit_exceeded() if self._group else "") or watched
 
     def _list_processes(self) -> list[HostProcess]:
         members = self._group.members() if self._group else []

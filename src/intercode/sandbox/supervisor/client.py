@@ -37,6 +37,7 @@ from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import memory_file
 from intercode.sandbox.supervisor.channels import complete_connection, open_slave
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
+from intercode.sandbox.supervisor.control_group import GroupMemory
 from intercode.sandbox.supervisor.process_table import (
     HostProcess,
     list_descendants,
@@ -153,12 +154,16 @@ class SupervisedSandbox(BaseSandbox):
     def is_lost(self) -> bool:
         return self.connection.is_lost
 
-    def _start_watchdog(self, spec: SandboxSpec, memory: int | None) -> None:
+    def _start_watchdog(
+        self, spec: SandboxSpec, memory: int | None, group: GroupMemory | None = None
+    ) -> None:
         """Start to enforce limits that nothing else enforces: ``memory`` in bytes, and the
-        processor time of an action."""
+        processor time of an action. ``group``: the memory of the sandbox's control group."""
         if memory is not None or spec.limits.cpu_seconds is not None:
             sockets = [SocketMemory(fd) for fd in self.connection.given_fds]
-            self._watch = Watch(self.supervisor_pid, memory, spec.limits.cpu_seconds, sockets)
+            self._watch = Watch(
+                self.supervisor_pid, memory, spec.limits.cpu_seconds, sockets, group
+            )
             with suppress(OSError):  # the supervisor has ended already
                 Watchdog.watch(self._watch)
 
@@ -430,8 +435,7 @@ class SupervisedSandbox(BaseSandbox):
         watch, self._watch = self._watch, None
         if watch is not None:
             Watchdog.unwatch(watch)
-            for sockets in watch.sockets:
-                sockets.close()
+            watch.close()
 
 
 def _find_descendants(members: list[HostProcess], ancestors: list[HostProcess]) -> list[int]:

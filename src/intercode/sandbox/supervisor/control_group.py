@@ -163,3 +163,58 @@ class CgroupCounter:
         file, self._file = self._file, None
         if file is not None:
             file.close()
+
+
+_DISK_CACHE = (b"active_file", b"inactive_file")  # copies of files on disks
+
+
+class GroupMemory:
+    """The memory of a control group that also holds the files of its sandbox, for the watchdog.
+
+    The kernel bounds both together, so that a program which fills the disk gets an error. This is a
+    cheap look at whether the processes alone may have exceeded ``limit``. ``event``: a descriptor
+    that becomes readable whenever a half of the limit is passed; -1 if the kernel has none.
+    """
+
+    def __init__(self, paths: Mapping[str, str], limit: int) -> None:
+        self._limit, self.event = limit, -1
+        directory = paths["memory"] if "memory" in paths else paths[""]
+        name = "usage_in_bytes" if "memory" in paths else "current"
+        self._usage = FileIO(f"{directory}/memory.{name}")
+        self._statistics = f"{directory}/memory.stat"
+        if "memory" in paths:
+            self._request_event(f"{directory}/cgroup.event_control")
+
+    def _request_event(self, file: str) -> None:
+        event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        try:
+            write_control_file(file, f"{event} {self._usage.fileno()} {self._limit // 2}")
+            self.event = event
+        except OSError:
+            os.close(event)
+
+    def is_high(self) -> bool:
+        """Return whether more than a half of the limit is used, by processes or files."""
+        return self._used() > self._limit // 2
+
+    def may_be_exceeded(self) -> bool:
+        """Return whether more than the limit is used, besides copies of files on disks, or the
+        group is gone."""
+        if (used := self._used()) <= self._limit:
+            return used < 0
+        with suppress(OSError, ValueError), open(self._statistics, "rb") as file:
+            for line in file:
+                name, _, count = line.partition(b" ")
+                used -= int(count) if name in _DISK_CACHE else 0
+        return used > self._limit
+
+    def _used(self) -> int:
+        with suppress(OSError, ValueError):  # ValueError: closed by another thread
+            return int(os.pread(self._usage.fileno(), 32, 0))
+        return -1
+
+    def close(self) -> None:
+        """Close the descriptors. Call it once."""
+        self._usage.close()
+        if self.event >= 0:
+            os.close(self.event)

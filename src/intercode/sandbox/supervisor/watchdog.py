@@ -1,4 +1,4 @@
-"""Enforces limits for sandboxes without a control group, in a thread of the owner that reads /proc.
+"""Enforces limits that no control group does, in a thread of the owner that reads /proc.
 
 If a sandbox exceeds its memory limit, its largest process is killed; if an action exceeds its
 processor time, the process that used most of it. Several times a second, the watchdog reads the
@@ -6,11 +6,16 @@ resident memory of the processes, the buffers of their sockets, and the files in
 have open. The kernel bounds System V shared memory, message queues, and pipes. The watchdog does
 not see the rest: shared memory that only an ended process has used, files in memory that are being
 passed over a socket, and processes that live for less than an interval.
+
+The control group of a sandbox bounds its memory together with its files, if those are in memory.
+The watchdog then bounds the memory alone, but reads /proc only while the group uses more than that.
+It is woken when a half is used, and looks ten times as often from then on.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import time
@@ -20,10 +25,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from intercode.sandbox.contract import LimitExceeded
+from intercode.sandbox.supervisor.control_group import GroupMemory
 from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
 from intercode.sandbox.supervisor.unmapped_memory import OpenFiles, SocketMemory
 
 _INTERVAL_SECONDS = 0.1  # minimum time between two checks
+_HIGH_SECONDS = 0.01  # the same while a control group uses much memory
 _MAX_CPU_SHARE = 0.1  # share of a processor that checks may take
 _GRACE_SECONDS = 0.2  # further processor time before another process is killed
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -43,13 +50,15 @@ class _Process:
 @dataclass(slots=True)
 class Watch:
     """A watched sandbox. ``memory`` is in bytes; None disables a limit. ``sockets``: its sockets,
-    if they are known. ``limit_exceeded`` is the limit because of which a process was last killed.
+    if they are known. ``group``: the memory of its control group, if it has one.
+    ``limit_exceeded`` is the limit because of which a process was last killed.
     """
 
     supervisor_pid: int
     memory: int | None
     cpu_seconds: float | None
     sockets: Sequence[SocketMemory] = ()
+    group: GroupMemory | None = None
     limit_exceeded: LimitExceeded = ""
     start_ticks: int = 0
     restart_requested: bool = True
@@ -59,6 +68,19 @@ class Watch:
     def restart(self) -> None:
         """Begin an action, whose processor time counts from now."""
         self.restart_requested = True
+
+    def may_be_exceeded(self) -> bool:
+        """Return whether its processes have to be looked at."""
+        if self.cpu_seconds is not None or self.group is None:
+            return True
+        return self.group.may_be_exceeded()
+
+    def close(self) -> None:
+        """Close the descriptors. Call it once, when it is not watched any more."""
+        for sockets in self.sockets:
+            sockets.close()
+        if self.group is not None:
+            self.group.close()
 
 
 class Watchdog:
@@ -71,6 +93,7 @@ class Watchdog:
     def __init__(self) -> None:
         self._watches: dict[int, Watch] = {}
         self._thread: threading.Thread | None = None
+        self._events = select.epoll()
 
     @classmethod
     def watch(cls, watch: Watch) -> None:
@@ -81,6 +104,8 @@ class Watchdog:
             watchdog = cls._current = cls._current or cls()
             watch.start_ticks = process_start_ticks(watch.supervisor_pid)
             watchdog._watches[watch.supervisor_pid] = watch
+            if watch.group is not None and watch.group.event >= 0:
+                watchdog._events.register(watch.group.event, select.EPOLLIN | select.EPOLLET)
             if watchdog._thread is None:
                 watchdog._thread = threading.Thread(
                     target=watchdog._run, name="intercode-watch", daemon=True
@@ -96,17 +121,27 @@ class Watchdog:
     def _run(self) -> None:
         pause = _INTERVAL_SECONDS
         while True:
-            time.sleep(pause)
+            self._rest(pause)
             began = time.thread_time()  # processor time: a busy machine is checked as often
             with self._lock:
                 if not self._watches:
                     self._thread = None
                     return
             self.check_all()
-            pause = max(_INTERVAL_SECONDS, (time.thread_time() - began) / _MAX_CPU_SHARE)
+            groups = [watch.group for watch in list(self._watches.values()) if watch.group]
+            is_high = any(group.is_high() for group in groups)
+            interval = _HIGH_SECONDS if is_high else _INTERVAL_SECONDS
+            pause = max(interval, (time.thread_time() - began) / _MAX_CPU_SHARE)
+
+    def _rest(self, seconds: float) -> None:
+        """Wait, or until the memory of a control group rises."""
+        self._events.poll(seconds)
 
     def check_all(self) -> None:
         """Check every watched sandbox once."""
+        watches = [watch for watch in list(self._watches.values()) if watch.may_be_exceeded()]
+        if not watches:
+            return
         found = {
             p.pid: p
             for name in os.listdir("/proc")
@@ -115,7 +150,7 @@ class Watchdog:
         families: defaultdict[int, list[_Process]] = defaultdict(list)
         for process in found.values():
             families[process.parent].append(process)
-        for watch in list(self._watches.values()):
+        for watch in watches:
             supervisor = found.get(watch.supervisor_pid)
             if supervisor is None or supervisor.start_ticks != watch.start_ticks:
                 self._watches.pop(watch.supervisor_pid, None)

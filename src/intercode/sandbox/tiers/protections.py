@@ -63,7 +63,8 @@ _NAMESPACE = {
         "`--network host` is the network of this machine",
     ),
     "memory": Protection(
-        "a control group for the whole sandbox, without swap",
+        "a control group for the whole sandbox, without swap, and for its processes without the "
+        "files in memory a watchdog",
         "sandboxes of one image share its pages in memory, and can signal each other through them",
     ),
     "processor": Protection(

@@ -1,0 +1,78 @@
+"""A limit means the same in every tier of this machine, and ``Result.limit_exceeded`` names it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from intercode import Sandbox
+from intercode.core.errors import SandboxUnavailableError
+from intercode.sandbox import Limits
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.namespace_only("it opens sandboxes of every tier of this machine"),
+]
+TIERS = ("namespace/1", "namespace/2", "chroot", "landlock")
+MIB = 1 << 20
+ALLOCATE = "import signal; x = bytearray({} << 20); print('held', flush=True); {}"
+EXCEEDING = {
+    "memory": (Limits(memory=100 * MIB), ALLOCATE.format(300, "signal.pause()")),
+    "file_size": (Limits(file_size=MIB), "open('f', 'wb').write(bytes(2 << 20))"),
+    "open_files": (Limits(open_files=64), "f = [open('/dev/null') for _ in range(99)]"),
+    "address_space": (Limits(address_space=1 << 30), "bytearray(2 << 30)"),
+    "cpu": (Limits(cpu_seconds=0.3), "while True: pass"),
+}  # fmt: skip
+
+
+@contextmanager
+def _open(tier: str, limits: Limits) -> Iterator[Sandbox]:
+    try:
+        sandbox = Sandbox("host", limits=limits, back_end=tier)
+    except SandboxUnavailableError as e:
+        pytest.skip(f"no {tier} on this machine: {e}")
+    with sandbox:
+        yield sandbox
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("name", EXCEEDING)
+def test_a_program_over_a_limit_fails_and_the_result_names_it(tier: str, name: str) -> None:
+    limits, code = EXCEEDING[name]
+    with _open(tier, limits) as sandbox:
+        for command in (["python3", "-c", code], f"python3 -c {code!r}"):
+            result: Any = sandbox.run(command, timeout=60)
+            assert not result.ok and result.limit_exceeded == name, (command, result)
+        assert sandbox.run("false").limit_exceeded == ""
+        assert sandbox.run("echo File too large").limit_exceeded == ""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_program_that_a_shell_reports_as_killed_for_its_file(tier: str) -> None:
+    with _open(tier, Limits(file_size=MIB)) as sandbox:
+        for command in ("head -c 2M /dev/zero > f; exit $?", "exec head -c 2M /dev/zero > f"):
+            result = sandbox.run(command)
+            assert not result.ok and result.limit_exceeded == "file_size", result
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_processes_together_have_the_memory_limit(tier: str) -> None:
+    one = f'python3 -c "{ALLOCATE.format(60, "signal.pause()")}" & '
+    with _open(tier, Limits(memory=150 * MIB)) as sandbox:
+        result = sandbox.run(["bash", "-c", f"{one * 3} wait -n; exit $?"], timeout=60)
+        assert not result.ok and result.limit_exceeded == "memory", result
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_files_do_not_count_as_memory(tier: str) -> None:
+    """Wherever they are: in the tiers of namespaces they are in memory."""
+    with _open(tier, Limits(memory=100 * MIB, disk=300 * MIB)) as sandbox:
+        assert sandbox.run("head -c 200M /dev/zero > f; cat f > /dev/null").ok
+        held = sandbox.run(["python3", "-c", ALLOCATE.format(50, "")])
+        assert held.ok and held.stdout == "held\n" and held.limit_exceeded == ""
+        over = sandbox.run(["python3", "-c", ALLOCATE.format(150, "signal.pause()")], timeout=60)
+        assert not over.ok and over.limit_exceeded == "memory"
+        assert sandbox.run("wc -c < f").stdout.strip() == str(200 * MIB)
