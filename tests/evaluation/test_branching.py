@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,6 +87,22 @@ def test_the_first_difference_is_named(
     out = capsys.readouterr().out
     assert out.count("DIFFERS") == 1 and said in out
     assert ("every reward is equal" in out) == ("reward" not in said)
+    left = 3 - int(said[5])
+    assert f"1 of 3 episodes differ; {9 - left} of 9 steps were compared" in out
+    begins = "step begins" if left == 1 else "steps begin"
+    stopped = f"stopped after step {3 - left}: {left} later {begins} in another state, with equal"
+    assert (stopped in out) == (left > 0)
+
+
+def test_a_run_under_nohup_is_equal_in_another_shell(tmp_path: Path) -> None:
+    """The state of the shell holds its traps, and a shell cannot reset what it inherits ignored."""
+    words = ["eval", "starter:bash", "--agent", "gold", "--limit", "2", "--deterministic"]
+    command = [sys.executable, "-m", "intercode", *words, "--out", str(tmp_path / "run")]
+    ignoring = ["sh", "-c", "trap '' HUP INT PIPE USR1; umask 077; exec nohup \"$@\"", "sh"]
+    done = subprocess.run([*ignoring, *command], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (report,) = log_replay.replay_logs([tmp_path / "run"], OPTIONS)
+    assert report.episodes == 2 and len(report.steps) >= 4 and report.mismatches == []
 
 
 def test_an_edit_is_a_branch_that_replays(

@@ -18,6 +18,7 @@ from intercode.core.errors import SandboxKilledError, SandboxLostError
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.supervisor.process_table import list_descendants
+from intercode.sandbox.supervisor.watchdog import Watchdog
 from support import back_end
 from support.sandboxes import open_test_sandbox
 
@@ -119,6 +120,7 @@ def test_a_supervisor_that_was_killed_for_memory_is_the_doing_of_the_sandbox() -
     with open_test_sandbox() as sandbox:
         if sandbox.tier != "namespace/1":
             pytest.skip("needs control groups")
+        Watchdog.unwatch(sandbox._watch)  # type: ignore[attr-defined]  # the kernel is to kill it
         killed = sandbox.run(["python3", "-c", "bytearray(3 << 30)"], timeout=30)
         assert killed.exit_code == -9
         kill_supervisor(sandbox)

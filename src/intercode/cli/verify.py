@@ -68,7 +68,7 @@ def handle(args: argparse.Namespace) -> int:
 
         print(
             f"DIFFERS  {len(report.native_mismatches)} of {report.episodes} executed episodes "
-            f"({total} in the bundle)"
+            f"({total} in the bundle); {steps} of {steps + report.later_steps} steps were compared"
         )
         if report.native_rewards_equal:
             print(f"         {branch.REWARDS_EQUAL}")

@@ -104,6 +104,11 @@ def _print_native_results(reports: Sequence[ReplayReport]) -> None:
         if not report.native_mismatches:
             print(f"EQUAL    {report.file}: {counts}: every {what} is equal")
             continue
+        differing, steps = len(report.native_mismatches), len(report.steps)
+        print(
+            f"         {report.file}: {differing} of {report.episodes} episodes differ; "
+            f"{steps} of {steps + report.later_steps} steps were compared"
+        )
         if report.native_rewards_equal:
             print(f"         {branch.REWARDS_EQUAL}")
         if not report.deterministic:
@@ -122,7 +127,15 @@ def _as_json(report: ReplayReport) -> dict[str, Any]:
         "hashes": sum(bool(s.recorded_hashes) for s in report.steps),
         "notes": report.notes,
         "differs": [
-            {"task": s.task, "episode": s.episode, "step": s.turn + 1, "in": s.differs_in}
+            {
+                "task": s.task,
+                "episode": s.episode,
+                "step": s.turn + 1,
+                "in": s.differs_in,
+                "cause": s.cause,
+                "later_steps": s.later_steps,
+                "same_later_rewards": s.same_later_rewards,
+            }
             for s in report.native_mismatches
         ],
     }

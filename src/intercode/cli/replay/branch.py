@@ -111,7 +111,20 @@ def format_difference(check: StepComparison) -> str:
     if "state" in check.differs_in:
         old, new = (h.get("state", "none") for h in (check.recorded_hashes, check.replayed_hashes))
         lines.append(f"state {old}, now {new}")
+    if check.later_steps:
+        lines.append(_describe_stop(check))
     return "\n".join(lines)
+
+
+def _describe_stop(check: StepComparison) -> str:
+    """Say after how many steps the comparison of an episode stopped, and why."""
+    left = check.later_steps
+    stopped = f"stopped after step {check.turn + 1}: {left} later step{'s' * (left > 1)}"
+    if check.ended_early:
+        return f"{stopped} could not be executed, because the difference has ended the episode"
+    rewards = "equal" if check.same_later_rewards else "different"
+    begin = "begin" if left > 1 else "begins"
+    return f"{stopped} {begin} in another state, with {rewards} rewards"
 
 
 def indent(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -62,6 +62,11 @@ class ReplayReport:
     def native_mismatches(self) -> list[StepComparison]:
         """The first differing step of each episode that this package recorded."""
         return [s for s in self.mismatches if s.native]
+
+    @property
+    def later_steps(self) -> int:
+        """The number of steps that were not compared, because one before them differs."""
+        return sum(s.later_steps for s in self.native_mismatches)
 
     @property
     def native_rewards_equal(self) -> bool:
@@ -168,25 +173,30 @@ def _replay_native(
     """
     checks: list[StepComparison] = []
     last = trajectory.turns - 1  # a turn without code is scored only if it is the last
-    turns = (k for k, s in enumerate(trajectory.steps) if s.executed or k == last)
-    for turn in turns:
+    turns = [k for k, s in enumerate(trajectory.steps) if s.executed or k == last]
+    for number, turn in enumerate(turns, start=1):
         check = compare_step(trajectory, turn, repeat_step(env, trajectory.steps[turn]))
         checks.append(_with_cause(check, rules))
         if not check.same:
-            later = _same_rewards(trajectory, env, turns)
-            checks[-1] = replace(checks[-1], same_later_rewards=later)
+            checks[-1] = _with_later_steps(checks[-1], trajectory, env, turns[number:])
+            break
     return checks
 
 
-def _same_rewards(trajectory: Trajectory, env: InterCodeEnv, turns: Iterable[int]) -> bool:
-    """Execute the steps of these turns, and return whether their rewards are as recorded."""
+def _with_later_steps(
+    check: StepComparison, trajectory: Trajectory, env: InterCodeEnv, turns: Sequence[int]
+) -> StepComparison:
+    """Execute the steps of these turns, and record whether their rewards are equal."""
     try:
-        return all(
+        same = all(
             compare_step(trajectory, turn, repeat_step(env, trajectory.steps[turn])).same_reward
             for turn in turns
         )
-    except EnvironmentStateError:  # the difference has ended the episode
-        return False
+    except EnvironmentStateError:
+        same, ended = False, True
+    else:
+        ended = False
+    return replace(check, same_later_rewards=same, later_steps=len(turns), ended_early=ended)
 
 
 def _with_cause(check: StepComparison, rules: ReplayRules) -> StepComparison:

@@ -17,8 +17,10 @@ class StepComparison:
 
     ``native``: the episode was recorded by this package and not by the authors. ``equivalent``: the
     observations differ as texts but count as equal (see ``ReplayRules.same``). ``parts`` are the
-    parts of the replayed reward, for episodes of the authors. ``same_later_rewards``: of the first
-    step that differs in an episode of this package, whether the later steps had the same rewards.
+    parts of the replayed reward, for episodes of the authors. Of the first step that differs in an
+    episode of this package, ``later_steps`` is the number of those after it, and
+    ``same_later_rewards`` whether they had the same rewards; ``ended_early``: the difference has
+    ended the episode.
     """
 
     task: str
@@ -37,6 +39,8 @@ class StepComparison:
     equivalent: bool = False
     parts: Mapping[str, float] = field(default_factory=dict)
     same_later_rewards: bool = True
+    later_steps: int = 0
+    ended_early: bool = False
 
     @property
     def same_observation(self) -> bool:
