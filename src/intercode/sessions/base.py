@@ -56,7 +56,8 @@ class Session(Protocol):
         ...
 
     def close(self) -> None:
-        """End the interpreter. The sandbox stays open."""
+        """End the interpreter. The sandbox is open, and stays open: an environment closes it
+        afterwards. May be called again."""
         ...
 
 

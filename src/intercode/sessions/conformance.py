@@ -14,6 +14,7 @@ _TIMEOUT = 60.0  # seconds; the code takes milliseconds on an idle machine
 def check_session(open_session: Callable[[], Session], show: str = "echo {}") -> None:
     """Check a session against ``sessions.base.Session``. Raises AssertionError.
 
+    ``open_session`` opens it, and later another one in the same sandbox, which stays open.
     ``show``: code that prints the number put in place of ``{}``, on a line of its own.
     """
     with closing(open_session()) as session:
@@ -26,3 +27,7 @@ def check_session(open_session: Callable[[], Session], show: str = "echo {}") ->
             session.run(odd, 5.0)
             result = session.run(show.format(3), _TIMEOUT)
             require(result.output == "3\n", f"after {odd[:20]!r} it prints {result.output!r}")
+    session.close()  # a second time
+    with closing(open_session()) as session:
+        result = session.run(show.format(4), _TIMEOUT)
+        require(result.output == "4\n", f"after another session was closed: {result.output!r}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from intercode.core.checks import expect_error, require
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.workspaces import SandboxWorkspace
 
 _FORBIDDEN_INFO_KEYS = (
     "gold", "golds", "also", "flag", "solution", "time", "seconds", "date", "pid",
@@ -25,6 +27,7 @@ def check_env(env: InterCodeEnv) -> None:
         _check_scoring(env)
         _check_order(env)
         _check_turns(env)
+        _check_closing(env)
     finally:
         env.close()
     env.close()
@@ -114,6 +117,34 @@ def _check_turns(env: InterCodeEnv) -> None:
         env.score()
     finally:
         env.max_turns = before
+
+
+class _WatchedSession:
+    """A session that runs a command in its sandbox when it is closed."""
+
+    def __init__(self, workspace: SandboxWorkspace) -> None:
+        self._workspace, self.found = workspace, list[bool]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._workspace.session, name)
+
+    def close(self) -> None:
+        self.found.append(not self._workspace.sandbox.is_lost)
+        if self.found[-1]:
+            self._workspace.sandbox.spawn(["/bin/sh", "-c", ":"]).wait()
+        self._workspace.session.close()
+
+
+def _check_closing(env: InterCodeEnv) -> None:
+    for end in (env.reset, env.close):
+        env.reset(options={"task": 0})
+        env.step(env.action_space.sample())
+        if not isinstance(env._workspace, SandboxWorkspace):
+            return
+        watched = _WatchedSession(env._workspace)
+        env._workspace = replace(env._workspace, session=watched, recycle=False)
+        end()
+        require(watched.found == [True], "a session is closed once, while its sandbox is open")
 
 
 def _check_info(env: InterCodeEnv, info: dict[str, Any]) -> None:

@@ -15,12 +15,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from intercode.core.errors import InfrastructureError
+from intercode.core.errors import InfrastructureError, SandboxLostError
 from intercode.core.types import ExecResult, Task
 from intercode.environments.base.hashes import state_hash
 from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
@@ -64,9 +64,11 @@ class SandboxWorkspace:
         """Close the session and close or recycle the sandbox."""
         if self.recycle:
             release_sandbox(self.sandbox, self.session)
-        else:
-            self.sandbox.close()  # first: it ends every process, which the session then need not do
-            self.session.close()
+            return
+        try:
+            close_session(self.session)
+        finally:
+            self.sandbox.close()
 
 
 @contextmanager
@@ -139,10 +141,14 @@ def release_sandbox(sandbox: BaseSandbox, session: Session) -> None:
 
 
 def recycle_with_session(sandbox: BaseSandbox, session: Session) -> None:
-    """Recycle a sandbox, which ends its processes, and close the session that was in it."""
-    try:
-        sandbox.recycle()
-    finally:
+    """Close the session of a sandbox, and recycle the sandbox, which ends its processes."""
+    close_session(session)
+    sandbox.recycle()
+
+
+def close_session(session: Session) -> None:
+    """Close a session whose sandbox is open, or gone with everything in it."""
+    with suppress(SandboxLostError):
         session.close()
 
 

@@ -17,7 +17,11 @@ from typing import Any
 from intercode.core.errors import EnvironmentStateError, SandboxError
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.snapshots.storage import StoredSnapshot
-from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
+from intercode.environments.base.workspaces import (
+    SandboxWorkspace,
+    close_session,
+    closed_on_error,
+)
 from intercode.sandbox import SandboxSnapshot, SandboxSpec
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
 from intercode.sessions.python.migration import MigrationError, migrate_fork
@@ -68,7 +72,7 @@ class SharedSandbox:
         with self._lock:
             self._in_use = False
             unused = not self._forks
-        self.workspace.session.close()
+        close_session(self.workspace.session)
         if unused:
             self.workspace.close()
 
