@@ -65,6 +65,7 @@ def handle(args: argparse.Namespace) -> int:
 def _grade(args: argparse.Namespace, labels: list[Label], settings: dict[str, Any]) -> int:
     from intercode.evaluation.validity import tables
     from intercode.evaluation.validity.grading import GradingOptions, grade_labels
+    from intercode.evaluation.validity.order import order_rates, order_table
     from intercode.evaluation.validity.rates import group_rates
     from intercode.results.rendering import render
 
@@ -72,8 +73,8 @@ def _grade(args: argparse.Namespace, labels: list[Label], settings: dict[str, An
     graded = grade_labels(labels, options, episode_progress())
     weighted = any(label.weight != 1 for label in labels)
     shown = tables.rate_tables(group_rates(graded), weighted)
-    disagreements = tables.disagreement_table(graded)
-    print(render([*shown, disagreements] if disagreements.rows else shown, args.format))
+    more = order_table(order_rates(graded)), tables.disagreement_table(graded)
+    print(render([*shown, *(table for table in more if table.rows)], args.format))
     print(*tables.summary_lines(graded), sep="\n", file=sys.stderr)
     if args.variants is not None:
         from intercode.evaluation.variants.labels import label_tables, measure_labels

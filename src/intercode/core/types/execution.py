@@ -87,9 +87,12 @@ class State:
     """The state that an agent or a gold reached, as reward functions see it.
 
     ``output``: the last observation. ``files``: the changed files by absolute path; with the key
-    TRUNCATED_CHANGES if some are omitted, which no reward may count as equal. In the
-    ``original`` profile, ``status`` and ``checksums`` replace ``files``: the parsed ``git status``
-    and the output of the hash command of the authors' code. ``failed``: the code could not run at
+    TRUNCATED_CHANGES if some are omitted, which no reward may count as equal. ``texts``: the
+    content of those that are short texts. ``initial_files`` and ``initial_texts``: the same for
+    paths that existed before the first action, as far as this is known, and for a gold also for
+    everything that the setup of the task changed. In the ``original`` profile, ``status`` and
+    ``checksums`` replace ``files``: the parsed ``git status`` and the output of the hash command of
+    the authors' code. ``failed``: the code could not run at
     all. ``answer``: the answer that the agent submitted. ``rows``: the last result of a database.
     ``ranks``: for a gold whose rows are sorted, the rank of each row; rows that may come in either
     order have the same rank. ``tests``: the results of the hidden tests, in order.
@@ -108,6 +111,9 @@ class State:
     ranks: tuple[int, ...] | None = None
     tests: tuple[TestResult, ...] = ()
     probe_output: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    initial_files: Mapping[str, FileEntry] = field(default_factory=dict)
+    initial_texts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ _DIGESTED_PATHS = (
     "sandbox",
     "sessions",
     "environments/base/diffs/initial_files.py",
+    "environments/base/diffs/lower_layers.py",
+    "environments/base/progress/initial_state.py",
     "environments/base/layers.py",
     "environments/bash/profiles.py",
     "environments/base/gold_cache.py",
@@ -213,8 +215,14 @@ def _parse_entry(data: bytes, key: str) -> list[State] | None:
 
 
 def _state_from_row(row: Mapping[str, Any]) -> State:
-    files = {path: FileEntry(**entry) for path, entry in row["files"].items()}
-    return State(row["output"], files, cwd=row["cwd"], exit_code=row["exit_code"])
+    files, initial_files = (
+        {path: FileEntry(**entry) for path, entry in row[name].items()}
+        for name in ("files", "initial_files")
+    )
+    return State(
+        row["output"], files, cwd=row["cwd"], exit_code=row["exit_code"], texts=row["texts"],
+        initial_files=initial_files, initial_texts=row["initial_texts"],
+    )  # fmt: skip
 
 
 def _entry_key(task: Task, spec: SandboxSpec, session: str, current_dates_only: bool) -> str:

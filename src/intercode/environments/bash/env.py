@@ -39,7 +39,7 @@ class BashEnv(SandboxedEnv):
     """
 
     name: ClassVar[str] = "bash"
-    scoring_version: ClassVar[int] = 2  # 2: notes in brackets do not count as output
+    scoring_version: ClassVar[int] = 3  # 3: partial credit measures progress
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from intercode.environments.base import gold_cache
 from intercode.environments.base.diffs.initial_files import changes_of_agent
 from intercode.environments.base.layers import git_layer
 from intercode.environments.base.probe import run_probe
+from intercode.environments.base.progress.initial_state import read_initial_state, read_texts
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import BaseSandbox
@@ -81,9 +82,13 @@ class StandardBashProfile:
         """Read the state that the agent has left, without changing it."""
         here = episode.workspace
         changes = changes_of_agent(here.sandbox, episode.task, pause=True)
-        output = last.output if last else ""
-        probe_output = run_probe(episode, here.sandbox, gold=False)
-        return State(output, changes, cwd=here.cwd, probe_output=probe_output)
+        initial_files, initial_texts = read_initial_state(here.sandbox, episode.task, changes)
+        return State(
+            last.output if last else "", changes, cwd=here.cwd,
+            probe_output=run_probe(episode, here.sandbox, gold=False),
+            texts=read_texts(here.sandbox, changes),
+            initial_files=initial_files, initial_texts=initial_texts,
+        )  # fmt: skip
 
     def gold_states(self, episode: EpisodeContext) -> Iterator[State]:
         """Yield the state that each gold leaves. A gold runs once in an episode, when its state is
@@ -98,16 +103,23 @@ class StandardBashProfile:
     def _run_gold(self, episode: EpisodeContext, gold: str) -> State:
         task = episode.task
         with episode.gold_workspace() as workspace:
+            sandbox = workspace.sandbox
+            prepared = changes_of_agent(sandbox, task) if task.setup else {}
+            prepared_texts = read_texts(sandbox, prepared)
             result = workspace.run(gold, GOLD_SECONDS)
             if result.timed_out:
                 raise GoldError(f"the gold of {task.id} did not end within {GOLD_SECONDS:g} s")
-            changes = changes_of_agent(workspace.sandbox, task)
+            changes = changes_of_agent(sandbox, task)
             if TRUNCATED_CHANGES in changes:
                 raise GoldError(f"the gold of {task.id} changes more files than can be compared")
+            initial_files, initial_texts = read_initial_state(sandbox, task, changes)
             return State(
                 result.output, changes, cwd=workspace.cwd,
                 exit_code=result.exit_code,
-                probe_output=run_probe(episode, workspace.sandbox, gold=True),
+                probe_output=run_probe(episode, sandbox, gold=True),
+                texts=read_texts(sandbox, changes),
+                initial_files=initial_files | prepared,
+                initial_texts=initial_texts | prepared_texts,
             )  # fmt: skip
 
     # ------------------------------------------------------------- gold cache

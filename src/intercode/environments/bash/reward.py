@@ -1,9 +1,5 @@
-"""The paper's Bash reward: as the paper meant it, and as the authors' code computes it.
-
-Paper (arXiv 2306.14898, section 3.2): 0.34 · similarity of the outputs + 0.33 · (1 − erf(n)), n =
-changes that only one side made + 0.33 · correct / |A ∩ G| of the changes that both made, 1 where
-there are none. The similarity of two texts is the cosine of their TF-IDF vectors.
-"""
+"""The rewards of Bash: as the paper meant success, with partial credit, and as the authors' code
+computes it."""
 
 from __future__ import annotations
 
@@ -11,102 +7,73 @@ import math
 import re
 from collections import Counter
 
-from intercode.core.types import TRUNCATED_CHANGES, FileEntry, Score, State, Task
+from intercode.core.types import TRUNCATED_CHANGES, Score, State, Task
+from intercode.environments.base.progress.files import FileProgress, same_entry
+from intercode.environments.base.progress.partial import kept_share, partial_credit
+from intercode.environments.bash.outputs import (
+    accepts_output,
+    expects_output,
+    is_other_form,
+    output_progress,
+)
 
 CHECKED_CODES = ("A", "??", "C")
-_MAX_DIFFERENT_SIMILARITY = 0.99  # of outputs that differ
+_OUTPUT_WEIGHT = 0.4
+"""What the output counts in tasks that ask for both output and changes."""
+_HARM_TO_ANSWER = 0.2
+"""What a change costs beside the answer of a task that asks for no change."""
 
 
 def standard(task: Task, agent: State, gold: State) -> Score:
-    """Return the paper's formula without the faults of the authors' code.
+    """Return 1 if output and changes are those of the gold, else how far the agent came.
 
-    Outputs are equal (similarity 1) when they have the same lines in any order, apart from blanks
-    inside a line. Otherwise their similarity is the TF-IDF cosine over blank-separated words, at
-    most 0.99. A change is a path with its kind (file, dir, link, ..., gone). A change that both
-    made is correct when content, link target and permissions agree too. An agent with more changes
-    than can be listed gets nothing for them.
+    Outputs are equal when they have the same lines in any order, apart from blanks inside a line.
+    ``task.data["compare"]`` says where they are compared in another way; see COMPARISONS. Changes
+    are equal when the same paths changed to the same kind, content, link target and permissions.
+    An agent with more changes than can be listed has none that are right.
 
-    ``task.data["compare"]`` says where outputs are compared in another way; see COMPARISONS.
+    Below 1, doing nothing earns 0, and so does a state that is farther from the gold's than the
+    initial one. The page Partial credit describes the parts.
     """
-    similarity = _similarity(task.data.get("compare"), agent, gold)
-    a = {path: entry.kind for path, entry in agent.files.items()}.items()
-    g = {path: entry.kind for path, entry in gold.files.items()}.items()
-    different, common = a ^ g, a & g
-    correct = sum(same_entry(agent.files[path], gold.files[path]) for path, _ in common)
-    listed = TRUNCATED_CHANGES not in agent.files
-    parts = {
-        "output": 0.34 * similarity,
-        "changes": listed * 0.33 * (1 - math.erf(len(different))),
-        "content": listed * 0.33 * (correct / len(common) if common else 1.0),
-    }
-    details = {
-        "missed": sorted(path for path, _ in g - a),
-        "extra": sorted(path for path, _ in a - g),
-        "wrong": sorted(p for p, _ in common if not same_entry(agent.files[p], gold.files[p])),
-        "similarity": similarity,
-    }
-    return Score(round(sum(parts.values()), 12), parts, details)
-
-
-def output_similarity(a: str, b: str) -> float:
-    """Return 1 for the same lines in any order, else the cosine over words, at most 0.99."""
-    left, right = _lines(a), _lines(b)
-    if Counter(left) == Counter(right):
-        return 1.0
-    value = term_cosine(" ".join(left).split(), " ".join(right).split())
-    return min(value or 0.0, _MAX_DIFFERENT_SIMILARITY)
-
-
-COMPARISONS = {
-    "order": "the same lines in the same order",
-    "exact": "the same text, blanks too, apart from line ends after it",
-    "mentions": "each line of the gold's output occurs in a line of its own, whatever else is said",
-    "directory": "the shell ends in the same directory, whatever is printed",
-    "changes": "nothing: only the lasting changes are judged",
-}
-"""What a task may ask for by ``data["compare"]``, and what then earns the part of the output in
-full. ``mentions`` and ``directory`` earn nothing of it otherwise."""
-
-
-def _similarity(compare: object, agent: State, gold: State) -> float:
-    """Return the similarity of two outputs, by the comparison that the task asks for."""
-    output = agent.output if agent.answer is None else agent.answer
-    left, right = output or "", gold.output or ""
-    if compare == "changes":
-        return 1.0
-    if compare == "directory":
-        return float(agent.cwd == gold.cwd)
-    if compare == "mentions":
-        return float(_mentions(_lines(left), _lines(right)))
-    similarity = output_similarity(left, right)
-    differs = (compare == "order" and _lines(left) != _lines(right)) or (
-        compare == "exact" and left.rstrip("\r\n") != right.rstrip("\r\n")
+    theirs, ours = (
+        {path: entry.kind for path, entry in state.files.items()}.items() for state in (gold, agent)
     )
-    return min(similarity, _MAX_DIFFERENT_SIMILARITY) if differs else similarity
+    common = ours & theirs
+    wrong = sorted(p for p, _ in common if not same_entry(agent.files[p], gold.files[p]))
+    missed, extra = (sorted(path for path, _ in paths) for paths in (theirs - ours, ours - theirs))
+    right_output = accepts_output(task, agent, gold)
+    right_changes = not (missed or extra or wrong) and TRUNCATED_CHANGES not in agent.files
+    if right_output and right_changes:
+        return Score(1.0, {"success": 1.0}, {"missed": [], "extra": [], "wrong": []})
+    details = {"missed": missed, "extra": extra, "wrong": wrong}
+    if right_changes and is_other_form(task, agent, gold) and _asks_for_anything(task, agent, gold):
+        value = partial_credit(1.0, right=True)
+        return Score(value, {"other_form": value}, details)
+    return _partial(task, agent, gold, right_output, details)
 
 
-def _mentions(lines: list[str], expected: list[str]) -> bool:
-    """Return whether each expected line occurs in a line of its own, not as a part of a longer
-    path or word."""
-    left = list(lines)
-    for text in filter(None, expected):
-        whole = re.compile(rf"(?<![\w/.-]){re.escape(text)}(?![\w/-])")
-        found = next((line for line in left if whole.search(line)), None)
-        if found is None:
-            return False
-        left.remove(found)
-    return True
+def _asks_for_anything(task: Task, agent: State, gold: State) -> bool:
+    return expects_output(task, gold) or bool(FileProgress(agent, gold).paths)
 
 
-def _lines(text: str) -> list[str]:
-    return [" ".join(line.split()) for line in text.strip().splitlines()]
-
-
-def same_entry(a: FileEntry, b: FileEntry) -> bool:
-    """Return whether two changes of one path are equal. Times and owners do not count."""
-    if a.kind == "link":
-        return a.target == b.target
-    return (a.mode, a.size, a.digest) == (b.mode, b.size, b.digest)
+def _partial(
+    task: Task, agent: State, gold: State, right_output: bool, details: dict[str, list[str]]
+) -> Score:
+    """Return the score of a result that is not right."""
+    files = FileProgress(agent, gold)
+    changes = files.share if TRUNCATED_CHANGES not in agent.files else -1.0
+    printed = 0.0
+    if expects_output(task, gold):
+        printed = 1.0 if right_output else output_progress(task, agent, gold)
+    weight = _OUTPUT_WEIGHT if files.paths and expects_output(task, gold) else 0.0
+    if files.paths:
+        parts = {"output": weight * printed, "changes": (1 - weight) * changes}
+    else:
+        parts = {"output": printed, "changes": _HARM_TO_ANSWER * changes}
+    factor = kept_share(len(files.destroyed))
+    value = round(partial_credit(sum(parts.values())) * factor, 12)
+    scaled = {name: round(partial_credit(1.0) * factor * part, 12) for name, part in parts.items()}
+    return Score(value, scaled, {**details, "destroyed": files.destroyed})
 
 
 def original(_task: Task, agent: State, gold: State) -> Score:

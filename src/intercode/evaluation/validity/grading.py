@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -129,7 +130,7 @@ class _Locations:
 
     def find(self, label: Label) -> _Location:
         """Return where a label is played. Raises UsageError if its dataset does not exist."""
-        name = self._chosen or label.dataset or label.task.partition("/")[0]
+        name = self._chosen or label.dataset or _dataset_of(label.task)
         subset = self._verified_subset(name)
         verified = subset and label.task in self._queries[subset]
         played = subset if subset and verified and not self._chosen else name
@@ -168,6 +169,18 @@ class _Locations:
             dataset = self._datasets[name] = load_cached(name, "bash")
             self._queries[name] = {task.id: task.query for task in dataset.tasks}
         return self._datasets[name]
+
+
+_FAMILY_TASK = re.compile(r"families/(?P<family>[^/]+/[^/]+)/(?P<level>\d+)/(?P<seed>\d+)\Z")
+
+
+def _dataset_of(task: str) -> str:
+    """Return the dataset that the id of a task names."""
+    drawn = _FAMILY_TASK.match(task)
+    if drawn is None:
+        return task.partition("/")[0]
+    seed = drawn["seed"]
+    return f"families:{drawn['family']}[difficulty={drawn['level']}]@seed={seed}..{seed}"
 
 
 def _grade_or_fault(envs: _Environments, label: Label, location: _Location) -> GradedLabel:
