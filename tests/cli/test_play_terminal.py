@@ -44,7 +44,7 @@ def test_a_session_with_undo_score_and_an_action_that_is_stopped(
         terminal.expect("say hi")
         terminal.expect("turn 1")
         terminal.ask("cd /tmp", "/tmp$", "turn 2")
-        terminal.ask("score", "reward 0.66 (output 0, changes 0.33", "score 0.66")
+        terminal.ask("score", "reward 0 (output 0, changes 0", "score 0")
         terminal.ask("echo a > b", "turn 3")
         terminal.ask("undo", "(taken back: echo a > b)", "turn 2")
         terminal.ask("ls b", "No such file", "turn 3")
@@ -59,7 +59,7 @@ def test_a_session_with_undo_score_and_an_action_that_is_stopped(
         assert "ls: cannot access 'b'" in shown and "echo a > b" not in shown
         terminal.ask("help", "undo [N]", "turn 4")
         terminal.ask("echo hi", "turn 5")
-        terminal.ask("submit", "solved: reward 1 (output 0.34", "1 of 1 solved")
+        terminal.ask("submit", "solved: reward 1 (output 1, changes 0", "1 of 1 solved")
         assert terminal.wait() == 0
     (made,) = episodes(out)
     assert [s.action for s in made.steps] == [

@@ -101,7 +101,7 @@ def test_gymnasium_makes_it_and_its_checker_is_content() -> None:
         made.reset(options={"task": "mine/print"})
         made.step("echo hello")
         made.step("submit")
-        assert made.render() == "Print five.\n$ echo hello\nhello\n\n$ submit\nreward 0.66"
+        assert made.render() == "Print five.\n$ echo hello\nhello\n\n$ submit\nreward 0.0"
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
@@ -149,7 +149,7 @@ def test_one_shell_and_what_it_changed(env: InterCodeEnv) -> None:
 @pytest.mark.parametrize("gold", ["echo five", "echo FIVE"])
 def test_any_gold_scores_one(env: InterCodeEnv, gold: str) -> None:
     env.reset(options={"task": "mine/print"})
-    assert env.score().value == pytest.approx(0.66)
+    assert env.score().value == 0.0
     env.step(gold)
     assert env.score().success
 

@@ -92,7 +92,7 @@ def test_an_agent_that_stops_is_scored_at_its_last_step(env: InterCodeEnv) -> No
 def test_an_agent_that_does_nothing_is_scored(env: InterCodeEnv) -> None:
     t = rollout(Script([]), env, 0)
     assert t.end == "agent_stopped" and not t.success
-    assert t.reward == pytest.approx(0.66)
+    assert t.reward == 0.0
 
 
 @pytest.mark.parametrize(("own", "given", "turns"), [(2, None, 2), (None, 3, 3), (5, 1, 1)])

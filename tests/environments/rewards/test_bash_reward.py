@@ -1,10 +1,8 @@
-"""The Bash rewards: the authors' arithmetic, and the same three parts without its faults."""
+"""The Bash rewards: the authors' arithmetic, success without its faults, and partial credit."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intercode.core.types import SUCCESS_THRESHOLD, FileEntry, State, Task
-from intercode.environments.bash.reward import original, output_similarity, same_entry, standard
+from intercode.environments.base.progress.partial import OTHER_FORM, WRONG_MAX
+from intercode.environments.bash.reward import original, same_entry, standard
 
 TASK = Task("t", "q")
-ERF1, ERF2 = 0.8427007929497149, 0.9953222650189527  # erf(1) and erf(2), from a table
+CHANGES = Task("t", "q", data={"compare": "changes"})
 
 
 # ------------------------------------------------------------------ original
@@ -127,10 +126,17 @@ def test_the_gold_against_itself_is_one(gold: State) -> None:
 
 @pytest.mark.slow
 @given(states, states)
-def test_both_directions_score_alike(a: State, b: State) -> None:
-    there, back = standard(TASK, a, b), standard(TASK, b, a)
-    assert there.value == pytest.approx(back.value, abs=1e-12)
-    assert 0.0 <= there.value <= 1.0
+def test_no_failure_earns_more_than_the_right_form(a: State, b: State) -> None:
+    score = standard(TASK, a, b)
+    assert 0.0 <= score.value <= OTHER_FORM or score.success
+    if "other_form" not in score.parts and not score.success:
+        assert score.value <= WRONG_MAX
+
+
+@given(states)
+def test_doing_nothing_earns_nothing(gold: State) -> None:
+    score = standard(TASK, State("", {}), gold)
+    assert score.value == 0.0 or score.success
 
 
 @given(states, states)
@@ -147,50 +153,26 @@ def test_success_is_equality(agent: State, gold: State) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "gold", "changes", "content", "wrong"),
+    ("agent", "gold", "value", "wrong"),
     [
-        (left(f=FILE), left(f=replace(FILE, digest="d2")), 0.33, 0.0, ["/f"]),
-        (left(f=FILE), left(f=replace(FILE, mode=0o755)), 0.33, 0.0, ["/f"]),
-        (left(f=replace(FILE, new=False)), left(f=FILE), 0.33, 0.33, []),
-        (left(l=LINK), left(l=replace(LINK, target="y")), 0.33, 0.0, ["/l"]),
-        (left(d=DIR), left(d=replace(DIR, mode=0o700)), 0.33, 0.0, ["/d"]),
-        (left(), left(d=DIR), 0.33 * (1 - ERF1), 0.33, []),
-        (left(f=FILE), left(f=LINK), 0.33 * (1 - ERF2), 0.33, []),
-        (left(f=GONE), left(f=FILE), 0.33 * (1 - ERF2), 0.33, []),
-        (left(g=GONE), left(g=GONE), 0.33, 0.33, []),
-        (left(f=FILE, l=LINK), left(f=FILE, l=replace(LINK, target="y")), 0.33, 0.165, ["/l"]),
+        (left(f=FILE), left(f=replace(FILE, digest="d2")), 0.6 * WRONG_MAX, ["/f"]),
+        (left(f=FILE), left(f=replace(FILE, mode=0o755)), 0.95 * WRONG_MAX, ["/f"]),
+        (left(f=replace(FILE, new=False)), left(f=FILE), 1.0, []),
+        (left(l=LINK), left(l=replace(LINK, target="y")), 0.0, ["/l"]),
+        (left(d=DIR), left(d=replace(DIR, mode=0o700)), 0.9333333333333 * WRONG_MAX, ["/d"]),
+        (left(), left(d=DIR), 0.0, []),
+        (left(f=FILE), left(f=LINK), 0.0, []),
+        (left(f=GONE), left(f=FILE), 0.0, []),
+        (left(g=GONE), left(g=GONE), 1.0, []),
+        (left(f=FILE, l=LINK), left(f=FILE, l=replace(LINK, target="y")), WRONG_MAX / 2, ["/l"]),
     ],
 )
 def test_compared_properties_of_a_file(
-    agent: State, gold: State, changes: float, content: float, wrong: list[str]
+    agent: State, gold: State, value: float, wrong: list[str]
 ) -> None:
-    score = standard(TASK, agent, gold)
-    assert score.parts == pytest.approx({"output": 0.34, "changes": changes, "content": content})
+    score = standard(CHANGES, agent, gold)
+    assert score.value == pytest.approx(value, abs=1e-9)
     assert score.details["wrong"] == wrong
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 9])
-def test_the_formula_of_the_paper(n: int) -> None:
-    agent = State("", {f"/{i}": DIR for i in range(n)})
-    assert standard(TASK, agent, State("")).value == pytest.approx(0.67 + 0.33 * math.erfc(n))
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "holds"),
-    [
-        ("x y\nz\n", "z\nx   y", lambda v: v == 1.0),
-        ("\n x\n", "x", lambda v: v == 1.0),
-        ("", "  \n", lambda v: v == 1.0),
-        ("x\nx", "x", lambda v: v == 0.99),
-        ("x y", "y x", lambda v: v == 0.99),
-        ("1", "2", lambda v: v == 0.0),
-        ("", "x", lambda v: v == 0.0),
-        ("a b c d", "a b c e", lambda v: 0.3 < v < 0.99),
-    ],
-)
-def test_similarity_of_outputs(a: str, b: str, holds: Callable[[float], bool]) -> None:
-    assert holds(output_similarity(a, b))
-    assert output_similarity(a, b) == output_similarity(b, a)
 
 
 def test_an_answer_replaces_the_output() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from intercode.core.types import State, Task
 from intercode.environments.base.progress.sequences import similarity
 from intercode.environments.bash.output_forms import (
@@ -31,6 +33,7 @@ COMPARISONS = {
 number in a line of its own whatever else is said. Every task accepts the gold's lines as they
 are."""
 _FORMS = ("paths", "matches", "words", "fields")
+_WORDS = re.compile(r"[\w./-]+|[^\w\s./-]")
 _WITHOUT_OUTPUT = {"directory", "changes"}
 
 
@@ -82,7 +85,7 @@ def output_progress(task: Task, agent: State, gold: State) -> float:
     if not any(left) or not any(right):
         return 0.0
     ordered = bool(asked & {"order", "exact"})
-    words, expected = ([word for line in side for word in line.split()] for side in (left, right))
+    words, expected = (_WORDS.findall(" ".join(side)) for side in (left, right))
     return (
         similarity(left, right, ordered=ordered) + similarity(words, expected, ordered=ordered)
     ) / 2

@@ -41,39 +41,32 @@ def standard(task: Task, agent: State, gold: State) -> Score:
     common = ours & theirs
     wrong = sorted(p for p, _ in common if not same_entry(agent.files[p], gold.files[p]))
     missed, extra = (sorted(path for path, _ in paths) for paths in (theirs - ours, ours - theirs))
+    details = {"missed": missed, "extra": extra, "wrong": wrong}
     right_output = accepts_output(task, agent, gold)
     right_changes = not (missed or extra or wrong) and TRUNCATED_CHANGES not in agent.files
+    files, printed = FileProgress(agent, gold), 0.0
+    asks_for_output = expects_output(task, gold)
+    if asks_for_output:
+        printed = 1.0 if right_output else output_progress(task, agent, gold)
+    if not files.paths:
+        weights = 1.0, _HARM_TO_ANSWER
+    else:
+        weights = (_OUTPUT_WEIGHT, 1 - _OUTPUT_WEIGHT) if asks_for_output else (0.0, 1.0)
     if right_output and right_changes:
-        return Score(1.0, {"success": 1.0}, {"missed": [], "extra": [], "wrong": []})
-    details = {"missed": missed, "extra": extra, "wrong": wrong}
-    if right_changes and is_other_form(task, agent, gold) and _asks_for_anything(task, agent, gold):
+        share = weights[0] if files.paths else 1.0
+        return Score(1.0, {"output": share, "changes": 1 - share}, details)
+    asks_for_anything = asks_for_output or bool(files.paths)
+    if right_changes and asks_for_anything and is_other_form(task, agent, gold):
         value = partial_credit(1.0, right=True)
         return Score(value, {"other_form": value}, details)
-    return _partial(task, agent, gold, right_output, details)
-
-
-def _asks_for_anything(task: Task, agent: State, gold: State) -> bool:
-    return expects_output(task, gold) or bool(FileProgress(agent, gold).paths)
-
-
-def _partial(
-    task: Task, agent: State, gold: State, right_output: bool, details: dict[str, list[str]]
-) -> Score:
-    """Return the score of a result that is not right."""
-    files = FileProgress(agent, gold)
     changes = files.share if TRUNCATED_CHANGES not in agent.files else -1.0
-    printed = 0.0
-    if expects_output(task, gold):
-        printed = 1.0 if right_output else output_progress(task, agent, gold)
-    weight = _OUTPUT_WEIGHT if files.paths and expects_output(task, gold) else 0.0
-    if files.paths:
-        parts = {"output": weight * printed, "changes": (1 - weight) * changes}
-    else:
-        parts = {"output": printed, "changes": _HARM_TO_ANSWER * changes}
+    parts = {"output": weights[0] * printed, "changes": weights[1] * changes}
     factor = kept_share(len(files.destroyed))
-    value = round(partial_credit(sum(parts.values())) * factor, 12)
+    if files.paths and changes < 0:
+        factor = 0.0  # the files are farther from the gold's than the initial ones
+    value = partial_credit(sum(parts.values())) * factor
     scaled = {name: round(partial_credit(1.0) * factor * part, 12) for name, part in parts.items()}
-    return Score(value, scaled, {**details, "destroyed": files.destroyed})
+    return Score(round(value, 12), scaled, {**details, "destroyed": files.destroyed})
 
 
 def original(_task: Task, agent: State, gold: State) -> Score:

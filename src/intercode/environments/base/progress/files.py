@@ -122,8 +122,14 @@ class FileProgress:
         if self._is_destroyed(path):
             return -1.0
         before, gold = self._before(path), self._in(self.gold, path)
-        ratio = distance(self._in(self.agent, path), gold) / distance(before, gold)
-        return max(1.0 - ratio, -1.0)
+        now = self._in(self.agent, path)
+        ratio = distance(now, gold) / distance(before, gold)
+        least = 0.0 if now is None and self._is_elsewhere(before) else -1.0
+        return max(1.0 - ratio, least)
+
+    def _is_elsewhere(self, before: FileState | None) -> bool:
+        """Return whether the agent has what was at a path at another one."""
+        return before is not None and before.entry.digest in self._digests_of_agent - {""}
 
     @cached_property
     def _extras(self) -> Mapping[str, float]:
@@ -146,7 +152,8 @@ class FileProgress:
         if self._in(self.gold, path) is None:
             return now is None and self._lost(before.entry)
         if now is None or before.entry.kind != now.entry.kind:
-            return distance(now, self._in(self.gold, path)) > 0
+            is_moved = now is None and path in self.paths and self._is_elsewhere(before)
+            return not is_moved and distance(now, self._in(self.gold, path)) > 0
         return self._lost_content(path, before, now)
 
     def _lost_content(self, path: str, before: FileState, now: FileState) -> bool:

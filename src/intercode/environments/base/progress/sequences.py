@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 
 _MAX_ORDERED = 5000
 """Longer sequences are compared as multisets, since the time is the product of their lengths."""
-_TOKENS = re.compile(r"\w+|\n|[^\w\s]")
+_TOKENS = re.compile(r"\w+|\W")
 
 
 def common_length(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
@@ -39,8 +39,7 @@ def similarity(a: Sequence[Hashable], b: Sequence[Hashable], *, ordered: bool = 
 
 
 def text_similarity(a: str, b: str) -> float:
-    """Return the similarity of two texts by words, signs and ends of lines, below 1 if they
-    differ."""
+    """Return the similarity of two texts by words, signs and blanks, below 1 if they differ."""
     if a == b:
         return 1.0
     return min(similarity(_TOKENS.findall(a), _TOKENS.findall(b)), 0.99)
