@@ -86,6 +86,49 @@ def test_only_the_printed_output_of_a_program_counts(env: PythonEnv) -> None:
     assert env.score().value == 1.0
 
 
+PRINTS = {
+    "to standard error": "import sys\nprint('debug', file=sys.stderr)\nprint(6)",
+    "to standard error's own object": "import sys\nsys.__stderr__.write('debug')\nprint(6)",
+    "a warning of the compiler": "x = 6\nif x is 6: print(x)\nelse: print(6)",
+    "a warning": "import warnings\nwarnings.warn('old')\nprint(6)",
+    "a log": "import logging\nlogging.warning('six')\nprint(6)",
+    "a child's standard error": "import os\nos.system('echo debug >&2')\nprint(6)",
+    "a message at its end": "import sys\nprint(6)\nsys.exit('done')",
+    "and ends its process": "import os, sys\nprint(6)\nsys.stdout.flush()\nos._exit(0)",
+    "and kills its process": "import os\nprint(6, flush=True)\nos.kill(os.getpid(), 9)",
+}
+
+
+@pytest.mark.parametrize("program", PRINTS.values(), ids=PRINTS)
+def test_a_program_is_right_whatever_it_writes_beside_its_output(program: str) -> None:
+    six = task("six", "print(6)", {"input": "", "output": "6\n"}, mode="stdin")
+    with PythonEnv(Dataset("six", "python", (six,))) as made:
+        made.reset(options={"task": 0})
+        made.step(program)
+        assert made.score().value == 1.0
+        made.step(program.replace("6", "7"))
+        assert made.score().value == 0.0
+
+
+def test_a_program_may_print_megabytes_and_no_more_than_twice_what_is_expected() -> None:
+    text = "ab " * 500_000
+    long = task("long", "x", {"input": "", "output": text}, mode="stdin")
+    with PythonEnv(Dataset("long", "python", (long,))) as made:
+        made.reset(options={"task": 0})
+        made.step("print('ab ' * 500_000)")
+        assert made.score().value == 1.0
+        made.step("for _ in range(3): print('ab ' * 500_000)")
+        score = made.score()
+        assert score.value == 0.0 and "more than 4048576 bytes" in score.details["failed"][0]
+
+
+def test_a_program_that_raises_has_failed(env: PythonEnv) -> None:
+    env.reset(options={"task": "own/program"})
+    env.step("print(1 / 0)")
+    _, agent, _ = env.score_with_states()
+    assert agent is not None and "ZeroDivisionError" in (agent.tests[0].output or "")
+
+
 def test_sandboxes_are_recycled(env: PythonEnv) -> None:
     with PythonEnv(ALL, recycle=True) as recycled:
         for n in range(6):
@@ -153,7 +196,7 @@ def test_a_task_without_tests_or_with_an_odd_one_is_named() -> None:
 def test_make_creates_it_by_name() -> None:
     env = intercode.make("python", ALL)
     assert isinstance(env, PythonEnv)
-    assert env.result_metadata()["scoring"] == "python-1"
+    assert env.result_metadata()["scoring"] == "python-2"
     env.close()
 
 

@@ -34,6 +34,7 @@ class PythonEnv(LiveInterpreterEnv):
     """
 
     name: ClassVar[str] = "python"
+    scoring_version: ClassVar[int] = 2  # 2: of a program, only the standard output counts
 
     def __init__(
         self,

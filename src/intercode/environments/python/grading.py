@@ -32,6 +32,9 @@ from intercode.sessions.python.values import ExceptionInfo, decode_value, decode
 _NO_CODE = "nothing was defined"
 _TIME_LIMIT, _INTERPRETER_ENDED = "over the time limit of {:g} s", "the interpreter ended"
 _NOT_COMPARABLE = "what it returned cannot be compared: {}"
+_TOO_MUCH_OUTPUT = "it printed more than {} bytes, twice what was expected and a margin"
+_OUTPUT_MARGIN = 1 << 20
+"""Bytes that a program may print beyond twice the expected output."""
 _FORK_SECONDS = 30.0
 _split_assertion = lru_cache(4096)(split_assertion)
 TestCheck = Callable[[Interpreter, Collector, float], str]
@@ -69,7 +72,7 @@ class Grader:
     def grade(self, actions: Sequence[Action], answer: str | None) -> tuple[TestResult, ...]:
         """Return the result of each test. ``answer`` names the function, if it is not the one
         that the tests call."""
-        if not any(not a.lost for a in actions):
+        if not self._ran_code(actions):
             return tuple(TestResult(_test_text(test), False, error=_NO_CODE) for test in self.tests)
         workspace = self._open_workspace()
         try:
@@ -85,6 +88,12 @@ class Grader:
             return tuple(TestResult(_test_text(test), False, error=why) for test in self.tests)
         finally:
             workspace.close()
+
+    def _ran_code(self, actions: Sequence[Action]) -> bool:
+        """Return whether there is code to run the tests on."""
+        if self.task.data.get("mode") == "stdin":
+            return any(map(_is_program, actions))
+        return not all(a.lost for a in actions)
 
     # --------------------------------------------------------------- preparing
     def _evaluate_clean(self, session: PythonSession) -> list[list[Any]]:
@@ -124,7 +133,7 @@ class Grader:
         """Run the agent's code again and return a check for each test."""
         data, entry = self.task.data, str(self.task.data.get("entry") or "")
         if data.get("mode") == "stdin":
-            program = next(a.code for a in reversed(actions) if not a.lost)
+            program = next(a.code for a in reversed(actions) if _is_program(a))
             code = f"{data.get('prelude', '')}\n{program}"
             return [_ProgramCheck(code, test) for test in self.tests]
         for code in (str(data.get("prelude") or ""), *(a.replay_code() for a in actions)):
@@ -139,6 +148,11 @@ class Grader:
             session.run(setup, self.rerun_timeout)
         pairs = zip(self.assertions, clean, self.tests, strict=True)
         return [_AssertionCheck(p, c) if p else _CallCheck(entry, test) for p, c, test in pairs]
+
+
+def _is_program(action: Action) -> bool:
+    """Return whether an action ran to its end, by itself or by ending the interpreter."""
+    return not action.lost or action.status is not None
 
 
 def _continuing_after_errors(code: str) -> str:
@@ -186,7 +200,11 @@ class _TestRunner:
             error = str(e) or _INTERPRETER_ENDED
         if broken and self._fork is not None:
             self._sandbox.kill_since(self._mark, keep=self._session.own_pids)
-            drain(self._fork.output, printed)
+            drain(self._fork.output, check.printed if isinstance(check, _ProgramCheck) else printed)
+        if isinstance(check, _ProgramCheck):
+            if error == _INTERPRETER_ENDED:  # a program may end its process
+                error = check.verdict()
+            printed.add(check.printed.bytes())
         if broken or isinstance(check, _ProgramCheck):
             self.close()
         return TestResult(text, not error, decode(printed.bytes()), error)
@@ -246,16 +264,26 @@ class _CallCheck:
 
 
 class _ProgramCheck:
-    """A test that is a program with its input and expected output, compared as APPS does."""
+    """A test that is a program with its input and expected output, compared as APPS does.
+
+    Only the standard output counts. More than the expected output and a margin is not kept.
+    """
 
     def __init__(self, code: str, test: Mapping[str, Any]) -> None:
-        self._code, self._test = code, test
+        self._code, self._input, self._expected = code, str(test["input"]), str(test["output"])
+        self.printed = Collector(2 * len(self._expected.encode()) + _OUTPUT_MARGIN)
 
-    def __call__(self, fork: Interpreter, printed: Collector, timeout: float) -> str:
+    def __call__(self, fork: Interpreter, printed: Collector, timeout: float) -> str:  # noqa: ARG002
         until = time.monotonic() + timeout
-        fork.run_program(self._code, str(self._test["input"]), printed, timeout)
-        drain(fork.output, printed)
+        fork.run_program(self._code, self._input, self.printed, timeout)
+        drain(fork.output, self.printed)
         if time.monotonic() > until:
             raise _TimeLimitError
-        output = decode(printed.bytes())
-        return "" if same_output(output, str(self._test["output"])) else "AssertionError"
+        return self.verdict()
+
+    def verdict(self) -> str:
+        """Return what is wrong with what the program printed; empty if nothing is."""
+        if self.printed.dropped:
+            return _TOO_MUCH_OUTPUT.format(self.printed.limit)
+        same = same_output(decode(self.printed.bytes()), self._expected)
+        return "" if same else "AssertionError"

@@ -182,15 +182,30 @@ def call(name: str, arguments: list[Any], fds: list[int]) -> str:
 
 
 def run_program(code: str, fds: list[int]) -> str:
-    """Run a whole program. Its input is the descriptor that came with the request."""
+    """Run a whole program. Its input is the descriptor that came with the request.
+
+    What it writes to standard error is thrown away, unless it raises.
+    """
     import posix
+    import sys
+
+    def work() -> None:
+        errors = posix.dup(2)
+        posix.dup2(posix.open("/dev/null", posix.O_WRONLY), 2)
+        try:
+            exec(compile(code, "<program>", "exec", 0, True), SERVER.namespace)
+        except SystemExit:
+            raise
+        except BaseException:
+            try:
+                sys.stderr.flush()
+            except Exception:
+                pass
+            posix.dup2(errors, 2)  # for the traceback
+            raise
 
     posix.dup2(fds[0], 0)
-    return str(
-        SERVER.run_guarded(
-            lambda: exec(compile(code, "<program>", "exec", 0, True), SERVER.namespace)
-        )
-    )
+    return str(SERVER.run_guarded(work))
 
 
 def namespace_text(fds: list[int]) -> str:
