@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import intercode
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.core.types import LayerSpec
 from intercode.datasets import load
@@ -39,10 +41,23 @@ def test_tasks_have_both_golds(assets: Path) -> None:
     assert (first.golds, first.hardness) == (("ls", "ls -l"), "hard")
     assert (second.golds, second.hardness, second.data) == (("ls",), "easy", {})
     script = assets / "docker" / "setup_nl2b_fs_1.sh"
-    assert first.files == (LayerSpec("script", script, shift_dates=True),)
+    copy, made = first.files
+    assert made == LayerSpec("script", script, shift_dates=True)
+    assert (copy.kind, copy.path, copy.destination) == ("dir", script.parent, "/")
     assert first.setup == 'export FILES="/a /b"'
     assert load("intercode-alfa:fs_5").tasks[0].setup is None
     assert load("intercode-alfa:fs_4").tasks[0].files == ()
+
+
+@pytest.mark.sandbox
+def test_the_set_up_script_lies_in_the_root_directory_alone(assets: Path) -> None:
+    """As in the authors' image, whose tasks read it."""
+    dataset = replace(load("intercode-alfa:fs_1"), image="host")
+    with intercode.make("bash", dataset=dataset) as env:
+        env.reset(options={"task": 0})
+        observation, *_ = env.step("stat -c '%a %n' /*nl2b*; ls /; cat /setup_nl2b_fs_1.sh")
+    assert observation.splitlines()[0] == "755 /setup_nl2b_fs_1.sh"
+    assert observation.endswith("mkdir /made\n") and "Dockerfile" not in observation
 
 
 def test_the_errors_say_what_is_missing(assets: Path) -> None:

@@ -49,18 +49,24 @@ def _to_task(row: object, task_id: str, path: Path, where: str) -> Task:
     return replace(task, also=also, hardness=DIFFICULTIES[difficulty], data=data)
 
 
+def _layers(name: str, docker: Path) -> tuple[LayerSpec, ...]:
+    """Return the layers of a file system: its set-up script in ``/``, as the Dockerfile copies it,
+    and what that makes. Raises UsageError without the script."""
+    script = docker / f"setup_nl2b_{name}.sh"
+    if not script.is_file():
+        raise UsageError(
+            f"the files of {name} are missing: there is no {script}; "
+            f"run `intercode data fetch {NAME}`"
+        )
+    others = tuple(sorted(file.name for file in docker.iterdir() if file.name != script.name))
+    copy = LayerSpec("dir", docker, exclude=others, executable=(script.name,))
+    return copy, LayerSpec("script", script, shift_dates=True)
+
+
 def _tasks(name: str, assets: Path) -> list[Task]:
     """Return the tasks of one file system, in the order of their file."""
     path = assets / "datasets" / f"nl2bash_{name}.json"
-    script = assets / "docker" / f"setup_nl2b_{name}.sh"
-    layers: tuple[LayerSpec, ...] = ()
-    if name not in WITHOUT_LAYERS:
-        if not script.is_file():
-            raise UsageError(
-                f"the files of {name} are missing: there is no {script}; "
-                f"run `intercode data fetch {NAME}`"
-            )
-        layers = (LayerSpec("script", script, shift_dates=True),)
+    layers = () if name in WITHOUT_LAYERS else _layers(name, assets / "docker")
     setup = _variables(assets, name)
     return [
         replace(
