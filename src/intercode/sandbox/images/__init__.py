@@ -100,7 +100,7 @@ def resolve_layer(spec: LayerSpec, cache: Path | None = None) -> Layer:
         raise UsageError(f"{spec.path} is a set-up script: builders make its layer in a sandbox")
     what = "directory" if spec.kind == "dir" else "file"
     path = _existing_path(f"the layer {spec.kind}:{spec.path}", str(spec.path), what)
-    if spec.kind == "dir" and spec.destination != "/":
+    if spec.kind == "dir" and (spec.destination != "/" or spec.exclude or spec.executable):
         return _layer_at_path(spec, path, root)
     tree, digest = (_from_dir if spec.kind == "dir" else _unpack)(path, root)
     return Layer(tree, f"sha256:{digest}")
@@ -149,8 +149,7 @@ def _from_dir(path: Path, cache: Path) -> tuple[Path, str]:
 
 
 def _layer_at_path(spec: LayerSpec, path: Path, cache: Path) -> Layer:
-    """Return a layer with the files of a directory at another path than ``/``, without some of
-    them."""
+    """Return a layer with the files of a directory at a path, without some of them."""
     owner = sandbox_uid()
     listing, _ = directory.inspect_tree(path, owner)
     identity = repr((listing, spec.destination, spec.exclude, spec.executable))

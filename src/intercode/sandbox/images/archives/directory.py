@@ -85,7 +85,9 @@ def write_layer_files(spec: LayerSpec, root: Path, owner: int) -> None:
     for path, status in walk_entries(spec.path):
         if not set(path.split("/")).isdisjoint(spec.exclude):
             continue
-        name, when = f"{at}/{path}".rstrip("/"), status.st_mtime_ns
+        name, when = f"{at}/{path}".strip("/"), status.st_mtime_ns
+        if not name:
+            continue
         if stat.S_ISDIR(status.st_mode):
             writer.directory(name, 0o755, when)
         elif stat.S_ISREG(status.st_mode):
