@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from intercode.datasets import load
-from intercode.environments.bash.reward import COMPARISONS
+from intercode.environments.bash.outputs import COMPARISONS
 from intercode.evaluation.check.dataset import check
 from support import requirements
 
@@ -36,7 +36,8 @@ def test_every_task_is_listed_once_with_a_reason() -> None:
 
 def test_at_least_150_tasks_each_compared_in_a_known_way() -> None:
     assert len(LISTING["include"]) >= 150
-    compared = {entry["compare"] for entry in LISTING["include"].values() if "compare" in entry}
+    include = LISTING["include"].values()
+    compared = {word for entry in include for word in entry.get("compare", "").split()}
     assert compared == set(COMPARISONS) - {"changes"}
 
 
@@ -50,6 +51,9 @@ def test_the_audit_agrees_with_the_list() -> None:
     repairs = {k: v["repair"] for k, v in LISTING["include"].items() if "repair" in v}
     rows = dict(re.findall(r"^\| (\d/\d+) \| [\w, -]+ \| (.+) \|$", repaired, re.MULTILINE))
     assert {f"nl2bash/fs_{task}": reason for task, reason in rows.items()} == repairs
+    compared = {k: v["compare"] for k, v in LISTING["include"].items() if "compare" in v}
+    table = re.findall(r"^\| `([\w ]+)` \| .+ \| ((?:\d/\d+ ?)+) \|$", text, re.MULTILINE)
+    assert {f"nl2bash/fs_{t}": kind for kind, tasks in table for t in tasks.split()} == compared
     for name in SIZES:
         count = sum(task.split("/")[1] == name for task in LISTING["include"])
         assert re.search(rf"^\| {name} \| {SIZES[name]} \| {count} \|", text, re.MULTILINE)

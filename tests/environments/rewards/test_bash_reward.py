@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intercode.core.types import SUCCESS_THRESHOLD, FileEntry, State, Task
+from intercode.environments.base.progress.files import same_entry
 from intercode.environments.base.progress.partial import OTHER_FORM, WRONG_MAX
-from intercode.environments.bash.reward import original, same_entry, standard
+from intercode.environments.bash.reward import original, standard
 
 TASK = Task("t", "q")
 CHANGES = Task("t", "q", data={"compare": "changes"})

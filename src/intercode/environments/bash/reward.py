@@ -9,7 +9,7 @@ from collections import Counter
 
 from intercode.core.types import TRUNCATED_CHANGES, Score, State, Task
 from intercode.environments.base.progress.files import FileProgress, same_entry
-from intercode.environments.base.progress.partial import kept_share, partial_credit
+from intercode.environments.base.progress.partial import partial_credit, retained_share
 from intercode.environments.bash.outputs import (
     accepts_output,
     expects_output,
@@ -61,7 +61,7 @@ def standard(task: Task, agent: State, gold: State) -> Score:
         return Score(value, {"other_form": value}, details)
     changes = files.share if TRUNCATED_CHANGES not in agent.files else -1.0
     parts = {"output": weights[0] * printed, "changes": weights[1] * changes}
-    factor = kept_share(len(files.destroyed))
+    factor = retained_share(len(files.destroyed))
     if files.paths and changes < 0:
         factor = 0.0  # the files are farther from the gold's than the initial ones
     value = partial_credit(sum(parts.values())) * factor

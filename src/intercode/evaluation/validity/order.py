@@ -52,14 +52,15 @@ def _kind_of_pair(better: GradedLabel, worse: GradedLabel) -> str | None:
     """Return what makes the first better than the second, None if nothing does."""
     if better.label.value == CORRECT:
         return RIGHT_ABOVE_WRONG if worse.label.value == INCORRECT else None
-    more, less = (g.label.extra.get(PROGRESS) for g in (better, worse))
-    if worse.label.value == CORRECT or not _is_number(more) or not _is_number(less):
+    more, less = _progress(better), _progress(worse)
+    if worse.label.value == CORRECT or more is None or less is None:
         return None
     return MORE_ABOVE_LESS if more > less else None
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _progress(graded: GradedLabel) -> float | None:
+    value = graded.label.extra.get(PROGRESS)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _rates(pairs: Mapping[str, Sequence[tuple[str, bool]]]) -> list[OrderRate]:

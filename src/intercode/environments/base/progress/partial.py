@@ -28,6 +28,6 @@ def partial_credit(progress: float, *, right: bool = False) -> float:
     return OTHER_FORM if right else WRONG_MAX * min(max(progress, 0.0), 1.0)
 
 
-def kept_share(destroyed: int) -> float:
+def retained_share(destroyed: int) -> float:
     """Return the factor by which destroyed things reduce a reward: 1, 1/2, 1/3 ..."""
     return 1.0 / (1 + destroyed)
