@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError
+from intercode.core.types import Dataset, Task
 from intercode.datasets import load
 
 ROWS = [{"query": "list", "gold": "ls"}, {"query": "two", "gold": ["cd /", "ls"], "extra": 7}]
@@ -134,3 +135,46 @@ def test_rows_may_name_files_of_their_directory_in_any_way(tmp_path: Path) -> No
     row = {"query": "q", "gold": "g", "files": names}
     task = load(write(tmp_path / "linked" / "d.jsonl", json.dumps(row))).tasks[0]
     assert [spec.path.resolve() for spec in task.files] == [tmp_path / "real" / "tree"] * 4
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t")])
+def test_a_field_of_a_table_may_be_long(tmp_path: Path, suffix: str, mark: str) -> None:
+    long = "x" * 300_000
+    text = f'query{mark}gold\nq{mark}"echo {long}"\n'
+    assert load(write(tmp_path / f"t.{suffix}", text)).tasks[0].gold == f"echo {long}"
+
+
+def test_null_is_no_value(tmp_path: Path) -> None:
+    keys = ("id", "setup", "cwd", "group", "also", "tags", "files", "database", "tests", "probe")
+    row = dict.fromkeys(keys) | {"query": "q", "gold": "g"}
+    task = load(write(tmp_path / "d.jsonl", json.dumps(row))).tasks[0]
+    assert (task.id, task.golds, task.tags, task.cwd) == ("d/0", ("g",), (), "/")
+    no_gold = load(write(tmp_path / "e.jsonl", '{"query": "q", "gold": null}')).tasks[0]
+    assert no_gold.golds == ()  # a task without a gold can be played, and not scored
+    with pytest.raises(DataError, match=r"f\.jsonl, line 1: 'query' is null"):
+        load(write(tmp_path / "f.jsonl", '{"query": null, "gold": "g"}'))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"query": "a\\ud800", "gold": "g"}', r"line 1: 'query' has half of .* character 2"),
+        ('{"query": "q", "gold": ["a", "\\udfff"]}', "line 1: 'gold' has half of"),
+        ('{"query": "q", "gold": "g", "notes": "\\ud9ab"}', "line 1: 'notes' has half of"),
+        ('{"query": "q", "gold": "g", "\\ud800": 1}', "line 1: the name of a key has half of"),
+        ('{"query": "q", "gold": "g", "x": [{"y": "\\udc00 "}]}', "line 1: 'x' has half of"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_an_error_of_the_row(
+    tmp_path: Path, row: str, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        load(write(tmp_path / "s.jsonl", row))
+    whole = '{"query": "\\ud83d\\ude00", "gold": "g"}'
+    assert load(write(tmp_path / "w.jsonl", whole)).tasks[0].query == "\N{GRINNING FACE}"
+
+
+def test_half_of_a_surrogate_pair_is_an_error_of_a_dataset_made_in_python() -> None:
+    tasks = Task("a", "q", "g"), Task("b", "q\ud800", "g")
+    with pytest.raises(DataError, match=r"mine, task 1 \('b'\): a text has half of"):
+        _ = Dataset("mine", "bash", tasks).hash

@@ -209,14 +209,14 @@ def test_an_attempt_after_a_lost_answer_waits_for_what_others_have_reserved(
     run.mark_lost(lost)
     run.mark_lost(lost)  # an answer is lost once
     assert run.tokens == 400
-    assert not run.renew(lost)  # 400 spent, 400 reserved by the other one, 400 wanted
+    assert not run.reserve_again(lost)  # 400 spent, 400 reserved by the other one, 400 wanted
     run.settle(other, Usage(50, 10, cost=0.06))
-    assert run.renew(lost)
-    assert run.renew(lost)
+    assert run.reserve_again(lost)
+    assert run.reserve_again(lost)
     assert run.tokens == 460
     run.mark_lost(lost)
     with pytest.raises(BudgetError, match=r"86.*2 lost answers.*another attempt"):
-        run.renew(lost)
+        run.reserve_again(lost)
     run.settle(lost, Usage(1, 1))  # what is not reserved cannot be settled
     assert (run.tokens, run.cost) == (860, pytest.approx(0.86))
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from intercode.agents.base import Agent, Feedback
+from intercode.agents.given import AgentFactory, agent_factory
 from intercode.core.errors import ConfigError
 from intercode.core.lazy import lazy_imports
 from intercode.core.registry import Registry, load_object
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 __all__ = [
     "AGENTS",
     "Agent",
+    "AgentFactory",
     "Feedback",
     "ModelAgent",
     "accepts_parameter",
+    "agent_factory",
     "open_agent",
     "program_of",
 ]
@@ -56,7 +59,7 @@ _PARAMETER_HINTS = {
 }
 
 
-def accepts_parameter(name: str, parameter: str) -> bool:
+def accepts_parameter(name: str | AgentFactory, parameter: str) -> bool:
     """Return whether an agent's constructor takes that keyword, such as ``model``.
 
     Raises UnknownNameError for a name that is not registered.
@@ -64,9 +67,9 @@ def accepts_parameter(name: str, parameter: str) -> bool:
     return parameter in _parameters(_load_factory(name))
 
 
-def program_of(name: str, options: Mapping[str, Any]) -> Program | None:
+def program_of(name: str | AgentFactory, options: Mapping[str, Any]) -> Program | None:
     """Return the program that an agent with these options runs; None for any other agent."""
-    if not name.startswith(PROGRAM):
+    if not isinstance(name, str) or not name.startswith(PROGRAM):
         return None
     make = load_object("intercode.agents.programs.agent:make_program")
     given = {k: v for k, v in options.items() if k in _parameters(make)}
@@ -74,21 +77,25 @@ def program_of(name: str, options: Mapping[str, Any]) -> Program | None:
     return program
 
 
-def _load_factory(name: str) -> Any:
+def _load_factory(name: str | AgentFactory) -> Any:
     """Return what makes an agent. Raises UnknownNameError."""
+    if not isinstance(name, str):
+        return name
     if not name.startswith(PROGRAM):
         return AGENTS.load(name)
     make = load_object("intercode.agents.programs:ProgramAgent")
     return functools.partial(make, name.removeprefix(PROGRAM))
 
 
-def open_agent(name: str, options: Mapping[str, Any] = EMPTY_MAPPING, **offers: Any) -> Agent:
+def open_agent(
+    name: str | AgentFactory, options: Mapping[str, Any] = EMPTY_MAPPING, **offers: Any
+) -> Agent:
     """Return a new agent.
 
-    ``options`` are the user's settings; the agent must know all of them. ``offers`` are what the
-    caller can provide (model, golds, actions, max_turns): the agent receives those that it takes
-    and that are not None. Raises UnknownNameError, and ConfigError that says what is missing or
-    unknown.
+    ``name`` may also be what ``agent_factory`` returns. ``options`` are the user's settings; the
+    agent must know all of them. ``offers`` are what the caller can provide (model, golds, actions,
+    max_turns): the agent receives those that it takes and that are not None. Raises
+    UnknownNameError, and ConfigError that says what is missing or unknown.
     """
     factory = _load_factory(name)
     parameters = _parameters(factory)
@@ -103,13 +110,20 @@ def open_agent(name: str, options: Mapping[str, Any] = EMPTY_MAPPING, **offers: 
             hint = _PARAMETER_HINTS.get(key, f"give it as an option: {key}=VALUE")
             raise ConfigError(f"the agent {name!r} needs {key}: {hint}")
     if inspect.isabstract(factory):
-        raise ConfigError(f"the agent {name!r} has no method act(feedback) (see docs/agents.md)")
+        raise ConfigError(f"the agent {name!r} has no method act(feedback): define it")
     agent = factory(**keywords)
     if not isinstance(agent, Agent):
         raise ConfigError(
             f"{name!r} is not an agent: {type(agent).__name__} does not inherit from "
-            "intercode.agents.Agent (see docs/agents.md)"
+            "intercode.agents.Agent"
         )
+    try:
+        inspect.signature(agent.act).bind(None)
+        inspect.signature(agent.start).bind(None)
+    except TypeError as e:
+        raise ConfigError(
+            f"the agent {name!r} cannot be called as act(feedback) and start(brief): {e}"
+        ) from e
     return agent
 
 

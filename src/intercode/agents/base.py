@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from intercode.core.errors import ConfigError
-from intercode.core.types import AgentOutput, Brief, Score
+from intercode.core.errors import ConfigError, UsageError
+from intercode.core.types import AgentOutput, Brief, Score, Usage
 
 if TYPE_CHECKING:  # the package of models takes a fifth of a second to import
     from intercode.models.base import Message, Tool
@@ -87,6 +87,33 @@ class Agent(ABC):
     def metadata(self) -> dict[str, Any]:
         """Return what a run records of this agent, as JSON types."""
         return {}
+
+
+def next_output(agent: Agent, feedback: Feedback | None) -> AgentOutput | None:
+    """Return the next output of an agent. Raises UsageError if it is not what ``act`` returns."""
+    output: object = agent.act(feedback)
+    if output is None:
+        return None
+    if not isinstance(output, AgentOutput):
+        raise UsageError(
+            f"{type(agent).__name__}.act returned {output!r:.200} of type {type(output).__name__}: "
+            "return an AgentOutput, as in intercode.core.AgentOutput('ls'), or None to stop"
+        )
+    for name, kind in _OUTPUT_TYPES.items():
+        value = getattr(output, name)
+        if not isinstance(value, kind) and not (name == "action" and value is None):
+            wanted = f"{kind.__name__}{', or None for no code' * (name == 'action')}"
+            raise UsageError(
+                f"{type(agent).__name__}.act returned an AgentOutput whose {name} is "
+                f"{value!r:.200} of type {type(value).__name__}: give a {wanted}"
+            )
+    return output
+
+
+_OUTPUT_TYPES: dict[str, type] = {
+    "action": str, "message": str, "thought": str, "reply": str, "actor": str, "usage": Usage,
+    "messages": Sequence, "context": Mapping,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

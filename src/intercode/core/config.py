@@ -4,9 +4,11 @@ sizes in settings."""
 from __future__ import annotations
 
 import json
+import operator
+import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -97,7 +99,7 @@ class EvalConfig:
 
 _VALUE_TYPES: dict[str, tuple[type, ...]] = {
     "max_turns": (int,), "parallel": (int,), "limit": (int,), "sample": (int,), "seed": (int,),
-    "tasks": (list, tuple, str), "out": (str, Path), "timeout": (int, float),
+    "tasks": (object, bool), "out": (str, Path), "timeout": (int, float),
     "env_options": (dict,), "agent_options": (dict,), "model_options": (dict,),
     "deterministic": (bool, dict), "hashes": (bool,), "record_diffs": (bool,),
     "policy": (str, dict), "mcp": (dict,),
@@ -140,7 +142,8 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
         kinds = _VALUE_TYPES.get(key, (str,))
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             wanted = " or ".join(k.__name__ for k in kinds)
-            raise ConfigError(f"{source}: {key} = {value!r} is not of the type {wanted}")
+            hint = ": name it, as in package.module:NAME or file.py:NAME" if callable(value) else ""
+            raise ConfigError(f"{source}: {key} = {value!r} is not of the type {wanted}{hint}")
     for key in _POSITIVE_INTEGERS:
         if values.get(key, 1) < 1:
             raise ConfigError(f"{source}: {key} = {values[key]} must be at least 1")
@@ -153,10 +156,7 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
     if values.get("sample") and values.get("limit"):
         raise ConfigError(f"{source}: sample and limit exclude each other: give one of them")
     settings = dict(values)
-    tasks = values.get("tasks", ())
-    settings["tasks"] = tuple(
-        read_task_list(Path(tasks)) if isinstance(tasks, str) else map(str, tasks)
-    )
+    settings["tasks"] = task_names(values.get("tasks", ()))
     log = values.get("log", ())
     settings["log"] = (log,) if isinstance(log, str) else tuple(map(str, log))
     max_failed_episodes(values.get("fail_on_error"), 1)
@@ -166,6 +166,45 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
 
 
 _EXAMPLES = {"dataset": "starter", "agent": "--agent try-again"}
+
+
+def task_names(value: object) -> tuple[str, ...]:
+    """Return the ids, positions and ranges of positions that the setting ``tasks`` stands for.
+
+    ``value`` is an id, a position, a range, a text of several with commas between them, a file
+    that lists them, or an iterable of ids, positions and ranges. Raises ConfigError for another
+    value, and for an empty text or range: only an empty list stands for all tasks.
+    """
+    if isinstance(value, str | Path):
+        text = str(value)
+        listed = not re.fullmatch(r"[\d,-]+", text) and os.path.isfile(text)  # false if too long
+        if listed or isinstance(value, Path):
+            return tuple(read_task_list(Path(text)))
+        if text.endswith(".txt"):
+            raise ConfigError(f"tasks = {text!r}: there is no such file")
+        names = tuple(name for part in text.split(",") if (name := part.strip()))
+    elif isinstance(value, Iterable) and not isinstance(value, bytes | Mapping | range):
+        names = tuple(name for item in value for name in _task_name(item))
+        if isinstance(value, list | tuple):
+            return names
+    else:
+        names = _task_name(value)
+    if not names:
+        raise ConfigError(f"tasks = {value!r} names no task; leave it out to play all tasks")
+    return names
+
+
+def _task_name(value: object) -> tuple[str, ...]:
+    """Return what one id, position or range of positions stands for."""
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, range):
+        return tuple(name for position in value for name in _task_name(position))
+    if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < 0:
+        raise ConfigError(
+            f"tasks: {value!r} is no task; give ids, positions from 0, or ranges such as '0-5'"
+        )
+    return (str(operator.index(value)),)
 
 
 def read_task_list(path: Path) -> list[str]:

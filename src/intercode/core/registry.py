@@ -169,6 +169,12 @@ class Registry:
         plugin = None if name in self._entries else self._plugins().get(name)
         return plugin.origin if plugin else OWN_DISTRIBUTION
 
+    def name_of(self, value: object) -> str:
+        """Return the built-in name of a class or function, empty if it has none."""
+        module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
+        references = {reference: name for name, reference in self._entries.items()}
+        return references.get(f"{module}:{name}", "")
+
     def shadowed_plugins(self) -> list[Plugin]:
         """Return the plugins whose name is taken by a built-in name or by another package."""
         candidates = plugins.find_plugins(self._group) if self._group else ()

@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -199,7 +200,7 @@ def write_run_metadata(directory: Path, metadata: Mapping[str, Any]) -> None:
         text = json.dumps({"v": SCHEMA_VERSION, **new}, indent=2, allow_nan=False) + "\n"
     except (TypeError, ValueError) as e:
         raise UsageError(f"the content of {target} cannot be written as JSON: {e}") from e
-    temporary = directory / f".{RUN_FILE}.{os.getpid()}"
+    temporary = directory / f".{RUN_FILE}.{os.getpid()}-{threading.get_ident()}"
     with name_file_in_errors(temporary), temporary.open("wb", buffering=0) as file:
         _write_all(file.fileno(), text.encode())
     temporary.replace(target)
@@ -268,6 +269,15 @@ def _build_record(kind: type[T], values: dict[str, Any]) -> T:
         return kind(**values)
     except TypeError as e:
         raise DataError(f"not a {kind.__name__}: {e}") from e
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise DataError in place of an OSError, such as one for a missing permission."""
+    try:
+        yield
+    except OSError as e:
+        raise DataError(f"cannot read {e.filename or path}: {e.strerror}") from e
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -20,9 +21,12 @@ from intercode.datasets.preprocess import PreprocessHook, prepare_rows
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
 
 _PARQUET_BATCH = 1024
+_csv_limit_lock = threading.Lock()
 CODE = "code"
 _TEXT_KEYS = ("query", "gold", "id", "setup", "cwd", "group", "hardness", "flag", "probe")
 _LIST_KEYS = ("also", "tags", "files", "probe_paths")
+_OPTIONAL_KEYS = {*_TEXT_KEYS, *_LIST_KEYS, "database", "tests"} - {"gold", "query"}
+"""The keys of which a null is the same as none."""
 
 
 def read_text(path: Path) -> str:
@@ -86,19 +90,24 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
     elif kind == ".parquet":
         yield from read_parquet(path)
     else:
-        delimiter = "\t" if kind == ".tsv" else ","
-        reader = csv.DictReader(
-            io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True
-        )
-        try:
-            for row in reader:
-                if None in row or None in row.values():
-                    raise DataError(
-                        f"{path}, line {reader.line_num}: the row and the header differ in length"
-                    )
-                yield f"line {reader.line_num}", {k: v for k, v in row.items() if v != ""}
-        except csv.Error as e:
-            raise DataError(f"{path}, line {reader.line_num}: {e}") from e
+        yield from _read_table(path, "\t" if kind == ".tsv" else ",")
+
+
+def _read_table(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield every row of a table with its location; empty cells are left out."""
+    text = read_text(path)
+    with _csv_limit_lock:  # the limit is one for the process: other threads may be reading
+        csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                raise DataError(
+                    f"{path}, line {reader.line_num}: the row and the header differ in length"
+                )
+            yield f"line {reader.line_num}", {k: v for k, v in row.items() if v != ""}
+    except csv.Error as e:
+        raise DataError(f"{path}, line {reader.line_num}: {e}") from e
 
 
 def read_parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -169,6 +178,27 @@ def _database_spec(value: Any, folder: Path, where: str) -> DatabaseSpec:
     return DatabaseSpec(texts["kind"], path, str(texts["name"]))
 
 
+def _require_unicode(value: Any, where: str, key: str = "") -> None:
+    """Raise DataError for half of a surrogate pair in a value of a row, which no file, prompt or
+    record can hold."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as e:
+            raise DataError(
+                f"{where}: {key or 'the name of a key'} has half of a surrogate pair at character "
+                f"{e.start + 1} ({value[e.start]!r}), which is no text: write the whole character, "
+                "or \\ufffd"
+            ) from e
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            _require_unicode(name, where)
+            _require_unicode(inner, where, key or repr(name))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _require_unicode(inner, where, key)
+
+
 def gold_text(value: Any, where: str) -> str:
     """Return a gold as one text. Lists of commands are joined with ``;``, as the authors do."""
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
@@ -194,7 +224,11 @@ def to_task(
     for key in ("query", "gold"):
         if key not in row:
             raise DataError(f"{where}: no {key!r}; found {', '.join(map(str, row)) or 'nothing'}")
-    texts = {k: row[k] for k in _TEXT_KEYS if k in row and k != "gold" and row[k] is not None}
+    _require_unicode(row, where)
+    if row["query"] is None:
+        raise DataError(f"{where}: 'query' is null: write what the agent is asked, or omit the row")
+    row = {k: v for k, v in row.items() if v is not None or k not in _OPTIONAL_KEYS}
+    texts = {k: row[k] for k in _TEXT_KEYS if k in row and k != "gold"}
     if "id" in texts:
         texts["id"] = str(texts["id"])
     for key, value in texts.items():

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent, Feedback, next_output
 from intercode.agents.programs import ProgramAgent
 from intercode.core.errors import BudgetError
 from intercode.core.types import AgentOutput, Brief, EndReason, Score, Step, Trajectory
@@ -108,7 +108,7 @@ def play(
     while not limits or len(steps) < min(limits):
         with tracker.turn(len(steps) + 1):
             try:
-                output = agent.act(feedback)
+                output = next_output(agent, feedback)
             except BudgetError as e:
                 if e.run_limit:
                     raise

@@ -140,8 +140,8 @@ class Budget:
         """Record that the answer to a request was lost in transit.
 
         Whether the endpoint charges for a lost answer is unknown. A run's budget counts the whole
-        reservation as spent, so that another attempt needs a new one (see ``renew``). An episode's
-        budget does not, because its result must not depend on the network.
+        reservation as spent, so that another attempt needs a new one (see ``reserve_again``). An
+        episode's budget does not, because its result must not depend on the network.
         """
         if not (self.whole_run and self.limits.metered):
             return
@@ -153,7 +153,7 @@ class Budget:
                 self._lost.append(reservation)
                 self._changed.notify_all()
 
-    def renew(self, reservation: Reservation) -> bool:
+    def reserve_again(self, reservation: Reservation) -> bool:
         """Reserve the same again for another attempt at a request whose answer was lost.
 
         Return whether it is reserved: False if other reservations must settle first. Raises

@@ -58,9 +58,9 @@ class _Reservations:
         for budget, reservation in self.by_budget:
             budget.mark_lost(reservation)
 
-    def renew(self) -> bool:
+    def reserve_again(self) -> bool:
         """Reserve again what was lost. Return False if other requests hold it."""
-        return all(budget.renew(reservation) for budget, reservation in self.by_budget)
+        return all(budget.reserve_again(reservation) for budget, reservation in self.by_budget)
 
 
 class LimitedModel(Model):
@@ -196,7 +196,7 @@ class LimitedModel(Model):
             min(deadlines, default=None),
             on_lost_response=reserved.mark_lost,
             on_error=self.on_error,
-            before_retry=reserved.renew,
+            before_retry=reserved.reserve_again,
         )
 
     def _settle(self, reserved: _Reservations, answer: Completion) -> None:

@@ -49,9 +49,12 @@ class Run:
 
     @cached_property
     def episodes(self) -> tuple[Trajectory, ...]:
-        """One episode for each task and epoch, in the order in which they ended, and branches. An
-        episode that ended in an error is left out if a later attempt succeeded."""
-        return tuple(drop_retried_failures(logs.load_log(self.path)))
+        """One episode for each task and epoch, in the order of the dataset and the epochs, each
+        before its branches. An episode that ended in an error is left out if a later attempt
+        succeeded."""
+        found = drop_retried_failures(logs.load_log(self.path))
+        rank = {task: n for n, task in enumerate(dict.fromkeys(t.task for t in found))}
+        return tuple(sorted(found, key=lambda t: (t.index, rank[t.task], t.epoch)))
 
     def episode_rows(self) -> list[dict[str, Any]]:
         """Return one row per episode.

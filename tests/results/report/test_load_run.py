@@ -40,7 +40,19 @@ def test_episodes_and_metadata(run: Path) -> None:
     assert loaded.metadata["versions"] == {"x": "1"}
     found = [(t.task, t.epoch, t.end) for t in loaded.episodes]
     assert found == [
-        ("t/0", 0, "submitted"), ("t/0", 1, "submitted"), ("t/1", 1, "error"), ("t/1", 0, "solved"),
+        ("t/0", 0, "submitted"), ("t/0", 1, "submitted"), ("t/1", 0, "solved"), ("t/1", 1, "error"),
+    ]  # fmt: skip
+
+
+def test_episodes_are_in_the_order_of_the_dataset(tmp_path: Path) -> None:
+    first = Trajectory("b", 0, "q", (), end="submitted", id="1")
+    other = first.replace(task="a", index=1, id="2")
+    branch = first.replace(id="3", parent="1", branched_at=0)
+    for t in (other.replace(epoch=1), first, branch, other, first.replace(epoch=1)):
+        trajectories.append_trajectory(tmp_path / trajectories.TRAJECTORIES_FILE, t)
+    found = [(t.task, t.epoch, t.parent) for t in intercode.load_run(tmp_path).episodes]
+    assert found == [
+        ("b", 0, None), ("b", 0, "1"), ("b", 1, None), ("a", 0, None), ("a", 1, None),
     ]  # fmt: skip
 
 

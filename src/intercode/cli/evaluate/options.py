@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from intercode.cli.parser import (
     pop_policy_options,
 )
 from intercode.core import trajectories
-from intercode.core.config import read_task_list, read_toml
+from intercode.core.config import read_toml, task_names
 from intercode.core.errors import UsageError
 
 ARGUMENTS = f"""\
@@ -94,7 +92,7 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     if "mcp" in given:
         given["mcp"] = {**values.get("mcp", {}), **_server_commands(given["mcp"])}
     if "tasks" in given:
-        given["tasks"] = _task_names(given["tasks"])
+        given["tasks"] = list(task_names(given["tasks"]))
     pop_policy_options(given, values.get("policy"))
     if "address" in given and {**values, **given}.get("runner", "local") == "local":
         raise UsageError("--address names a Ray cluster: it needs --runner ray")
@@ -128,12 +126,3 @@ def _narrow_axis(axis: Any, value: Any) -> Any:
     if isinstance(axis, Mapping) and isinstance(value, Mapping):
         return {k: [value[k]] if k in value else v for k, v in axis.items()}
     return [value]
-
-
-def _task_names(text: str) -> list[str]:
-    """Return the ids and positions in a comma-separated list, or in a file."""
-    if not re.fullmatch(r"[\d,-]+", text) and os.path.isfile(text):  # a long list is no path
-        return read_task_list(Path(text))
-    if text.endswith(".txt"):
-        raise UsageError(f"--tasks {text}: there is no such file")
-    return [t for t in text.split(",") if t]

@@ -16,6 +16,7 @@ from intercode.core.trajectories import (
     TRAJECTORIES_FILE,
     read_run_metadata,
     read_trajectories,
+    reading,
 )
 from intercode.core.types import Trajectory
 
@@ -29,6 +30,11 @@ def load_log(path: Path) -> list[Trajectory]:
     package, or a list of reference steps. ``Trajectory.run`` includes the content of ``run.json``.
     Raises DataError with the file, and with the line if there is one, for an invalid log.
     """
+    with reading(path):
+        return _load(path)
+
+
+def _load(path: Path) -> list[Trajectory]:
     if path.is_dir():
         return _load_run_directory(path)
     if _is_run_file(path):
@@ -58,16 +64,17 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
 
     A run directory is a log. Any other directory stands for the run directories and the ``.json``
     and ``.jsonl`` files below it. The README.txt that ``runs/*`` contains is skipped. Raises
-    UsageError for a path that does not exist or has no logs.
+    UsageError for a path that does not exist, cannot be read, or has no logs.
     """
     logs_by_path: dict[Path, Path] = {}
     for given in paths:
         if given.name == README_FILE and len(paths) > 1:
             continue
-        if not given.exists():
-            raise UsageError(f"no such file or directory: {given}")
-        path = given.parent if _is_run_file(given) else given
-        logs = _logs_under(path) if path.is_dir() else [path]
+        with reading(given):
+            if not given.exists():
+                raise UsageError(f"no such file or directory: {given}")
+            path = given.parent if _is_run_file(given) else given
+            logs = _logs_under(path) if path.is_dir() else [path]
         if not logs:
             raise UsageError(f"no logs below {path}: .json, .jsonl or a run directory are expected")
         for log in logs:

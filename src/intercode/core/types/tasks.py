@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from intercode.core.errors import DataError
 from intercode.core.hidden_files import hidden_paths
 
 Profile = Literal["standard", "original"]
@@ -163,9 +164,22 @@ class Dataset:
     @property
     def hash(self) -> str:
         """The first 16 digits of a SHA-256 over id, query and golds of each task, and over its
-        hidden tests, shown tests, probe, repair and initial files, in order."""
+        hidden tests, shown tests, probe, repair and initial files, in order. Raises DataError for
+        half of a surrogate pair in one of these."""
         rows = [[t.id, t.query, list(t.golds), *_hidden_test_values(t)] for t in self.tasks]
-        return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()[:16]
+        try:
+            text = json.dumps(rows, ensure_ascii=False).encode()
+        except UnicodeEncodeError as e:
+            n = next(n for n, row in enumerate(rows) if _has_half_pair(row))
+            raise DataError(
+                f"{self.name}, task {n} ({self.tasks[n].id!r}): a text has half of a surrogate "
+                f"pair ({e.object[e.start]!r}), which is no text: write the whole character"
+            ) from e
+        return hashlib.sha256(text).hexdigest()[:16]
+
+
+def _has_half_pair(row: Any) -> bool:
+    return any("\ud800" <= c <= "\udfff" for c in json.dumps(row, ensure_ascii=False))
 
 
 def _hidden_test_values(task: Task) -> list[Any]:

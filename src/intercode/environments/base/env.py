@@ -39,7 +39,7 @@ from intercode.environments.base.options import (
 )
 from intercode.environments.base.policy import PolicyGuard, PolicySource
 from intercode.environments.base.reward_mode import RewardMode, RewardShaper
-from intercode.environments.base.rewards import RewardFunction, open_episode_reward
+from intercode.environments.base.rewards import RewardFunction, open_episode_reward, score_states
 from intercode.environments.base.snapshots.copying import Copyable
 from intercode.environments.base.snapshots.snapshot import (
     Snapshot,
@@ -314,8 +314,7 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
     def score_with_states(self) -> tuple[Score, State | None, State | None]:
         """Return ``score``, the state of the agent, and that of the gold that gives this score.
 
-        The states are None if what ran in the agent's sandbox has ended it. Never show a gold to
-        an agent.
+        The states are None if what ran in the agent's sandbox ended it. Never show an agent a gold.
         """
         if self._task is None or self._workspace is None:
             raise EnvironmentStateError("nothing to score: call reset() first")
@@ -327,7 +326,8 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
             return Score(0.0, details={"sandbox_lost": self._loss}), None, None
         scores = []
         for gold in self._reached_golds():
-            scores.append((self.reward_function(self.task, agent, gold), gold))
+            reward = self.reward_function, self.reward_name
+            scores.append((score_states(*reward, self.task, agent, gold), gold))
             if scores[-1][0].value >= 1 and not self.scores_every_gold:
                 break
         best, best_gold = max(scores, key=lambda pair: pair[0].value)

@@ -16,7 +16,13 @@ from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Task
 from intercode.datasets.families.family import FIRST_EPISODE_SEED
 from intercode.environments import ENVIRONMENTS
-from intercode.environments.base.rewards import EPISODE_REWARDS, REWARDS, RewardFunction
+from intercode.environments.base.rewards import (
+    EPISODE_REWARDS,
+    REWARDS,
+    RewardFunction,
+    check_reward,
+    reward_name_of,
+)
 from intercode.sandbox.validation import check_network, check_timeout
 
 
@@ -50,8 +56,9 @@ def pick_reward(
     in a digest of its file, is a valid name as well. With the name of a reward of episodes, the
     function is the one that is used without a name.
 
-    Raises UsageError for an unknown name, for a file that cannot be read, for a recorded name
-    whose file has changed, and for a reward of episodes in the profile ``original``.
+    Raises UsageError for an unknown name, for a file that cannot be read, for what is no function
+    of three arguments, for a recorded name whose file has changed, and for a reward of episodes in
+    the profile ``original``.
     """
     if isinstance(reward, str) and reward in EPISODE_REWARDS:
         if profile != "standard":
@@ -65,10 +72,12 @@ def pick_reward(
         reward = None if reward == current else reward
     if reward is None:
         reward = own or default
-    if not isinstance(reward, str):
-        return reward.__qualname__, reward
-    function: RewardFunction = REWARDS.load(reward)
-    return registry.portable_reference(reward), function
+    if isinstance(reward, str):
+        name, function = registry.portable_reference(reward), REWARDS.load(reward)
+    else:
+        name, function = reward_name_of(reward), reward
+    check_reward(name, function)
+    return name, function
 
 
 def choose_task(
@@ -124,7 +133,10 @@ def _check_position(dataset: Dataset, choice: Any) -> int:
     if isinstance(choice, bool) or not hasattr(choice, "__index__"):
         raise UsageError(f"a task is an int or a str, not {choice!r}")
     if not 0 <= int(choice) < len(dataset):
-        raise UsageError(f"task {choice} is out of range: {dataset.name} has {len(dataset)}")
+        raise UsageError(
+            f"task {choice} is out of range: {dataset.name} has {len(dataset)} tasks, whose "
+            f"positions are 0 to {len(dataset) - 1}"
+        )
     return int(choice)
 
 

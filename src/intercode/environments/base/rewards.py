@@ -6,10 +6,16 @@ that a gold reached.
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
+import numbers
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
+from intercode.core.errors import UsageError
 from intercode.core.registry import Registry
 from intercode.core.types import Dataset, Score, State, Task
 
@@ -35,6 +41,72 @@ REWARDS = Registry(
     },
     group="intercode.rewards",
 )
+
+
+_ROUNDING = 1e-9
+"""By how much a sum of shares may leave the range from 0 to 1."""
+
+
+def reward_name_of(function: RewardFunction) -> str:
+    """Return the name of a function as results record it."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def check_reward(name: str, function: object) -> None:
+    """Raise UsageError unless ``function`` can be called as a reward function."""
+    if not callable(function):
+        raise UsageError(
+            f"the reward {name} is {function!r}: give a function of (task, agent, gold) that "
+            "returns a Score"
+        )
+    try:
+        inspect.signature(function).bind(None, None, None)
+    except TypeError as e:
+        raise UsageError(
+            f"the reward {name} cannot be called with (task, agent, gold), the task and the two "
+            f"states: {e}"
+        ) from e
+    except ValueError:  # a built-in function without a signature
+        return
+
+
+def score_states(
+    function: RewardFunction, name: str, task: Task, agent: State, gold: State
+) -> Score:
+    """Return what a reward function gives to the state of an agent. Raises UsageError if that is
+    no Score, or one that is not from 0 to 1; the rewards of this package may exceed that range as
+    the verifiers of their tasks do."""
+    score: object = function(task, agent, gold)
+    where = f"the reward {name} returned {score!r:.200} for {task.id}"
+    if not isinstance(score, Score):
+        given = float(score) if isinstance(score, int | float) and 0 <= score <= 1 else "VALUE"
+        raise UsageError(
+            f"{where}, which is of type {type(score).__name__}: return a Score, as in "
+            f"intercode.core.Score({given}), with a value from 0 to 1, where 1 is solved"
+        )
+    numbers_of = {"value": score.value}
+    if not isinstance(score.parts, Mapping) or not isinstance(score.details, Mapping):
+        raise UsageError(f"{where}: its parts and details are dictionaries, {{}} if there are none")
+    for what, number in {**{f"part {k}": v for k, v in score.parts.items()}, **numbers_of}.items():
+        if not isinstance(number, numbers.Real) or not math.isfinite(number):
+            raise UsageError(f"{where}: its {what} must be a finite number, not {number!r}")
+    own = (getattr(function, "__module__", None) or "").partition(".")[0] == "intercode"
+    if not own and not -_ROUNDING <= score.value <= 1 + _ROUNDING:
+        raise UsageError(
+            f"{where}: its value must be from 0 to 1, where 1 is solved; scale it to that range"
+        )
+    return _with_plain_numbers(score)
+
+
+def _with_plain_numbers(score: Score) -> Score:
+    """Return a score whose numbers JSON can hold, also those of NumPy."""
+    kept = (int, float)
+    if type(score.value) in kept and all(type(v) in kept for v in score.parts.values()):
+        return score
+    parts = {k: float(v) for k, v in score.parts.items()}
+    return replace(score, value=float(score.value), parts=parts)
 
 
 class EpisodeReward(Protocol):

@@ -18,6 +18,7 @@ from intercode.environments.bash.profiles import (
     OriginalBashProfile,
     ShellKind,
     StandardBashProfile,
+    gold_failure,
 )
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import BaseSandbox
@@ -93,6 +94,15 @@ class BashEnv(SandboxedEnv):
     def _require_gold(self, task: Task) -> None:
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
+
+    def check_gold(self) -> None:
+        """Raise GoldError if the current task cannot be scored because its gold fails, also by its
+        exit status; see ``InterCodeEnv.check_gold`` and ``gold_failure``."""
+        super().check_gold()
+        if self.profile == "standard":
+            for state in self._reached_golds():
+                if failure := gold_failure(state):
+                    raise GoldError(f"the gold of {self.task.id} fails: {failure}")
 
     def _gold_states(self, task: Task) -> Iterable[State]:
         self._require_gold(task)

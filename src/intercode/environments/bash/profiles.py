@@ -3,6 +3,7 @@ authors' code does it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -147,6 +148,24 @@ class StandardBashProfile:
     def close(self) -> None:
         """Release what was opened for the episode."""
         self._golds = None
+
+
+def gold_failure(state: State) -> str:
+    """Return why the state that a gold left cannot be scored against, empty if it can.
+
+    A gold fails with an exit status above 1, if its shell is killed, and with 1 if it has done
+    nothing but print errors: ``grep`` and ``diff`` return 1 for `no`.
+    """
+    lines = [line for line in (state.output or "").splitlines() if line.strip()]
+    only_errors = bool(lines) and not state.files and all(map(_ERROR_LINE.fullmatch, lines))
+    if state.exit_code == 0 or (state.exit_code == 1 and not only_errors):
+        return ""
+    how = "its shell is killed" if state.exit_code is None else f"exit status {state.exit_code}"
+    return f"{how}, after it printed {lines[-1]!r:.200}" if lines else f"{how}, without any output"
+
+
+_ERROR_LINE = re.compile(r"(?!.*/proc/).+: (?:command not found|No such file or directory)")
+"""An error that says that a gold cannot work. Files of processes come and go."""
 
 
 class OriginalBashProfile:

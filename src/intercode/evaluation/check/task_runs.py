@@ -14,13 +14,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import GoldError
+from intercode.core.errors import GoldError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Score, State, Task
 from intercode.environments import make, setting_names
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.gold_cache import CachesGolds
-from intercode.environments.base.rewards import RewardFunction
+from intercode.environments.base.rewards import RewardFunction, score_states
 
 _MAX_LINE = 40  # maximum characters of a differing line in a message
 _SEED = 0
@@ -97,19 +97,17 @@ def _checked_score(
 ) -> Score:
     """Call a reward function. Raises GoldError if it fails or does not return a Score."""
     try:
-        score = reward(task, agent, gold)
+        return score_states(reward, name, task, agent, gold)
+    except UsageError as e:
+        raise GoldError(str(e)) from e
     except Exception as e:
         error = f"{type(e).__name__}: {e}{_locate(e)}"
         raise GoldError(f"the reward {name} failed on {task.id}: {error}") from e
-    if not isinstance(score, Score):
-        kind = type(score).__name__
-        raise GoldError(f"the reward {name} returned {kind} for {task.id}, not an intercode Score")
-    return score
 
 
 def _locate(error: Exception) -> str:
     """Return where the reward function, or a function of its file that it calls, failed."""
-    frames = traceback.extract_tb(error.__traceback__)[1:]
+    frames = traceback.extract_tb(error.__traceback__)[2:]  # those of score_states and here
     own = [frame for frame in frames if frame.filename == frames[0].filename]
     return f" ({Path(own[-1].filename).name}, line {own[-1].lineno}: {own[-1].line})" if own else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent, Feedback, next_output
 from intercode.core.config import EvalConfig
 from intercode.core.errors import BudgetError, UsageError
 from intercode.core.types import AgentOutput, Brief, Usage
@@ -179,7 +179,7 @@ class TimeLimitedAgent(Agent):
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """Return the next action of the agent, or raise BudgetError."""
         self._check()
-        return self._agent.act(feedback)
+        return next_output(self._agent, feedback)
 
 
 def _check_remaining(config: EvalConfig, before: Usage) -> None:

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from intercode import datasets
-from intercode.agents import accepts_parameter, open_agent, program_of
+from intercode.agents import (
+    AgentFactory,
+    accepts_parameter,
+    agent_factory,
+    open_agent,
+    program_of,
+)
 from intercode.agents.base import Agent
 from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
@@ -42,6 +48,7 @@ class Plan:
 
     ``task_indices`` are the positions of the tasks to play, in the dataset's order. ``metadata`` is
     what is recorded in run.json. With ``owns_model`` the plan has opened the model and closes it.
+    ``given_agent`` makes the agents if the caller gave them as no name.
     """
 
     config: EvalConfig
@@ -53,6 +60,12 @@ class Plan:
     metadata: Mapping[str, Any]
     out: Path
     owns_model: bool = False
+    given_agent: AgentFactory | None = None
+
+    @property
+    def agent(self) -> str | AgentFactory:
+        """The name of the agent, or what makes it."""
+        return self.given_agent or self.config.agent
 
     @property
     def trajectories_file(self) -> Path:
@@ -74,7 +87,7 @@ class Plan:
     @property
     def uses_model(self) -> bool:
         """Whether the agent uses a model."""
-        return self.model is not None and accepts_parameter(self.config.agent, "model")
+        return self.model is not None and accepts_parameter(self.agent, "model")
 
     def close(self) -> None:
         """Close the connections of the model, if the plan has opened it.
@@ -95,7 +108,7 @@ class Plan:
             inputs["model"] = model
         if isinstance(recorded := options.get("actions"), _RecordedActions):
             options["actions"] = recorded.for_epoch(epoch)
-        return open_agent(self.config.agent, options, **inputs)
+        return open_agent(self.agent, options, **inputs)
 
     def episode_seed(self, sample: Sample) -> int | None:
         """Return the seed of an episode's environment, or None if the run has no seed.
@@ -129,29 +142,41 @@ class Plan:
         return sorted({sample.index for sample in self.pending_samples()})
 
 
-def make_plan(config: EvalConfig, model: Model | None = None, *, needs_key: bool = True) -> Plan:
+def make_plan(
+    config: EvalConfig,
+    model: Model | None = None,
+    *,
+    needs_key: bool = True,
+    given_agent: object = None,
+) -> Plan:
     """Open and check everything that a run needs. Writes nothing.
 
-    ``model`` replaces the one that the configuration names. Without ``needs_key``, a missing key of
-    its provider is no error, because nothing will be requested. Raises UsageError and its
-    subclasses for settings that are wrong, such as an ``out`` that contains another run.
+    ``given_agent``: the agent, its class or a function that makes it, in place of the one that the
+    configuration names. ``model`` replaces the one that the configuration names. Without
+    ``needs_key``, a missing key of its provider is no error, because nothing will be requested.
+    Raises UsageError and its subclasses for settings that are wrong, such as an ``out`` that
+    contains another run.
     """
     dataset = datasets.load(config.dataset, environment_for_options(config.env_options))
     families.require_fixed(dataset)
     task_indices = select_tasks(dataset, config.tasks, config.limit, config.sample, config.seed)
-    if program := program_of(config.agent, config.agent_options):
+    chosen = config.agent if given_agent is None else agent_factory(given_agent)
+    if program := program_of(chosen, config.agent_options):
         require_one_instruction(program.name, (dataset.tasks[index] for index in task_indices))
-    needs_model = accepts_parameter(config.agent, "model")
+    needs_model = accepts_parameter(chosen, "model")
     owns_model = model is None and needs_model
     if owns_model and config.model is not None:
         model = open_model(
             config.model, config.base_url, needs_key=needs_key, **config.model_options
         )
-    options = _read_actions(config)
+    options = _read_actions(config, chosen)
     golds = {t.id: t.solution_actions for t in dataset.tasks if t.solution_actions}
     inputs = {"model": model, "golds": golds, "max_turns": config.max_turns}
     out = config.out or Path("runs")
-    plan = Plan(config, dataset, task_indices, model, inputs, options, {}, out)
+    plan = Plan(
+        config, dataset, task_indices, model, inputs, options, {}, out,
+        given_agent=None if isinstance(chosen, str) else chosen,
+    )  # fmt: skip
     agent = plan.make_agent()
     if plan.uses_model and model is not None:
         check_limits(config, model)
@@ -161,10 +186,10 @@ def make_plan(config: EvalConfig, model: Model | None = None, *, needs_key: bool
         )
     with open_env(config, dataset) as env:
         used_model = model if needs_model else None
-        metadata = run_metadata(config, env, agent, used_model)
+        metadata = run_metadata(config, env, agent, used_model, given_agent)
     metadata["tasks_in_dataset"] = len(dataset)
-    # whether two model objects answer alike cannot be known: only --out resumes such a run
-    same = metadata if model is None or owns_model else None
+    # whether two objects do the same cannot be known: only --out resumes such a run
+    same = metadata if given_agent is None and (model is None or owns_model) else None
     out = config.out or unused_directory(Path("runs"), run_name(metadata), same)
     require_same_run(out, metadata)
     return replace(plan, metadata=metadata, out=out, owns_model=owns_model)
@@ -216,10 +241,10 @@ class _RecordedActions:
         return {**first, **self._by_epoch.get(epoch, {})}
 
 
-def _read_actions(config: EvalConfig) -> Mapping[str, Any]:
+def _read_actions(config: EvalConfig, agent: str | AgentFactory) -> Mapping[str, Any]:
     """Return the agent's options, with the log of ``actions=LOG`` read for a replaying agent."""
     log = config.agent_options.get("actions")
-    if not isinstance(log, str) or not accepts_parameter(config.agent, "actions"):
+    if not isinstance(log, str) or not accepts_parameter(agent, "actions"):
         return config.agent_options
     episodes = [t for t in logs.load_log(Path(log)) if t.parent is None] or logs.load_log(Path(log))
     if not episodes:

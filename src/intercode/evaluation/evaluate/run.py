@@ -8,12 +8,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
-from intercode.agents import accepts_parameter
+from intercode.agents import AGENTS, Agent, AgentFactory, accepts_parameter, agent_factory
+from intercode.agents.given import given_name
 from intercode.core.config import EvalConfig, make_config, max_failed_episodes
 from intercode.core.errors import BudgetError, TooManyErrorsError, UsageError
 from intercode.core.registry import Registry
+from intercode.core.trajectories import reading
 from intercode.core.types import Usage
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.evaluation.evaluate.budgets import RunBudget
@@ -22,6 +24,7 @@ from intercode.evaluation.evaluate.open_files import check_open_file_limit
 from intercode.evaluation.evaluate.plan import Plan, create_run, make_plan
 from intercode.evaluation.evaluate.progress import Progress, Report, make_report
 from intercode.evaluation.evaluate.progress.header import describe_plan
+from intercode.evaluation.evaluate.run_directory import require_same_run
 from intercode.evaluation.evaluate.run_state import Sample
 from intercode.evaluation.evaluate.sandbox_check import require_sandboxes
 from intercode.evaluation.evaluate.workers import Workers
@@ -52,7 +55,7 @@ def evaluate(
 @overload
 def evaluate(
     dataset: str | Path,
-    agent: str,
+    agent: str | Agent | AgentFactory,
     *,
     model: str | Model | ModelFunction | None = None,
     quiet: bool = False,
@@ -62,7 +65,7 @@ def evaluate(
 
 def evaluate(
     dataset: str | Path | EvalConfig,
-    agent: str | None = None,
+    agent: str | Agent | AgentFactory | None = None,
     *,
     model: str | Model | ModelFunction | None = None,
     quiet: bool = False,
@@ -70,10 +73,11 @@ def evaluate(
 ) -> Run | Path:
     """Play the episodes of a run that have no result yet, and return the run.
 
-    ``model`` is a name such as ``openai/gpt-4o-mini``, a Model, or a function that takes messages
-    and returns a text (see FunctionModel). ``settings`` are those of EvalConfig, such as ``limit``,
-    ``epochs``, ``parallel`` and ``out``. With an EvalConfig in place of the dataset and the agent,
-    the run's directory is returned.
+    ``agent`` is a name such as ``try-again``, a class of agents, a function that makes one, or an
+    Agent, of which every worker gets a copy. ``model`` is a name such as ``openai/gpt-4o-mini``, a
+    Model, or a function that takes messages and returns a text (see FunctionModel). ``settings``
+    are those of EvalConfig, such as ``limit``, ``epochs``, ``parallel`` and ``out``. With an
+    EvalConfig in place of the dataset and the agent, the run's directory is returned.
 
     Every episode is written to disk when it ends. A call with the same settings and ``out`` resumes
     the run. Raises UsageError for wrong settings, such as an ``out`` that contains another run;
@@ -81,14 +85,13 @@ def evaluate(
     the run; and TooManyErrorsError if more episodes fail than ``fail_on_error`` allows. Finished
     episodes are then on disk.
     """
-    config, used_model = _read_arguments(dataset, agent, model, settings)
-    out = _evaluate(config, used_model, quiet)
+    out = _evaluate(_read_arguments(dataset, agent, model, settings), quiet)
     return out if isinstance(dataset, EvalConfig) else load_run(out)
 
 
 async def evaluate_async(
     dataset: str | Path,
-    agent: str,
+    agent: str | Agent | AgentFactory,
     *,
     model: str | Model | ModelFunction | None = None,
     quiet: bool = False,
@@ -100,11 +103,11 @@ async def evaluate_async(
     Cancelling it stops the run as Ctrl-C does; the same call with the same ``out`` plays the rest.
     """
     loop, interrupted = asyncio.get_running_loop(), threading.Event()
-    config, used_model = _read_arguments(dataset, agent, model, settings, loop)
+    given = _read_arguments(dataset, agent, model, settings, loop)
 
     def play() -> Path | None:
         try:
-            return _evaluate(config, used_model, quiet, interrupted)
+            return _evaluate(given, quiet, interrupted)
         except KeyboardInterrupt:  # by ``interrupted``: signals reach the main thread only
             return None
 
@@ -120,13 +123,16 @@ async def evaluate_async(
     return load_run(out)
 
 
-def _evaluate(
-    config: EvalConfig,
-    model: Model | None,
-    quiet: bool,
-    interrupted: threading.Event | None = None,
-) -> Path:
-    plan = make_plan(config, model)
+class _Given(NamedTuple):
+    """What the arguments of ``evaluate`` stand for; ``agent`` is None if a name was given."""
+
+    config: EvalConfig
+    model: Model | None
+    agent: object
+
+
+def _evaluate(given: _Given, quiet: bool, interrupted: threading.Event | None = None) -> Path:
+    plan = make_plan(given.config, given.model, given_agent=given.agent)
     try:
         return run_and_close(plan, quiet=quiet, interrupted=interrupted)
     except (BudgetError, TooManyErrorsError) as e:
@@ -137,20 +143,26 @@ def _evaluate(
 
 def _read_arguments(
     dataset: str | Path | EvalConfig,
-    agent: str | None,
+    agent: str | Agent | AgentFactory | None,
     model: str | Model | ModelFunction | None,
     settings: Mapping[str, Any],
     loop: asyncio.AbstractEventLoop | None = None,
-) -> tuple[EvalConfig, Model | None]:
-    """Return the configuration and the model that arguments of ``evaluate`` stand for."""
+) -> _Given:
     own_model = None if model is None or isinstance(model, str) else as_model(model, loop)
     if isinstance(dataset, EvalConfig):
         if agent is not None or settings or isinstance(model, str):
             raise UsageError("an EvalConfig already has the agent, a model's name and the settings")
-        return dataset, own_model
+        return _Given(dataset, own_model, None)
     named = {"dataset": str(dataset), "agent": agent, "model": model}
+    given_agent = None if agent is None or isinstance(agent, str) else agent
+    if given_agent is not None:
+        agent_factory(given_agent)  # raises for what is no agent
+        named["agent"] = given_name(given_agent, AGENTS)
+        own = getattr(given_agent, "model", None)
+        own_model = own if model is None and isinstance(own, Model) else own_model
     given = {k: v for k, v in named.items() if isinstance(v, str)}
-    return make_config({**settings, **given}, "the arguments of evaluate"), own_model
+    config = make_config({**settings, **given}, "the arguments of evaluate")
+    return _Given(config, own_model, given_agent)
 
 
 def run_plan(
@@ -169,13 +181,15 @@ def run_plan(
     environments = open_runner(plan)
     tracker = _open_trackers(plan)
     with make_report(describe_plan(plan), label, quiet) as report:
-        local, begun = plan.config.runner == LOCAL, plan.trajectories_file.exists()
+        with reading(plan.out):
+            local, begun = plan.config.runner == LOCAL, plan.trajectories_file.exists()
         if local:
             check_open_file_limit(plan.config.parallel)
         if local and not begun:
             _note_sandboxes(report, require_sandboxes(plan))  # before anything is written
-        create_run(plan)
         with _exclusive_lock(plan.out):
+            require_same_run(plan.out, plan.metadata)  # another thread may have begun one
+            create_run(plan)
             state = plan.read_state()
             pending = plan.pending_samples(state)
             if state.finished:
@@ -228,7 +242,7 @@ def _open_trackers(plan: Plan) -> Trackers | None:
     """Return the trackers that a plan names. Golds are not reported: not by an agent that plays
     them, whatever is asked for."""
     config = plan.config
-    content = config.log_content and not accepts_parameter(config.agent, "golds")
+    content = config.log_content and not accepts_parameter(plan.agent, "golds")
     run = TrackedRun(plan.out, plan.metadata, content)
     return open_trackers(config.log, run) if config.log else None
 
@@ -323,8 +337,14 @@ def _recorded_in_history(plan: Plan, history: RunHistory, budget: RunBudget) -> 
 
 @contextmanager
 def _exclusive_lock(out: Path) -> Iterator[None]:
-    """Lock a run's directory. Raises UsageError if another process works in it."""
-    with (out / ".lock").open("ab") as file:
+    """Lock a run's directory. Raises UsageError if a run goes on in it, and if it cannot be made
+    or written."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = (out / ".lock").open("ab")
+    except OSError as e:
+        raise UsageError(f"cannot write to {out} ({e.strerror}): give another --out") from e
+    with lock as file:
         if sys.platform != "win32":
             _lock(file, out)
         yield
@@ -336,7 +356,9 @@ def _lock(file: Any, out: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # closing the file releases it
     except BlockingIOError as e:
-        raise UsageError(f"another process is working in {out}: wait, or give another --out") from e
+        raise UsageError(
+            f"another process is working in {out}, or another thread: wait, or give another --out"
+        ) from e
 
 
 def open_runner(plan: Plan) -> AbstractContextManager[Callable[[], BranchingEnvironment]]:

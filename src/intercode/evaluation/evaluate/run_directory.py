@@ -106,10 +106,11 @@ def differing_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[s
 
 def read_run_metadata(out: Path) -> Mapping[str, Any] | None:
     """Return the metadata of the run in a directory: from run.json, or its first trajectory."""
-    if (out / trajectories.RUN_FILE).exists():
-        return trajectories.read_run_metadata(out)
-    file = out / trajectories.TRAJECTORIES_FILE
-    first = next(trajectories.read_trajectories(file), None) if file.exists() else None
+    with trajectories.reading(out):
+        if (out / trajectories.RUN_FILE).exists():
+            return trajectories.read_run_metadata(out)
+        file = out / trajectories.TRAJECTORIES_FILE
+        first = next(trajectories.read_trajectories(file), None) if file.exists() else None
     return None if first is None else first.run
 
 

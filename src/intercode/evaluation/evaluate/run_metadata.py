@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from intercode.agents.base import Agent
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig
+from intercode.core.errors import UsageError
 from intercode.core.types import to_jsonable
 from intercode.core.version import __version__
 from intercode.environments.base.env import InterCodeEnv
@@ -54,15 +56,24 @@ _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def run_metadata(
-    config: EvalConfig, env: InterCodeEnv, agent: Agent, model: Model | None
+    config: EvalConfig,
+    env: InterCodeEnv,
+    agent: Agent,
+    model: Model | None,
+    given_agent: object = None,
 ) -> dict[str, Any]:
     """Return the metadata of a run: that of its environment, its agent and its model.
 
-    It consists of JSON types and contains no secrets; see ``remove_secrets``.
+    ``given_agent``: what the caller gave in place of the name of the agent. The metadata consists
+    of JSON types and contains no secrets; see ``remove_secrets``.
     """
     called = model.function if isinstance(model, FunctionModel) else model
-    parts = {"agent": agent, "model": called, "reward": env.reward_function}
-    agent_metadata = agent.metadata()
+    parts: dict[str, object] = {"model": called, "reward": env.reward_function}
+    sources = {name: source_of(part) for name, part in parts.items()}
+    parts["agent"] = agent if given_agent is None else given_agent
+    # the attributes of a named agent are made from its options
+    sources["agent"] = source_of(parts["agent"], with_attributes=given_agent is not None)
+    agent_metadata = _checked_metadata(agent)
     model_metadata = {} if model is None else model.metadata()
     bounds = [n for n in (config.max_turns, agent.max_turns) if n is not None]
     values = {
@@ -84,12 +95,27 @@ def run_metadata(
     }
     if "sandboxes" in values:  # an environment with sandboxes, whose tier is that of isolation
         values["threat_model"] = threat_model_of(values["tier"])
-    if sources := {name: text for name, part in parts.items() if (text := source_of(part))}:
-        values["sources"] = sources | imported_sources(parts.values())
+    if own := {name: text for name, text in sorted(sources.items()) if text}:
+        values["sources"] = own | imported_sources(parts.values())
     if model is not None:
         values["endpoint"] = model.endpoint
     cleaned: dict[str, Any] = remove_secrets(to_jsonable(values))
     return cleaned
+
+
+def _checked_metadata(agent: Agent) -> dict[str, Any]:
+    """Return what a run records of an agent. Raises UsageError if JSON cannot hold it."""
+    values: Any = agent.metadata()
+    try:
+        json.dumps(to_jsonable(values), allow_nan=False)
+        if isinstance(values, Mapping):
+            return dict(values)
+    except (TypeError, ValueError):
+        pass
+    raise UsageError(
+        f"{type(agent).__name__}.metadata returned {values!r:.200}: return a dictionary of texts, "
+        "numbers, lists and dictionaries, which JSON can hold"
+    )
 
 
 def episode_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,16 +171,20 @@ def _prompt_digests(value: Any) -> Iterator[str]:
             yield from _prompt_digests(inner)
 
 
-def source_of(part: object) -> str | None:
+def source_of(part: object, *, with_attributes: bool = True) -> str | None:
     """Return ``FILE:NAME@DIGEST`` of the class or function of a part of a run.
 
-    The digest is the first digits of the SHA-256 of the source file, and of the values with which a
-    function was made. Returns None for the parts of this package, and for None.
+    The digest is the first digits of the SHA-256 of the source file and of what tells apart parts
+    of one name in it: the place of what another function made, as each lambda may be, the values
+    with which a function was made and, ``with_attributes``, those of an object. Without a file, it
+    is that of the code. Returns None for the parts of this package, and for None.
     """
-    settings = list(_function_settings(part))
     code = _user_code(part)
     if code is None:
         return None
+    settings, location = list(_function_settings(part)), list(_location(code))
+    if with_attributes:
+        settings += [*_attributes(part), *_attributes(code)]
     name, file = str(code.__qualname__), ""
     try:
         file = inspect.getsourcefile(code) or ""
@@ -163,9 +193,12 @@ def source_of(part: object) -> str | None:
         try:
             source = inspect.getsource(code).encode()
         except (TypeError, OSError):
-            return name
+            file, location = "", []
+            source = repr([_instructions(body) for body in _bodies(code)]).encode()
+    settings += location
     made_with = json.dumps(settings).encode() if settings else b""
-    return f"{Path(file).name}:{name}@{hashlib.sha256(source + made_with).hexdigest()[:8]}"
+    where = f"{Path(file).name}:{name}" if file else name
+    return f"{where}@{hashlib.sha256(source + made_with).hexdigest()[:8]}"
 
 
 def imported_sources(parts: Iterable[object]) -> dict[str, str]:
@@ -227,7 +260,7 @@ def _user_code(part: object) -> Any:
     """Return the function or class of a part of a run, None for those of this package."""
     while isinstance(part, functools.partial):
         part = part.func
-    code: Any = part if inspect.isroutine(part) else type(part)
+    code: Any = part if inspect.isroutine(part) or isinstance(part, type) else type(part)
     module = getattr(code, "__module__", None) or ""
     return None if part is None or module.partition(".")[0] == "intercode" else code
 
@@ -247,6 +280,46 @@ def _function_settings(function: object) -> Iterator[tuple[str, Any]]:
                 values |= {} if name in assigned else {name: cell.cell_contents}
     for name, value in sorted(values.items()):
         if value is None or isinstance(value, str | int | float):
+            yield name, repr(value)
+
+
+def _bodies(code: Any) -> list[CodeType]:
+    """Return the code of a function, or of the methods of a class."""
+    functions = vars(code).values() if isinstance(code, type) else (code,)
+    return [f.__code__ for f in map(inspect.unwrap, filter(callable, functions))
+            if isinstance(getattr(f, "__code__", None), CodeType)]  # fmt: skip
+
+
+def _instructions(body: CodeType) -> tuple[object, ...]:
+    """Return what a function does, without the place where it is written."""
+    constants = [_instructions(c) if isinstance(c, CodeType) else repr(c) for c in body.co_consts]
+    return body.co_code.hex(), body.co_names, constants
+
+
+def _location(code: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the place of a function or class that another function made: its name may be that of
+    several in one file."""
+    if "<" in code.__qualname__:
+        spans = [span for body in _bodies(code) for span in body.co_positions()]
+        yield from [("", at) for at in sorted({(s[0], s[2]) for s in spans if s[0] and s[3]})[:1]]
+
+
+def _attributes(part: object) -> Iterator[tuple[str, Any]]:
+    """Yield the texts and numbers that are attributes of an object, or of a class that a function
+    made, and that its methods do not assign."""
+    if inspect.isroutine(part) or isinstance(part, functools.partial):
+        return
+    if isinstance(part, type) and "<" not in part.__qualname__:
+        return
+    kind = part if isinstance(part, type) else type(part)
+    methods = [m for c in kind.__mro__ for n, m in vars(c).items()
+               if inspect.isfunction(m) and n not in ("__init__", "__post_init__")]  # fmt: skip
+    assigned = {
+        i.argval for m in methods for i in dis.get_instructions(m) if i.opname == "STORE_ATTR"
+    }
+    for name, value in sorted(getattr(part, "__dict__", {}).items()):
+        simple = value is None or isinstance(value, str | int | float)
+        if simple and name not in assigned and not name.startswith("__"):
             yield name, repr(value)
 
 

@@ -74,7 +74,10 @@ def _positions(dataset: Dataset, by_id: Mapping[str, int], name: str) -> range:
         raise unknown_task_error(dataset, name)
     first, last = int(found[1]), int(found[2] or found[1])
     if last >= len(dataset):
-        raise UsageError(f"task {name} is out of range: {dataset.name} has {len(dataset)}")
+        raise UsageError(
+            f"task {name} is out of range: {dataset.name} has {len(dataset)} tasks, whose "
+            f"positions are 0 to {len(dataset) - 1}"
+        )
     if first > last:
         raise UsageError(f"the range {name} of tasks is empty: write {last}-{first}")
     return range(first, last + 1)

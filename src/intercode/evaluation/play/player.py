@@ -6,7 +6,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from intercode.agents.base import Agent, AgentSnapshot, Feedback, snapshot_agent
+from intercode.agents.base import (
+    Agent,
+    AgentSnapshot,
+    Feedback,
+    next_output,
+    snapshot_agent,
+)
 from intercode.core.errors import BudgetError, EnvironmentStateError, ModelError
 from intercode.core.types import AgentOutput, Brief, EndReason, Trajectory
 from intercode.environments.base.env import InterCodeEnv
@@ -175,7 +181,7 @@ class _InteractivePlay:
         snapshot = snapshot_agent(agent)
         try:
             with self.player.interruptible():
-                self.proposal = agent.act(self.unseen_feedback)
+                self.proposal = next_output(agent, self.unseen_feedback)
         except KeyboardInterrupt:
             self._rewind_agent(snapshot)
             self.leader, self.confirms_turns = "human", True
