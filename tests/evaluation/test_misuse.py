@@ -248,7 +248,7 @@ def test_tasks_are_an_id_a_number_a_range_or_several(tasks: Any, names: list[str
 )  # fmt: skip
 def test_what_is_no_task(tasks: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        make_config({"dataset": "starter", "agent": "noop", "tasks": tasks})
+        intercode.evaluate("starter", "noop", tasks=tasks, quiet=True)
 
 
 def test_tasks_are_those_that_a_file_lists(tmp_path: Path) -> None:

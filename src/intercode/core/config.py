@@ -156,7 +156,10 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
     if values.get("sample") and values.get("limit"):
         raise ConfigError(f"{source}: sample and limit exclude each other: give one of them")
     settings = dict(values)
-    settings["tasks"] = task_names(values.get("tasks", ()))
+    tasks = values.get("tasks", ())
+    settings["tasks"] = (
+        tuple(read_task_list(Path(tasks))) if isinstance(tasks, str) else task_names(tasks)
+    )
     log = values.get("log", ())
     settings["log"] = (log,) if isinstance(log, str) else tuple(map(str, log))
     max_failed_episodes(values.get("fail_on_error"), 1)
@@ -215,7 +218,9 @@ def read_task_list(path: Path) -> list[str]:
     try:
         lines = path.expanduser().read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as e:
-        raise ConfigError(f"tasks = {str(path)!r} cannot be read: {e}") from e
+        raise ConfigError(
+            f"tasks = {str(path)!r} cannot be read: {e}; give ids as a list: tasks = [{str(path)!r}]"
+        ) from e
     names = [name for line in lines if (name := re.sub(r"(^|\s)#.*", "", line).strip())]
     if not names:
         raise ConfigError(f"tasks: {path} lists no task; write one id or position on each line")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, overload
 
 from intercode.agents import AGENTS, Agent, AgentFactory, accepts_parameter, agent_factory
 from intercode.agents.given import given_name
-from intercode.core.config import EvalConfig, make_config, max_failed_episodes
+from intercode.core.config import EvalConfig, make_config, max_failed_episodes, task_names
 from intercode.core.errors import BudgetError, TooManyErrorsError, UsageError
 from intercode.core.registry import Registry
 from intercode.core.trajectories import reading
@@ -160,7 +160,9 @@ def _read_arguments(
         named["agent"] = given_name(given_agent, AGENTS)
         own = getattr(given_agent, "model", None)
         own_model = own if model is None and isinstance(own, Model) else own_model
-    given = {k: v for k, v in named.items() if isinstance(v, str)}
+    given: dict[str, Any] = {k: v for k, v in named.items() if isinstance(v, str)}
+    if settings.get("tasks") is not None:
+        given["tasks"] = task_names(settings["tasks"])
     config = make_config({**settings, **given}, "the arguments of evaluate")
     return _Given(config, own_model, given_agent)
 
