@@ -61,9 +61,9 @@ def test_the_output_of_a_debug_trap_is_not_part_of_the_state(shell: BashSession)
     out(shell, "trap 'echo trapped' DEBUG")
     text = shell.state().text
     assert "\ntrapped" not in text and text.endswith("trap -- 'echo trapped' DEBUG\n")
-    assert out(shell, "echo on") == "trapped\non\ntrapped\n"
+    assert out(shell, "echo on") == "trapped\non\n"
     assert "with the variables" in shell.run("exit", 20).note
-    assert out(shell, "echo on") == "trapped\non\ntrapped\n"
+    assert out(shell, "echo on") == "trapped\non\n"
 
 
 def test_background_jobs_survive(shell: BashSession) -> None:

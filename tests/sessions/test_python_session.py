@@ -207,7 +207,9 @@ def test_a_directory_carries_over_even_when_it_goes(session: PythonSession) -> N
     assert session.cwd == "/tmp/d"
     session.run("os.rmdir('/tmp/d')", 5)
     assert session.run("1 + 1", 5).output == "2\n"
-    assert session.cwd == "/"
+    assert session.cwd == "/tmp/d"
+    session.run("os.chdir('..')", 5)
+    assert session.cwd == "/tmp"
 
 
 def test_modules_beside_the_standard_library_are_found(sandbox: BaseSandbox) -> None:
@@ -283,3 +285,35 @@ def test_a_missing_interpreter_is_named() -> None:
 def test_code_that_may_end_the_interpreter_is_detected(code: str) -> None:
     assert may_end_interpreter(code)
     assert not may_end_interpreter("def f(x):\n    return sorted(x)[0]")
+
+
+@pytest.mark.parametrize(
+    ("removal", "before", "after"),
+    [
+        ("os.rmdir('/tmp/d')", "/tmp/d", "/"),
+        ("os.rename('/tmp/d', '/tmp/e')", "/tmp/e", "/tmp/e"),
+        ("os.rmdir('/tmp/d'); os.mkdir('/tmp/d')", "/tmp/d", "/"),
+    ],
+)
+def test_the_directory_is_the_one_in_which_the_kernel_has_the_interpreter(
+    session: PythonSession, removal: str, before: str, after: str
+) -> None:
+    session.run("import os; os.mkdir('/tmp/d'); os.chdir('/tmp/d'); x = 1", 20)
+    session.run(removal, 20)
+    assert session.cwd == before
+    kept = session.run("os.chdir('.'); print(x)", 20)
+    assert session.cwd == before or not kept.ok
+    assert "restored" in session.run("os._exit(3)", 20).note
+    assert session.cwd == after
+    assert session.run("print(x, os.getcwd(), os.readlink('/proc/self/cwd'))", 20).output == (
+        f"1 {after} {after}\n"
+    )
+
+
+def test_an_action_that_removes_its_directory_and_ends_the_interpreter(
+    session: PythonSession,
+) -> None:
+    session.run("import os; os.mkdir('/tmp/d'); os.chdir('/tmp/d')", 20)
+    session.run("os.rmdir('/tmp/d'); os._exit(3)", 20)
+    assert session.cwd == "/"
+    assert session.run("print(os.getcwd())", 20).output == "/\n"

@@ -136,8 +136,7 @@ class BaseSandbox(ABC):
     if there are any. A program in the sandbox opens its descriptor SCRIPT_FD at ``script_path``; a
     shell names itself in messages after the last part of that path. ``opens_descriptors``: any
     program can open its descriptors by a name. Otherwise it can read only what ``open_script`` and
-    ``write_source`` give it, at ``script_path``.
-
+    ``write_source`` give it. ``shares_files``: it sees what is written to a file that it was given.
     ``host_directory``: the directory of the machine below which programs see the sandbox's files;
     empty if they see them at the sandbox's own paths.
     """
@@ -148,6 +147,7 @@ class BaseSandbox(ABC):
     base_trees: Sequence[str] = ()
     script_path: str = f"/dev/fd/{SCRIPT_FD}"
     opens_descriptors: bool = True
+    shares_files: bool = True
     host_directory: str = ""
 
     @classmethod

@@ -27,6 +27,7 @@ class ChrootSandbox(ScannedSandbox):
 
     tier = TIER
     opens_descriptors = False
+    shares_files = False
 
     def __init__(self, spec: SandboxSpec) -> None:
         self.spec = spec

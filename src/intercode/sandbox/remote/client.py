@@ -123,6 +123,8 @@ class RemoteSandbox(BaseSandbox):
     answer that is not valid.
     """
 
+    shares_files = False
+
     def __init__(
         self, connection: Connection, number: int, spec: SandboxSpec, opened: Mapping[str, Any]
     ) -> None:

@@ -113,7 +113,7 @@ class BashSession:
         except (OSError, SandboxError) as e:
             return self._no_shell_result(collector.bytes(), e)
         try:
-            if may_end_shell(code):
+            if shell.is_quiet or may_end_shell(code):
                 left = min(deadline - time.monotonic(), _DUMP_SECONDS)
                 self._state = replace(self._state, text=shell.dump_state(left))
             self._state = seed_random(self._sandbox, shell, self._state, deadline)
@@ -152,6 +152,10 @@ class BashSession:
 
     def _interrupt(self, shell: Shell, mark: int) -> tuple[int, str]:
         """Make the shell give up the action and stay alive, or raise ShellEndedError."""
+        if not shell.is_armed:
+            shell.process.kill()  # first: it would go on with the action
+            self._sandbox.kill_since(mark)
+            raise ShellEndedError
         shell.stop()
         self._sandbox.kill_since(mark, keep=[shell.process.pid])
         report = shell.resume_after_stop(_GRACE_SECONDS)

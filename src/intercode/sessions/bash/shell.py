@@ -18,31 +18,14 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from typing import IO
 
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once, memory_file
 from intercode.sandbox.users import User
 from intercode.sessions.base import SessionState
-
-DUMP_SCRIPT = (
-    "builtin :\nbuiltin trap -p DEBUG 2>&- >&{report}\nbuiltin trap - DEBUG\n"
-    "{{ builtin printf '%s\\n' {token} "
-    "'builtin unset -v IFS PS4 PATH HOME HOSTNAME OPTIND OPTERR'; builtin declare -p; "
-    "builtin declare -f; builtin alias -p; builtin shopt -p; builtin umask -p; "
-    "builtin printf 'set --'; (($#)) && builtin printf ' %q' \"$@\"; builtin printf '\\n'; "
-    "builtin set +o; builtin trap -p; builtin printf '%s\\0' {token}; }} 2>&- >&{report}\n"
-)
-"""Writes to the report descriptor: the DEBUG trap, and between two tokens the rest of the state.
-
-Like all our scripts, it starts no process: if the sandbox has no room for one, bash would retry for
-15 seconds. So the DEBUG trap, which would run at every line, is removed, and set again afterwards.
-Options are written late, because some of them would end the shell that restores the state. Traps
-are written last. The first line is for bash's parser: an unterminated quote in the action leaves it
-confused for one line. The variables with which every bash starts are unset first, because the
-action may have unset them or removed their export. The script opens no file, because a restricted
-shell may not.
-"""
+from intercode.sessions.bash import scripts
 
 _MAY_END_SHELL = re.compile(
     r"\b(exit|logout|kill|killall|pkill|set|trap|return|suspend|ulimit|unset|builtin|enable"
@@ -58,38 +41,12 @@ def may_end_shell(code: str) -> bool:
 
 START_SECONDS = 10.0
 _STOP_SIGNAL = 64  # SIGRTMAX of Linux, on which the shell runs wherever this runs
-_REPORT_FD, _STATE_FD = 63, 59  # descriptor numbers in the shell
+_STATE_SECONDS = 2.0  # for a shell to find its directory
 _MAX_RECORD = 16 << 20
-_MAX_HEREDOC = 1000  # characters: bash writes longer here-documents to a file in the sandbox
-_INIT_SCRIPT = (
-    "exec {script}<&-; trap {stop} RTMAX; cd {cwd} 2>/dev/null || cd {root}; unset OLDPWD\n"
-)
-_STOP_TRAP = (
-    "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
-    "|builtin\\ shopt*) builtin : ;; (*) break 1000 2>/dev/null; builtin false ;; esac' DEBUG"
-)
-"""The trap that makes a shell give up an action. From then on, every command except ours leaves all
-loops, or is skipped because the DEBUG trap fails (bash's extdebug option)."""
-_RESUME_SCRIPT = "builtin trap - DEBUG; builtin shopt -u extdebug; builtin jobs >/dev/null 2>&1\n"
-"""``jobs`` makes bash notice which background jobs were killed. Otherwise it would report them in
-the output of the next action."""
-_DEBUG_TRAP_FORM = re.compile("(trap -- '.*' DEBUG\n)?", re.DOTALL)
-_STATUS_FORM = re.compile("[0-9]{1,3}")
-_SET_STATUS = (
-    "__status() {{ builtin unset -f __status; builtin return {status}; }}\n"
-    "{{ __status; }} >&- 2>&- && builtin :\n"
-)
-_REPORT_SCRIPT = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
-_ACCEPTANCE_SCRIPT = '{{ {source}builtin printf "%s %s\\0" {word} "$?" >&{report}; }} 2>&-\n'
-_RESTORE_SCRIPT = (
-    "exec 60>&1 61>&2 >/dev/null 2>&1\n"
-    "IFS=; builtin mapfile -u {state} __state; exec {state}<&-\n"
-    'builtin eval "builtin unset -v __state; ${{__state[*]}}"\n'
-    "exec >&60 2>&61 60>&- 61>&-\n"
-)
-"""Restores the state from a file, which bash reads in blocks. It reads its script byte by byte."""
 
-
+_OBSERVES = re.compile(r"\btrap\b|DEBUG|\beval\b|\bsource\b|(^|[;&|\s])\.\s")
+"""Words of code that may set or list traps, itself or in a file that it reads."""
+_OBSERVING_OPTIONS = {"verbose", "functrace"}
 _DIRECTORY_MARK = "/@sandbox@"
 """Stands for ``BaseSandbox.host_directory`` in a state, which another sandbox may restore."""
 
@@ -101,7 +58,12 @@ class ShellEndedError(Exception):
 class Shell:
     """A running shell and the three channels to it. ``separate_stderr`` adds a channel for
     stderr. ``user``: who runs it; None is root. ``cwd``: its directory. ``state``: what another
-    shell wrote. Its first script, which sets both, waits when it starts; see ``initialize``."""
+    shell wrote. Its first script, which sets both, waits when it starts; see ``initialize``.
+
+    Usually the shell sources the code of an action. ``is_quiet``: the last action, or the state of
+    the shell, could observe the scripts around it. Such code is given to the shell as it is, the
+    scripts around it are quiet ones, and the trap for ``stop`` is not set.
+    """
 
     def __init__(
         self,
@@ -115,24 +77,34 @@ class Shell:
         script_r, self.script = sandbox.open_script()
         if user is not None:  # who opens it by name
             os.fchmod(script_r, 0o644)
-        self._sandbox, self.program = sandbox, program
+        self._sandbox, self.program, self._user = sandbox, program, user
         self.output, out_w = os.pipe()
         self.errors, err_w = os.pipe() if separate_stderr else (-1, os.dup(out_w))
         self.stderr_collector, self._output_collector = Collector(1 << 12), Collector(0)
         self.report, remote = socket.socketpair()
-        self._token, self._trace_line, self._status = "", b"", 0
+        self._token, self._status, self._directory = "", 0, cwd
+        self._options: frozenset[str] = frozenset()
+        self._own_texts: list[bytes] = []
+        self._is_verbose = False
+        self._program_word = shlex.quote(program)
         directory, _, name = sandbox.script_path.rpartition("/")
-        self._script_path = shlex.quote(sandbox.script_path)
+        self._source_command = f"builtin . {shlex.quote(sandbox.script_path)}"
+        self._code = memory_file(b"") if sandbox.shares_files else None
         text = state.replace(_DIRECTORY_MARK, sandbox.host_directory or _DIRECTORY_MARK)
+        text, self._waiting_trap = scripts.split_debug_trap(text)
+        self.is_quiet = self._is_observed = bool(self._waiting_trap) or scripts.observes_shell(text)
+        self.is_armed = True
         os.set_blocking(self.script, False)
-        fds = {1: out_w, 2: err_w, SCRIPT_FD: script_r, _REPORT_FD: remote.fileno()}
-        argv = [program, "--norc", "--noprofile", name]
+        fds = {1: out_w, 2: err_w, SCRIPT_FD: script_r, scripts.REPORT_FD: remote.fileno()}
+        argv, code_r = [program, "--norc", "--noprofile", name], -1
         try:
-            first = self._with_report(self._first_script(cwd, bool(text)))
+            first = self._with_report(self._first_script(cwd, bool(text)), quiet=False)
             self._unsent = self._write_script(memoryview(_encode(first)))
             with memory_file(_encode(text)) if text else nullcontext() as file:
                 if file is not None:
-                    fds[_STATE_FD] = file.fileno()
+                    fds[scripts.STATE_FD] = file.fileno()
+                if self._code is not None:
+                    fds[scripts.CODE_FD] = code_r = _open_for_reading(self._code)
                 self.process: Process = sandbox.spawn_as(
                     user,
                     argv,
@@ -144,70 +116,108 @@ class Shell:
             self.close()
             raise
         finally:
+            if code_r >= 0:
+                os.close(code_r)
             os.close(script_r)
             os.close(out_w)
             os.close(err_w)
             remote.close()
-        os.set_blocking(self.output, False)
-        if separate_stderr:
-            os.set_blocking(self.errors, False)
-        self.report.setblocking(False)
+        for fd in (self.output, self.report.fileno(), *([self.errors] * separate_stderr)):
+            os.set_blocking(fd, False)
 
     def _first_script(self, cwd: str, has_state: bool) -> str:
         """Return the script that sets the directory and the trap that stops an action, and then
         the state with which the shell was opened. Read-only variables stay unchanged."""
-        stop = shlex.quote(_STOP_TRAP.format(report=_REPORT_FD))
-        paths = {
-            "cwd": shlex.quote(self._sandbox.shown_path(cwd)),
-            "root": shlex.quote(self._sandbox.shown_path("/")),
-        }
-        script = _INIT_SCRIPT.format(script=SCRIPT_FD, stop=stop, **paths)
-        return script + _RESTORE_SCRIPT.format(state=_STATE_FD) if has_state else script
+        script = scripts.INIT_SCRIPT.format(
+            code=f"{SCRIPT_FD}<&-"
+            if self._code is None
+            else f"{SCRIPT_FD}<&{scripts.CODE_FD} {scripts.CODE_FD}<&-",
+            stop=scripts.quote(scripts.STOP_TRAP),
+            cwd=shlex.quote(self._sandbox.shown_path(cwd)),
+            root=shlex.quote(self._sandbox.shown_path("/")),
+        )
+        return script + scripts.RESTORE_SCRIPT if has_state else script
 
     def initialize(self, timeout: float) -> tuple[int, str] | None:
         """Wait until the first script has run. Returns what ``run_script`` returns."""
         record = self._exchange(self._unsent, Collector(1 << 12), timeout)
-        return None if record is None else self._parse_report(record)
+        return None if record is None else self._read_report(record)
 
-    def _with_report(self, text: str) -> str:
+    def _with_report(self, text: str, quiet: bool) -> str:
         """Return a script that reports at its end."""
         self._token = secrets.token_hex(8)
-        return text + _REPORT_SCRIPT.format(token=self._token, report=_REPORT_FD)
+        report = scripts.report_script(self._token, quiet)
+        self._own_texts.append(report.encode())
+        return text + report
 
     def execute(self, code: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
         """Run a piece of code with the ``$?`` that the last one left. See ``run_script``.
 
-        The code is sourced, so that line numbers in messages start at 1 each time. Code longer than
-        bash passes in memory is run with ``eval`` instead.
+        The code is sourced, so that line numbers in messages start at 1 each time.
         """
-        command = f"builtin . {self._script_path}"
-        if len(code) > _MAX_HEREDOC:
-            command = f"builtin eval {shlex.quote(code)}"
-            text = f"{command}\n"
-        else:
-            text = self._source_script(command, code)
+        deadline = time.monotonic() + timeout
         self.stderr_collector, self._output_collector = Collector(collector.limit), collector
-        self._trace_line = f"+ {command}\n".encode("utf-8", "replace")
-        before = _SET_STATUS.format(status=self._status) if self._status else ""
-        return self.run_script(before + text, collector, timeout)
+        self._own_texts, self._is_verbose = [], "verbose" in self._options
+        before, self.is_quiet = self._prepare(code)
+        self._own_texts.append(_encode(before))
+        if self.is_quiet and self._is_complete(code, deadline - time.monotonic()):
+            text = f"{code}\n"
+        elif not self.is_armed:  # a sourced file would hide the DEBUG trap
+            text = f"builtin eval {shlex.quote(code)}\n"
+        else:
+            text = self._source(code)
+        return self.run_script(before + text, collector, deadline - time.monotonic(), self.is_quiet)
 
-    def _source_script(self, command: str, code: str) -> str:
-        """Return a script that executes ``command``, which opens the script's path and finds the
-        code there."""
-        if self._sandbox.opens_descriptors:
+    def _prepare(self, code: str) -> tuple[str, bool]:
+        """Return the script before an action, and whether it and the report have to be quiet."""
+        is_observed = self._is_observed or bool(_OBSERVES.search(code))
+        quiet = is_observed or not self._options.isdisjoint(_OBSERVING_OPTIONS)
+        script = ""
+        if is_observed and self.is_armed:
+            script = scripts.DISARM_SCRIPT
+        elif not is_observed and not self.is_armed:
+            script = scripts.ARM_SCRIPT
+        self.is_armed = not is_observed
+        if self._waiting_trap:
+            script += f"{{ builtin {self._waiting_trap}}} 2>&-\n"
+            self._waiting_trap = ""
+        if quiet:
+            script += scripts.quiet_assignment("LINENO", 0)
+        if self._status < 2 or "?" in code or not quiet:
+            script += scripts.status_script(self._status, quiet)
+        return script, quiet
+
+    def _source(self, code: str) -> str:
+        """Return a script that sources some code, which it finds at the script's path."""
+        if self._code is not None:
+            self._code.truncate(0)
+            os.pwrite(self._code.fileno(), _encode(f"{code}\n"), 0)
+        elif self._sandbox.opens_descriptors:
             word = secrets.token_hex(8)
-            return f"{command} {SCRIPT_FD}<<'{word}'\n{code}\n{word}\n"
-        self._sandbox.write_source(_encode(f"{code}\n"))
-        return f"{command}\n"
+            return f"{self._source_command} {SCRIPT_FD}<<'{word}'\n{code}\n{word}\n"
+        else:
+            self._sandbox.write_source(_encode(f"{code}\n"))
+        return f"{self._source_command}\n"
+
+    def _is_complete(self, code: str, timeout: float) -> bool:
+        """Return whether a shell that reads the code as its script comes to the end of the code,
+        whatever it does. A fork of the shell parses it."""
+        if code[-1:] == "\\":
+            return False
+        status, script = self._status, scripts.parse_script(code)
+        text = self._with_report(script, quiet=True)
+        self._own_texts.append(_encode(script))
+        record = self._exchange(_encode(text), Collector(1 << 12), timeout)
+        if record is None:
+            raise ShellEndedError
+        self._status = status
+        return scripts.parse_report(record.decode("utf-8", "replace"), self._token) is not None
 
     def seed(self, number: int, timeout: float) -> None:
         """Seed ``$RANDOM`` with a number and leave ``$?`` unchanged. Raises ShellEndedError."""
-        self._run_unnoticed(f"RANDOM={number} 2>/dev/null\n", timeout)
-
-    def _run_unnoticed(self, text: str, timeout: float) -> None:
-        """Run a script that leaves ``$?`` unchanged. Raises ShellEndedError."""
         status = self._status
-        if self.run_script(text, None, timeout) is None:
+        text = scripts.quiet_assignment("RANDOM", number)
+        if self.run_script(text, None, timeout, self._is_observed) is None:
             raise ShellEndedError("the shell does not answer")
         self._status = status
 
@@ -219,23 +229,27 @@ class Shell:
         """Wait for the report of an action that was stopped, and make the shell ready for the next
         one."""
         report = self.run_script("", None, timeout)
-        if report is not None:
-            self.run_script(_RESUME_SCRIPT, None, timeout)
-            self._status = report[0]
-        return report
+        if report is None:
+            return None
+        ready = self.run_script(scripts.RESUME_SCRIPT, None, timeout)
+        self._status = report[0]
+        return report[0], (ready or report)[1]
 
     def run_script(
-        self, text: str, collector: Collector | None, timeout: float
+        self, text: str, collector: Collector | None, timeout: float, quiet: bool = False
     ) -> tuple[int, str] | None:
         """Send a script to the shell and wait for its report.
 
         Returns (exit status, directory), or None after ``timeout`` seconds. An empty text waits for
-        the report of the script before it. Raises ShellEndedError.
+        the report of the script before it. ``quiet``: the report does not disturb the shell. Raises
+        ShellEndedError.
         """
         if text:
-            text = self._with_report(text)
+            text = self._with_report(text, quiet)
         record = self._exchange(_encode(text), collector or Collector(1 << 12), timeout)
-        return None if record is None else self._parse_report(record)
+        if record is None:
+            return None
+        return self._read_report(record)
 
     def dump_state(self, timeout: float = START_SECONDS) -> str:
         """Return the state of the shell as text.
@@ -243,19 +257,21 @@ class Shell:
         Raises ShellEndedError if the shell does not answer, or if another process in the sandbox
         writes to its report channel.
         """
-        deadline, token = time.monotonic() + timeout, secrets.token_hex(8)
-        text = DUMP_SCRIPT.format(report=_REPORT_FD, token=token)
-        record = self._exchange(_encode(text), Collector(1 << 12), timeout)
+        token = secrets.token_hex(8)
+        script = scripts.dump_script(token, self.is_quiet)
+        record = self._exchange(_encode(script), Collector(1 << 12), timeout)
         if record is None:
             raise ShellEndedError
-        output = record.decode("utf-8", "surrogateescape")
-        trap, _, state = output.partition(f"{token}\n")
-        if not _DEBUG_TRAP_FORM.fullmatch(trap) or not state.endswith(f"{token}\0"):
+        options = self._options if self.is_quiet else None
+        dump = scripts.parse_dump(record.decode("utf-8", "surrogateescape"), token, options)
+        if dump is None:
             raise ShellEndedError
-        if trap:
-            self._run_unnoticed(f"builtin {trap}", deadline - time.monotonic())
-        text = state[: -len(token) - 1] + trap
-        directory = self._sandbox.host_directory
+        text, trap = dump
+        if trap and not self.is_quiet:  # the script has removed it
+            self._waiting_trap = trap
+        trap = trap or self._waiting_trap
+        self._is_observed = bool(trap) or scripts.observes_shell(text)
+        text, directory = text + trap, self._sandbox.host_directory
         return text.replace(directory, _DIRECTORY_MARK) if directory else text
 
     def accepts_actions(self, timeout: float) -> bool:
@@ -264,15 +280,18 @@ class Shell:
         It does not if an action used up all descriptors, made the shell restricted, or disabled a
         builtin.
         """
+        if self.is_quiet:
+            return True
         word = secrets.token_hex(8)
-        source = self._source_script(f"builtin . {self._script_path}", "builtin :")
-        text = _ACCEPTANCE_SCRIPT.format(source=source, word=word, report=_REPORT_FD)
+        text = scripts.ACCEPTANCE_SCRIPT.format(
+            source=self._source("builtin :"), word=word, report=scripts.REPORT_FD
+        )
         record = self._exchange(_encode(text), Collector(1 << 12), timeout)
         return record == f"{word} 0\0".encode()
 
     def read_output(self, collector: Collector) -> bytes:
-        """Return what was collected and what can be read now, without the trace of our own line
-        (``set -x``)."""
+        """Return what was collected and what can be read now, without the trace of our own lines
+        (``set -x`` and ``set -v``)."""
         drain(self.output, collector)
         return self._strip_trace(collector.bytes())
 
@@ -284,12 +303,13 @@ class Shell:
         return decode(self._strip_trace(self.stderr_collector.bytes()))
 
     def _strip_trace(self, data: bytes) -> bytes:
-        data = data.removeprefix(self._trace_line)
-        token = data.find(self._token.encode())
-        start = data.rfind(b"builtin printf", 0, token) if token >= 0 else -1
-        if start < 0:
-            return data
-        return data[:start].rstrip(b" ").rstrip(b"+") + data[data.find(b"\n", token) + 1 :]
+        first, end, rest = data.partition(b"\n")
+        if "xtrace" in self._options and first.endswith(self._source_command.encode()):
+            data = rest if end else b""
+        if self._is_verbose or "verbose" in self._options:
+            for text in filter(None, self._own_texts):
+                data = data.replace(text, b"")
+        return data
 
     def _exchange(
         self, script: bytes | memoryview, collector: Collector, timeout: float
@@ -320,7 +340,7 @@ class Shell:
                     poll.unregister(fd)
             if self.report.fileno() in ready:
                 record += self._receive_report()
-                if record.endswith(b"\0"):
+                if record.endswith(b"\0") or self._is_quiet_report(record):
                     return record
                 if len(record) > _MAX_RECORD:
                     raise ShellEndedError
@@ -342,20 +362,42 @@ class Shell:
             raise ShellEndedError
         return data
 
-    def _parse_report(self, report: bytes) -> tuple[int, str]:
-        try:
-            token, status, cwd = report[:-1].decode("utf-8", "surrogateescape").split(" ", 2)
-        except ValueError as e:
-            raise ShellEndedError from e
-        if token != self._token or not _STATUS_FORM.fullmatch(status) or not cwd.startswith("/"):
+    def _is_quiet_report(self, record: bytes) -> bool:
+        return record.endswith(b"\n") and record.count(self._token.encode()) == 2
+
+    def _read_report(self, record: bytes) -> tuple[int, str]:
+        """Return the exit status and the directory of a report, and note both."""
+        report = scripts.parse_report(record.decode("utf-8", "surrogateescape"), self._token)
+        if report is None:
             raise ShellEndedError
-        self._status = int(status)
-        return self._status, self._sandbox.own_path(cwd)
+        self._status, self._options = report.status, report.options
+        directory = report.directory if report.is_there else self._find_directory(report.directory)
+        if directory.startswith("/"):
+            self._directory = self._sandbox.own_path(directory)
+        return self._status, self._directory
+
+    def _find_directory(self, named: str) -> str:
+        """Return the directory in which the kernel has the shell, or ``named`` if it was deleted,
+        or if it cannot be found without a trap of the agent's."""
+        if self.is_quiet and "functrace" in self._options:  # a fork would fire the DEBUG trap
+            return named
+        script = _encode(scripts.directory_script(self._program_word))
+        self._own_texts.append(script)
+        record = self._exchange(script, Collector(1 << 12), _STATE_SECONDS)
+        return (record or b"")[:-1].decode("utf-8", "surrogateescape") or named
 
     def close(self) -> None:
+        if self._code is not None:
+            self._code.close()
         for fd in (self.script, self.output, *([self.errors] if self.errors >= 0 else [])):
             os.close(fd)
         self.report.close()
+
+
+def _open_for_reading(file: IO[bytes]) -> int:
+    """Return another descriptor of a file in memory, for programs that may only read it."""
+    os.fchmod(file.fileno(), 0o444)
+    return os.open(f"/proc/self/fd/{file.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _encode(text: str) -> bytes:

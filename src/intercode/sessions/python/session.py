@@ -184,11 +184,13 @@ class PythonSession:
         return interpreter
 
     def change_directory(self, cwd: str) -> None:
-        """Change to a directory, if it exists."""
-        with suppress(RefusedError):
-            shown = self._sandbox.shown_path(cwd)
-            self.interpreter().request("chdir", shown, timeout=_FORK_SECONDS)
-            self._cwd = cwd
+        """Change to a directory, or to the root directory if it does not exist."""
+        for path in dict.fromkeys((cwd, "/")):
+            with suppress(RefusedError):
+                shown = self._sandbox.shown_path(path)
+                self.interpreter().request("chdir", shown, timeout=_FORK_SECONDS)
+                self._cwd = path
+                return
 
     # ------------------------------------------------------------------ running
     def run(self, code: str, timeout: float) -> ExecResult:
@@ -216,7 +218,7 @@ class PythonSession:
             if report is None:
                 report = self._interrupt(interpreter, collector, mark)
             status, cwd = _parse_report(report)
-            self._cwd = self._sandbox.own_path(cwd)
+            self._cwd = self._sandbox.own_path(cwd) if cwd else self._cwd
         except (InterpreterEndedError, RefusedError):
             return self._replace_interpreter(interpreter, code, collector, deadline, mark)
         drain(interpreter.output, collector)
@@ -264,8 +266,7 @@ class PythonSession:
         self._actions.append(Action(code, whole=False, lost=True, status=status))
         result = (decode(collector.bytes()), status, timed_out, collector.dropped)
         backup, self._backup = self._backup, None
-        if backup is not None and backup.is_responsive(_FORK_SECONDS):
-            self._current = backup
+        if backup is not None and self._takes_over(backup):
             return ExecResult(*result, note=_RESTORED_NOTE)
         if backup is not None:
             backup.close()
@@ -277,6 +278,19 @@ class PythonSession:
                 raise
             return ExecResult(*result, note=f"[no interpreter can be started: {e}]\n")
         return ExecResult(*result, note=_RESTARTED_NOTE)
+
+    def _takes_over(self, backup: Interpreter) -> bool:
+        """Continue with a backup, which is in the directory from before the action, or in the root
+        directory if that was removed. Return whether it answers."""
+        root = self._sandbox.shown_path("/")
+        try:
+            directory = backup.request("leave_removed", root, timeout=_FORK_SECONDS)
+        except (InterpreterEndedError, RefusedError):
+            return False
+        if not directory:
+            return False
+        self._current, self._cwd = backup, self._sandbox.own_path(directory)
+        return True
 
     def _lost_actions(self) -> list[Action]:
         """Return the actions so far, marked as lost: a new interpreter has none of their
@@ -292,6 +306,6 @@ class PythonSession:
 
 def _parse_report(report: str) -> tuple[int, str]:
     status, _, cwd = report.partition(" ")
-    if not status.isdigit() or int(status) > 255 or not cwd.startswith("/"):
+    if not status.isdigit() or int(status) > 255 or cwd[:1] not in ("", "/"):
         raise InterpreterEndedError
     return int(status), cwd

@@ -79,7 +79,8 @@ class Server:
         posix.dup2(1, BACKUP_FD, False)
         posix.set_inheritable(CONTROL_FD, False)
         self.handlers: dict[str, Any] = {"run": self.run, "fork": self.fork, "load": self.load,
-                                         "chdir": self.chdir, "after_restore": self.after_restore,
+                                         "chdir": self.chdir, "leave_removed": self.leave_removed,
+                                         "after_restore": self.after_restore,
                                          "ping": lambda fds: str(self.pid)}  # fmt: skip
         sys.dont_write_bytecode = True
         sys.meta_path.append(LazySiteFinder())
@@ -128,11 +129,20 @@ class Server:
         name = f"<action {number}>"
         self.sources[name] = code
         status = self.run_guarded(lambda: self.execute(code, name))
+        return f"{status} {self.directory()}"
+
+    def directory(self) -> str:
+        """Return the directory of the process as the kernel has it, also if it was removed. The
+        text is empty if nothing can tell its name any more."""
         try:
-            cwd = posix.getcwd()
-        except OSError:  # the directory was removed
-            cwd = "/"
-        return f"{status} {cwd}"
+            return posix.getcwd()
+        except OSError:  # it was removed
+            pass
+        try:
+            name, mark = posix.readlink("/proc/self/cwd"), " (deleted)"
+        except OSError:
+            return ""
+        return name[: -len(mark)] if name.endswith(mark) else name
 
     def execute(self, code: str, name: str) -> None:
         """Run all but the last statement as a module. The last one also shows its value."""
@@ -264,6 +274,15 @@ class Server:
         sandbox."""
         self.pid = posix.getpid()
         return str(self.pid)
+
+    def leave_removed(self, root: str, fds: list[int]) -> str:
+        """Change to the root directory if the directory of the process was removed. Answer where
+        it is."""
+        try:
+            return posix.getcwd()
+        except OSError:
+            posix.chdir(root)
+            return root
 
     def chdir(self, path: str, fds: list[int]) -> str:
         try:

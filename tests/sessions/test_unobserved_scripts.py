@@ -1,0 +1,243 @@
+"""Actions see nothing of the scripts that a session runs around them.
+
+The outputs of a session's actions are compared with what one bash prints that reads all actions as
+its script, and the directory of a session with the one in which the kernel has its shell.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode.core.types import Dataset, Task
+from intercode.sandbox.contract import BaseSandbox
+from intercode.sessions.bash import scripts
+from intercode.sessions.bash.fresh import FreshShellSession
+from intercode.sessions.bash.persistent import BashSession
+from support.sandboxes import open_test_sandbox
+
+pytestmark = pytest.mark.sandbox
+_SESSIONS = [BashSession, FreshShellSession]
+_LONG = "\n#" + "x" * 2000
+_SAME_IN_ALL = [
+    ["trap 'echo D $BASH_COMMAND' DEBUG", "echo one; echo two", "trap - DEBUG", "echo x"],
+    ["n=0; trap 'n=$((n+1))' DEBUG", "echo $n", "cd /usr; echo $n $PWD", "false || true",
+     "for i in 1 2; do :; done", "echo $n", "trap -p DEBUG", "trap - DEBUG; echo $n", "echo $n"],
+    ["trap 'echo E $?' ERR", "false", "echo a", "(exit 3)", "set -E", "f() { false; }; f", "trap"],
+    ["trap 'echo R' RETURN", "echo a", "f() { :; }; f", "set -T", "f", "trap - RETURN", "echo b"],
+    ["trap", "trap -p", "echo a", "trap 'echo bye' EXIT", "trap -p",
+     "trap - EXIT; echo b"],
+    ["trap 'echo D $BASH_COMMAND' DEBUG; set -T", "f() { echo in; }", "f", "(echo s)",
+     "echo $(echo c)", "trap -p", "set +T", "f"],
+    ["shopt -s extdebug", "trap 'echo D; [[ $BASH_COMMAND != echo* ]]' DEBUG", "echo no", "true",
+     "trap - DEBUG", "echo yes"],
+    ["trap 'echo D' DEBUG", "cat <<E\nab\nE", "case x in x) echo y;; esac", "[[ a == a ]]; echo $?",
+     "((1)) && echo u", "while false; do :; done", "{ echo g; }", "select x in 1; do :; done"],
+    ["set -u; trap 'echo D' DEBUG", "echo ${x-unset}", "set -e", "true; echo a", "false || echo b"],
+    ["IFS=0123456789; trap 'echo D' DEBUG", "echo a", "x='1a2'; echo $x"],
+    ["readonly LINENO PWD; trap 'echo D' DEBUG", "echo a", "cd /usr; pwd"],
+    ["trap 'echo usr' USR1", "kill -USR1 $$; echo a", "trap"],
+    ["set -v", "echo a\nprintf b", "false", "set +v", "echo c"],
+    ["x='trap -p'; $x", "$x", "eval 'echo a; trap'", "f() { trap; }", "f"],
+    ["echo 'trap -p; trap \"echo D\" DEBUG' > /tmp/s.sh", ". /tmp/s.sh", "echo a", ". /tmp/s.sh",
+     "trap - DEBUG", "echo b", "source /tmp/s.sh" + _LONG, "echo c"],
+    ["sleep 0.01 & wait $!; echo $?", "jobs", "trap 'echo D' DEBUG", "sleep 0.01 & wait", "jobs"],
+    ["trap 'echo D' DEBUG" + _LONG, "echo one; echo two" + _LONG, "trap - DEBUG" + _LONG, "echo x"],
+    ["trap $'echo a\\necho \"it\\'s\"' DEBUG", "echo b", "trap -p", "trap - DEBUG"],
+    ["POSIXLY_CORRECT=1; trap 'echo D' DEBUG", "echo a", "trap - DEBUG", "echo b"],
+    ["shopt -s expand_aliases extglob; trap 'echo D' DEBUG", "alias b='{ echo'", "b in; }",
+     "cd /; echo /@(usr|nothing)", "trap - DEBUG", "echo c"],
+    ["declare -F; alias; jobs; history", "compgen -v __", "echo a", "declare -F; compgen -v __"],
+]  # fmt: skip
+_SAME_IN_ONE_SHELL = [
+    ["trap 'echo D $BASH_COMMAND' DEBUG", "false", "echo $?", "true", "echo $?", "echo a b",
+     "echo $_"],
+    ["trap 'echo D' DEBUG", "false | true | false", "echo ${PIPESTATUS[@]}"],
+    ["set -v", "false", "echo $?", "(exit 9)", "echo $?"],
+]  # fmt: skip
+
+
+def run_in_bash(actions: list[str]) -> str:
+    """Return what one bash prints that reads the actions as its script, from a pipe."""
+    script = "".join(f"{action}\n" for action in actions)
+    return subprocess.run(
+        ["/bin/bash", "--norc", "--noprofile"], input=script, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, cwd="/", env={"PATH": "/usr/bin:/bin"}, check=False,
+    ).stdout  # fmt: skip
+
+
+def outputs(session: Any, actions: list[str]) -> str:
+    results = [session.run(action, 20) for action in actions]
+    assert not [r.note for r in results if r.note]
+    return "".join(r.output for r in results)
+
+
+def without_line_numbers(text: str) -> str:
+    return re.sub(r"^\S+: line \d+: ", "", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("actions", _SAME_IN_ALL, ids=lambda actions: actions[0][:40])
+@pytest.mark.parametrize("kind", _SESSIONS)
+def test_a_session_prints_what_one_bash_prints(
+    sandbox: BaseSandbox, kind: Any, actions: list[str]
+) -> None:
+    assert without_line_numbers(outputs(kind(sandbox), actions)) == without_line_numbers(
+        run_in_bash(actions)
+    )
+
+
+@pytest.mark.parametrize("actions", _SAME_IN_ONE_SHELL, ids=lambda actions: actions[0][:40])
+def test_a_persistent_shell_keeps_the_last_status_word_and_statuses_of_a_pipeline(
+    sandbox: BaseSandbox, actions: list[str]
+) -> None:
+    assert outputs(BashSession(sandbox), actions) == run_in_bash(actions)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "return 3", "break", "no-such-program", "echo $LINENO\necho $LINENO",
+        "echo ${BASH_SOURCE[@]}", "echo 'open", "if true; then", ")", "x=$((1/0))",
+        "local x", "caller | wc -l", "echo $0 $#", "echo ${FUNCNAME[@]}", "cat <&62 | wc -l",
+        "echo $BASH_COMMAND",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", _SESSIONS)
+def test_a_long_action_behaves_like_a_short_one(sandbox: BaseSandbox, kind: Any, code: str) -> None:
+    session = kind(sandbox)
+    pad = ":\n" * 1000 if code[0] not in "'i)" else ""
+    short, long = session.run(code, 20), session.run(code + _LONG, 20)
+    assert (long.output, long.exit_code) == (
+        re.sub(r"line 2: (?=syntax)", "line 3: ", short.output), short.exit_code
+    ) or "62" in code  # fmt: skip
+    assert not pad or session.run(pad + code, 20).exit_code == short.exit_code
+
+
+def test_a_shell_with_traps_is_restored_and_copied_with_them(sandbox: BaseSandbox) -> None:
+    session = BashSession(sandbox)
+    outputs(session, ["n=0; x=1; trap 'n=$((n+1))' DEBUG; trap 'echo bye' EXIT"])
+    assert session.run("exit", 20).output == "bye\n"
+    assert outputs(session, ["echo $x", "trap -p"]).count("trap -- ") == 2
+    for kind in _SESSIONS:
+        copy = kind(sandbox, state=session.state())
+        before = int(outputs(copy, ["echo $n"]))
+        assert int(outputs(copy, ["true; true; echo $n"])) == before + 3
+        assert "RTMAX" not in outputs(copy, ["trap"])
+
+
+def test_a_time_out_with_traps_gives_the_variables_from_before(sandbox: BaseSandbox) -> None:
+    session = BashSession(sandbox)
+    outputs(session, ["x=1; trap 'echo D' DEBUG"])
+    late = session.run("x=2; while :; do :; done", 1.0)
+    assert late.timed_out and "with the variables it had before" in late.note
+    assert outputs(session, ["echo $x"]) == "D\n1\n"
+
+
+def test_a_shell_that_lists_traps_once_is_interrupted_as_before(sandbox: BaseSandbox) -> None:
+    session = BashSession(sandbox)
+    assert outputs(session, ["x=1; trap -p"]) == ""
+    assert session.run("x=2; while :; do :; done", 1.0).timed_out
+    assert outputs(session, ["echo $x", "trap"]) == "2\n"
+
+
+@pytest.mark.parametrize("kind", ["persistent", "fresh", "fresh-carried"])
+def test_snapshots_and_forks_of_an_environment_see_no_more(kind: str) -> None:
+    tasks = Dataset("mine", "bash", (Task("mine/one", "Print one.", gold="echo one"),))
+    with intercode.make("bash", dataset=tasks, session=kind, max_turns=20) as env:
+        env.reset()
+        assert env.step("trap 'echo D $BASH_COMMAND' DEBUG; trap")[0].count("trap --") == 1
+        expected = "one\n" if kind == "fresh" else "D echo one\none\n"
+        assert env.step("echo one")[0] == expected
+        saved = env.snapshot()
+        (copy,) = env.fork()
+        with copy:
+            assert copy.step("echo one")[0] == expected
+        assert env.step("trap - DEBUG")[0] == ("" if kind == "fresh" else "D trap - DEBUG\n")
+        assert env.step("echo one")[0] == "one\n"
+        env.restore(saved)
+        assert env.step("echo one")[0] == expected
+
+
+@pytest.mark.parametrize("kind", _SESSIONS)
+@pytest.mark.parametrize(
+    ("actions", "directory"),
+    [
+        (["mkdir /tmp/d; cd /tmp/d", "rmdir /tmp/d", "exit"], "/"),
+        (["mkdir /tmp/d; cd /tmp/d; rmdir /tmp/d; exit"], "/"),
+        (["mkdir /tmp/d; cd /tmp/d; mv /tmp/d /tmp/e"], "/tmp/e"),
+        (["mkdir /tmp/d; cd /tmp/d; mv /tmp/d /tmp/e", "exit"], "/tmp/e"),
+        (["cd /usr; PWD=/lost"], "/usr"),
+        (["cd /usr; PWD=lost", "exit"], "/usr"),
+        (["cd /usr; unset PWD"], "/usr"),
+        (["readonly PWD; cd /usr"], "/usr"),
+        (["mkdir -p /tmp/p/q; cd /tmp/p/q; rm -r /tmp/p", "exit"], "/"),
+        (["trap 'echo D' DEBUG; cd /usr; PWD=/lost"], "/usr"),
+    ],
+)
+def test_the_directory_is_the_one_in_which_the_kernel_has_the_shell(
+    sandbox: BaseSandbox, kind: Any, actions: list[str], directory: str
+) -> None:
+    session = kind(sandbox)
+    for action in actions:
+        result = session.run(action, 20)
+    if "exit" in actions[-1]:
+        assert kind is FreshShellSession or f"started in {directory}," in result.note
+        session.run("true", 20)
+        assert session.run("echo $PWD", 20).output == f"{directory}\n"
+    assert session.cwd == directory
+    shown = session.run("readlink /proc/self/cwd", 20).output.splitlines()[-1]
+    assert shown == session.cwd == directory
+
+
+def test_a_link_in_the_directory_s_name_stays(sandbox: BaseSandbox) -> None:
+    session = BashSession(sandbox)
+    session.run("mkdir /tmp/a; ln -s /tmp/a /tmp/l; cd /tmp/l", 20)
+    assert session.cwd == "/tmp/l"
+    assert "started in /tmp/l" in session.run("exit", 20).note
+    assert outputs(session, ["pwd; echo $PWD"]) == "/tmp/l\n/tmp/l\n"
+
+
+@pytest.mark.parametrize("trap", [":", "trap 'echo D >&9' DEBUG"])
+def test_leaving_a_deleted_directory_keeps_the_shell(sandbox: BaseSandbox, trap: str) -> None:
+    session = BashSession(sandbox)
+    outputs(session, [f"exec 9>/dev/null; {trap}; x=1; mkdir /tmp/d; cd /tmp/d; rmdir /tmp/d"])
+    assert session.cwd == "/tmp/d"
+    assert session.run("pwd -P; cd ..", 20).note == ""
+    assert session.cwd == "/tmp"
+    assert outputs(session, ["echo $x; /bin/pwd"]) == "1\n/tmp\n"
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ("T 3 a:b /dT\0", scripts.Report(3, frozenset("ab"), "/d", True)),
+        ("T 3 a:b /d\0", scripts.Report(3, frozenset("ab"), "/d", False)),
+        ("T 3 a:b ..T\0", scripts.Report(3, frozenset("ab"), "..", False)),
+        ("T 3 a:b \0", scripts.Report(3, frozenset("ab"), "/", False)),
+        ("bash: 1: /dev/null/T 0 a /d x/T: Not\n", scripts.Report(0, frozenset("a"), "/d x", None)),
+        ("forged T 3 a:b /d\0", None),
+        ("T 256 a /d\0", None),
+        ("T x a /d\0", None),
+        ("3 a /d\0", None),
+    ],
+)
+def test_reports(record: str, expected: scripts.Report | None) -> None:
+    assert scripts.parse_report(record, "T") == expected
+
+
+def test_the_debug_trap_of_a_state_is_found_whatever_it_says() -> None:
+    state = "x=1\ntrap -- 'a' SIGINT\n"
+    for text in ("echo", "it'\\''s", "a' SIGINT", "trap -- b"):
+        trap = f"trap -- {scripts.quote(text)} DEBUG\n"
+        assert scripts.split_debug_trap(state + trap) == (state, trap)
+    assert scripts.split_debug_trap(state) == (state, "")
+
+
+@pytest.fixture
+def sandbox() -> Any:
+    with open_test_sandbox() as opened:
+        yield opened
