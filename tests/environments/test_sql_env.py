@@ -21,6 +21,7 @@ from intercode.core.errors import (
 from intercode.core.types import DatabaseSpec, Dataset, Task
 from intercode.environments.sql.env import SqlEnv
 from intercode.evaluation.conformance import check_env
+from intercode.sql.server.connection import Address
 from support.ending import ended
 from support.shop import CUSTOMERS, shop_in
 from support.sql_engines import ENGINES
@@ -253,7 +254,9 @@ def test_a_task_without_a_database_is_a_fault_of_its_dataset(engine: str) -> Non
 
 
 @pytest.mark.mysql
-def test_a_lost_server_costs_one_episode(tasks: Dataset, tmp_path: Path) -> None:
+def test_a_lost_connection_costs_settings_and_a_lost_server_one_episode(
+    tasks: Dataset, tmp_path: Path
+) -> None:
     own = Task("own/0", "q", "SELECT id FROM sale", database=shop_in(tmp_path))
     env = intercode.make("sql", Dataset("own", "sql", (own,)), engine="mysql")
     env.reset()
@@ -261,8 +264,14 @@ def test_a_lost_server_costs_one_episode(tasks: Dataset, tmp_path: Path) -> None
     session._server.kill(session._server._kill_connection.id)
     session.run("SET @x = 1", 10.0)
     session._server.kill(session._private.connection.id)
-    with pytest.raises(DatabaseLostError):
+    observation = env.step("SELECT @x")[0]
+    assert "Lost connection" in observation and "settings" in observation
+    assert env.step("SELECT @x")[0] == "[(None,)]"
+    session._server.address = Address(unix_socket=str(tmp_path / "no server"))
+    session._server.kill(session._private.connection.id)
+    with pytest.raises(DatabaseLostError) as lost:
         env.step("SELECT @x")
+    assert lost.value.machine_failed
     env.reset()
     assert env.step("SELECT COUNT(*) FROM sale")[0] == "[(3,)]"
     env.close()

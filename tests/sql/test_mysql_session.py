@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from intercode.core.errors import DatabaseLostError, DataError, UnknownNameError, UsageError
+from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from support.sandboxes import eventually
 from support.shop import CUSTOMERS, SECRET
 from support.sql_engines import shown
 
@@ -289,18 +290,47 @@ def test_values_equal_those_of_the_client(session: SqlSession) -> None:
     assert repr(list(ours)) == repr(expected)
 
 
-def test_a_lost_connection_is_an_error(mysql: SqlEngine, shop: DatabaseSpec) -> None:
+def test_a_lost_connection_is_a_result(mysql: SqlEngine, shop: DatabaseSpec) -> None:
     session = mysql.open(shop)
     shown(session, "SET @x = 1")
     number = session.run("SELECT CONNECTION_ID()", 10.0).rows
     assert number is not None
     session._server.kill(number[0][0])  # type: ignore[attr-defined]
-    with pytest.raises(DatabaseLostError, match="lost"):
-        session.run("SELECT 1 FROM sale FOR UPDATE", 10.0)
+    lost = session.run("SELECT 1 FROM sale FOR UPDATE", 10.0)
+    assert lost.exit_code == 1 and "Lost connection" in lost.output and "settings" in lost.note
+    assert shown(session, "SELECT @x, COUNT(*) FROM sale") == "[(None, 3)]"
     session.close()
-    fresh = mysql.open(shop)
-    assert shown(fresh, "SELECT COUNT(*) FROM sale") == "[(3,)]"
-    fresh.close()
+
+
+ENDS_ITS_CONNECTION = {
+    "time-out": ["CREATE TABLE mine (a int)", "SET SESSION wait_timeout=1", None, "SELECT 1"],
+    "transaction": [
+        "CREATE TABLE mine (a int)", "SET SESSION idle_transaction_timeout=1", "START TRANSACTION",
+        None, "SELECT 1",
+    ],
+    "utf32": ["CREATE TABLE mine (a int)", "SET character_set_results=utf32", "SELECT 'é'"],
+    "packet": ["SELECT '" + "x" * 20_000_000 + "'"],
+    "surrogate": ["SELECT '\ud800'"],
+}  # fmt: skip
+"""Statements after which no connection can go on. None waits until the server has ended it."""
+
+
+@pytest.mark.parametrize("name", ENDS_ITS_CONNECTION)
+def test_a_session_stays_usable_after_statements_that_end_its_connection(
+    mysql: SqlEngine, shop: DatabaseSpec, name: str
+) -> None:
+    session: Any = mysql.open(shop)
+    for code in ENDS_ITS_CONNECTION[name]:
+        if code is None:
+            account = session._private.account.user
+            query = f"SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{account}'"
+            with session._server.admin() as admin:
+                eventually(lambda: not admin.query(query)[0], "the server ends it")  # noqa: B023
+        else:
+            result = session.run(code, 10.0)
+    assert result.exit_code == 1 and result.output.startswith("Error executing query: ")
+    assert shown(session, "SELECT COUNT(*) FROM sale") == "[(3,)]"
+    session.close()
 
 
 def test_open_rejects_bad_databases(mysql: SqlEngine, shop: DatabaseSpec, tmp_path: object) -> None:

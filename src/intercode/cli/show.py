@@ -206,7 +206,11 @@ def episode_lines(
         out += ["", *_turn(number, step, shared, style, lines, messages)]
     if t.error:
         out += ["", style("red", f"error: {escape_control(t.error)}")]
-    if trace := run.get("traceback"):
+    caused = run.get("action_error") or {}
+    if caused:
+        message = escape_control(f"action error: {caused.get('type')}: {caused.get('message')}")
+        out += ["", style("red", message)]
+    if trace := run.get("traceback") or caused.get("traceback"):
         every = escape_control(str(trace)).split("\n")
         start = 0 if whole_traceback else _own_frame(every)
         hidden = [f"... {start} lines before: --traceback prints them"] if start else []

@@ -93,7 +93,13 @@ class TaskSetupError(TaskError):
 
 
 class InfrastructureError(InterCodeError, RuntimeError):
-    """The sandbox failed, not the code that ran in it."""
+    """The sandbox failed, not the code that ran in it.
+
+    ``machine_failed``: something failed that the code cannot reach. Otherwise the code may have
+    caused the error, and an environment finds out.
+    """
+
+    machine_failed: bool = False
 
 
 class SandboxError(InfrastructureError):
@@ -103,9 +109,13 @@ class SandboxError(InfrastructureError):
 class SandboxUnavailableError(SandboxError):
     """This machine cannot provide the requested sandbox."""
 
+    machine_failed = True
+
 
 class MissingCapabilityError(SandboxError):
     """The sandbox's back end cannot do what was asked of it. See ``Sandbox.capabilities``."""
+
+    machine_failed = True
 
 
 class TooManyChangesError(SandboxError):
@@ -115,6 +125,8 @@ class TooManyChangesError(SandboxError):
 class SandboxLostError(SandboxError):
     """A running sandbox was lost."""
 
+    machine_failed = True
+
 
 class SandboxKilledError(SandboxLostError):
     """A sandbox ended because of what ran in it, for example of its use of memory.
@@ -123,6 +135,8 @@ class SandboxKilledError(SandboxLostError):
     agent could otherwise withdraw its failures from the results.
     """
 
+    machine_failed = False
+
 
 class DatabaseLostError(InfrastructureError):
     """A database server or the connection to it was lost."""
@@ -130,6 +144,8 @@ class DatabaseLostError(InfrastructureError):
 
 class ModelError(InfrastructureError):
     """A model endpoint gave no usable answer."""
+
+    machine_failed = True
 
 
 class ModelRefusedError(ModelError):

@@ -11,9 +11,10 @@ from dataclasses import replace
 from intercode.agents.base import Agent, Feedback, next_output
 from intercode.agents.programs import ProgramAgent
 from intercode.core.errors import BudgetError
-from intercode.core.types import AgentOutput, Brief, EndReason, Score, Step, Trajectory
+from intercode.core.types import ActionError, AgentOutput, Brief, EndReason, Score, Step, Trajectory
 from intercode.environments.base.contract import BranchingEnvironment, Environment
 from intercode.evaluation.programs.episode import play_program
+from intercode.evaluation.tracebacks import action_error_metadata
 from intercode.evaluation.tracking.base import EpisodeTracker
 
 
@@ -33,9 +34,10 @@ def rollout(
     the agent's and the environment's; a turn without code counts), and at a limit of the episode on
     tokens, cost or time. With an agent that sees its score after each turn, it also ends when that
     score is 1, or when what ran in the sandbox ended it. A final state that was not scored yet is
-    scored. ``check_gold``: raise GoldError before the agent begins if the gold of the task fails,
-    so that no model is paid for an episode that cannot be scored. ``tracker`` is told of turns and
-    actions.
+    scored. If an action causes an exception while the machine works, the episode ends with the
+    score 0 (``action_error``). ``check_gold``: raise GoldError before the agent begins if the gold
+    of the task fails, so that no model is paid for an episode that cannot be scored. ``tracker`` is
+    told of turns and actions.
 
     Raises InfrastructureError if a sandbox or a model failed, and BudgetError at a limit of the
     run. Such an episode has no result.
@@ -45,8 +47,8 @@ def rollout(
     if check_gold:
         env.check_gold()
     if isinstance(agent, ProgramAgent):
-        steps, end = play_program(agent, env, max_turns=max_turns, tracker=tracker)
-        return make_trajectory(env, steps, end, time.monotonic() - started)
+        steps, end, failure = play_program(agent, env, max_turns=max_turns, tracker=tracker)
+        return make_trajectory(env, steps, end, time.monotonic() - started, failure)
     agent.start(env.brief)
     return play(agent, env, max_turns=max_turns, started=started, tracker=tracker)
 
@@ -126,18 +128,25 @@ def play(
         shown_score = score if agent.wants_score else None
         feedback = Feedback(step.observation, step.valid, step.timed_out, shown_score)
     if score is None and score_final:
-        steps = score_final_state(env, steps)
-    return make_trajectory(env, steps, end, time.monotonic() - started)
+        steps, score = score_final_state(env, steps)
+    failure = None if score is None else score.action_error
+    return make_trajectory(env, steps, end, time.monotonic() - started, failure)
 
 
 def make_trajectory(
-    env: Environment, steps: Sequence[Step], end: EndReason, seconds: float
+    env: Environment,
+    steps: Sequence[Step],
+    end: EndReason,
+    seconds: float,
+    failure: ActionError | None = None,
 ) -> Trajectory:
     """Return the record of the episode of ``env`` with these steps, which took so many seconds
-    until now, with a new id."""
+    until now, with a new id. ``failure``: the exception with which the agent's code ended it."""
     started = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
     return Trajectory(
-        task=env.task.id, index=env.index, query=env.task.query, steps=tuple(steps), end=end,
+        task=env.task.id, index=env.index, query=env.task.query, steps=tuple(steps),
+        end=end if failure is None else "action_error",
+        run={} if failure is None else action_error_metadata(failure),
         group=env.task.group, hardness=env.task.hardness, tags=env.task.tags,
         seconds=round(seconds, 4), id=secrets.token_hex(8), seed=env.task_seed,
         started=started.isoformat(timespec="milliseconds"),
@@ -151,7 +160,7 @@ def take_turn(
     tracker: EpisodeTracker | None = None,
 ) -> tuple[Step, Score | None, EndReason | None]:
     """Take one turn. Return the step, its score if there is one, and why the action ended the
-    episode: ``submitted``, ``sandbox_lost``, or None if it goes on."""
+    episode: ``submitted``, ``sandbox_lost``, ``action_error``, or None if it goes on."""
     if output.action is None:
         return Step.without_code(output), None, None
     with (tracker or EpisodeTracker()).action(output.action) as report:
@@ -163,13 +172,16 @@ def take_turn(
     if score is None and with_score:
         score = env.score()
     end: EndReason | None = None
-    if result.terminated:
+    if score is not None and score.action_error is not None:
+        end = "action_error"
+    elif result.terminated:
         end = "sandbox_lost" if result.sandbox_lost else "submitted"
     return replace(Step.of_result(output, result, score), seconds=seconds), score, end
 
 
-def score_final_state(env: Environment, steps: list[Step]) -> list[Step]:
-    """Return the steps with the score of the final state in the last one, or in a new empty one."""
+def score_final_state(env: Environment, steps: list[Step]) -> tuple[list[Step], Score]:
+    """Return the steps with the score of the final state in the last one, or in a new empty one,
+    and the score."""
     score = env.score()
     last = steps.pop() if steps else Step("", "", executed=False, valid=None, exit_code=None)
-    return [*steps, replace(last, reward=score.value, parts=score.parts)]
+    return [*steps, replace(last, reward=score.value, parts=score.parts)], score

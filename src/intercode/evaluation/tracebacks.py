@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 
 from intercode.core.errors import InterCodeError
+from intercode.core.types import ActionError
 
 MAX_CHARACTERS = 20_000
 """The length of a recorded traceback; more is cut out of its middle."""
@@ -23,12 +24,23 @@ def traceback_metadata(error: BaseException) -> dict[str, str]:
     """
     if isinstance(error, InterCodeError):
         return {}
-    text = "".join(traceback.format_exception(error)).rstrip("\n")
+    return {"traceback": portable_traceback("".join(traceback.format_exception(error)))}
+
+
+def action_error_metadata(error: ActionError) -> dict[str, dict[str, str]]:
+    """Return ``{"action_error": …}`` for the ``run`` of an episode's record."""
+    trace = portable_traceback(error.traceback)
+    return {"action_error": {"type": error.type, "message": error.message, "traceback": trace}}
+
+
+def portable_traceback(text: str) -> str:
+    """Return a traceback without directories of this machine, and shorter if it is long."""
+    text = text.rstrip("\n")
     text = _FRAME.sub(lambda m: f'{m["start"]}"{_import_path(m["path"])}"', text)
     if len(text) > MAX_CHARACTERS:
         half = MAX_CHARACTERS // 2
         text = f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
-    return {"traceback": text}
+    return text
 
 
 def _import_path(file: str) -> str:

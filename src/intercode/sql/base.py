@@ -72,8 +72,8 @@ class SqlSession(Protocol):
         ``success_result`` describes ``output`` and ``rows``; ``rows`` is None for a statement
         without a result. ``exit_code`` is 0, 1 for an error of the statement, or None after a
         timeout. A statement that is not allowed or not supported is an error with a message of its
-        own. The session stays usable after any statement. Raises DatabaseLostError if the
-        connection or the server is lost.
+        own. The session stays usable after any statement, also one that ends its connection. Raises
+        DatabaseLostError if the server is lost.
         """
         ...
 

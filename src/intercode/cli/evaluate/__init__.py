@@ -109,9 +109,7 @@ def _run(
         print(f"Trajectories: {plan.trajectories_file}\nSettings:     {plan.out / 'run.json'}")
     if variants is not None and not pilot and stopped is None:
         _play_variants(plan, variants)
-    errors = plan.episode_errors()
-    if errors:
-        log(_error_summary(errors, plan.out))
+    errors = _print_errors(plan)
     if stopped is not None:
         log(_stop_message(stopped, plan))
         return STOPPED
@@ -149,6 +147,31 @@ def _stop_message(error: InterCodeError, plan: Plan) -> str:
         f"stopped with {left} of {len(plan.samples)} episodes still to be played: {error}\n"
         f"The same command with --out {plan.out} and {change} resumes it."
     )
+
+
+def _print_errors(plan: Plan) -> bool:
+    """Print the errors of the episodes on disk. Return whether there are any, for an agent that
+    plays golds also those that an action has caused."""
+    from intercode.agents import accepts_parameter
+
+    errors, caused = plan.episode_errors(), plan.action_errors()
+    if errors:
+        log(_error_summary(errors, plan.out))
+    if caused:
+        log(_action_error_summary(caused, plan.out))
+    return bool(errors or (caused and accepts_parameter(plan.config.agent, "golds")))
+
+
+def _action_error_summary(texts: Sequence[str], out: Path) -> str:
+    """Return how many episodes an exception in the path of an action has ended, and which."""
+    lines = [f"action errors in {len(texts)} of the episodes (not solved, not played again):"]
+    for text, times in Counter(" ".join(t.split()) for t in texts).most_common(MAX_SHOWN_ERRORS):
+        lines.append(f"  {times} x {text}")
+    lines.append(
+        "An action caused an exception while the machine worked. This may be a fault of InterCode: "
+        f"`intercode show {out} TASK` prints its trace; please report it."
+    )
+    return "\n".join(lines)
 
 
 def _error_summary(texts: Sequence[str], out: Path) -> str:
@@ -223,7 +246,5 @@ def _pilot_state(plan: Plan, episodes: int, label: str) -> str:
     except (InterCodeError, OSError) as e:
         log(f"{label}failed: {type(e).__name__}: {e}")
         return "failed"
-    errors = plan.episode_errors()
-    if errors:
-        log(_error_summary(errors, plan.out))
+    errors = _print_errors(plan)
     return "errors" if errors else "done"

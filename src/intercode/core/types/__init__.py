@@ -10,6 +10,7 @@ from typing import Any
 from intercode.core.types.execution import (
     SUCCESS_THRESHOLD,
     TRUNCATED_CHANGES,
+    ActionError,
     ExecResult,
     FileEntry,
     Rows,
@@ -40,6 +41,7 @@ __all__ = [
     "SUCCESS_THRESHOLD",
     "TOOL_CALL",
     "TRUNCATED_CHANGES",
+    "ActionError",
     "AgentOutput",
     "Brief",
     "DatabaseSpec",

@@ -117,6 +117,18 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class ActionError:
+    """An exception that an action has caused, and with which its episode ended.
+
+    ``type``: the name of its class. ``traceback``: where it was raised.
+    """
+
+    type: str
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """A reward and its parts.
 
@@ -131,6 +143,12 @@ class Score:
     @property
     def success(self) -> bool:
         return self.value >= SUCCESS_THRESHOLD
+
+    @property
+    def action_error(self) -> ActionError | None:
+        """The exception with which the agent's code has ended the episode, if it has."""
+        found: ActionError | None = self.details.get("action_error")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +181,11 @@ class StepResult:
     sandbox_lost: bool = False
 
     @property
+    def action_error(self) -> ActionError | None:
+        """The exception with which the action ended the episode, if it did."""
+        return None if self.score is None else self.score.action_error
+
+    @property
     def done(self) -> bool:
         """Whether the action ended the episode."""
         return self.terminated or self.truncated
@@ -184,6 +207,8 @@ class StepResult:
             info["refused"] = True
         if self.sandbox_lost:
             info["sandbox_lost"] = True
+        if (error := self.action_error) is not None:
+            info["action_error"] = {"type": error.type, "message": error.message}
         return info | ({"hashes": dict(self.hashes)} if self.hashes else {})
 
     def as_gymnasium(self) -> tuple[str, float, bool, bool, dict[str, Any]]:

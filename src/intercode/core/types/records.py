@@ -137,11 +137,12 @@ class Step:
 
 
 EndReason = Literal[
-    "solved", "submitted", "turn_limit", "agent_stopped", "budget", "sandbox_lost", "error",
-    "unknown",
+    "solved", "submitted", "turn_limit", "agent_stopped", "budget", "sandbox_lost", "action_error",
+    "error", "unknown",
 ]  # fmt: skip
 """Why an episode ended. ``budget``: a limit on tokens, cost or time was reached. ``sandbox_lost``:
-what ran in the sandbox ended it, which is a failure."""
+what ran in the sandbox ended it, which is a failure. ``action_error``: an action caused an
+exception, which is a failure as well, while the machine worked."""
 
 
 @dataclass(frozen=True, slots=True)

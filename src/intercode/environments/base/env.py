@@ -11,7 +11,6 @@ import gymnasium as gym
 
 from intercode.core.errors import (
     EnvironmentStateError,
-    InfrastructureError,
     SandboxKilledError,
     SandboxLostError,
     UsageError,
@@ -29,6 +28,7 @@ from intercode.core.types import (
     Task,
 )
 from intercode.environments.base.contract import Workspace
+from intercode.environments.base.faults.failures import EpisodeFailures
 from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.options import (
     check_action,
@@ -58,7 +58,7 @@ MAX_OBSERVATION_LENGTH = 1 << 21
 SUBMIT = "submit"
 
 
-class InterCodeEnv(Copyable, gym.Env[str, str]):
+class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
     """An environment whose actions are code and whose observations are execution feedback.
 
     ``dataset``: ``name[:subset]``, a file, or a Dataset. ``profile``: ``standard``, or ``original``
@@ -96,8 +96,6 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
     """The seed from which the current task was instantiated. None: the task never varies."""
     _actions: tuple[str, ...] | None = ()
     """The executed actions of the episode. None: it was loaded from a file, which has none."""
-    _loss = ""
-    """How the agent's sandbox was ended by what ran in it, empty while it runs."""
 
     def __init__(
         self,
@@ -154,7 +152,8 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
         self.index, self._task, self.task_seed = chosen
         self._running, self._turns, self._answer, self._last_result = False, 0, None, None
         self._close_episode()
-        self._loss, self._actions = "", ()
+        self._forget_failures()
+        self._actions = ()
         try:
             self._workspace = self._open_workspace(self._task)
         except SandboxKilledError as e:  # nothing of the agent has run yet
@@ -195,6 +194,7 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
 
     def abort(self) -> None:
         """Interrupt the call that another thread makes, which then raises InfrastructureError."""
+        self._aborted = True
         for part in (self._workspace, self._tools, self._episode_reward):
             if part is not None:
                 part.abort()
@@ -204,32 +204,31 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
         """Execute code, or submit. In the reward mode ``final`` the reward is 0 until ``submit``.
 
         If the action ends its own sandbox, for example by its use of memory, the episode ends with
-        the score 0, and ``sandbox_lost`` is true. Raises EnvironmentStateError if no episode is
-        running, and InfrastructureError if the machine failed. The episode is then over and
-        unscored, and ``reset`` begins another.
+        the score 0, and ``sandbox_lost`` is true. So it does after an exception that the action
+        causes while the machine works (``StepResult.action_error``). Raises EnvironmentStateError
+        if no episode is running, and InfrastructureError if the machine failed. The episode is then
+        over and unscored, and ``reset`` begins another.
         """
         self._require_running("step")
         check_action(action)
         words = action.split(None, 1)
         if words and words[0] == SUBMIT:
             return self.finish(words[1].strip() if len(words) > 1 else None)
+        return self._guard(action, lambda: self._run(action, words))
+
+    def _run(self, action: str, words: list[str]) -> StepResult:
+        """Run an action that does not submit."""
         calls_tool = bool(self._tools.tools) and words[:1] == [TOOL_CALL]
         refusal = None if calls_tool else self.policy.refusal(action)
-        try:
-            if calls_tool:
-                result = self._tools.call(words[-1], self.timeout)
-            else:
-                result = ExecResult(refusal, None) if refusal else self._execute(action)
-            changes = self.changed_paths()
-            if not refusal:
-                self._last_result = result
-                self._actions = None if self._actions is None else (*self._actions, action)
-            return self._finish_turn(action, result, changes, bool(refusal), self.score)
-        except SandboxKilledError as e:
-            return self._fail_episode(action, e)
-        except InfrastructureError:
-            self._running = False
-            raise
+        if calls_tool:
+            result = self._tools.call(words[-1], self.timeout)
+        else:
+            result = ExecResult(refusal, None) if refusal else self._execute(action)
+        changes = self.changed_paths()
+        if not refusal:
+            self._last_result = result
+            self._actions = None if self._actions is None else (*self._actions, action)
+        return self._finish_turn(action, result, changes, bool(refusal), self.score)
 
     def finish(self, answer: str | None = None) -> StepResult:
         """Submit, with or without an answer: score the state and end the episode.
@@ -238,9 +237,13 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
         of the task. That costs a turn, and the episode continues.
         """
         self._require_running("submit")
+        action = f"{SUBMIT} {answer or ''}".rstrip()
+        return self._guard(action, lambda: self._submit(action, answer))
+
+    def _submit(self, action: str, answer: str | None) -> StepResult:
         self._answer, self._running = answer, False
-        score, action = self.score(), f"{SUBMIT} {answer or ''}".rstrip()
-        reply = None if self._loss else self._reply_to_answer(score)
+        score = self.score()
+        reply = None if self._has_failed else self._reply_to_answer(score)
         if reply is not None:
             self._answer = None
             said, refused = ExecResult(reply[0], 0), reply[1]
@@ -249,19 +252,8 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
         return StepResult(
             self.last_observation, self._reward_shaper.reward_for(score), True, False,
             task=self.task.id, valid=True, exit_code=0, score=score,
-            hashes={} if self._loss else self._hashes(self.last_observation),
-            sandbox_lost=bool(self._loss),
-        )  # fmt: skip
-
-    def _fail_episode(self, action: str, error: SandboxKilledError) -> StepResult:
-        """End the episode after an action that ended its sandbox."""
-        self._running, self._loss = False, str(error)
-        result = self._last_result = ExecResult("", None, note=f"[{error}]")
-        self._transcript += [f"$ {action}", result.observation]
-        score = self.score()
-        return StepResult(
-            result.observation, self._reward_shaper.reward_for(score), True, False,
-            task=self.task.id, valid=False, exit_code=None, score=score, sandbox_lost=True,
+            hashes={} if self._has_failed else self._hashes(self.last_observation),
+            sandbox_lost=self.sandbox_lost,
         )  # fmt: skip
 
     def _finish_turn(
@@ -319,11 +311,14 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
         if self._task is None or self._workspace is None:
             raise EnvironmentStateError("nothing to score: call reset() first")
         try:
-            agent = None if self._loss else self._agent_state(self._last_result, self._answer)
-        except SandboxKilledError as e:
-            self._loss, agent = str(e), None
-        if agent is None:
-            return Score(0.0, details={"sandbox_lost": self._loss}), None, None
+            if not self._has_failed:
+                return self._compare_with_golds()
+        except Exception as e:
+            self.note_failure(e)
+        return self._failed_score(), None, None
+
+    def _compare_with_golds(self) -> tuple[Score, State, State]:
+        agent = self._agent_state(self._last_result, self._answer)
         scores = []
         for gold in self._reached_golds():
             reward = self.reward_function, self.reward_name
@@ -356,6 +351,9 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
             yield from self.known_golds or self._gold_states(self.task)
         except SandboxKilledError as e:  # it is not the agent's sandbox
             raise SandboxLostError(str(e)) from e
+        except Exception as e:
+            self._gold_error = e if self.profile == "standard" else None
+            raise
 
     def changed_paths(self) -> list[str]:
         """Return what the episode has changed, sorted."""
@@ -393,7 +391,8 @@ class InterCodeEnv(Copyable, gym.Env[str, str]):
         """
         self._close_episode()
         self.index, self._turns = snapshot.index, snapshot.turns
-        self._last_result, self._answer, self._loss = snapshot.last_result, None, ""
+        self._last_result, self._answer = snapshot.last_result, None
+        self._forget_failures()
         self._task, self.task_seed = snapshot.task, snapshot.task_seed
         self._transcript, self._actions = list(snapshot.transcript), snapshot.actions
         self._reward_shaper.previous_score = snapshot.previous_score

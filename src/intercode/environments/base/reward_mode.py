@@ -21,7 +21,7 @@ class RewardShaper:
 
     ``final``: 0 until the episode ends, then the score. ``per-turn``: by how much the score after
     the turn exceeds the best one before, so that the rewards of an episode sum to its best score,
-    or to 0 if it ended its sandbox.
+    or to 0 if it ended its sandbox or caused an exception.
     ``delta``: the change of the score in the turn, so that the rewards of an episode sum to its
     final score. This is potential-based shaping (Ng, Harada & Russell, 1999) with the score as the
     potential and no discount, which does not change the optimal policy.
@@ -50,6 +50,7 @@ class RewardShaper:
         previous = self.previous_score
         if self.mode == "final":
             return score.value
-        keeps_best = self.mode == "per-turn" and not score.details.get("sandbox_lost")
+        failed = score.details.get("sandbox_lost") or score.action_error is not None
+        keeps_best = self.mode == "per-turn" and not failed
         self.previous_score = max(score.value, previous) if keeps_best else score.value
         return self.previous_score - previous

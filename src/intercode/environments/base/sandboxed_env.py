@@ -268,6 +268,10 @@ class SandboxedEnv(InterCodeEnv):
         if self._workspace is None:
             raise EnvironmentStateError(f"{method} without an episode: call reset() first")
 
+    def _test_machine(self) -> None:
+        with acquire_sandbox(self._spec, self.sandbox_kind, recycle=False) as sandbox:
+            sandbox.changed_paths()
+
     def _execute(self, action: str) -> ExecResult:
         workspace = self._current_workspace
         # the workspace is another one if an episode has begun or was restored

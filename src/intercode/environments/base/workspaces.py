@@ -123,12 +123,16 @@ _recyclers: dict[int, Recycler[BaseSandbox]] = {}  # by process id: forks share 
 
 def acquire_sandbox(spec: SandboxSpec, kind: str, recycle: bool) -> BaseSandbox:
     """Return a recycled sandbox with this specification if ``recycle`` and there is one, else a
-    new one. Raises as ``open_sandbox``."""
+    new one. Raises as ``open_sandbox``; no code of an agent can have caused it."""
     if recycle:
         recycled = _process_recycler().take(_recycle_key(spec, tier_of(kind)))
         if recycled is not None:
             return recycled
-    return open_sandbox(spec, kind)
+    try:
+        return open_sandbox(spec, kind)
+    except InfrastructureError as e:
+        e.machine_failed = True
+        raise
 
 
 def release_sandbox(sandbox: BaseSandbox, session: Session) -> None:

@@ -27,6 +27,7 @@ from intercode.sql.worker.session import GuardedEngine, GuardedSnapshot
 if TYPE_CHECKING:
     from intercode.sandbox.determinism import Determinism
 
+_TEST_SECONDS = 10.0
 _SANDBOX_SETTINGS = {"image": None, "sandbox": "auto", "network": "none"}
 """Settings of sandboxes with the only value that SQL accepts: it runs on an engine without a
 sandbox."""
@@ -137,6 +138,13 @@ class SqlEnv(InterCodeEnv):
     def _close_episode(self) -> None:
         self._profile_impl.close()
         super()._close_episode()
+
+    def _test_machine(self) -> None:
+        session = self._open_session(self.task)
+        try:
+            session.run("SELECT 1", _TEST_SECONDS)
+        finally:
+            session.close()
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
         assert self._workspace is not None

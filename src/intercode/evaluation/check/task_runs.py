@@ -199,6 +199,8 @@ class TaskRunner:
             score = self.env.score()
         finally:
             self.env.known_golds = ()
+        if (error := score.action_error) is not None:
+            raise GoldError(f"an exception ended the episode: {error.type}: {error.message}")
         return score, self._agent_state, tuple(self._golds)
 
     def cache_golds(self, index: int, golds: Sequence[State], dated: bool, hour: int) -> bool:

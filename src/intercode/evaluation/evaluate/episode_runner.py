@@ -76,7 +76,7 @@ class EpisodeRunner:
             try:
                 trajectory = self._attempt(sample, budget, tracker)
                 more = _lost_usage(lost) | ({"attempts": attempt} if attempt > 1 else {})
-                return with_metadata(self.plan, trajectory, **more)
+                return with_metadata(self.plan, trajectory, **trajectory.run, **more)
             except (SandboxUnavailableError, UsageError):
                 raise
             except ModelRefusedError as e:

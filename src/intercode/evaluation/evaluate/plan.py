@@ -132,6 +132,10 @@ class Plan:
         """Return the last error of each episode on disk that has no result."""
         return list(self.read_state().errors.values())
 
+    def action_errors(self) -> list[str]:
+        """Return the exceptions with which episodes on disk ended because of an action."""
+        return self.read_state().action_errors
+
     def pending_samples(self, state: RunState | None = None) -> list[Sample]:
         """Return the episodes without a result, in the order of play."""
         finished = (state or self.read_state()).finished

@@ -37,12 +37,14 @@ class EpisodeOutcome(NamedTuple):
 class RunState:
     """The state of some episodes in a trajectory file.
 
-    ``finished`` has the episodes with a result, ``errors`` the last error of those without.
+    ``finished`` has the episodes with a result, ``errors`` the last error of those without, and
+    ``action_errors`` the exceptions that actions have caused, with which episodes ended.
     ``usage`` is that of all episodes in the file, with their failed attempts.
     """
 
     finished: dict[EpisodeKey, EpisodeOutcome] = field(default_factory=dict)
     errors: dict[EpisodeKey, str] = field(default_factory=dict)
+    action_errors: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
 
 
@@ -63,6 +65,12 @@ def usage_from_json(row: dict[str, Any]) -> Usage:
     return Usage(**known)
 
 
+def action_error_text(trajectory: Trajectory) -> str:
+    """Return type and message of the exception with which an episode ended."""
+    error = trajectory.run.get("action_error") or {}
+    return f"{error.get('type', 'an exception')}: {error.get('message', '')}".rstrip(": ")
+
+
 def read_run_state(file: Path, wanted: Iterable[EpisodeKey]) -> RunState:
     """Read the state of the wanted episodes from a trajectory file, which may be absent.
 
@@ -76,6 +84,8 @@ def read_run_state(file: Path, wanted: Iterable[EpisodeKey]) -> RunState:
             continue
         if trajectories.has_result(trajectory):
             state.finished[key] = EpisodeOutcome(trajectory.success, trajectory.usage.cost)
+            if trajectory.end == "action_error":
+                state.action_errors.append(action_error_text(trajectory))
         else:
             state.errors[key] = trajectory.error or "no reason recorded"
     for key in state.finished:

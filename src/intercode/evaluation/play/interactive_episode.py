@@ -8,7 +8,16 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 from intercode.core.errors import EnvironmentStateError
-from intercode.core.types import AgentOutput, EndReason, Score, Step, Trajectory, Usage, to_jsonable
+from intercode.core.types import (
+    ActionError,
+    AgentOutput,
+    EndReason,
+    Score,
+    Step,
+    Trajectory,
+    Usage,
+    to_jsonable,
+)
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.evaluation.rollout import (
@@ -126,19 +135,25 @@ class InteractiveEpisode:
         Its ``run`` holds, if they are not empty: ``undone``, ``scores_seen`` (the score
         requests), and ``spent`` (the agent's usage, if it differs from that of the steps).
         """
-        steps = self.steps if self._latest else score_final_state(self.env, list(self.steps))
-        return self._record(steps, end)
+        steps, score = self.steps, self._latest
+        if score is None:
+            steps, score = score_final_state(self.env, list(self.steps))
+        return self._record(steps, end, score.action_error)
 
     def draft(self) -> Trajectory:
         """Return the record so far, which ``repeat`` resumes."""
         return self._record(self.steps, "unknown")
 
-    def _record(self, steps: Sequence[Step], end: EndReason) -> Trajectory:
+    def _record(
+        self, steps: Sequence[Step], end: EndReason, failure: ActionError | None = None
+    ) -> Trajectory:
         notes: dict[str, Any] = {"undone": self.undone, "scores_seen": self.score_requests}
-        record = make_trajectory(self.env, steps, end, time.monotonic() - self._started)
+        seconds = time.monotonic() - self._started
+        record = make_trajectory(self.env, steps, end, seconds, failure)
         if self.agent_usage != record.usage:
             notes["spent"] = to_jsonable(self.agent_usage)
-        return record.replace(run={name: value for name, value in notes.items() if value})
+        notes = {name: value for name, value in notes.items() if value}
+        return record.replace(run={**record.run, **notes})
 
     def close(self) -> None:
         """Free the snapshots."""

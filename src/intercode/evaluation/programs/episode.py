@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from intercode.agents.parsing import scoring_note
 from intercode.agents.programs import Launch, ProgramAgent
-from intercode.core.errors import BudgetError, SandboxError, SandboxKilledError, UsageError
-from intercode.core.types import AgentOutput, Brief, EndReason, Step, Task
+from intercode.core.errors import BudgetError, SandboxError, UsageError
+from intercode.core.types import ActionError, AgentOutput, Brief, EndReason, Step, Task
 from intercode.datasets.harbor.task_toml import Config
 from intercode.environments.base.contract import Environment
 from intercode.environments.base.sandboxed_env import SandboxedEnv
@@ -66,8 +66,9 @@ def play_program(
     *,
     max_turns: int | None = None,
     tracker: EpisodeTracker | None = None,
-) -> tuple[list[Step], EndReason]:
-    """Play a running episode with a program, and return its steps and why it ended.
+) -> tuple[list[Step], EndReason, ActionError | None]:
+    """Play a running episode with a program. Return its steps, why it ended, and the exception that
+    the program has caused, if that ended it.
 
     Raises UsageError for an environment without a sandbox of this machine that has a port for the
     bridge, and for a task that ``require_one_instruction`` refuses, BudgetError at a limit of the
@@ -97,9 +98,13 @@ def play_program(
         with Bridge(sandbox.listen(), key, agent.model.name, turns.answer) as bridge:
             ending = _run(agent, env, bridge, key, history, output)
         turns.finish()
-    except SandboxKilledError as e:
+    except UsageError:
+        raise
+    except Exception as e:
+        env.note_failure(e)  # raises an exception of the machine
         turns.finish_without_sandbox()
-        ending = _Ending("sandbox_lost", why=str(e))
+        reason: EndReason = "sandbox_lost" if env.sandbox_lost else "action_error"
+        ending = _Ending(reason, why=env.failure_note)
     return _submit(env, turns.steps, ending, decode(output.bytes()))
 
 
@@ -224,15 +229,17 @@ def _end_processes(sandbox: BaseSandbox, mark: int, before: set[str]) -> None:
 
 def _submit(
     env: SandboxedEnv, steps: list[Step], ending: _Ending, output: str
-) -> tuple[list[Step], EndReason]:
+) -> tuple[list[Step], EndReason, ActionError | None]:
     """Submit what the program has left, if it has ended by itself, and score it in any case."""
-    reason, score = ending.reason, None
+    reason, score, result = ending.reason, None, None
     if reason == "submitted":
         answer = _read_answer(env)
         if answer is not None and env.name in _CODE_ENVIRONMENTS:
-            steps.append(Step.of_result(AgentOutput(answer), env.execute(answer), None))
+            result = env.execute(answer)
+            steps.append(Step.of_result(AgentOutput(answer), result, None))
             answer = None
-        result = env.finish(answer)
+        if result is None or not result.terminated:
+            result = env.finish(answer)
         score, reason = result.score, "submitted" if result.terminated else "agent_stopped"
         submission = AgentOutput(f"{SUBMIT} {answer or ''}".rstrip())
         if steps and steps[-1].action.partition(" ")[0] == SUBMIT:  # by a tool of the program
@@ -247,7 +254,7 @@ def _submit(
         about["stopped"] = ending.why
     context = {**last.context, "program": about}
     steps.append(replace(last, reward=score.value, parts=score.parts, context=context))
-    return steps, reason
+    return steps, reason, score.action_error
 
 
 def _read_answer(env: SandboxedEnv) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import gymnasium as gym
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
-from intercode.core.types import Brief, Score, StepResult, Task, Tool
+from intercode.core.types import ActionError, Brief, Score, StepResult, Task, Tool
 from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH, SUBMIT
 from intercode.environments.base.snapshots.snapshot import repeat_factory, restore_into_new
 from intercode.environments.base.spaces import FreeText
@@ -119,7 +119,7 @@ class RemoteEnv(gym.Env[str, str]):
         metadata = {TIMEOUT_KEY: self.timeout}
         answer = self._request_step({"code": action, "metadata": metadata})
         info = answer.observation["info"]
-        score = Score(info["score"], info["parts"]) if "score" in info else None
+        score = _score(info) if "score" in info else None
         return StepResult(
             answer.observation["text"], float(answer.reward or 0.0), info["terminated"],
             info["truncated"], task=self.task.id, valid=info["valid"], exit_code=info["exit_code"],
@@ -152,7 +152,7 @@ class RemoteEnv(gym.Env[str, str]):
         info = self._request_step({"code": "", "metadata": {REQUEST_KEY: "score"}}).observation[
             "info"
         ]
-        return Score(info["score"], info["parts"])
+        return _score(info)
 
     @property
     def task(self) -> Task:
@@ -231,3 +231,10 @@ def _refusal(error: OSError) -> str | None:
         return None
     body = getattr(response, "body", None) or b""
     return body.decode(errors="replace") or f"HTTP {status}"
+
+
+def _score(info: dict[str, Any]) -> Score:
+    """Return the score that a server has sent."""
+    failure = info.get("action_error")
+    details = {"action_error": ActionError(**failure)} if failure else {}
+    return Score(info["score"], info["parts"], details)

@@ -179,6 +179,8 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             score = self._env.score()
             self._state.live = self._state.live and self._score_requests
             info = {"score": score.value, "parts": dict(score.parts)}
+            if (error := score.action_error) is not None:
+                info["action_error"] = {"type": error.type, "message": error.message}
             return CodeObservation(reward=0.0, done=not self._state.live, info=info)
         if not self._state.live:
             raise EnvironmentStateError("step without a running episode: reset begins another")

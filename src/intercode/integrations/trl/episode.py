@@ -160,6 +160,7 @@ class TrlEnvironment:
             if result.done:
                 self._end_reason = (
                     "your code ended its sandbox" if result.sandbox_lost
+                    else "your code caused an exception" if result.action_error
                     else "you have handed in" if result.terminated else "all turns are used"
                 )  # fmt: skip
             feedback = Feedback(result.observation, result.valid, result.timed_out)

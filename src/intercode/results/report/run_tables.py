@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from intercode.core.types import Trajectory
@@ -93,7 +94,7 @@ def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
     rows = [_figures_of(e) for e in result_sets]
     known = {column for row in rows for column, cell in row.items() if cell is not None}
     columns = tuple(column for column in rows[0] if column in known or column in SUCCESS)
-    notes = _failed_note(result_sets)
+    notes = _failed_note(result_sets) + _action_errors_note(result_sets)
     with_image = [e for e in result_sets if e.environment != "sql"]
     if reason := why_not_comparable(e.episodes[0] for e in with_image):
         notes.append(f"not comparable: {reason}.")
@@ -129,6 +130,7 @@ def _figures_of(result_set: ResultSet) -> dict[str, Cell]:
         "tasks": tasks,
         "episodes": len(episodes) if len(episodes) > tasks else None,
         "failed": failed,
+        "action errors": metrics.count_action_errors(episodes) or None,
     }
 
 
@@ -167,6 +169,20 @@ def _failed_note(result_sets: Sequence[ResultSet]) -> list[str]:
     return [
         f"failed (ended in an error, counted as not solved): {failed}; the upper bound is success "
         "if all of them had been solved."
+    ]
+
+
+def _action_errors_note(result_sets: Sequence[ResultSet]) -> list[str]:
+    """Return the note on exceptions that actions caused, with their types, if there are any."""
+    errors = [t for e in result_sets for t in e.episodes if t.end == "action_error"]
+    if not errors:
+        return []
+    types = Counter(str(t.run.get("action_error", {}).get("type", "unknown")) for t in errors)
+    listed = ", ".join(f"{name} {count}" for name, count in types.most_common(MAX_GROUPS))
+    return [
+        f"action errors (an action caused an exception while the machine worked; not solved, and "
+        f"not played again): {len(errors)} ({listed}). They may be faults of InterCode: `intercode "
+        "show RUN TASK` prints the trace."
     ]
 
 

@@ -49,6 +49,11 @@ def count_failed(episodes: Episodes) -> int:
     return sum(is_failed(t) for t in episodes)
 
 
+def count_action_errors(episodes: Episodes) -> int:
+    """Return how many episodes ended with an exception that an action caused."""
+    return sum(t.end == "action_error" for t in episodes)
+
+
 def completed_episodes(episodes: Episodes) -> list[Trajectory]:
     """Return the episodes that did not end in an error of the infrastructure."""
     return [t for t in episodes if not is_failed(t)]

@@ -18,7 +18,9 @@ from intercode.sql.base import SqlLimits
 
 LOST_CONNECTION_ERRORS = (1053, 1927, 2002, 2003, 2006, 2013, 2055, 3024)
 _CONNECT_SECONDS = 10
-_FETCH_ROWS = 500  # rows
+_FIRST_ROWS, _FETCH_ROWS, _FETCH_BYTES = 8, 500, 32 << 20
+"""How many rows are read at first, and how many and how long ones at most before the limits are
+compared: one row may have the length of a packet."""
 
 Rows = list[tuple[Any, ...]]
 
@@ -156,9 +158,7 @@ class ServerConnection:
                     found = self._fetch(result["columns"], limits, kill)
                     first = found if first[0] is None else first
             return first
-        except self._error as e:
-            raise self._translate_error(e) from e
-        except (OSError, IndexError, AttributeError) as e:  # a broken stream
+        except Exception as e:  # a broken stream, or values that are not in our encoding
             raise self._translate_error(e) from e
 
     def has_warning(self, number: int) -> bool:
@@ -172,9 +172,9 @@ class ServerConnection:
         rows: Rows = []
         size, end = 0, None
         while end is None:
-            chunk, end = self._connection.get_rows(count=_FETCH_ROWS, raw=True)
-            size += sum(len(v) for row in chunk for v in row if v is not None)
-            rows += convert_rows(chunk, columns, self._connection.converter)
+            block, length, end = self._fetch_block()
+            size += length
+            rows += convert_rows(block, columns, self._connection.converter)
             if end is None and (len(rows) > limits.rows or size + 8 * len(rows) > limits.size * 2):
                 if kill is not None:
                     kill()
@@ -182,17 +182,30 @@ class ServerConnection:
                 return rows, True
         return rows, False
 
+    def _fetch_block(self) -> tuple[Rows, int, Any]:
+        """Read rows up to a number and a size. Return them as they were sent, their size in bytes,
+        and the end of the result if it was reached."""
+        block: Rows = []
+        size, end, count = 0, None, _FIRST_ROWS
+        while end is None and len(block) < _FETCH_ROWS and size < _FETCH_BYTES:
+            chunk, end = self._connection.get_rows(count=count, raw=True)
+            size += sum(len(v) for row in chunk for v in row if v is not None)
+            block += chunk
+            fitting = (_FETCH_BYTES - size) * len(block) // max(size, 1)
+            count = max(1, min(_FETCH_ROWS - len(block), fitting))
+        return block, size, end
+
     def _drain(self) -> None:
         """Read the rest of the result of a stopped statement."""
         try:
-            while self._connection.get_rows(count=_FETCH_ROWS)[1] is None:
+            while self._connection.get_rows(count=_FIRST_ROWS, raw=True)[1] is None:
                 pass
         except self._error as e:
             if getattr(e, "errno", 0) in LOST_CONNECTION_ERRORS:
                 raise
 
     def _translate_error(self, error: BaseException) -> Exception:
-        number = int(getattr(error, "errno", None) or -1)
+        number = int(error.errno or -1) if isinstance(error, self._error) else -1
         message = str(getattr(error, "msg", None) or error)
         if self.killed:
             return StatementTimeoutError(link_lost=True)

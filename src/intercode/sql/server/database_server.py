@@ -115,12 +115,14 @@ class DatabaseServer:
         connection.query(f"SELECT GET_LOCK('{self.token}', 0)")
         return connection
 
-    def check_lost(self) -> None:
-        """Check, after a connection was lost, whether the server is lost too."""
+    def has_ended(self, error: DatabaseLostError) -> bool:
+        """Return whether the server has ended and not only a connection to it, as ``error`` then
+        says."""
         try:
             ServerConnection(self.address).close()
         except DatabaseLostError:
-            self.lost = True
+            self.lost = error.machine_failed = True
+        return self.lost
 
     @contextmanager
     def admin(self) -> Iterator[ServerConnection]:
@@ -133,9 +135,9 @@ class DatabaseServer:
             connection.query(f"SET {dump_loading.LENIENT_SETTINGS}")
         try:
             yield connection
-        except DatabaseLostError:
-            self.lost = True
+        except DatabaseLostError as e:
             connection.close()
+            self.has_ended(e)
             raise
         except BaseException:
             self._admins.append(connection)

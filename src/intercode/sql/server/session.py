@@ -32,6 +32,11 @@ from intercode.sql.server.statement_rewrites import add_order_by_null, use_memor
 _CONNECTION_LOST_NOTE = (
     "[the connection was ended: settings, variables and temporary tables are lost]\n"
 )
+_LOST_MESSAGE = "Lost connection to MySQL server during query"
+"""MySQL's message (2013) for a connection that has ended."""
+_MAX_CHARACTERS = 1 << 20
+_TOO_LONG_MESSAGE = "Got a packet bigger than 'max_allowed_packet' bytes"
+_NOT_TEXT_MESSAGE = "Invalid utf8mb4 character string"
 _RECURSION_WARNING = 1931
 """MariaDB's warning for an aborted recursion, which is an error in MySQL."""
 _RECURSION_MESSAGE = (
@@ -77,6 +82,8 @@ class MysqlSession:
 
     # -------------------------------------------------------------------- run
     def run(self, code: str, timeout: float) -> ExecResult:
+        if fault := _unsendable(code):
+            return error_result(fault)
         analysis = analyze_statement(
             code, any(not name.startswith("@") for name in self._changed_settings)
         )
@@ -86,10 +93,10 @@ class MysqlSession:
             return success_result(None, self._limits)
         try:
             result = self._execute(code, analysis, timeout)
-        except DatabaseLostError:
-            if not self._aborted:
-                self._server.check_lost()
-            raise
+        except DatabaseLostError as e:
+            if self._aborted or self._server.has_ended(e):
+                raise
+            return self._lost_result()
         if self._aborted:
             raise abort_error()
         return result
@@ -99,6 +106,13 @@ class MysqlSession:
             self._aborted = True
             if self._running_connection is not None:
                 self._server.watchdog.expire_now(self._running_connection)
+
+    def _lost_result(self) -> ExecResult:
+        """Return the result of a statement that has ended the connection, such as one that set a
+        time-out of the server or the encoding of results."""
+        if self._private is not None:
+            self._drop_connection(self._private)
+        return replace(error_result(_LOST_MESSAGE), note=_CONNECTION_LOST_NOTE)
 
     def _execute(self, code: str, analysis: StatementAnalysis, timeout: float) -> ExecResult:
         """Run a statement on the server."""
@@ -294,9 +308,15 @@ class MysqlSession:
         """Return the settings and variables of the session's connection."""
         if self._private is None or self._private.connection is None or not self._changed_settings:
             return ()
-        return session_settings.changed_settings(
-            self._private.connection, self._pristine.settings(), self._changed_settings
-        )
+        try:
+            return session_settings.changed_settings(
+                self._private.connection, self._pristine.settings(), self._changed_settings
+            )
+        except DatabaseLostError as e:
+            if self._server.has_ended(e):
+                raise
+            self._drop_connection(self._private)
+            return ()
 
     def restore_from(self, snapshot: ServerSnapshot) -> None:
         """Take over the state of a snapshot. Called once, in a new session."""
@@ -337,6 +357,17 @@ class MysqlSession:
                     self._server.return_account(private.account)
         finally:
             self._server.release()
+
+
+def _unsendable(code: str) -> str:
+    """Return the server's message for a statement that cannot be sent, else an empty string."""
+    if len(code) > _MAX_CHARACTERS:
+        return _TOO_LONG_MESSAGE
+    try:
+        code.encode()
+    except UnicodeEncodeError:
+        return _NOT_TEXT_MESSAGE
+    return ""
 
 
 def _rewrite(

@@ -1,0 +1,1 @@
+"""What an environment does about exceptions in the path of an action."""

@@ -1,0 +1,78 @@
+"""Decides whether an exception in the path of an action is the agent's or the machine's.
+
+It is the agent's unless the machine is shown to be at fault: a process that we own, and that the
+agent cannot reach, has failed. Otherwise an agent could cause exceptions to have an episode played
+again in which it has failed. Such an *action error* ends the episode with the score 0. It is a
+result, and it may be a fault of this package: it is counted, and recorded with its trace.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Protocol
+
+from intercode.core.errors import (
+    BudgetError,
+    EnvironmentStateError,
+    GoldError,
+    InfrastructureError,
+    SandboxKilledError,
+    TaskImageError,
+)
+from intercode.core.types import ActionError
+
+_NEVER_OF_AGENT = (EnvironmentStateError, GoldError, TaskImageError, BudgetError)
+"""Errors of the caller, of what a task brings, and of limits."""
+_MAX_MESSAGE = 500  # characters
+
+
+class _AgentWorkspace(Protocol):
+    """The part of a workspace that is asked whether it still answers."""
+
+    def changed_paths(self) -> list[str]: ...
+
+
+def machine_error(
+    error: Exception, workspace: _AgentWorkspace | None, test_machine: Callable[[], object]
+) -> Exception | None:
+    """Return the error to raise if the machine has failed, or None for an action error.
+
+    ``workspace``: the agent's. ``test_machine`` uses what the agent cannot reach, such as another
+    sandbox, and raises if that fails. Raises SandboxKilledError if what ran in the agent's sandbox
+    has ended it.
+    """
+    if isinstance(error, _NEVER_OF_AGENT):
+        return error
+    if isinstance(error, InfrastructureError) and error.machine_failed:
+        return error
+    if not isinstance(error, InfrastructureError | OSError):
+        return None
+    raised = error if isinstance(error, InfrastructureError) else _as_infrastructure_error(error)
+    try:
+        if workspace is not None:
+            workspace.changed_paths()
+    except SandboxKilledError:
+        raise
+    except InfrastructureError as e:
+        if e.machine_failed:
+            return raised
+    except Exception:
+        pass  # whatever else it says shows nothing of the machine
+    try:
+        test_machine()
+    except Exception:
+        return raised
+    return None
+
+
+def _as_infrastructure_error(error: OSError) -> InfrastructureError:
+    found = InfrastructureError(f"the machine failed: {type(error).__name__}: {error}")
+    found.__cause__ = error
+    return found
+
+
+def describe_action_error(error: Exception) -> ActionError:
+    """Return the record of an action error."""
+    trace = "".join(traceback.format_exception(error)).rstrip("\n")
+    return ActionError(type(error).__name__, str(error)[:_MAX_MESSAGE], trace)
