@@ -10,15 +10,20 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from hostile.ordinary import _ID, _drop, _interpreter
-from intercode.core.errors import DatabaseLostError, SandboxUnavailableError
+from intercode.core.errors import (
+    DatabaseLostError,
+    SandboxKilledError,
+    SandboxUnavailableError,
+)
 from intercode.core.types import DatabaseSpec
-from intercode.sql import SqlEngine, open_engine
+from intercode.sql import SqlEngine, SqlSession, open_engine
 from intercode.sql.server import private_server
 from intercode.sql.server.connection import Address, ServerConnection
 from support.sandboxes import eventually
@@ -305,3 +310,37 @@ def ordinary_home() -> Iterator[Path]:
         yield home
     finally:
         shutil.rmtree(home)
+
+
+@pytest.mark.slow
+def test_a_server_that_ends_under_the_only_statement_was_ended_by_it(
+    home: Path, own: DatabaseSpec
+) -> None:
+    """Whatever ended it: an agent that can end the server could have its failures played again."""
+    engine = open_engine("mysql")
+    alone, other = engine.open(own), engine.open(own)
+    assert alone.run("CREATE TABLE mine (a int)", 20.0).ok
+
+    def run_until_killed(*sessions: SqlSession) -> list[BaseException | None]:
+        with ThreadPoolExecutor(len(sessions)) as threads:
+            running = [
+                threads.submit(s.run, "SELECT SLEEP(60) FROM customer", 99) for s in sessions
+            ]
+            query = "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'"
+            with alone._server.admin() as admin:  # type: ignore[attr-defined]
+                eventually(lambda: len(admin.query(query)[0] or ()) == len(sessions), "they run")
+            os.kill(server_of(home), signal.SIGKILL)
+            return [one.exception(60) for one in running]
+
+    (error,) = run_until_killed(alone)
+    assert isinstance(error, SandboxKilledError)
+    with pytest.raises(DatabaseLostError):  # it has ended before this statement
+        other.run("SELECT 1 FROM customer", 10.0)
+    alone.close()
+    other.close()
+    alone, other = engine.open(own), engine.open(own)
+    for error in run_until_killed(alone, other):
+        assert isinstance(error, DatabaseLostError) and error.machine_failed
+    alone.close()
+    other.close()
+    engine.close()

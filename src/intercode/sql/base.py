@@ -73,7 +73,7 @@ class SqlSession(Protocol):
         without a result. ``exit_code`` is 0, 1 for an error of the statement, or None after a
         timeout. A statement that is not allowed or not supported is an error with a message of its
         own. The session stays usable after any statement, also one that ends its connection. Raises
-        DatabaseLostError if the server is lost.
+        DatabaseLostError if the server is lost, SandboxKilledError if the statement is the reason.
         """
         ...
 

@@ -68,6 +68,9 @@ class DatabaseServer:
         self.lost = False
         self._use_count = 0
         self.on_unused: Callable[[], None] = lambda: None
+        self.is_ours_alive: Callable[[], bool] = lambda: False
+        """Whether this is a private server, and its owner process has not seen its end."""
+        self._running_statements = self._running_at_end = 0
         self.used_bytes: Callable[[str, int], int] = lambda _database, _connection: 0
         self._remove_orphans()
 
@@ -121,8 +124,24 @@ class DatabaseServer:
         try:
             ServerConnection(self.address).close()
         except DatabaseLostError:
-            self.lost = error.machine_failed = True
+            error.machine_failed = True
+            with self.lock:
+                if not self.lost:
+                    self.lost, self._running_at_end = True, self._running_statements
         return self.lost
+
+    @contextmanager
+    def running_statement(self) -> Iterator[Callable[[], bool]]:
+        """Count a statement of an agent. Yields a function that returns whether the end of the
+        server is its doing: a private server has ended, and ran no other statement."""
+        was_alive = self.is_ours_alive()
+        with self.lock:
+            self._running_statements += 1
+        try:
+            yield lambda: was_alive and self._running_at_end == 1
+        finally:
+            with self.lock:
+                self._running_statements -= 1
 
     @contextmanager
     def admin(self) -> Iterator[ServerConnection]:

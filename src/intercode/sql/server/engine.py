@@ -32,6 +32,8 @@ class _SharedServer:
         self._closed = False
         self.server = DatabaseServer(address)
         if self.lease is not None:
+            self.server.is_ours_alive = partial(_is_alive, self.lease)
+        if self.lease is not None:
             self.server.used_bytes = self.lease.used_bytes
         try:
             server_names = _database_names(self.server) if self.lease else self._load_renamed(dump)
@@ -67,6 +69,10 @@ class _SharedServer:
         self.server.close(remove=self.alive)
         if self.lease is not None:
             self.lease.release()
+
+
+def _is_alive(lease: private_server.Lease) -> bool:
+    return lease.alive
 
 
 def _database_names(server: DatabaseServer) -> dict[str, str]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from intercode.core.errors import DatabaseLostError
+from intercode.core.errors import DatabaseLostError, SandboxKilledError
 from intercode.core.types import ExecResult
 from intercode.sql.base import SqlLimits, error_result, success_result, timeout_result
 from intercode.sql.deadline import abort_error
@@ -34,6 +34,7 @@ _CONNECTION_LOST_NOTE = (
 )
 _LOST_MESSAGE = "Lost connection to MySQL server during query"
 """MySQL's message (2013) for a connection that has ended."""
+_SERVER_ENDED_MESSAGE = "the database server has ended while it ran only this statement"
 _MAX_CHARACTERS = 1 << 20
 _TOO_LONG_MESSAGE = "Got a packet bigger than 'max_allowed_packet' bytes"
 _NOT_TEXT_MESSAGE = "Invalid utf8mb4 character string"
@@ -91,12 +92,17 @@ class MysqlSession:
             return error_result(analysis.argument)
         if analysis.kind == "no-op":
             return success_result(None, self._limits)
-        try:
-            result = self._execute(code, analysis, timeout)
-        except DatabaseLostError as e:
-            if self._aborted or self._server.has_ended(e):
+        with self._server.running_statement() as has_ended_server:
+            try:
+                result = self._execute(code, analysis, timeout)
+            except DatabaseLostError as e:
+                if self._aborted:
+                    raise
+                if not self._server.has_ended(e):
+                    return self._lost_result()
+                if has_ended_server():
+                    raise SandboxKilledError(_SERVER_ENDED_MESSAGE) from e
                 raise
-            return self._lost_result()
         if self._aborted:
             raise abort_error()
         return result
