@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intercode.sql.dialect.tokens import split_statements, tokenize
+from intercode.sql.dialect.tokens import tokenize
 
 
 def kinds(code: str) -> list[tuple[str, str]]:
@@ -39,13 +39,6 @@ def test_names_without_quotes() -> None:
 def test_unterminated_strings_reach_to_the_end() -> None:
     assert kinds("SELECT 'a; b") == [("word", "SELECT"), ("string", "'a; b")]
     assert kinds("x /* y") == [("word", "x")]
-
-
-def test_a_dump_is_split_at_semicolons() -> None:
-    script = "-- first;\nINSERT INTO t VALUES ('a;b',\"c;\"); ;\n/*!40101 SET x=1 */;\nUSE `d;e`"
-    assert list(split_statements(script)) == [
-        "-- first;\nINSERT INTO t VALUES ('a;b',\"c;\")", "/*!40101 SET x=1 */", "USE `d;e`",
-    ]  # fmt: skip
 
 
 def test_the_time_is_linear() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _MESSAGES: dict[int, tuple[str, str]] = {
     1007: ("HY000", "Can't create database '{}'; database exists"),
+    1008: ("HY000", "Can't drop database '{}'; database doesn't exist"),
     1044: ("42000", "Access denied for user to database '{}'"),
     1046: ("3D000", "No database selected"),
     1048: ("23000", "Column '{}' cannot be null"),
@@ -52,7 +53,9 @@ _MESSAGES: dict[int, tuple[str, str]] = {
     ),
     1142: ("42000", "{} command denied to user for table '{}'"),
     1146: ("42S02", "Table '{}' doesn't exist"),
+    1176: ("42000", "Key '{}' doesn't exist in table '{}'"),
     1193: ("HY000", "Unknown system variable '{}'"),
+    1221: ("HY000", "Incorrect usage of {} and {}"),
     1222: ("21000", "The used SELECT statements have a different number of columns"),
     1227: (
         "42000",
@@ -104,12 +107,17 @@ _MESSAGES: dict[int, tuple[str, str]] = {
     ),
     3579: ("HY000", "Window name '{}' is not defined."),
     3593: ("HY000", "You cannot use the window function '{}' in this context.'"),
+    3105: (
+        "HY000",
+        "The value specified for generated column '{}' in table '{}' is not allowed.",
+    ),
     3636: (
         "HY000",
         "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to "
         "a larger value.",
     ),
     3685: ("HY000", "Illegal argument to a regular expression."),
+    3819: ("HY000", "Check constraint '{}' is violated."),
     3730: (
         "HY000",
         "Cannot drop table '{}' referenced by a foreign key constraint '{}' on table '{}'.",

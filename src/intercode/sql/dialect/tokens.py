@@ -57,17 +57,3 @@ def tokenize(code: str) -> Iterator[Token]:
         kind = match.lastgroup
         if kind != "blank":
             yield Token(kind, match.group(), match.start())  # type: ignore[arg-type]
-
-
-def split_statements(script: str) -> Iterator[str]:
-    """Yield the statements of a dump without their semicolons. DELIMITER is not supported."""
-    start, filled = 0, False
-    for token in tokenize(script):
-        if token.text != ";":
-            filled = True
-            continue
-        if filled:
-            yield script[start : token.start].strip()
-        start, filled = token.end, False
-    if filled:
-        yield script[start:].strip()

@@ -15,7 +15,7 @@ from intercode.sql.embedded.execute.session import EmbeddedSession
 from intercode.sql.embedded.execute.shared_caches import shared_caches
 from intercode.sql.embedded.execute.state import EmbeddedState, SavedState
 from intercode.sql.embedded.functions.registry import OWN_MODULES
-from intercode.sql.embedded.load.build import BUILDER_VERSION
+from intercode.sql.embedded.load.build import BUILDER_VERSION, build_databases
 from intercode.sql.worker.session import GuardedEngine
 
 DIALECT_NAME = "MySQL 8.0"
@@ -60,7 +60,10 @@ class EmbeddedEngine:
                 f"the engine 'embedded' reads MySQL dumps, not {database.kind!r}: "
                 "use engine='sqlite' for SQLite files"
             )
-        databases, name = self._caches.databases_of(database.path), database.name.lower()
+        databases, name = (
+            self._caches.databases_of(database.path, build_databases),
+            database.name.lower(),
+        )
         if name not in databases.catalog.databases:
             known = ", ".join(sorted(databases.catalog.databases)[:20])
             raise DataError(f"{database.path}: no database {database.name!r} in it, but {known}")

@@ -139,7 +139,10 @@ class ServerConnection:
         return f"SET SESSION max_execution_time={max(1, round(seconds * 1000))}"
 
     def query(
-        self, code: str, limits: SqlLimits | None = None, kill: Callable[[], None] | None = None
+        self,
+        code: str | bytes,
+        limits: SqlLimits | None = None,
+        kill: Callable[[], None] | None = None,
     ) -> tuple[Rows | None, bool]:
         """Run a statement. Return its rows, or None for a statement without a result, and whether
         there are more.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from intercode.core.errors import DataError
-from intercode.sql.dialect.tokens import split_statements, tokenize
+from intercode.sql.dialect.tokens import tokenize
+from intercode.sql.dump.reader import LOAD_TIME, DumpStatement, read_statements
 from intercode.sql.server.connection import Address, ServerConnection, ServerStatementError
 from intercode.sql.server.database_names import DatabaseNames
 
@@ -28,40 +28,58 @@ _INNODB_TABLES = (
 
 
 def load_dump(address: Address, dump: Path) -> None:
-    """Run the statements of a dump. Raises DataError with the statement that fails."""
-    _load(address, dump, [])
+    """Run the statements of a dump. Raises DataError with the file, the line and the statement that
+    fails."""
+    _load(address, dump, ())
 
 
 def load_renamed(address: Address, dump: Path, prefix: str) -> dict[str, str]:
     """Load a dump with ``prefix`` before the name of every database. Return the new names by the
     old ones in lower case."""
-    names: list[DatabaseNames] = []
-    for statement in split_statements(_read_text(dump)):
-        pieces = tuple(islice(tokenize(statement), 8))
+    names: dict[str, DatabaseNames] = {}
+    for statement in read_statements(dump):
+        pieces = tuple(islice(tokenize(statement.code), 8))
         if [t.upper for t in pieces[:2]] in (["CREATE", "DATABASE"], ["CREATE", "SCHEMA"]):
             name = next(t.name for t in pieces[2:] if t.upper not in ("IF", "NOT", "EXISTS"))
-            names.append(DatabaseNames(name, prefix + name))
-    _load(address, dump, names)
-    return {n.public_name.lower(): n.server_name for n in names}
+            names[name.lower()] = DatabaseNames(name, prefix + name)
+    _load(address, dump, list(names.values()))
+    return {low: n.server_name for low, n in names.items()}
 
 
 def _load(address: Address, dump: Path, names: Sequence[DatabaseNames]) -> None:
-    connection, statement = ServerConnection(address), ""
+    connection = ServerConnection(address)
     try:
-        connection.query(f"SET {LENIENT_SETTINGS}")
-        for statement in split_statements(_read_text(dump)):
-            if not _is_account_statement(statement):
-                connection.query(_with_new_names(statement, names) if names else statement)
-        connection.query("SET sql_mode=''")
+        connection.query(f"SET {LENIENT_SETTINGS}, timestamp=UNIX_TIMESTAMP('{LOAD_TIME}')")
+        for statement in read_statements(dump):
+            _run(connection, statement, names)
+        connection.query("SET NAMES utf8mb4")
+        connection.query("SET sql_mode='', timestamp=DEFAULT")
         for schema, table in connection.query(_INNODB_TABLES)[0] or ():
             connection.query(
                 f"ANALYZE TABLE `{schema}`.`{table}`"
             )  # the same query plans in every run
-    except ServerStatementError as e:
-        hint = "; begin the dump with CREATE DATABASE name; USE name;" * (e.number == _NO_DATABASE)
-        raise DataError(f"{dump}: {statement[:200]!r} fails: {e.message}{hint}") from e
     finally:
         connection.close()
+
+
+def _run(
+    connection: ServerConnection, statement: DumpStatement, names: Sequence[DatabaseNames]
+) -> None:
+    """Run a statement of a dump. Raises DataError if it fails."""
+    words = [token.upper for token in islice(tokenize(statement.code), 2)]
+    if words[:1] == ["LOAD"]:
+        raise statement.error(
+            "LOAD DATA reads another file, which dumps cannot do here: write the rows as INSERT "
+            "statements, as mysqldump does"
+        )
+    if _is_account_statement(words):
+        return
+    source = _with_new_names(statement.source, names) if names else statement.source
+    try:
+        connection.query(source.encode("utf-8", "surrogateescape"))
+    except ServerStatementError as e:
+        hint = "; begin the dump with CREATE DATABASE name; USE name;" * (e.number == _NO_DATABASE)
+        raise statement.error(f"{e.message}{hint}") from e
 
 
 def _with_new_names(statement: str, names: Sequence[DatabaseNames]) -> str:
@@ -73,13 +91,5 @@ def _with_new_names(statement: str, names: Sequence[DatabaseNames]) -> str:
     return statement
 
 
-def _read_text(dump: Path) -> str:
-    try:
-        return dump.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"{dump} cannot be read as a dump: {e}") from e
-
-
-def _is_account_statement(statement: str) -> bool:
-    words = [token.upper for token, _ in zip(tokenize(statement[:200]), range(2), strict=False)]
-    return not words or words[0] in _ACCOUNT_STATEMENTS or words[1:] == ["USER"]
+def _is_account_statement(words: Sequence[str]) -> bool:
+    return words[:1] != [] and (words[0] in _ACCOUNT_STATEMENTS or words[1:] == ["USER"])

@@ -27,6 +27,7 @@ from pathlib import Path
 from intercode.core.errors import DatabaseLostError, SandboxUnavailableError
 from intercode.core.paths import cache_root
 from intercode.core.portability.files import lock_file
+from intercode.sql.dump.reader import dump_digest
 from intercode.sql.server import owner
 from intercode.sql.server.connection import Address
 from intercode.sql.server.dump_loading import load_dump
@@ -36,7 +37,7 @@ RUNTIME_VARIABLE = "INTERCODE_SQL_RUNTIME"
 SERVER_UID = 60601
 """The user id of servers that root starts. It is next to that of the sandboxes, which cannot reach
 it."""
-_CACHE_FORMAT = 3  # version of the cached directories: raise it when their content changes
+_CACHE_FORMAT = 4  # version of the cached directories: raise it when their content changes
 _MIN_FREE_MEMORY = 1 << 30  # bytes that must be free on a memory file system
 _MAX_CACHED_DIRECTORIES = 12  # cached data directories, the most recently used
 _TEMPORARY_BYTES = 256 << 20  # of one table or file that a statement makes
@@ -132,7 +133,7 @@ def lease_server(dump: Path) -> Lease:
 
     Raises SandboxUnavailableError if none can be started, and DataError for a broken dump.
     """
-    content = hashlib.sha256(dump.read_bytes()).hexdigest()
+    content = dump_digest(dump)
     key = hashlib.sha256(f"{_CACHE_FORMAT} {server_version()} {content}".encode()).hexdigest()[:16]
     home = cache_root() / "mysql"
     home.mkdir(mode=0o700, exist_ok=True)

@@ -13,14 +13,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlglot import exp
-
 from intercode.core.errors import DataError
 from intercode.core.paths import cache_root
 from intercode.core.types import DatabaseSpec
-from intercode.sql.dialect.parser import parse
-from intercode.sql.embedded.catalog.definitions import table_from_create
-from intercode.sql.embedded.load.dump import parse_insert, read_statements
+from intercode.sql.dump.literals import parse_insert
+from intercode.sql.dump.reader import read_statements
+from intercode.sql.embedded.catalog.table_statements import DEFAULT_COLLATION, read_create_table
 
 Row = list[Any]
 _CREATE_DATABASE = re.compile(
@@ -28,7 +26,6 @@ _CREATE_DATABASE = re.compile(
 )
 _USE = re.compile(r"USE\s+`?([^\s`;]+)", re.I)
 _CREATE_TABLE = re.compile(r"CREATE\s+TABLE\b", re.I)
-_INSERT = re.compile(r"(?:INSERT|REPLACE)\b", re.I)
 _ROWS_PER_INSERT = 200
 
 
@@ -114,16 +111,16 @@ def _read_dump(spec: DatabaseSpec) -> Database:
     current, header = "", f"CREATE DATABASE `{spec.name}`;\nUSE `{spec.name}`;\n"
     tables: dict[str, Table] = {}
     rows: dict[str, list[tuple[Any, ...]]] = {}
-    for statement in read_statements(spec.path):
+    for read in read_statements(spec.path):
+        statement = read.code
         if found := _CREATE_DATABASE.match(statement) or _USE.match(statement):
             current = found[1].lower()
             if _CREATE_DATABASE.match(statement) and current == spec.name.lower():
                 header = _database_header(found[1], statement)
-        elif _INSERT.match(statement):
-            database, name, columns, values = parse_insert(statement)
-            if (database or current).lower() == spec.name.lower():
-                table = tables[name.lower()]
-                rows[name.lower()] += _whole_rows(table, columns, values)
+        elif (insert := parse_insert(statement)) is not None:
+            name = insert.table.lower()
+            if (insert.database or current).lower() == spec.name.lower():
+                rows[name] += _whole_rows(tables[name], insert.columns, insert.rows())
         elif _CREATE_TABLE.match(statement) and current == spec.name.lower():
             table = _table_of_dump(statement)
             tables[table.name.lower()], rows[table.name.lower()] = table, []
@@ -140,9 +137,7 @@ def _database_header(name: str, statement: str) -> str:
 
 
 def _table_of_dump(statement: str) -> Table:
-    tree = parse(statement)
-    assert isinstance(tree, exp.Create)
-    known = table_from_create(tree)
+    known = read_create_table(statement, lambda _: DEFAULT_COLLATION, reserved=False).table
     names = tuple(c.name for c in known.columns)
     unique = sorted((i for i in known.indexes if i.unique), key=lambda i: not i.primary)
     keys = tuple(_positions(names, index.columns) for index in unique)

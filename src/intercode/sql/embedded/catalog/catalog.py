@@ -38,13 +38,15 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class Index:
     """A key. ``prefixes`` are the lengths of its parts, 0 for whole columns. ``per_key`` is the
-    average number of rows that share a value of the first column."""
+    average number of rows that share a value of the first column. ``kind`` is ``fulltext``,
+    ``spatial`` or empty."""
 
     name: str
     columns: tuple[str, ...]
     unique: bool = False
     prefixes: tuple[int, ...] = ()
     per_key: float = 1.0
+    kind: str = ""
 
     @property
     def primary(self) -> bool:
@@ -63,8 +65,13 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table or a view. ``rows`` is the number of rows when they were last counted, ``last`` the
-    largest rowid at that time. ``query`` is the query of a view."""
+    """A table or a view.
+
+    ``rows`` is the number of rows when they were last counted, ``last`` the largest rowid at that
+    time. ``query`` is the query of a view. ``generated`` has the name in lower case, the expression
+    and whether it is stored, for each generated column. ``checks`` are names and conditions.
+    ``triggers`` are names, moments such as ``BEFORE INSERT``, and bodies.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -78,6 +85,9 @@ class Table:
     comment: str = ""
     query: str | None = None
     temporary: bool = False
+    generated: tuple[tuple[str, str, bool], ...] = ()
+    checks: tuple[tuple[str, str], ...] = ()
+    triggers: tuple[tuple[str, str, str], ...] = ()
 
     def column(self, name: str) -> Column | None:
         """Return the column of that name in any case, or None."""
@@ -172,9 +182,12 @@ def _table(value: dict[str, Any]) -> Table:
         for c in value["columns"]
     )
     indexes = tuple(
-        Index(i["name"], tuple(i["columns"]), i["unique"], tuple(i["prefixes"]), i["per_key"])
+        Index(
+            i["name"], tuple(i["columns"]), i["unique"], tuple(i["prefixes"]), i["per_key"],
+            i["kind"],
+        )
         for i in value["indexes"]
-    )
+    )  # fmt: skip
     foreign_keys = tuple(
         ForeignKey(
             f["name"], tuple(f["columns"]), f["parent"], tuple(f["parent_columns"]),
@@ -182,5 +195,7 @@ def _table(value: dict[str, Any]) -> Table:
         )
         for f in value["foreign"]
     )  # fmt: skip
-    same = {k: v for k, v in value.items() if k not in ("columns", "indexes", "foreign")}
+    lists = ("generated", "checks", "triggers")
+    same = {k: v for k, v in value.items() if k not in ("columns", "indexes", "foreign", *lists)}
+    same |= {k: tuple(map(tuple, value[k])) for k in lists}
     return Table(columns=columns, indexes=indexes, foreign_keys=foreign_keys, **same)

@@ -1,147 +1,24 @@
-"""Converts the tree of a CREATE TABLE to a ``Table``."""
+"""Reads the definitions of columns, keys and constraints into a ``Table``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlglot import exp
-
 from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.dialect.token_reader import TokenReader
+from intercode.sql.dump.literals import binary_number, unescape
 from intercode.sql.embedded.catalog.catalog import Column, ForeignKey, Index, Table
-from intercode.sql.embedded.catalog.types import Collation, Type, decimal
+from intercode.sql.embedded.catalog.column_types import DeclaredType, read_type
 
-_DEFAULT_COLLATIONS = {
-    "utf8mb4": "utf8mb4_0900_ai_ci",
-    "utf8": "utf8mb3_general_ci",
-    "utf8mb3": "utf8mb3_general_ci",
-    "latin1": "latin1_swedish_ci",
-    "ascii": "ascii_general_ci",
-    "binary": "binary",
-}
-_INTEGER_TYPES = {  # sqlglot's name -> MySQL's name, digits
-    "TINYINT": ("tinyint", 3), "UTINYINT": ("tinyint", 3), "SMALLINT": ("smallint", 5),
-    "USMALLINT": ("smallint", 5), "MEDIUMINT": ("mediumint", 8), "UMEDIUMINT": ("mediumint", 8),
-    "INT": ("int", 10), "UINT": ("int", 10), "BIGINT": ("bigint", 19), "UBIGINT": ("bigint", 20),
-    "BOOLEAN": ("tinyint(1)", 1),
-}  # fmt: skip
-_TEXT_TYPES = {
-    "TEXT": ("text", 65535), "TINYTEXT": ("tinytext", 255), "MEDIUMTEXT": ("mediumtext", 16777215),
-    "LONGTEXT": ("longtext", 4294967295),
-}  # fmt: skip
-_BINARY_TYPES = {
-    "BLOB": "blob", "TINYBLOB": "tinyblob", "MEDIUMBLOB": "mediumblob", "LONGBLOB": "longblob",
-    "VARBINARY": "varbinary", "BINARY": "binary",
-}  # fmt: skip
-_TEMPORAL_TYPES = {
-    "DATE": ("date", "date", 10), "DATETIME": ("datetime", "datetime", 19),
-    "TIMESTAMP": ("timestamp", "datetime", 19), "TIMESTAMPTZ": ("timestamp", "datetime", 19),
-    "TIME": ("time", "time", 10), "YEAR": ("year", "year", 4),
-}  # fmt: skip
-
-
-def collation_family(collation: str) -> Collation:
-    """Return which of the three implemented collations replaces a collation of MySQL."""
-    if collation.endswith("_bin") or collation == "binary":
-        return "bin"
-    return "uca" if "_0900_" in collation or "_unicode_" in collation else "general"
-
-
-def column_type(kind: exp.DataType, collation: str) -> tuple[Type, str, tuple[str, ...]]:
-    """Return a declared type, MySQL 8's text for it, and the words of an ENUM.
-
-    Raises StatementError for an unknown or unsupported type.
-    """
-    name = kind.this.name if hasattr(kind.this, "name") else str(kind.this)
-    values = [p.this.this if isinstance(p, exp.DataTypeParam) else p.this for p in kind.expressions]
-    sizes = [int(v) for v in values if str(v).isdigit()]
-    if name in _INTEGER_TYPES:
-        declared, width = _INTEGER_TYPES[name]
-        declared = "tinyint(1)" if name == "TINYINT" and sizes == [1] else declared
-        unsigned = name.startswith("U")
-        return Type("int", width, unsigned=unsigned), declared + " unsigned" * unsigned, ()
-    if name in ("DECIMAL", "UDECIMAL"):
-        digits, scale = (sizes + [10, 0][len(sizes) :])[:2] if sizes else (10, 0)
-        unsigned = name == "UDECIMAL"
-        declared = f"decimal({digits},{scale})" + " unsigned" * unsigned
-        return replace(decimal(digits, scale), unsigned=unsigned), declared, ()
-    if name in ("FLOAT", "DOUBLE", "UDOUBLE"):
-        type_word = "float" if name == "FLOAT" else "double"
-        fixed = sizes[1] if len(sizes) == 2 else None
-        if type_word == "float" and len(sizes) == 1 and sizes[0] > 24:
-            type_word = "double"
-        declared = f"{type_word}({sizes[0]},{sizes[1]})" if fixed is not None else type_word
-        return Type("float" if type_word == "float" else "double", 22, fixed), declared, ()
-    if name in _TEMPORAL_TYPES:
-        declared, what, width = _TEMPORAL_TYPES[name]
-        scale = sizes[0] if sizes and name != "YEAR" else 0
-        return Type(what, width, scale), declared + (f"({scale})" if scale else ""), ()  # type: ignore[arg-type]
-    return _text_type(name, sizes, [str(v) for v in values], collation)
-
-
-def _text_type(
-    name: str, sizes: list[int], values: list[str], collation: str
-) -> tuple[Type, str, tuple[str, ...]]:
-    order = collation_family(collation)
-    if name in _TEXT_TYPES:
-        declared, width = _TEXT_TYPES[name]
-        return Type("string", width, collation=order, strong=True), declared, ()
-    if name in ("VARCHAR", "CHAR", "NVARCHAR", "NCHAR"):
-        kind = "varchar" if "VAR" in name else "char"
-        width = sizes[0] if sizes else 1
-        declared = f"{kind}({width})"
-        return Type("string", width, collation=order, strong=True), declared, ()
-    if name == "ENUM":
-        declared = f"enum({','.join(_quote_text(v) for v in values)})"
-        width = max((len(v) for v in values), default=1)
-        kinds = Type("string", width, collation=order, strong=True, words=tuple(values))
-        return kinds, declared, tuple(values)
-    if name in ("JSON", "JSONB"):
-        return Type("json", collation="bin"), "json", ()
-    if name in _BINARY_TYPES:
-        declared = _BINARY_TYPES[name] + (
-            f"({sizes[0]})" if sizes else "(1)" if name == "BINARY" else ""
-        )
-        return Type("bytes", sizes[0] if sizes else 0, collation="bin"), declared, ()
-    raise unsupported(f"a column of the type {name}")
-
-
-def _quote_text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def table_from_create(tree: exp.Create) -> Table:
-    """Return the table that a CREATE TABLE with a list of columns declares."""
-    schema = tree.this
-    charset, collation = table_charset(tree)
-    name = (schema.this if isinstance(schema, exp.Schema) else schema).name.lower()
-    table = Table(
-        name, (), charset=charset, collation=collation, auto_increment=_auto_increment_start(tree)
-    )
-    for part in schema.expressions if isinstance(schema, exp.Schema) else ():
-        table = with_definition(table, part)
-    return validate_table(table)
-
-
-def table_charset(tree: exp.Create) -> tuple[str, str]:
-    """Return the character set and the collation of a table."""
-    charset, collation = "utf8mb4", ""
-    properties = tree.args.get("properties")
-    for part in properties.expressions if properties else ():
-        if isinstance(part, exp.CharacterSetProperty):
-            charset = part.name.lower()
-        elif isinstance(part, exp.CollateProperty):
-            collation = part.name.lower()
-    return charset, collation or _DEFAULT_COLLATIONS.get(charset, "utf8mb4_0900_ai_ci")
-
-
-def _auto_increment_start(tree: exp.Create) -> int | None:
-    properties = tree.args.get("properties")
-    for part in properties.expressions if properties else ():
-        if isinstance(part, exp.AutoIncrementProperty) and part.name.isdigit():
-            return int(part.name)
-    return None
+_NOW = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
+_REFERENCE_RULES = ("RESTRICT", "CASCADE", "SET NULL", "NO ACTION", "SET DEFAULT")
+_CONSTRAINTS = ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK")
+_NUMBER = re.compile(
+    r"([-+]?)\s*(0x[0-9A-Fa-f]+|0b[01]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w$.])"
+)
 
 
 def validate_table(table: Table) -> Table:
@@ -166,131 +43,315 @@ def validate_table(table: Table) -> Table:
     return replace(table, columns=columns, auto_increment=counter)
 
 
-def with_definition(table: Table, part: exp.Expr) -> Table:
-    """Return the table with one more column, key or constraint."""
-    if isinstance(part, exp.Constraint):
-        inner = part.expressions[0]
-        return (
-            with_definition(table, inner)
-            if not isinstance(inner, exp.ForeignKey)
-            else _with_foreign_key(table, inner, part.name)
-        )
-    if isinstance(part, exp.ColumnDef):
-        return _with_column(table, part)
-    if isinstance(part, exp.ForeignKey):
-        return _with_foreign_key(table, part, f"{table.name}_ibfk_{len(table.foreign_keys) + 1}")
-    if isinstance(part, exp.PrimaryKey):
-        return with_index(table, "PRIMARY", part.expressions, True)
-    if isinstance(part, exp.UniqueColumnConstraint) and isinstance(part.this, exp.Schema):
-        this = part.this
-        return with_index(table, this.this.name if this.this else "", this.expressions, True)
-    if isinstance(part, exp.IndexColumnConstraint):
-        return with_index(table, part.name, part.expressions, False)
-    if isinstance(part, (exp.CheckColumnConstraint, exp.Check)):
-        raise unsupported("a CHECK constraint")
-    raise unsupported(f"this part of a table: {part.sql('mysql')[:60]}")
+def read_definition(reader: TokenReader, table: Table, keys: list[ForeignKey]) -> Table:
+    """Read a column, a key or a constraint. Return the table with it. Foreign keys are added to
+    ``keys``, because the index of one depends on the others."""
+    if reader.token.kind == "quoted":
+        return read_column(reader, table)
+    symbol = ""
+    if reader.accept("CONSTRAINT") and reader.word not in _CONSTRAINTS:
+        symbol = reader.name()
+    word = reader.word
+    if reader.accept("PRIMARY", "KEY"):
+        return _read_key(reader, table, "PRIMARY", True)
+    if reader.accept("UNIQUE"):
+        reader.accept_any("KEY", "INDEX")
+        return _read_key(reader, table, symbol, True)
+    if reader.accept_any("FULLTEXT", "SPATIAL"):
+        reader.accept_any("KEY", "INDEX")
+        return _read_key(reader, table, "", False, word.lower())
+    if reader.accept("FOREIGN", "KEY"):
+        if reader.token.text != "(":
+            reader.name()
+        keys.append(_read_foreign_key(reader, symbol))
+        return table
+    if reader.accept("CHECK"):
+        return _read_check(reader, table, symbol)
+    if reader.accept_any("KEY", "INDEX"):
+        return _read_key(reader, table, "", False)
+    return read_column(reader, table)
 
 
-def with_index(table: Table, name: str, parts: Iterable[exp.Expr], unique: bool) -> Table:
-    """Return the table with one more key. Raises StatementError 1061 or 1068 if it exists."""
+# ---------------------------------------------------------------- keys
+def _read_key(reader: TokenReader, table: Table, name: str, unique: bool, kind: str = "") -> Table:
+    if reader.token.text != "(" and reader.word != "USING":
+        named = reader.name()
+        name = name if name == "PRIMARY" else named
+    return read_key_parts(reader, table, name, unique, kind)
+
+
+def read_key_parts(
+    reader: TokenReader, table: Table, name: str, unique: bool, kind: str = ""
+) -> Table:
+    """Read the columns and options of a key. Return the table with it. A key over an expression is
+    left out: it would change the speed of queries only."""
+    _skip_key_options(reader)
+    reader.expect("(")
     columns: list[str] = []
     prefixes: list[int] = []
-    for part in parts:
-        inner = part.this if isinstance(part, exp.Ordered) else part
-        prefix = isinstance(inner, exp.ColumnPrefix)
-        columns.append(inner.this.name if prefix else inner.name)
-        prefixes.append(int(inner.expression.this) if prefix else 0)
-    name = name or columns[0]
-    if any(i.name.lower() == name.lower() for i in table.indexes):
-        if name == "PRIMARY":
-            raise mysql_error(1068)
-        name = f"{name}_{len(table.indexes) + 1}"
-    index = Index(name, tuple(columns), unique, tuple(prefixes))
+    expression = False
+    while True:
+        if reader.token.text == "(":
+            reader.bracketed()
+            expression = True
+        else:
+            columns.append(reader.name())
+            prefixes.append(reader.number() if reader.accept("(") else 0)
+            if prefixes[-1]:
+                reader.expect(")")
+        reader.accept_any("ASC", "DESC")
+        if reader.accept(")"):
+            break
+        reader.expect(",")
+    _skip_key_options(reader)
+    if expression:
+        if unique:
+            raise unsupported("a unique key over an expression")
+        return table
+    return with_index(table, Index(name, tuple(columns), unique, tuple(prefixes), kind=kind))
+
+
+def _skip_key_options(reader: TokenReader) -> None:
+    while True:
+        if reader.accept_any("USING", "COMMENT") or reader.accept("WITH", "PARSER"):
+            reader.take()
+        elif reader.accept_any("KEY_BLOCK_SIZE", "ENGINE_ATTRIBUTE"):
+            reader.accept("=")
+            reader.take()
+        elif not reader.accept_any("VISIBLE", "INVISIBLE", "IGNORED") and not reader.accept(
+            "NOT", "IGNORED"
+        ):
+            return
+
+
+def with_index(table: Table, index: Index) -> Table:
+    """Return the table with one more key. Raises StatementError 1061 or 1068 if it exists. A key
+    without a name gets that of its first column."""
+    names = {i.name.lower() for i in table.indexes}
+    name = index.name
+    if not name:
+        name, number = index.columns[0], 2
+        while name.lower() in names:
+            name, number = f"{index.columns[0]}_{number}", number + 1
+    elif name.lower() in names:
+        raise mysql_error(1068) if name == "PRIMARY" else mysql_error(1061, name)
+    index = replace(index, name=name)
     ordered = sorted((*table.indexes, index), key=lambda i: (not i.primary, not i.unique))
     return replace(table, indexes=tuple(ordered))
 
 
-def _with_foreign_key(table: Table, part: exp.ForeignKey, name: str) -> Table:
-    reference = part.args["reference"]
-    target = reference.this
-    parent = target.this if isinstance(target, exp.Schema) else target
-    columns = tuple(c.name for c in part.expressions)
-    parents = tuple(c.name for c in target.expressions) if isinstance(target, exp.Schema) else ()
-    rules = {o.rpartition(" ON ")[2] or o: o for o in map(str, reference.args.get("options") or ())}
-    deletes = next((o[10:] for o in rules.values() if o.startswith("ON DELETE ")), "")
-    updates = next((o[10:] for o in rules.values() if o.startswith("ON UPDATE ")), "")
-    key = ForeignKey(
-        name, columns, parent.name.lower(), parents or columns, deletes.strip(), updates.strip()
-    )
-    table = replace(table, foreign_keys=(*table.foreign_keys, key))
-    leads = [tuple(c.lower() for c in i.columns[: len(columns)]) for i in table.indexes]
-    if tuple(c.lower() for c in columns) in leads:
-        return table
-    return replace(
-        table, indexes=(*table.indexes, Index(name, columns, False, (0,) * len(columns)))
-    )
+def _read_foreign_key(reader: TokenReader, name: str) -> ForeignKey:
+    columns = _read_names(reader)
+    reader.expect("REFERENCES")
+    _, parent = reader.names()
+    parents = _read_names(reader) if reader.token.text == "(" else ()
+    deletes, updates = _read_rules(reader)
+    return ForeignKey(name, columns, parent.lower(), parents or columns, deletes, updates)
 
 
-def _with_column(table: Table, part: exp.ColumnDef) -> Table:
-    if table.column(part.name):
-        raise mysql_error(1060, part.name)
-    column, keys = column_from_definition(part, table.collation)
-    table = replace(table, columns=(*table.columns, column))
+def _read_names(reader: TokenReader) -> tuple[str, ...]:
+    reader.expect("(")
+    names = [reader.name()]
+    while reader.accept(","):
+        names.append(reader.name())
+    reader.expect(")")
+    return tuple(names)
+
+
+def _read_rules(reader: TokenReader) -> tuple[str, str]:
+    rules = {"DELETE": "", "UPDATE": ""}
+    while True:
+        if reader.accept("MATCH"):
+            reader.take()
+        elif reader.word == "ON" and reader.ahead() in rules:
+            reader.take()
+            event = reader.take().upper
+            found = [r for r in _REFERENCE_RULES if reader.accept(*r.split())]
+            if not found:
+                raise reader.error()
+            rules[event] = found[0]
+        else:
+            return rules["DELETE"], rules["UPDATE"]
+
+
+def with_foreign_keys(table: Table, keys: Sequence[ForeignKey]) -> Table:
+    """Return the table with more foreign keys, and an index for each that has none."""
     for key in keys:
-        unique = key in ("PRIMARY", "UNIQUE")
-        name = key if key == "PRIMARY" else part.name
-        table = with_index(table, name, [exp.to_identifier(part.name)], unique)
+        named = replace(key, name=key.name or f"{table.name}_ibfk_{len(table.foreign_keys) + 1}")
+        table = replace(table, foreign_keys=(*table.foreign_keys, named))
+        low = tuple(c.lower() for c in key.columns)
+        if low not in [tuple(c.lower() for c in i.columns[: len(low)]) for i in table.indexes]:
+            table = with_index(table, Index(key.name, key.columns, False, (0,) * len(low)))
     return table
 
 
-def column_from_definition(part: exp.ColumnDef, collation: str) -> tuple[Column, list[str]]:
-    """Return a column, and the keys that its definition declares."""
-    if part.args.get("kind") is None:
-        raise unsupported(f"the column {part.name!r} without a type")
+def _read_check(reader: TokenReader, table: Table, name: str) -> Table:
+    condition = reader.bracketed()
+    if reader.accept("NOT", "ENFORCED"):
+        return table
+    reader.accept("ENFORCED")
+    name = name or f"{table.name}_chk_{len(table.checks) + 1}"
+    return replace(table, checks=(*table.checks, (name, condition)))
+
+
+# ---------------------------------------------------------------- columns
+def read_column(reader: TokenReader, table: Table) -> Table:
+    """Read a column. Return the table with it and with the keys that it declares. Raises
+    StatementError 1060 if it exists."""
+    name = reader.name()
+    if table.column(name):
+        raise mysql_error(1060, name)
+    return read_column_definition(reader, table, name, None)
+
+
+def read_column_definition(
+    reader: TokenReader, table: Table, name: str, before: Column | None
+) -> Table:
+    """Read what follows the name of a column. Return the table with the column at the end, or in
+    the place of the column ``before``."""
+    if reader.done or reader.token.text in (",", ")"):
+        raise reader.error()
     found: dict[str, Any] = {}
     keys: list[str] = []
-    for constraint in part.args.get("constraints") or ():
-        kind = constraint.kind if isinstance(constraint, exp.ColumnConstraint) else constraint
-        if isinstance(kind, exp.CollateColumnConstraint):
-            collation = found["collation"] = kind.this.name.lower()
-        elif isinstance(kind, exp.CharacterSetColumnConstraint):
-            found["collation"] = collation = _DEFAULT_COLLATIONS.get(kind.name.lower(), collation)
-        elif isinstance(kind, exp.NotNullColumnConstraint):
-            found["nullable"] = bool(kind.args.get("allow_null"))
-        elif isinstance(kind, exp.AutoIncrementColumnConstraint):
-            found.update(auto=True, nullable=False)
-        elif isinstance(kind, exp.PrimaryKeyColumnConstraint):
-            keys.append("PRIMARY")
-        elif isinstance(kind, exp.UniqueColumnConstraint):
-            keys.append("UNIQUE")
-        elif isinstance(kind, exp.CommentColumnConstraint):
-            found["comment"] = kind.name
-        elif isinstance(kind, exp.OnUpdateColumnConstraint):
-            found["on_update"] = True
-        elif isinstance(kind, exp.DefaultColumnConstraint):
-            found.update(_default_value(kind.this))
-        else:
-            raise unsupported(f"this part of a column: {constraint.sql('mysql')[:60]}")
-    kind, declared, values = column_type(part.args["kind"], collation)
-    kind = replace(kind, nullable=found.get("nullable", True))
-    if kind.text:
-        found.setdefault("collation", collation)
+    if reader.accept("SERIAL"):
+        declared = read_type(TokenReader("BIGINT UNSIGNED"), "")
+        found, keys = {"auto": True, "nullable": False}, ["UNIQUE"]
     else:
-        found.pop("collation", None)
-    return Column(part.name, kind, declared, values=values, **found), keys
+        declared = read_type(reader, table.collation)
+    table = replace(table, generated=tuple(g for g in table.generated if g[0] != name.lower()))
+    while not reader.done and reader.token.text not in (",", ")"):
+        if reader.word in ("FIRST", "AFTER"):
+            break
+        if reader.accept("COLLATE"):
+            collated = TokenReader(f"{declared.declared} COLLATE {reader.take().name}")
+            declared = read_type(collated, table.collation)
+        elif not _read_attribute(reader, found, keys):
+            table = _read_constraint(reader, table, name)
+    kind = replace(declared.type, nullable=found.get("nullable", True))
+    column = Column(
+        name, kind, declared.declared, values=declared.words,
+        collation=_column_collation(declared, table), **found,
+    )  # fmt: skip
+    columns = [column if c is before else c for c in table.columns]
+    table = replace(table, columns=tuple(columns if before else [*columns, column]))
+    for key in keys:
+        index = Index("PRIMARY" if key == "PRIMARY" else "", (name,), True, (0,))
+        table = with_index(table, index)
+    return table
 
 
-def _default_value(node: exp.Expr) -> dict[str, Any]:
-    if isinstance(node, exp.Null):
-        return {"default": None}
-    if isinstance(node, exp.Literal):
-        return {"default": node.this}
-    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
-        return {"default": "-" + node.this.this}
-    if isinstance(node, exp.Boolean):
-        return {"default": str(int(node.this))}
-    if isinstance(node, exp.CurrentTimestamp) or node.sql().upper().startswith(
-        ("NOW", "CURRENT_T")
-    ):
-        return {"default": "CURRENT_TIMESTAMP", "computed": True}
-    raise unsupported(f"the default {node.sql('mysql')[:60]}")
+def _column_collation(declared: DeclaredType, table: Table) -> str | None:
+    if declared.type.kind == "string":
+        return declared.collation
+    return table.collation if declared.type.text else None
+
+
+def _read_attribute(reader: TokenReader, found: dict[str, Any], keys: list[str]) -> bool:
+    """Read an attribute of a column into ``found`` and ``keys``. Return False for a constraint."""
+    if reader.accept("NOT", "NULL"):
+        found["nullable"] = False
+    elif reader.accept("NULL"):
+        found["nullable"] = True
+    elif reader.accept("DEFAULT"):
+        found.update(read_default(reader))
+    elif reader.accept("AUTO_INCREMENT"):
+        found.update(auto=True, nullable=False)
+    elif reader.accept("UNIQUE"):
+        reader.accept("KEY")
+        keys.append("UNIQUE")
+    elif reader.accept("PRIMARY", "KEY") or reader.accept_any("PRIMARY", "KEY"):
+        keys.append("PRIMARY")
+    elif reader.accept("COMMENT"):
+        token = reader.take()
+        found["comment"] = unescape(token.text[1:-1], token.text[0])
+    elif reader.accept("ON", "UPDATE"):
+        if _read_now(reader) is None:
+            raise reader.error()
+        found["on_update"] = True
+    elif reader.accept_any("COLUMN_FORMAT", "STORAGE", "SRID", "REF_SYSTEM_ID"):
+        reader.accept("=")
+        reader.take()
+    else:
+        return bool(reader.accept_any("VISIBLE", "INVISIBLE"))
+    return True
+
+
+def _read_constraint(reader: TokenReader, table: Table, name: str) -> Table:
+    """Read what a column's definition adds to its table."""
+    if reader.accept("GENERATED", "ALWAYS", "AS") or reader.accept("AS"):
+        expression = reader.bracketed()
+        stored = reader.accept_any("VIRTUAL", "STORED", "PERSISTENT")
+        entry = (name.lower(), expression, stored in ("STORED", "PERSISTENT"))
+        return replace(table, generated=(*table.generated, entry))
+    if reader.accept("REFERENCES"):  # MySQL 8 reads it and creates no foreign key
+        reader.names()
+        if reader.token.text == "(":
+            reader.bracketed()
+        _read_rules(reader)
+        return table
+    symbol = ""
+    if reader.accept("CONSTRAINT") and reader.word != "CHECK":
+        symbol = reader.name()
+    reader.expect("CHECK")
+    return _read_check(reader, table, symbol)
+
+
+def _read_now(reader: TokenReader) -> str | None:
+    """Return CURRENT_TIMESTAMP with its digits if it comes next, under any of its names."""
+    if not reader.accept_any(*_NOW):
+        return None
+    digits = reader.bracketed() if reader.token.text == "(" else ""
+    return f"CURRENT_TIMESTAMP({digits})" if digits.strip("0") else "CURRENT_TIMESTAMP"
+
+
+def read_default(reader: TokenReader) -> dict[str, Any]:
+    """Read the value after DEFAULT into a column's ``default`` and ``computed``."""
+    if (now := _read_now(reader)) is not None:
+        return {"default": now, "computed": True}
+    token = reader.token
+    if token.text == "(":
+        return _expression_default(reader.bracketed())
+    if reader.ahead() == "(":
+        reader.take()
+        return _expression_default(f"{token.text}({reader.bracketed()})")
+    if word := reader.accept_any("NULL", "TRUE", "FALSE"):
+        value = {"NULL": None, "TRUE": "1", "FALSE": "0"}[word]
+    elif token.kind == "string":
+        value = unescape(reader.take().text[1:-1], token.text[0])
+    elif token.kind == "word" and reader.ahead()[:1] in ("'", '"'):
+        value = _introduced_default(reader)
+    else:
+        value = _read_number(reader)
+    return {"default": value, "computed": False}
+
+
+def _expression_default(text: str) -> dict[str, Any]:
+    inner = TokenReader(text)
+    now = _read_now(inner)
+    return {"default": now if now is not None and inner.done else text, "computed": True}
+
+
+def _introduced_default(reader: TokenReader) -> str:
+    """Return the value of ``b'1'``, ``x'41'`` or ``_utf8mb4'text'``."""
+    word, text = reader.take().text, reader.take().text
+    if word.upper() in ("B", "X"):
+        return _binary_default(word + text)
+    return unescape(text[1:-1], text[0])
+
+
+def _binary_default(text: str) -> str:
+    if "b" in text[:2].lower():
+        return f"b'{text[2:].rstrip(chr(39))}'"
+    return binary_number(text).decode("utf-8", "surrogateescape")
+
+
+def _read_number(reader: TokenReader) -> str:
+    start = reader.token.start
+    found = None if reader.done else _NUMBER.match(reader.code, start)
+    if found is None:
+        raise reader.error()
+    while not reader.done and reader.token.start < found.end():
+        reader.take()
+    if found[2][1:2].lower() in ("x", "b"):
+        return _binary_default(found[2])
+    return ("-" if found[1] == "-" else "") + found[2]

@@ -14,6 +14,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 
 from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
+from intercode.sql.dump.literals import BinaryNumber
 from intercode.sql.embedded.catalog.catalog import Column
 from intercode.sql.embedded.catalog.types import Type
 
@@ -23,6 +24,9 @@ _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 _DATE = re.compile(r"\s*(\d{1,4})[^\d\s](\d{1,2})[^\d\s](\d{1,2})(?:[ T]+(.*))?\s*\Z", re.S)
 _TIME = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?\s*\Z")
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 
 
 # ---------------------------------------------------------------- parsing
@@ -105,6 +109,10 @@ def to_stored(value: Any, column: Column, row: int = 1) -> Any:
     kind = column.type
     if isinstance(value, (dt.date, dt.timedelta)):
         value = str(value)
+    if column.declared.startswith("bit("):
+        return _stored_bits(value, column, row)
+    if isinstance(value, BinaryNumber) and kind.number:
+        value = int.from_bytes(value, "big")
     if kind.kind in ("int", "year"):
         return _stored_integer(value, column, row)
     if kind.number:
@@ -112,7 +120,7 @@ def to_stored(value: Any, column: Column, row: int = 1) -> Any:
     if kind.moment:
         return _stored_temporal(value, column, row)
     if kind.kind == "bytes":
-        return value if isinstance(value, bytes) else str(value).encode()
+        return _stored_bytes(value, column, row)
     return _stored_text(value, column, row)
 
 
@@ -141,15 +149,38 @@ def _stored_integer(value: Any, column: Column, row: int) -> int:
         if number and not 1901 <= number <= 2155:
             raise mysql_error(1264, column.name, row)
         return number
-    bits = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
     name = column.declared.partition("(")[0].partition(" ")[0]
-    size = bits.get(name, 64)
+    size = INTEGER_BITS.get(name, 64)
     low, high = (0, 1 << size) if column.type.unsigned else (-(1 << size - 1), 1 << size - 1)
     if not low <= number < high:
         raise mysql_error(1264, column.name, row)
     if number >= 1 << 63:
         raise unsupported(f"the whole number {number}, which needs more than 63 bits")
     return number
+
+
+def _stored_bits(value: Any, column: Column, row: int) -> int:
+    """Return the number that a BIT column holds. A string is its bytes."""
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogateescape")
+    if isinstance(value, bytes):
+        number = int.from_bytes(value, "big")
+    else:
+        number = int(_to_decimal(value, column, row).quantize(Decimal(1), rounding=ROUND_HALF_UP))
+    if not 0 <= number < 1 << int(column.declared[4:-1]):
+        raise mysql_error(1406, column.name, row)
+    if number >= 1 << 63:
+        raise unsupported(f"the bits {number:b}, which are more than 63")
+    return number
+
+
+def _stored_bytes(value: Any, column: Column, row: int) -> bytes:
+    """Return bytes as a column holds them. BINARY fills them up with zeros."""
+    data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
+    size = column.type.precision
+    if size and len(data) > size:
+        raise mysql_error(1406, column.name, row)
+    return bytes(data.ljust(size, b"\0") if column.declared.startswith("binary(") else data)
 
 
 def _stored_real(value: Any, column: Column, row: int) -> float:
@@ -192,6 +223,8 @@ def _stored_text(value: Any, column: Column, row: int) -> str:
             if word.lower() == text.lower():
                 return word
         raise mysql_error(1265, column.name, row)
+    if column.values:
+        return _stored_set(text, column, row)
     if column.declared.startswith("char("):
         text = text.rstrip(" ")
     if column.type.precision and len(text) > column.type.precision:
@@ -201,10 +234,22 @@ def _stored_text(value: Any, column: Column, row: int) -> str:
     return text
 
 
+def _stored_set(text: str, column: Column, row: int) -> str:
+    """Return the words of a SET in the order of its definition."""
+    given = {word.rstrip(" ").lower() for word in text.split(",")} if text else set()
+    if given - {word.lower() for word in column.values}:
+        raise mysql_error(1265, column.name, row)
+    return ",".join(word for word in column.values if word.lower() in given)
+
+
 def default_value(column: Column, now: str) -> Any:
     """Return the value of a column for which an INSERT gives none. Raises StatementError 1364."""
     if column.computed:
-        return now
+        if str(column.default).startswith("CURRENT_TIMESTAMP"):
+            return now
+        raise unsupported(f"the default {column.default} here")
+    if column.default is not None and column.declared.startswith("bit("):
+        return int(column.default[2:-1] or "0", 2)
     if column.default is None and not column.nullable and not column.auto:
         raise mysql_error(1364, column.name)
     return column.default

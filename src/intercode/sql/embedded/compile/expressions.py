@@ -11,7 +11,7 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.dialect.parser import mysql_text
 from intercode.sql.embedded.catalog.collations import collate_clause
-from intercode.sql.embedded.catalog.definitions import collation_family
+from intercode.sql.embedded.catalog.column_types import collation_family
 from intercode.sql.embedded.catalog.types import BOOL, INT, STRING, merge_types
 from intercode.sql.embedded.compile import aggregates, calls, comparisons, subqueries
 from intercode.sql.embedded.compile.arithmetic import binary_operation, concatenate, negate

@@ -17,9 +17,9 @@ from intercode.sql.deadline import Deadline
 from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode.sql.embedded import functions
 from intercode.sql.embedded.catalog import collations
+from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.catalog.catalog import quote_identifier
 from intercode.sql.embedded.functions.runtime import MAX_TEXT_LENGTH, THREAD_STATE
-from intercode.sql.embedded.load.build import BuiltDatabases
 from intercode.sql.worker.bounded import limit_values
 
 MAX_IN_MEMORY_BYTES = 32 << 20

@@ -10,6 +10,7 @@ from typing import Any
 from intercode.core.errors import EnvironmentStateError
 from intercode.sql.base import SqlDeterminism, SqlLimits
 from intercode.sql.deadline import Deadline
+from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.compile.scope import CompileContext
 from intercode.sql.embedded.compile.translation import Translation
 from intercode.sql.embedded.execute.connection import ConnectionPool, EmbeddedConnection
@@ -19,7 +20,6 @@ from intercode.sql.embedded.execute.state import (
     EmbeddedState,
     SavedState,
 )
-from intercode.sql.embedded.load.build import BuiltDatabases
 
 _INITIAL_SESSION_VALUES: dict[str, Any] = {
     "VERSION": MYSQL_VERSION, "USER": "admin@localhost", "SESSION_USER": "admin@localhost",

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import access_denied, mysql_error, syntax_error, unsupported
-from intercode.sql.dialect.parser import sqlglot_tokens
-from intercode.sql.embedded.catalog.catalog import Column, Index, Table, quote_identifier
-from intercode.sql.embedded.catalog.definitions import table_from_create
+from intercode.sql.dialect.errors import access_denied, mysql_error, unsupported
+from intercode.sql.dialect.parser import parse
+from intercode.sql.dialect.token_reader import TokenReader
+from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
 from intercode.sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
+from intercode.sql.embedded.catalog.table_statements import (
+    DEFAULT_COLLATION,
+    read_create_index,
+    read_create_table,
+    with_created_index,
+)
 from intercode.sql.embedded.catalog.types import Type
 from intercode.sql.embedded.catalog.values import convert_rows
+from intercode.sql.embedded.catalog.view_statement import ViewStatement, read_create_view
 from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import transactions
 from intercode.sql.embedded.execute.alter_table import alter_table, rebuild_table
 from intercode.sql.embedded.execute.context import SessionContext
 from intercode.sql.embedded.execute.dml import write_transaction
 from intercode.sql.embedded.execute.write_targets import (
+    named_table,
     record_drop,
     record_table,
     target_database,
@@ -28,71 +37,89 @@ from intercode.sql.embedded.execute.write_targets import (
 )
 
 
-def execute(tree: exp.Expr, code: str, session: SessionContext) -> None:
-    """Execute a DDL statement. Raises StatementError as MySQL does, or for an unsupported one."""
+def execute(tree: exp.Expr, session: SessionContext) -> None:
+    """Execute a DDL statement that sqlglot has parsed. Raises StatementError as MySQL does, or for
+    an unsupported one."""
     kind = str(tree.args.get("kind") or "").upper()
     if isinstance(tree, exp.TruncateTable):
         _truncate(tree, session)
-    elif isinstance(tree, exp.Alter):
-        if kind != "TABLE":
-            raise unsupported(f"ALTER {kind}")
-        alter_table(tree, session)
     elif isinstance(tree, exp.Drop):
         _drop(tree, kind, session)
-    elif isinstance(tree, exp.Create):
-        makers = {"TABLE": _create_table, "VIEW": _create_view, "INDEX": _create_index,
-                  "DATABASE": _create_database, "SCHEMA": _create_database}  # fmt: skip
-        if kind not in makers:
-            raise unsupported(f"CREATE {kind}")
-        makers[kind](tree, code, session)
+    elif isinstance(tree, exp.Create) and kind in ("DATABASE", "SCHEMA"):
+        _create_database(tree, session)
+    else:
+        raise unsupported(f"{tree.key.upper()} {kind}")
     transactions.commit(session)
 
 
+_TEXT_STATEMENTS = (
+    (("ALTER", "TABLE"), alter_table),
+    (("CREATE", "INDEX"), lambda code, session: create_index(code, session)),
+    (("CREATE", "TABLE"), lambda code, session: create_table(code, session)),
+    (("CREATE", "VIEW"), lambda code, session: create_view(code, session)),
+    (("DROP", "INDEX"), lambda code, session: drop_index(code, session)),
+)
+_BEFORE_KIND = re.compile(
+    r"\s*(CREATE|ALTER|DROP)\s+(?:(?:OR\s+REPLACE|TEMPORARY|UNIQUE|FULLTEXT|SPATIAL|ONLINE|IGNORE"
+    r"|ALGORITHM\s*=\s*\w+|DEFINER\s*=\s*\S+(?:\s*@\s*\S+)?|SQL\s+SECURITY\s+\w+)\s+)*"
+    r"(TABLE|INDEX|VIEW)\b",
+    re.I,
+)
+
+
+def text_statement(code: str) -> Callable[[str, SessionContext], None] | None:
+    """Return the function that executes a definition of a table, an index or a view from its text,
+    or None for any other statement."""
+    found = _BEFORE_KIND.match(code)
+    words = (found[1].upper(), found[2].upper()) if found is not None else None
+    return next((run for kind, run in _TEXT_STATEMENTS if kind == words), None)
+
+
+def database_collation(name: str, session: SessionContext) -> str:
+    """Return the collation of a database, or of the current one for an empty name."""
+    known = session.state.catalog.collations
+    return known.get((name or session.database).lower(), DEFAULT_COLLATION)
+
+
 # ---------------------------------------------------------------- CREATE
-def _database_for_new_table(node: exp.Expr, exists: bool, session: SessionContext) -> str | None:
-    """Return the database for a new table, or None if the table exists and that is not an error."""
-    database = target_database(node.text("db"), session)
-    if session.state.catalog.table(database, node.name) is None:
-        return database
-    if not exists:
-        raise mysql_error(1050, node.name)
-    return None
-
-
-def _create_table(tree: exp.Create, code: str, session: SessionContext) -> None:
-    this = tree.this
-    name = this.this if isinstance(this, exp.Schema) else this
-    database = _database_for_new_table(name, bool(tree.args.get("exists")), session)
-    if database is None:
+def create_table(code: str, session: SessionContext) -> None:
+    """Execute CREATE TABLE. Raises StatementError as MySQL does."""
+    statement = read_create_table(code, lambda name: database_collation(name, session))
+    database = target_database(statement.database, session)
+    name = statement.table.name
+    if session.state.catalog.table(database, name) is not None:
+        if not statement.exists:
+            raise mysql_error(1050, name)
         return
-    properties = tree.args.get("properties")
-    parts = properties.expressions if properties is not None else []
-    like = next((p for p in parts if isinstance(p, exp.LikeProperty)), None)
-    temporary = any(isinstance(p, exp.TemporaryProperty) for p in parts)
-    if like is not None:
-        _, model = target_table(like.this, session)
-        table = replace(model, name=name.name.lower(), rows=0, foreign_keys=(), auto_increment=1)
-    else:
-        table = table_from_create(tree)
+    table = statement.table
+    if statement.model is not None:
+        _, model = named_table(statement.model, session)
+        table = replace(model, name=name, rows=0, foreign_keys=(), triggers=(), auto_increment=None)
+        table = replace(table, temporary=statement.table.temporary)
     rows: list[tuple[Any, ...]] = []
-    query = tree.args.get("expression")
-    if query is not None:
-        translation = translate(query, session.compile_context())
-        query_columns = [
-            _column_from_query(n, k)
-            for n, k in zip(translation.names, translation.types, strict=True)
-        ]
-        query_names = {c.name.lower() for c in query_columns}
-        own_columns = [c for c in table.columns if c.name.lower() not in query_names]
-        table = replace(table, columns=(*own_columns, *query_columns))
-        read = convert_rows(session.rows(translation), translation.converters)
-        rows = [(*[c.default for c in own_columns], *row) for row in read]
+    if statement.query:
+        table, rows = _with_query(table, parse(statement.query, False, session.database), session)
     if not table.columns:
         raise mysql_error(1064, "", 1)
-    table = replace(table, temporary=temporary)
     with write_transaction(session, database) as connection:
         table = rebuild_table(connection, database, table, rows)
     record_table(session, database, table, "new")
+    transactions.commit(session)
+
+
+def _with_query(
+    table: Table, query: exp.Expr, session: SessionContext
+) -> tuple[Table, list[tuple[Any, ...]]]:
+    """Return the table of CREATE TABLE ... AS SELECT, and its rows."""
+    translation = translate(query, session.compile_context())
+    query_columns = [
+        _column_from_query(n, k) for n, k in zip(translation.names, translation.types, strict=True)
+    ]
+    query_names = {c.name.lower() for c in query_columns}
+    own_columns = [c for c in table.columns if c.name.lower() not in query_names]
+    table = replace(table, columns=(*own_columns, *query_columns))
+    read = convert_rows(session.rows(translation), translation.converters)
+    return table, [(*[c.default for c in own_columns], *row) for row in read]
 
 
 def _column_from_query(name: str, kind: Type) -> Column:
@@ -114,50 +141,53 @@ def _column_from_query(name: str, kind: Type) -> Column:
     return Column(name, kind.as_nullable(), type_names.get(kind.kind, "text"))
 
 
-def _create_view(tree: exp.Create, code: str, session: SessionContext) -> None:
-    this = tree.this
-    name = this.this if isinstance(this, exp.Schema) else this
-    database = target_database(name.text("db"), session)
-    existing = session.state.catalog.table(database, name.name)
-    if existing is not None and not (tree.args.get("replace") and existing.query is not None):
-        raise mysql_error(1050, name.name)
-    tokens = sqlglot_tokens(code)
-    start = next((t.end + 1 for t in tokens if t.text.upper() == "AS"), None)
-    if start is None or tree.expression is None:
-        raise syntax_error(code, 0)
-    translation = translate(tree.expression, session.compile_context())
-    names = (
-        [c.name for c in this.expressions] if isinstance(this, exp.Schema) else translation.names
-    )
+def create_view(code: str, session: SessionContext) -> None:
+    """Execute CREATE VIEW. Raises StatementError as MySQL does."""
+    view = read_create_view(code)
+    database = target_database(view.database, session)
+    existing = session.state.catalog.table(database, view.name)
+    if existing is not None and not (view.replacing and existing.query is not None):
+        raise mysql_error(1050, view.name)
+    record_table(session, database, view_table(view, session), "new")
+    transactions.commit(session)
+
+
+def view_table(view: ViewStatement, session: SessionContext) -> Table:
+    """Return a view with the columns of its query. Raises StatementError for a wrong query."""
+    query = parse(view.query, False, session.database)
+    translation = translate(query, session.compile_context())
+    names = view.columns or translation.names
     if len(names) != len(translation.types):
         raise mysql_error(1353)
     columns = tuple(
         replace(_column_from_query(n, k), name=n)
         for n, k in zip(names, translation.types, strict=True)
     )
-    query = code[start:].strip().rstrip(";").strip()
-    record_table(session, database, Table(name.name.lower(), columns, query=query), "new")
+    return Table(view.name.lower(), columns, query=view.query)
 
 
-def _create_index(tree: exp.Create, code: str, session: SessionContext) -> None:
-    index = tree.this
-    database, table = target_table(index.args["table"], session)
-    params = index.args.get("params")
-    columns = params.args.get("columns") if params is not None else None
-    names = [c.this.name if isinstance(c, exp.Ordered) else c.name for c in columns or ()]
-    for name in names:
-        if table.column(name) is None:
-            raise mysql_error(1072, name)
-    if any(i.name.lower() == index.name.lower() for i in table.indexes):
-        raise mysql_error(1061, index.name)
-    new_index = Index(index.name, tuple(names), bool(tree.args.get("unique")), (0,) * len(names))
-    changed = replace(table, indexes=(*table.indexes, new_index))
+def create_index(code: str, session: SessionContext) -> None:
+    """Execute CREATE INDEX. Raises StatementError as MySQL does."""
+    names, reader = read_create_index(code)
+    database, table = named_table(names, session)
+    changed = with_created_index(table, reader)
     with write_transaction(session, database) as connection:
         changed = rebuild_table(connection, database, changed, None)
     record_table(session, database, changed, "changed")
+    transactions.commit(session)
 
 
-def _create_database(tree: exp.Create, code: str, session: SessionContext) -> None:
+def drop_index(code: str, session: SessionContext) -> None:
+    """Execute DROP INDEX. Raises StatementError as MySQL does."""
+    reader = TokenReader(code)
+    reader.expect("DROP", "INDEX")
+    name = reader.token.text
+    reader.name()
+    reader.expect("ON")
+    alter_table(f"ALTER TABLE {reader.rest()} DROP INDEX {name}", session)
+
+
+def _create_database(tree: exp.Create, session: SessionContext) -> None:
     name = tree.this.name.lower()
     state = session.state
     if name in state.catalog.databases or name in SYSTEM_SCHEMAS:
@@ -183,8 +213,6 @@ def _drop(tree: exp.Drop, kind: str, session: SessionContext) -> None:
                 _drop_table(*found, dropped_names, session)
     elif kind in ("DATABASE", "SCHEMA"):
         _drop_database(nodes[0].name.lower(), exists, session)
-    elif kind == "INDEX":
-        raise unsupported("DROP INDEX (ALTER TABLE ... DROP INDEX is there)")
     else:
         raise unsupported(f"DROP {kind}")
 
@@ -251,9 +279,4 @@ def rename_table(code: str, session: SessionContext) -> None:
     found = re.fullmatch(r"\s*RENAME\s+TABLE\s+`?(\w+)`?\s+TO\s+`?(\w+)`?\s*;?\s*", code, re.I)
     if found is None:
         raise unsupported("RENAME in this form")
-    tree = exp.Alter(
-        this=exp.to_table(found[1]), kind="TABLE",
-        actions=[exp.AlterRename(this=exp.to_table(found[2]))],
-    )  # fmt: skip
-    alter_table(tree, session)
-    transactions.commit(session)
+    alter_table(f"ALTER TABLE `{found[1]}` RENAME TO `{found[2]}`", session)

@@ -56,7 +56,7 @@ def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
         raise access_denied("INTO OUTFILE", "it writes files")
     if _STORED_PROGRAM.match(code.strip()):
         raise unsupported("stored programs, triggers and events")
-    if word in _UNPARSED_STATEMENTS:
+    if word in _UNPARSED_STATEMENTS or ddl.text_statement(code) is not None:
         return None
     if word in ("CALL", "HANDLER", "PREPARE", "EXECUTE", "DEALLOCATE", "XA", "SIGNAL", "GET"):
         raise unsupported(f"the statement {word}")
@@ -69,6 +69,10 @@ def execute(
 ) -> list[tuple[Any, ...]] | None:
     """Execute a statement that is not a query. Return its rows, or None if it has no result."""
     word = first_word(code)
+    define = ddl.text_statement(code) if tree is None else None
+    if define is not None:
+        define(code, session)
+        return None
     if tree is None:
         return _execute_unparsed(word, code, session)
     if isinstance(tree, exp.Insert):
@@ -78,7 +82,7 @@ def execute(
     elif isinstance(tree, exp.Delete):
         dml.delete(tree, session)
     elif isinstance(tree, (exp.Create, exp.Drop, exp.Alter, exp.TruncateTable)):
-        ddl.execute(tree, code, session)
+        ddl.execute(tree, session)
     elif word == "REPLACE":
         insert_text = re.sub(r"^\s*REPLACE", "INSERT", code, count=1, flags=re.I)
         insert_tree = parse(insert_text, False, session.database)

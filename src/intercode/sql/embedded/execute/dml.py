@@ -12,13 +12,22 @@ from typing import Any
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.dialect.parser import parse
 from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
 from intercode.sql.embedded.catalog.values import convert_rows, default_value, error_text, to_stored
 from intercode.sql.embedded.compile.conversions import number_constant
+from intercode.sql.embedded.compile.scope import Source
 from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import foreign_keys
+from intercode.sql.embedded.execute.constraints import (
+    apply_constraints,
+    require_no_trigger,
+    require_not_generated,
+)
 from intercode.sql.embedded.execute.context import SessionContext
+from intercode.sql.embedded.execute.multi_table import JoinedTargets, has_several_tables
 from intercode.sql.embedded.execute.write_targets import (
+    TargetRows,
     record_write,
     select_target_rows,
     target_table,
@@ -30,10 +39,13 @@ Row = dict[str, Any]
 @contextmanager
 def write_transaction(session: SessionContext, database: str) -> Iterator[sqlite3.Connection]:
     """Run a transaction in the session's private copy of a database. It is rolled back on an
-    error."""
+    error. One inside another is part of it."""
+    connection = session.connection.sqlite
+    if connection.in_transaction:
+        yield connection
+        return
     session.connection.make_private(database, session.limits.storage)
     session.connection.attach([database])
-    connection = session.connection.sqlite
     connection.execute("BEGIN")
     try:
         yield connection
@@ -42,6 +54,20 @@ def write_transaction(session: SessionContext, database: str) -> Iterator[sqlite
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+@contextmanager
+def _joint_transaction(databases: Sequence[str], session: SessionContext) -> Iterator[None]:
+    """Run one transaction over several databases. On an error nothing has changed."""
+    for database in databases:
+        session.connection.make_private(database, session.limits.storage)
+    before = session.state
+    try:
+        with write_transaction(session, databases[0]):
+            yield
+    except BaseException:
+        session.state = before
+        raise
 
 
 def insert(tree: exp.Insert, session: SessionContext, replacing: bool = False) -> None:
@@ -55,20 +81,29 @@ def insert(tree: exp.Insert, session: SessionContext, replacing: bool = False) -
     columns = [_column(table, n) for n in names]
     if len({c.name for c in columns}) < len(columns):
         raise mysql_error(1110, next(n for n in names if names.count(n) > 1))
+    require_no_trigger(table, "INSERT")
+    if replacing:
+        require_no_trigger(table, "DELETE")
     rows = _insert_rows(tree, columns, table, session)
+    require_not_generated([c for c in columns if _gives_values(rows, c)], table)
     duplicate = tree.args.get("conflict")
     ignore = bool(tree.args.get("ignore"))
     if replacing and any(True for _ in foreign_keys.referencing_tables(table, database, session)):
         raise unsupported("REPLACE in a table that foreign keys point to")
     complete_rows = [_complete_row(r, table, session, n) for n, r in enumerate(rows, 1)]
     counter, first = table.auto_increment, None
-    written = 0
+    written, rowids = 0, list[int]()
     with write_transaction(session, database) as connection:
         for row in complete_rows:
             counter, value = _assign_auto_increment(row, table, counter)
             first = value if first is None else first
             foreign_keys.check_child(row, table, database, session, connection)
-            written += _insert_row(row, table, database, connection, replacing, ignore, duplicate)
+            count, rowid = _insert_row(
+                row, table, database, connection, replacing, ignore, duplicate
+            )
+            written += count
+            rowids += [rowid] if count else []
+        apply_constraints(rowids, table, database, session, connection)
         source = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
         (last,) = connection.execute(f"SELECT MAX(rowid) FROM {source}").fetchone()
         rows_now = table.rows + written
@@ -113,6 +148,10 @@ def _insert_rows(
 _DEFAULT_VALUE = object()
 
 
+def _gives_values(rows: Sequence[Row], column: Column) -> bool:
+    return any(row.get(column.name, _DEFAULT_VALUE) is not _DEFAULT_VALUE for row in rows)
+
+
 def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> Any:
     """Return the value of one expression of VALUES."""
     if isinstance(node, exp.Var) and node.name.upper() == "DEFAULT":
@@ -139,12 +178,26 @@ def _complete_row(row: Row, table: Table, session: SessionContext, row_number: i
         raise unsupported("writing without sql_mode STRICT_TRANS_TABLES")
     now = session.compile_context().now
     out: Row = {}
+    generated = {name for name, _, _ in table.generated}
     for column in table.columns:
+        if column.name.lower() in generated:
+            out[column.name] = None
+            continue
         value = row.get(column.name, _DEFAULT_VALUE)
         if value is _DEFAULT_VALUE:
-            value = default_value(column, now)
+            value = _default(column, now, session)
         out[column.name] = to_stored(value, column, row_number)
     return out
+
+
+def _default(column: Column, now: str, session: SessionContext) -> Any:
+    """Return the default of a column, which can be an expression."""
+    text = str(column.default)
+    if column.computed and not text.startswith("CURRENT_TIMESTAMP"):
+        found = translate(parse(f"SELECT {text}"), session.compile_context())
+        (row,) = convert_rows(session.rows(found), found.converters)
+        return row[0]
+    return default_value(column, now)
 
 
 def _assign_auto_increment(
@@ -170,7 +223,8 @@ def _insert_row(
     replacing: bool,
     ignore: bool,
     duplicate: exp.Expr | None,
-) -> int:
+) -> tuple[int, int]:
+    """Write a row. Return the number of written rows and the rowid."""
     columns = ", ".join(quote_identifier(c) for c in row)
     placeholders = ", ".join("?" * len(row))
     word = "INSERT OR REPLACE" if replacing else "INSERT OR IGNORE" if ignore else "INSERT"
@@ -183,7 +237,7 @@ def _insert_row(
         if duplicate is not None:
             raise unsupported("ON DUPLICATE KEY UPDATE of an existing row") from e
         raise duplicate_key_error(row, table, e) from e
-    return done.rowcount
+    return done.rowcount, done.lastrowid or 0
 
 
 def duplicate_key_error(
@@ -201,21 +255,49 @@ def duplicate_key_error(
 
 # ---------------------------------------------------------------- UPDATE and DELETE
 def update(tree: exp.Update, session: SessionContext) -> None:
-    """Execute UPDATE of one table."""
-    if (
-        not isinstance(tree.this, exp.Table)
-        or tree.this.args.get("joins")
-        or tree.args.get("from_")
-    ):
-        raise unsupported("UPDATE of several tables")
+    """Execute UPDATE."""
+    if has_several_tables(tree):
+        _update_joined(tree, session)
+        return
     database, table = target_table(tree.this, session)
     pairs = [(e.this, e.expression) for e in tree.expressions]
     columns = [_column(table, left.name) for left, _ in pairs]
-    _check_assignment_order(columns, [right for _, right in pairs])
-    rows = select_target_rows(
-        tree, table, database, session, [right for _, right in pairs], columns
-    )
-    updated_rows: list[Row] = []
+    values = [right for _, right in pairs]
+    _check_assignment_order(columns, values)
+    rows = select_target_rows(tree, table, database, session, values, columns)
+    session.set_session_values(ROW_COUNT=_write_updates(rows, columns, table, database, session))
+
+
+def _update_joined(tree: exp.Update, session: SessionContext) -> None:
+    """Execute UPDATE of joined tables. All values come from the rows before the statement."""
+    targets = JoinedTargets(tree, session)
+    groups: dict[str, tuple[str, Table, Source, list[Column], list[exp.Expr]]] = {}
+    for pair in tree.expressions:
+        database, table, source, column = targets.column_source(pair.this)
+        group = groups.setdefault(source.alias, (database, table, source, [], []))
+        group[3].append(column)
+        group[4].append(pair.expression)
+    plans = []
+    for database, table, source, columns, values in groups.values():
+        _check_assignment_order(columns, values)
+        rows = targets.rows(source, table, values, columns)
+        plans.append((rows, columns, table, database))
+    with _joint_transaction([plan[3] for plan in plans], session):
+        count = sum(_write_updates(*plan, session) for plan in plans)
+    session.set_session_values(ROW_COUNT=count)
+
+
+def _write_updates(
+    rows: TargetRows,
+    columns: Sequence[Column],
+    table: Table,
+    database: str,
+    session: SessionContext,
+) -> int:
+    """Write the new values of a table's rows. Return the number of rows that changed."""
+    require_no_trigger(table, "UPDATE")
+    require_not_generated(columns, table)
+    updated: dict[int, Row] = {}
     with write_transaction(session, database) as connection:
         for row_number, (rowid, old, values) in enumerate(rows, 1):
             new = {
@@ -231,9 +313,11 @@ def update(tree: exp.Update, session: SessionContext) -> None:
             foreign_keys.check_child(row, table, database, session, connection, set(changed))
             foreign_keys.check_parent(old, table, database, session, connection, set(changed))
             _update_row(rowid, changed, row, table, database, connection)
-            updated_rows.append(row)
-    session.set_session_values(ROW_COUNT=len(updated_rows))
-    record_write(session, database, table, updated_rows)
+            key = table.rowid_key
+            updated[rowid if key is None else row[key]] = row
+        apply_constraints(list(updated), table, database, session, connection)
+    record_write(session, database, table, list(updated.values()))
+    return len(updated)
 
 
 def _check_assignment_order(columns: Sequence[Column], values: Sequence[exp.Expr]) -> None:
@@ -259,21 +343,42 @@ def _update_row(
 
 
 def delete(tree: exp.Delete, session: SessionContext) -> None:
-    """Execute DELETE from one table."""
-    if tree.args.get("tables") or tree.args.get("using") or tree.this.args.get("joins"):
-        raise unsupported("DELETE from several tables")
-    database, table = target_table(tree.this, session)
-    rows = select_target_rows(tree, table, database, session, [], [])
+    """Execute DELETE."""
+    if not has_several_tables(tree):
+        database, table = target_table(tree.this, session)
+        rows = select_target_rows(tree, table, database, session, [], [])
+        session.set_session_values(ROW_COUNT=_write_deletes(rows, table, database, session))
+        return
+    joined = JoinedTargets(tree, session)
+    named = tree.args.get("tables") or _deleted_tables(tree)
+    plans = []
+    for node in named:
+        database, table, source = joined.named_source(node)
+        plans.append((joined.rows(source, table, [], []), table, database))
+    with _joint_transaction([plan[2] for plan in plans], session):
+        count = sum(_write_deletes(*plan, session) for plan in plans)
+    session.set_session_values(ROW_COUNT=count)
+
+
+def _deleted_tables(tree: exp.Delete) -> list[exp.Table]:
+    """Return the tables before USING."""
+    return [tree.this, *(join.this for join in tree.this.args.get("joins") or ())]
+
+
+def _write_deletes(rows: TargetRows, table: Table, database: str, session: SessionContext) -> int:
+    """Delete rows of a table. Return their number."""
+    require_no_trigger(table, "DELETE")
     target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
     touched: set[str] = set()
     with write_transaction(session, database) as connection:
         for rowid, old, _ in rows:
             touched |= foreign_keys.apply_on_delete(old, table, database, session, connection)
             connection.execute(f"DELETE FROM {target} WHERE rowid = ?", [rowid])
-    session.set_session_values(ROW_COUNT=len(rows))
     if rows:
-        record_write(session, database, replace(table, rows=max(0, table.rows - len(rows))), [{}])
+        left = max(0, table.rows - len(rows))
+        record_write(session, database, replace(table, rows=left), [{}])
     for name in touched:
         child = session.state.catalog.table(database, name)
         if child is not None:
             record_write(session, database, child, [{}])
+    return len(rows)

@@ -25,6 +25,7 @@ from intercode.sql.base import (
 from intercode.sql.dialect.errors import StatementError, unsupported
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.parser import require_single_statement
+from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.catalog.catalog import quote_identifier
 from intercode.sql.embedded.catalog.values import convert_rows
 from intercode.sql.embedded.compile.translation import Translation, translate
@@ -34,7 +35,6 @@ from intercode.sql.embedded.execute.context import SessionContext
 from intercode.sql.embedded.execute.shared_caches import SharedCaches
 from intercode.sql.embedded.execute.state import EmbeddedState, SavedState
 from intercode.sql.embedded.execute.translation_store import Key
-from intercode.sql.embedded.load.build import BuiltDatabases
 from intercode.sql.worker.bounded import (
     BEFORE_BRACKETS,
     UnboundedStatementError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,13 +16,13 @@ from intercode.core.paths import cache_root
 from intercode.core.portability.services import run_after_fork
 from intercode.core.types import ExecResult
 from intercode.sql.base import SqlLimits
+from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.catalog.catalog import Catalog
 from intercode.sql.embedded.execute.translation_store import (
     DIRECTORY_VARIABLE,
     TranslationCache,
     open_store,
 )
-from intercode.sql.embedded.load.build import BuiltDatabases, build_databases
 
 MAX_DATABASES = 512
 """Limit of the dumps whose descriptions are kept. Every task of a family may have its own."""
@@ -37,8 +38,9 @@ class SharedCaches:
         self._databases: dict[tuple[Path, int, int], BuiltDatabases] = {}
         self._catalogs: dict[tuple[str, str], Catalog] = {}
 
-    def databases_of(self, path: Path) -> BuiltDatabases:
-        """Return the databases of a dump. Raises DataError if it is unreadable or no dump."""
+    def databases_of(self, path: Path, build: Callable[[Path], BuiltDatabases]) -> BuiltDatabases:
+        """Return the databases of a dump, which ``build`` builds unless they are known. Raises
+        DataError if it is unreadable or no dump."""
         try:
             status = os.stat(path)
         except OSError as e:
@@ -47,7 +49,7 @@ class SharedCaches:
         found = self._databases.get(key)
         if found is None:
             with self._lock:
-                found = self._databases[key] = self._databases.get(key) or build_databases(path)
+                found = self._databases[key] = self._databases.get(key) or build(path)
                 _drop_oldest(self._databases)
         return found
 

@@ -123,6 +123,9 @@ def _column(table: Table, column: Column, full: bool) -> tuple[Any, ...]:
     extra = "auto_increment" if column.auto else "DEFAULT_GENERATED" if column.computed else ""
     if column.on_update:
         extra = f"{extra} on update CURRENT_TIMESTAMP".strip()
+    for name, _, stored in table.generated:
+        if name == column.name.lower():
+            extra = f"{'STORED' if stored else 'VIRTUAL'} GENERATED"
     null = "YES" if column.nullable else "NO"
     key = table.key_label(column.name)
     if not full:
@@ -142,13 +145,14 @@ def _create_table(found: dict[str, Any], session: SessionContext) -> Rows:
 
 def create_statement(table: Table) -> str:
     """Return a table's CREATE TABLE as MySQL 8 writes it."""
-    lines = [_column_line(c) for c in table.columns]
+    lines = [_column_line(c, table) for c in table.columns]
     for index in table.indexes:
         sizes = index.prefixes or (0,) * len(index.columns)
         parts = ",".join(
             f"`{n}`" + (f"({s})" if s else "") for n, s in zip(index.columns, sizes, strict=False)
         )
         word = "PRIMARY KEY" if index.primary else "UNIQUE KEY" if index.unique else "KEY"
+        word = f"{index.kind.upper()} KEY" if index.kind else word
         lines.append(f"{word} ({parts})" if index.primary else f"{word} `{index.name}` ({parts})")
     for key in table.foreign_keys:
         column_list = ", ".join(f"`{c}`" for c in key.columns)
@@ -159,6 +163,7 @@ def create_statement(table: Table) -> str:
             f"CONSTRAINT `{key.name}` FOREIGN KEY ({column_list}) "
             f"REFERENCES `{key.parent}` ({other}){rules}"
         )
+    lines += [f"CONSTRAINT `{name}` CHECK ({condition})" for name, condition in table.checks]
     counter = f" AUTO_INCREMENT={table.auto_increment}" if (table.auto_increment or 0) > 1 else ""
     body = ",\n".join(f"  {line}" for line in lines)
     comment = f" COMMENT='{table.comment}'" if table.comment else ""
@@ -168,11 +173,16 @@ def create_statement(table: Table) -> str:
     )
 
 
-def _column_line(column: Column) -> str:
+def _column_line(column: Column, table: Table) -> str:
     text = f"`{column.name}` {column.declared}"
     collation = column.collation if column.type.kind == "string" else None
     if collation not in (None, "utf8mb4_0900_ai_ci"):
         text += f" CHARACTER SET {str(collation).partition('_')[0]} COLLATE {collation}"
+    for name, expression, stored in table.generated:
+        if name == column.name.lower():
+            text += f" GENERATED ALWAYS AS ({expression}) {'STORED' if stored else 'VIRTUAL'}"
+            text += "" if column.nullable else " NOT NULL"
+            return text + (f" COMMENT '{column.comment}'" if column.comment else "")
     if not column.nullable:
         text += " NOT NULL"
     elif column.declared.startswith("timestamp"):
@@ -181,6 +191,9 @@ def _column_line(column: Column) -> str:
         return text + " AUTO_INCREMENT"
     blob = "text" in column.declared or "blob" in column.declared or column.declared == "json"
     if column.computed:
+        now = str(column.default).startswith("CURRENT_TIMESTAMP")
+        text += f" DEFAULT {column.default}" if now else f" DEFAULT ({column.default})"
+    elif column.declared.startswith("bit(") and column.default is not None:
         text += f" DEFAULT {column.default}"
     elif column.default is not None:
         text += " DEFAULT '" + column.default.replace("'", "''") + "'"
@@ -209,7 +222,7 @@ def _index(found: dict[str, Any], session: SessionContext) -> Rows:
                     size or None,
                     None,
                     null,
-                    "BTREE",
+                    index.kind.upper() or "BTREE",
                     "",
                     "",
                     "YES",

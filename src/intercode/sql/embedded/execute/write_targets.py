@@ -12,6 +12,7 @@ from intercode.sql.dialect.errors import access_denied, mysql_error
 from intercode.sql.embedded.catalog import information_schema
 from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
 from intercode.sql.embedded.catalog.collations import collate_clause, nocase_level
+from intercode.sql.embedded.catalog.table_layout import create_index_sql
 from intercode.sql.embedded.catalog.types import Type
 from intercode.sql.embedded.catalog.values import result_converter
 from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
@@ -20,7 +21,6 @@ from intercode.sql.embedded.compile.scope import Scope
 from intercode.sql.embedded.compile.select import limit_clause
 from intercode.sql.embedded.compile.sources import base_table_source
 from intercode.sql.embedded.execute.context import SessionContext
-from intercode.sql.embedded.load.table_layout import create_index_sql
 
 TargetRows = list[tuple[int, dict[str, Any], list[Any]]]
 
@@ -39,12 +39,18 @@ def target_database(name: str, session: SessionContext) -> str:
 
 def target_table(node: exp.Expr, session: SessionContext) -> tuple[str, Table]:
     """Return the table that a statement writes to. Raises StatementError 1146 or 1288."""
-    database = target_database(node.text("db"), session)
-    table = session.state.catalog.table(database, node.name)
+    return named_table((node.text("db"), node.name), session)
+
+
+def named_table(names: tuple[str, str], session: SessionContext) -> tuple[str, Table]:
+    """Return the table of that database (empty: the current one) and name. Raises StatementError
+    1146 or 1288."""
+    database = target_database(names[0], session)
+    table = session.state.catalog.table(database, names[1])
     if table is None:
-        raise mysql_error(1146, f"{database}.{node.name.lower()}")
+        raise mysql_error(1146, f"{database}.{names[1].lower()}")
     if table.query is not None:
-        raise mysql_error(1288, node.name, "statement")
+        raise mysql_error(1288, names[1], "statement")
     return database, table
 
 
@@ -57,14 +63,14 @@ def select_target_rows(
     columns: Sequence[Column],
 ) -> TargetRows:
     """Return the rows that WHERE, ORDER BY and LIMIT select: rowid, stored values, new values."""
-    _check_self_reference(tree, table.name)
+    check_self_reference(tree, table.name)
     context = session.compile_context()
     scope = Scope(context, parent=root_scope(context))
     source = base_table_source(table, database, tree.this.alias or table.name, scope)
     scope.sources.append(source)
     makers: list[tuple[str, Any]] = []
     for node, column in zip(values, columns, strict=True):
-        compiled = compile_scalar(_resolve_default(node, column), scope)
+        compiled = compile_scalar(resolve_default(node, column), scope)
         makers.append((compiled.sql, result_converter(compiled.type)))
     scope.clause = "where"
     where = tree.args.get("where")
@@ -102,7 +108,7 @@ def select_target_rows(
     ]
 
 
-def _resolve_default(node: exp.Expr, column: Column) -> exp.Expr:
+def resolve_default(node: exp.Expr, column: Column) -> exp.Expr:
     """Replace the value of ``SET c = DEFAULT``."""
     is_default = isinstance(node, (exp.Var, exp.Column)) and node.name.upper() == "DEFAULT"
     if not is_default:
@@ -112,12 +118,12 @@ def _resolve_default(node: exp.Expr, column: Column) -> exp.Expr:
     return exp.Literal.string(column.default)
 
 
-def _check_self_reference(tree: exp.Expr, name: str) -> None:
+def check_self_reference(tree: exp.Expr, name: str) -> None:
     """Raise StatementError 1093 if a subquery reads the table that the statement writes to. A
     derived table may read it."""
     for table in tree.find_all(exp.Table):
         above = table.parent
-        if table is tree.this or table.name.lower() != name.lower():
+        if table.name.lower() != name.lower() or table.find_ancestor(exp.Select) is None:
             continue
         inside = False
         while above is not None:

@@ -20,7 +20,11 @@ def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str
     ``schema`` is SQLite's name of the database, quoted and with a dot.
     """
     raw = schema + quote_identifier("raw " + table.name)
-    columns = tuple(_with_nocase_level(connection, raw, c) for c in table.columns)
+    generated = {name for name, _, _ in table.generated}  # they have no values yet
+    columns = tuple(
+        c if c.name.lower() in generated else _with_nocase_level(connection, raw, c)
+        for c in table.columns
+    )
     table = replace(table, columns=columns)
     connection.execute(create_table_sql(table, schema))
     names = ", ".join(quote_identifier(c.name) for c in table.columns)
@@ -35,9 +39,20 @@ def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str
     for statement in create_index_sql(table, schema):
         connection.execute(statement)
     rows, last = connection.execute(f"SELECT COUNT(*), MAX(rowid) FROM {target}").fetchone()
+    table = replace(table, auto_increment=_next_number(connection, table, target))
     return replace(
         _with_index_statistics(connection, table, target, rows), rows=rows, last=last or 0
     )
+
+
+def _next_number(connection: sqlite3.Connection, table: Table, target: str) -> int | None:
+    """Return the next value of the AUTO_INCREMENT column: above those that are there, and at least
+    the one that the table declares."""
+    auto = next((c for c in table.columns if c.auto), None)
+    if auto is None:
+        return None
+    most = connection.execute(f"SELECT MAX({quote_identifier(auto.name)}) FROM {target}").fetchone()
+    return max(table.auto_increment or 1, int(most[0] or 0) + 1)
 
 
 def _with_index_statistics(

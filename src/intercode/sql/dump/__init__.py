@@ -1,0 +1,1 @@
+"""Reads MySQL dumps: statements, literals, and the files that a dump includes."""

@@ -1,0 +1,109 @@
+"""Generated columns, CHECK and triggers of the rows that a statement writes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+
+from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.dialect.parser import parse
+from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode.sql.embedded.catalog.values import result_converter, to_stored
+from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
+from intercode.sql.embedded.compile.queries import root_scope
+from intercode.sql.embedded.compile.scope import Scope, Source
+from intercode.sql.embedded.compile.sources import base_table_source
+from intercode.sql.embedded.execute.context import SessionContext
+
+_ROWS_AT_ONCE = 500
+
+
+def require_no_trigger(table: Table, event: str) -> None:
+    """Raise StatementError if a trigger would run. This engine keeps triggers and does not run
+    them."""
+    for name, moment, _ in table.triggers:
+        if moment.endswith(event):
+            raise unsupported(f"{event} in the table {table.name}, which has the trigger {name}")
+
+
+def require_not_generated(columns: Sequence[Column], table: Table) -> None:
+    """Raise StatementError 3105 if a generated column is among these."""
+    generated = {name for name, _, _ in table.generated}
+    for column in columns:
+        if column.name.lower() in generated:
+            raise mysql_error(3105, column.name, table.name)
+
+
+def apply_constraints(
+    rowids: Sequence[int] | None,
+    table: Table,
+    database: str,
+    session: SessionContext,
+    connection: sqlite3.Connection,
+) -> None:
+    """Compute the generated columns of these rows (None: of all), and check the conditions of
+    these rows.
+
+    Raises StatementError 3819 for a row that violates one.
+    """
+    if not (table.generated or table.checks) or rowids == []:
+        return
+    context = session.compile_context()
+    scope = Scope(context, parent=root_scope(context))
+    source = base_table_source(table, database, table.name, scope)
+    scope.sources.append(source)
+    scope.clause = "where"
+    for name, text, _ in table.generated:
+        _compute_column(name, _expression(text), rowids, table, database, scope, connection)
+    for name, text in table.checks if rowids is not None else ():
+        condition = compile_condition(exp.Not(this=exp.Paren(this=_expression(text))), scope)
+        for place in _where_clauses(rowids, source):
+            query = f"SELECT 1 FROM {source.sql()}{place} AND ({condition}) LIMIT 1"
+            if connection.execute(query).fetchone():
+                raise mysql_error(3819, name)
+
+
+def _expression(text: str) -> exp.Expr:
+    found: exp.Expr = parse(f"SELECT {text}").expressions[0].copy()
+    return found.this if isinstance(found, exp.Alias) else found
+
+
+def _where_clauses(rowids: Sequence[int] | None, source: Source) -> Iterator[str]:
+    """Yield the WHERE clauses that select these rows."""
+    if rowids is None:
+        yield " WHERE 1"
+        return
+    for start in range(0, len(rowids), _ROWS_AT_ONCE):
+        listed = ", ".join(map(str, rowids[start : start + _ROWS_AT_ONCE]))
+        yield f" WHERE {source.alias}.rowid IN ({listed})"
+
+
+def _compute_column(
+    name: str,
+    expression: exp.Expr,
+    rowids: Sequence[int] | None,
+    table: Table,
+    database: str,
+    scope: Scope,
+    connection: sqlite3.Connection,
+) -> None:
+    column = table.column(name)
+    if column is None:
+        return
+    source = scope.sources[0]
+    compiled = compile_scalar(expression, scope)
+    read = result_converter(compiled.type)
+    target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
+    for place in _where_clauses(rowids, source):
+        rows = connection.execute(
+            f"SELECT {source.alias}.rowid, {compiled.sql} FROM {source.sql()}{place}"
+        ).fetchall()
+        connection.executemany(
+            f"UPDATE {target} SET {quote_identifier(column.name)} = ? WHERE rowid = ?",
+            [
+                (to_stored(v if v is None or read is None else read(v), column, n), rowid)
+                for n, (rowid, v) in enumerate(rows, 1)
+            ],
+        )
