@@ -69,7 +69,7 @@ def test_what_cannot_be_read_names_the_line(tmp_path: Path, text: str, message: 
         statements(tmp_path, text)
 
 
-def test_included_files_are_read_in_place_and_change_the_digest(tmp_path: Path) -> None:
+def test_included_files_are_read_where_they_are_named_and_change_the_digest(tmp_path: Path) -> None:
     (tmp_path / "rows.dump").write_text("B;\nC;")
     text = "A;\nsource rows.dump ;\n\\. rows.dump\nD;"
     assert [code for _, code in statements(tmp_path, text)] == ["A", "B", "C", "B", "C", "D"]

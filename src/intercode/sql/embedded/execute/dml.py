@@ -25,9 +25,10 @@ from intercode.sql.embedded.execute.constraints import (
     require_not_generated,
 )
 from intercode.sql.embedded.execute.context import SessionContext
-from intercode.sql.embedded.execute.multi_table import JoinedTargets, has_several_tables
 from intercode.sql.embedded.execute.write_targets import (
+    JoinedTargets,
     TargetRows,
+    has_several_tables,
     record_write,
     select_target_rows,
     target_table,
