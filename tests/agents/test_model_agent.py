@@ -61,14 +61,51 @@ def calling(*calls: tuple[str, str], text: str = "", finish: str = "tool_calls")
 # ------------------------------------------------------------- answers
 @pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS"])
 def test_an_answer_that_was_cut_off_is_not_run(finish: str) -> None:
-    model = Answers(Completion(LS, Usage(), finish), Completion(LS, Usage(), "stop"))
+    cut = LS.removesuffix("\n```")
+    model = Answers(Completion(cut, Usage(), finish), Completion(LS, Usage(), "stop"))
     agent = begun("try-again", model)
     move = acted(agent)
     assert move.action is None
     assert "limit of tokens" in move.reply
     assert acted(agent, Feedback(move.reply)).action == "ls"
-    model = Answers(Completion(LS, Usage(), finish))
+    model = Answers(Completion(cut, Usage(), finish))
     assert acted(begun("try-again", model, feedback="original")).action == "ls"
+
+
+@pytest.mark.parametrize("name", ["try-again", "react", "single-turn"])
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        (LS, "ls"), (f"{LS}\n", "ls"), (f"I look.\n{LS}\nThis lists the fi", "ls"),
+        (f"{LS}\nNext:\n```bash\nrm -r", "ls"), (f"{LS}\n```bash\nrm x\n```\nand", "ls"),
+        ("~~~sh\nls\n~~~\nand", "ls"),
+        ("```bash\nls -", None), ("```bash\nls -l\n", None), ("```bash\ncat <<E\n``", None),
+        ("ls -l", None), ("ls -l\n", None), ("I will look at", None), ("", None),
+    ],
+)  # fmt: skip
+def test_code_that_ended_before_the_cut_is_run(name: str, text: str, action: str | None) -> None:
+    agent = begun(name, Answers(*[Completion(text, Usage(), "length")] * 2))
+    assert acted(agent).action == action
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("Thought 1: a\nAction 1: execute[ls]\nObservation 1: b", "ls"),
+        ("Action: execute[ls]", "ls"), ("Action: execute[ls", None), ("Action: ls -", None),
+    ],
+)  # fmt: skip
+def test_an_action_of_react_that_ended_before_the_cut_is_run(text: str, action: str | None) -> None:
+    agent = begun("react", Answers(*[Completion(text, Usage(), "length")] * 2))
+    assert acted(agent).action == action
+
+
+def test_a_call_before_another_one_was_complete_at_the_cut() -> None:
+    one, two = ("run_command", '{"command": "ls"}'), ("run_command", '{"command": "rm')
+    model = Answers(calling(one, two, finish="length"), calling(one, finish="length"))
+    agent = begun("tool-calling", model)
+    assert acted(agent).action == "ls"
+    assert acted(agent, Feedback("a")).action is None
 
 
 @pytest.mark.parametrize("name", ["single-turn", "try-again", "react", "tool-calling"])

@@ -152,3 +152,55 @@ def test_answers_from_the_cache_have_no_figures() -> None:
     line = episode_lines(FULL.replace(steps=(cached, cached)), Style(), 9, False)[1]
     assert "2 of 2 turns answered from the cache" in line
     assert "tokens" not in line and "$" not in line
+
+
+def test_what_a_program_did_is_no_omission() -> None:
+    context = {
+        "seen": [["ls", "tool call"]], "program": {"status": 0}, "messages": "no room",
+        "conversation": {"continued_after": 2}, "answer": {"characters": 9}, "mine": 1,
+    }  # fmt: skip
+    shown = episode_lines(
+        FULL.replace(steps=(Step("ls", "", context=context),)), Style(), 40, False
+    )
+    assert [line.partition(":")[0] for line in shown[-6:]] == [
+        "  how its actions were seen", "  how the program ended", "  messages left out",
+        "  continues an earlier conversation", "  not shown to the model", "  mine",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step("", "Call a tool.", executed=False, valid=False, message="I think\x1b[1m\nit is 3."),
+        Step(
+            "", "Call a tool.", executed=False, valid=False, thought="hm",
+            messages=({"role": "assistant", "content": "I think\x1b[1m\nit is 3."},),
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_model_wrote_without_an_action_is_shown(step: Step) -> None:
+    shown = episode_lines(FULL.replace(steps=(step,)), Style(), 40, False)
+    at = shown.index("  | I think\\x1b[1m")
+    assert shown[at + 1 : at + 3] == ["  | it is 3.", "  Call a tool."]
+    whole = episode_lines(FULL.replace(steps=(step,)), Style(), 40, True)
+    assert whole.count("  | it is 3.") == 1
+
+
+def test_a_thought_is_shown_once() -> None:
+    step = Step("", "no code", executed=False, valid=False, thought="it is 3", message="it is 3")
+    assert (
+        sum(
+            "it is 3" in line
+            for line in episode_lines(FULL.replace(steps=(step,)), Style(), 40, False)
+        )
+        == 1
+    )
+
+
+def test_a_task_is_found_by_a_part_of_its_id(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for part in ("text", "er/te", "dd4"):
+        assert main(["show", str(run), part]) == 0, part
+        assert "starter/text/1, epoch 0" in capsys.readouterr().out
+    assert main(["show", str(run), "starter"]) == 2
+    said = capsys.readouterr().err
+    assert "matches 2 tasks, give one of: starter/files/1, starter/text/1" in said

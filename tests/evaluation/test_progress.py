@@ -62,6 +62,8 @@ def test_what_the_model_used_is_in_the_progress() -> None:
     progress = Progress(3, usage=lambda: usage, traffic=lambda: Traffic(retries=2, overloads=1))
     texts = progress.usage_texts()
     assert texts == ["0 errors", "5 requests", "1,234 tokens", "2 retries", "1 rate limit", "$1.50"]
+    late = Progress(3, usage=Usage, traffic=lambda: Traffic(retries=2, timeouts=2))
+    assert late.usage_texts() == ["0 errors", "2 retries", "2 time-outs"]
 
 
 def test_a_log_gets_the_header_and_few_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,8 @@ def test_no_answer_in_time_is_tried_again(fault: Fault) -> None:
     ):
         start = time.monotonic()
         assert model.complete(ASK).text == "late"
+        counts = model.traffic()
+        assert (counts.timeouts, counts.overloads) == (1, 0)
     assert 0.9 <= time.monotonic() - start < 15  # the server waits for 20 s
     assert len(server.requests) == 2
 

@@ -38,6 +38,7 @@ EMPTY_ANSWER = "(empty answer)"
 OBSERVATION_LIMIT = 4000
 """Characters of an observation that a model is sent by default."""
 _LENGTH_FINISH_REASONS = ("length", "max_tokens", "max_output_tokens")
+_FURTHER_TEXT = "further text"
 TRUNCATED_ANSWER = "the answer reached its limit of tokens and was cut off"
 
 
@@ -260,9 +261,21 @@ class ModelAgent(Agent):
         return AgentOutput(parsed.code, text, thought, reply, **self.conversation.finish_turn())
 
     def _without_truncated_code(self, completion: Completion, parsed: ParsedAnswer) -> ParsedAnswer:
-        """Drop the code of an answer that was cut off: its rest is unknown."""
+        """Drop the code of an answer that was cut off, unless it had ended before the cut: small
+        models go on after it."""
         if self.feedback == "original" or completion.finish_reason is None:
             return parsed
-        if completion.finish_reason.lower() in _LENGTH_FINISH_REASONS:
+        cut = completion.finish_reason.lower() in _LENGTH_FINISH_REASONS
+        if cut and parsed.code is not None and not self._ended_before_cut(completion, parsed.code):
             return replace(parsed, code=None, reason=TRUNCATED_ANSWER)
         return parsed
+
+    def _ended_before_cut(self, completion: Completion, code: str) -> bool:
+        """Return whether the code of an answer is the same however the answer goes on."""
+        if completion.calls:
+            return len(completion.calls) > 1  # the first one is the action
+        text = completion.text
+        further = [f"{text}\n{_FURTHER_TEXT}"]
+        if not text.rstrip(" \t").endswith(("```", "~~~")):
+            further.append(text + _FURTHER_TEXT)
+        return all(self.parse(replace(completion, text=t)).code == code for t in further)

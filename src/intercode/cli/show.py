@@ -28,6 +28,18 @@ from intercode.results.statistics.metrics import (
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
 _MAX_CHANGES = 10
 _MAX_ERROR = 100  # characters of an error in a list
+_CONTEXT = {
+    "observation": "not shown to the model: observation",
+    "answer": "not shown to the model: answer",
+    "history": "not shown to the model: history",
+    "action": "not executed: action",
+    "arguments_replaced": "calls whose arguments were replaced by {}:",
+    "seen": "how its actions were seen:",
+    "program": "how the program ended:",
+    "conversation": "continues an earlier conversation:",
+    "messages": "messages left out:",
+}
+"""What is printed before each value of a turn's context."""
 _DIFF = {"+": "green", "-": "red", "@": "blue"}
 
 EXAMPLE = """\
@@ -40,7 +52,8 @@ examples:
   intercode show RUN files/3 --with-gold
       plays the actions again, and prints the gold and what differs from it
 
-TASK is an id, the end of an id (files/3), a position, or the id of an episode."""
+TASK is an id, a part of an id that no other task has (files/3), a position, or the id of an
+episode."""
 
 ARGUMENTS = """\
 run RUN      a run's directory, or a log
@@ -107,11 +120,13 @@ def find_samples(episodes: Sequence[Trajectory], name: str) -> list[Trajectory]:
     exact = [t for t in plain if t.task == name]
     position = [t for t in plain if name.isdigit() and t.index == int(name)]
     ending = [t for t in plain if t.task.endswith(f"/{name}")]
-    matches = exact or position or ending
+    part = [t for t in plain if name in t.task or (t.id and t.id.startswith(name))]
+    matches = exact or position or ending or part
     if not matches:
         raise unknown_name_error("task of this run", name, sorted({t.task for t in episodes}))
     if len(tasks := sorted({t.task for t in matches})) > 1:
-        raise UsageError(f"{name!r} matches {len(tasks)} tasks: {', '.join(tasks[:5])}")
+        listed = ", ".join(tasks[:5]) + (" ..." if len(tasks) > 5 else "")
+        raise UsageError(f"{name!r} matches {len(tasks)} tasks, give one of: {listed}")
     return sorted(matches, key=lambda t: t.epoch)
 
 
@@ -246,6 +261,8 @@ def _turn(
         if step.actor != "agent":
             yield style("dim", "  (the agent thought)")
         yield from _indent(style("dim", escape_control(step.thought.strip())), "  ")
+    if not step.action and not messages:
+        yield from _indent(escape_control(_written(step)), "  | ")
     if step.action:
         first, *rest = escape_control(step.action).rstrip("\n").split("\n")
         yield style("blue", f"  $ {first}")
@@ -256,7 +273,16 @@ def _turn(
     for name, diff in step.diffs.items():
         yield from _diff(name, diff, style, lines)
     for what, value in step.context.items():
-        yield style("yellow", f"  not shown to the model: {what} {_shorten_value(value)}")
+        label = _CONTEXT.get(what, f"{what}:")
+        yield style("yellow", f"  {label} {_shorten_value(value)}")
+
+
+def _written(step: Step) -> str:
+    """Return what the model wrote in a turn without an action, apart from the thought."""
+    last = step.messages[-1] if step.messages else {}
+    answer = last.get("content") if last.get("role") == "assistant" else None
+    text = str(step.message or answer or "").strip()
+    return "" if text == step.thought.strip() else text
 
 
 def _diff(path: str, diff: str, style: Style, lines: int) -> Iterator[str]:

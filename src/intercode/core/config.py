@@ -219,7 +219,7 @@ def read_task_list(path: Path) -> list[str]:
         lines = path.expanduser().read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as e:
         raise ConfigError(
-            f"tasks = {str(path)!r} cannot be read: {e}; give ids as a list: tasks = [{str(path)!r}]"
+            f"tasks = {str(path)!r} cannot be read: {e}; ids are a list: tasks = [{str(path)!r}]"
         ) from e
     names = [name for line in lines if (name := re.sub(r"(^|\s)#.*", "", line).strip())]
     if not names:

@@ -11,7 +11,7 @@ from intercode.models.providers.function import FunctionModel
 from intercode.models.providers.openai import OpenAIModel
 from intercode.models.providers.scripted import ScriptedModel, read_script
 from intercode.models.redaction import redact
-from intercode.models.resolve import PROVIDERS, open_model
+from intercode.models.resolve import PROVIDERS, check_option_names, open_model
 from intercode.models.token_count import count_tokens
 from intercode.models.transport.concurrency import Traffic
 
@@ -29,6 +29,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "Traffic",
+    "check_option_names",
     "count_tokens",
     "find_price",
     "limit_model",

@@ -117,7 +117,7 @@ class _Call:
             answered = True
             return answer
         except AttemptError as e:
-            overloaded = e.overloaded
+            overloaded = e.overloaded or e.timed_out
             raise
         finally:
             channel.limiter.release(round_number, answered=answered, overloaded=overloaded)
@@ -133,6 +133,7 @@ class _Call:
         retry, traffic = self.model.retry, self.model.traffic()
         self.requests_sent += error.requests_sent
         traffic.overloads += error.overloaded
+        traffic.timeouts += error.timed_out
         if error.response_lost:
             traffic.lost += 1
             self.limits.on_lost_response()
@@ -220,6 +221,8 @@ class Endpoint(Model):
     """
 
     endpoint: str
+    key_source: str = ""
+    """Where the key comes from, such as a variable, for the message that it was refused."""
 
     def __init__(
         self,
@@ -419,5 +422,6 @@ class Endpoint(Model):
     def refusal(self, what: str, status: int | None = None) -> ModelRefusedError:
         """Return the error for a refusal that a retry cannot change. ``status`` is the response's;
         some statuses concern one request only."""
-        text = self.redact(f"{self.name!r} at {self.endpoint} refused: {what}")
+        key = f"; check {self.key_source}" if status in (401, 403) and self.key_source else ""
+        text = self.redact(f"{self.name!r} at {self.endpoint} refused: {what}{key}")
         return ModelRefusedError(text, affects_all_requests=status not in SINGLE_REQUEST_STATUSES)

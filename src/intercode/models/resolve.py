@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 from intercode.core.errors import ConfigError
 from intercode.core.registry import Registry, is_file_reference, load_object
 from intercode.models.base import Model
+from intercode.models.endpoint import Endpoint
 from intercode.models.options import split_options
 from intercode.models.providers.function import as_model
 from intercode.models.providers.openai import OPENAI_OPTIONS, OpenAIModel
@@ -25,6 +27,9 @@ class Provider:
     base_url: str
     key_variable: str = ""
 
+
+OWN_KEY_VARIABLE = "INTERCODE_API_KEY"
+"""The environment variable with a key for any endpoint. That of a provider is read after it."""
 
 PROVIDERS = {
     "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY"),
@@ -54,6 +59,9 @@ NATIVE_PROVIDERS = Registry(
 )
 """Providers with a client library of their own: extras of the same names."""
 
+_NATIVE_OPTIONS = ("thinking", "prompt_cache")
+"""The options that only models of these have."""
+
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY", "litellm": ""}
 """The environment variables with their keys. LiteLLM reads its providers' own variables."""
 
@@ -77,6 +85,7 @@ def open_model(
     if kind == "scripted":
         if not rest:
             raise ConfigError("scripted: needs a file, as in scripted:replies.json")
+        check_option_names(options)
         return read_script(Path(rest))
     if not name:
         raise ConfigError("the model's name is empty; give one with --model PROVIDER/NAME")
@@ -87,15 +96,18 @@ def open_model(
         return as_model(load_object(name))
     options = {k: v for k, v in options.items() if v is not None}
     provider, _, short = name.partition("/")
-    given = options.pop("api_key", None) or os.environ.get("INTERCODE_API_KEY")
+    given_as_option = bool(options.get("api_key"))
+    given = options.pop("api_key", None) or os.environ.get(OWN_KEY_VARIABLE)
     if provider in NATIVE_PROVIDERS and short:
-        return _open_native(provider, short, base_url, given, needs_key, options)
+        native = _open_native(provider, short, base_url, given, needs_key, options)
+        return _with_key_source(native, given_as_option, KEY_VARIABLES[provider])
     base_url = base_url or os.environ.get("OPENAI_BASE_URL")
     split_options(options, OPENAI_OPTIONS)
     if base_url:
         key = given or os.environ.get("OPENAI_API_KEY")
         known_provider = _provider_of_url(base_url)
-        return OpenAIModel(name, base_url, api_key=key, provider=known_provider, **options)
+        model = OpenAIModel(name, base_url, api_key=key, provider=known_provider, **options)
+        return _with_key_source(model, given_as_option, "OPENAI_API_KEY")
     if provider not in PROVIDERS or not short:
         raise ConfigError(_unknown_endpoint_message(name))
     endpoint = PROVIDERS[provider]
@@ -105,7 +117,14 @@ def open_model(
             f"no key for {endpoint.base_url}: set {endpoint.key_variable} or INTERCODE_API_KEY"
         )
     options.setdefault("stream", bool(endpoint.key_variable))
-    return OpenAIModel(short, endpoint.base_url, api_key=key, provider=provider, **options)
+    model = OpenAIModel(short, endpoint.base_url, api_key=key, provider=provider, **options)
+    return _with_key_source(model, given_as_option, endpoint.key_variable)
+
+
+def check_option_names(options: Mapping[str, Any]) -> None:
+    """Raise UnknownNameError for an option that no model has."""
+    own = (*OPENAI_OPTIONS, *_NATIVE_OPTIONS, "api_key")
+    split_options({k: v for k, v in options.items() if k not in own}, own)
 
 
 def _open_native(
@@ -121,6 +140,21 @@ def _open_native(
     if variable and not key and needs_key:
         raise ConfigError(f"no key for {provider}/{name}: set {variable} or INTERCODE_API_KEY")
     model: Model = NATIVE_PROVIDERS.load(provider)(name, base_url, api_key=key, **options)
+    return model
+
+
+def _with_key_source(model: Model, given_as_option: bool, variable: str) -> Model:
+    """Return a model after noting where its key comes from, or could be set."""
+    if isinstance(model, Endpoint):
+        if given_as_option:
+            model.key_source = "the key in the option api_key"
+        elif os.environ.get(OWN_KEY_VARIABLE):
+            model.key_source = f"the key in {OWN_KEY_VARIABLE}"
+        elif variable and os.environ.get(variable):
+            model.key_source = f"the key in {variable}"
+        else:
+            names = " or ".join(filter(None, (variable, OWN_KEY_VARIABLE)))
+            model.key_source = f"the key: none was sent, set {names}"
     return model
 
 

@@ -27,6 +27,7 @@ def render(tables: Sequence[Table], style: str = "text") -> str:
     numbers and null. Lone surrogates become U+FFFD. Raises UnknownNameError for
     another style.
     """
+    style = _SHORT_NAMES.get(style, style)
     if style not in RENDERERS:
         raise unknown_name_error("format", style, list(RENDERERS))
     return replace_surrogates(RENDERERS[style](tables))
@@ -105,6 +106,7 @@ def _render_json(tables: Sequence[Table]) -> str:
     return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
 
 
+_SHORT_NAMES = {"md": "markdown", "tex": "latex", "txt": "text"}
 RENDERERS: dict[str, Callable[[Sequence[Table]], str]] = {
     "text": lambda tables: "\n".join(map(_render_text_table, tables)),
     "markdown": lambda tables: "\n".join(map(_render_markdown_table, tables)),

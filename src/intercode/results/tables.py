@@ -11,6 +11,8 @@ from intercode.core.types.html import html_table
 
 Cell = str | int | float | None
 MISSING = "-"
+DIGITS_OF_UNITS = {"US dollars": 4}
+"""The least decimals of the numbers of a row whose column ``unit`` names it."""
 CONDITIONS = "conditions"
 """The column with what results depend on, in parts with commas between them."""
 
@@ -60,11 +62,15 @@ class Table:
         digits = dict(self.digits)
         return [
             [
-                _format_cell(cell, digits.get(c, 1))
+                _format_cell(cell, max(digits.get(c, 1), self._digits_of_unit(row)))
                 for c, cell in zip(self.columns, row, strict=True)
             ]
             for row in self.rows
         ]
+
+    def _digits_of_unit(self, row: Sequence[Cell]) -> int:
+        unit = row[self.columns.index("unit")] if "unit" in self.columns else None
+        return DIGITS_OF_UNITS.get(str(unit), 0)
 
     def numeric_columns(self) -> list[bool]:
         """Return which columns hold only numbers; they are aligned to the right."""

@@ -79,3 +79,9 @@ def test_a_cell_is_found_by_its_row() -> None:
 def test_a_row_that_does_not_fit_is_refused() -> None:
     with pytest.raises(UsageError, match="does not fit"):
         Table("t", "x", ("a", "b"), ((1,),))
+
+
+def test_dollars_have_four_decimals() -> None:
+    rows = (("turns", "turns", 2.0), ("cost", "US dollars", 0.01234))
+    table = Table("t", "T", ("figure", "unit", "value"), rows)
+    assert table.formatted_rows() == [["turns", "turns", "2.0"], ["cost", "US dollars", "0.0123"]]

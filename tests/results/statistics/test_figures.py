@@ -185,7 +185,7 @@ def test_unknown_costs_are_none_and_never_zero() -> None:
         episode(requested(0.04), task="c"),
     ]
     found = {f.name: f.estimate for f in figures.all_figures(plays)}
-    assert value(found["cost"]) == pytest.approx(3.0)  # cents
+    assert value(found["cost"]) == pytest.approx(0.03)  # US dollars
     assert found["cost"] is not None and found["cost"].samples == 2
     assert found["time"] is None and found["reasoning tokens"] is None
     assert figures.all_figures([episode(GOOD)])[-2].estimate is None
@@ -296,7 +296,7 @@ def test_answers_from_the_cache_are_no_figures() -> None:
         for n, steps in enumerate([(paid, paid), (paid, cached), (cached, cached)])
     ]
     means = {f.name: f.estimate for f in figures.all_figures(episodes)}
-    for name, value in (("prompt tokens", 200.0), ("completion tokens", 20.0), ("cost", 100.0)):
+    for name, value in (("prompt tokens", 200.0), ("completion tokens", 20.0), ("cost", 1.0)):
         estimate = means[name]
         assert estimate is not None and (estimate.value, estimate.clusters) == (value, 1)
     requests = means["requests"]

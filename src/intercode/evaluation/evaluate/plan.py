@@ -39,7 +39,7 @@ from intercode.evaluation.evaluate.run_state import EpisodeKey, RunState, Sample
 from intercode.evaluation.evaluate.task_selection import select_tasks
 from intercode.evaluation.programs.episode import require_one_instruction
 from intercode.evaluation.programs.installation import Installation
-from intercode.models import Model, open_model
+from intercode.models import Model, check_option_names, open_model
 
 
 @dataclass(frozen=True)
@@ -173,6 +173,7 @@ def make_plan(
         model = open_model(
             config.model, config.base_url, needs_key=needs_key, **config.model_options
         )
+    _check_model_options(config, model, owns_model)
     options = _read_actions(config, chosen)
     golds = {t.id: t.solution_actions for t in dataset.tasks if t.solution_actions}
     inputs = {"model": model, "golds": golds, "max_turns": config.max_turns}
@@ -197,6 +198,19 @@ def make_plan(
     out = config.out or unused_directory(Path("runs"), run_name(metadata), same)
     require_same_run(out, metadata)
     return replace(plan, metadata=metadata, out=out, owns_model=owns_model)
+
+
+def _check_model_options(config: EvalConfig, model: Model | None, owns_model: bool) -> None:
+    """Raise UsageError for model options that would be recorded and have no effect: unknown ones,
+    and those of a model that was given as an object and not by a name."""
+    if owns_model or not config.model_options:
+        return
+    check_option_names(config.model_options)
+    if model is not None and config.model is None:
+        raise ConfigError(
+            f"model_options = {sorted(config.model_options)} have no effect on the model "
+            f"{model.name!r}, which is given as an object: set them where it is made"
+        )
 
 
 def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:

@@ -304,12 +304,14 @@ def _total_usage(earlier: Usage, here: Usage) -> Usage:
 
 
 def _count_traffic(model: Model | None) -> Callable[[], Traffic | None]:
-    """Return a function that counts the retries and rate limits of a model from now on."""
+    """Return a function that counts the retries, rate limits and time-outs of a model from now
+    on."""
     now = None if model is None else model.traffic()
     if model is None or now is None:
         return lambda: None
-    retries, overloads = now.retries, now.overloads
-    return lambda: Traffic(retries=now.retries - retries, overloads=now.overloads - overloads)
+    names = ("retries", "overloads", "timeouts")
+    before = {name: getattr(now, name) for name in names}
+    return lambda: Traffic(**{name: getattr(now, name) - before[name] for name in names})
 
 
 @contextmanager

@@ -164,7 +164,7 @@ def raise_for_error(model: Endpoint, error: Exception) -> NoReturn:
     if any(_is_network_error(kind) for kind in type(error).__mro__) or isinstance(error, OSError):
         timed_out = "Timeout" in type(error).__name__ or isinstance(error, TimeoutError)
         refused = "connect" in type(error).__name__.lower() and not timed_out
-        raise AttemptError(text, overloaded=timed_out, response_lost=not refused) from None
+        raise AttemptError(text, timed_out=timed_out, response_lost=not refused) from None
     raise error
 
 

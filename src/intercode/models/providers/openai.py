@@ -183,6 +183,7 @@ class OpenAIModel(Endpoint):
                 raise AttemptError(
                     self.redact(str(e)),
                     overloaded=e.overloaded,
+                    timed_out=e.timed_out,
                     response_lost=e.response_lost,
                     requests_sent=requests,
                 ) from e.__cause__

@@ -14,7 +14,7 @@ INITIAL_LIMIT = 64
 class Traffic:
     """Counts of requests, for progress reports. ``limit`` is how many requests may run now;
     ``lost`` counts attempts that were sent and gave no usable answer, ``overloads`` those that the
-    endpoint refused because of too many requests."""
+    endpoint refused because of too many requests, ``timeouts`` those without an answer in time."""
 
     limit: int = 0
     in_flight: int = 0
@@ -23,6 +23,7 @@ class Traffic:
     retries: int = 0
     lost: int = 0
     overloads: int = 0
+    timeouts: int = 0
     from_cache: int = 0
 
 

@@ -78,7 +78,7 @@ class ConnectionPool:
         except TimeoutError as e:
             limit = seconds if silence is None else min(seconds, silence)
             what = f"no complete answer within {limit:.1f} s"
-            raise AttemptError(what, overloaded=True, response_lost=sent) from e
+            raise AttemptError(what, timed_out=True, response_lost=sent) from e
         except (aiohttp.ClientError, OSError) as e:
             raise AttemptError(str(describe_error(e)), response_lost=sent) from None
 

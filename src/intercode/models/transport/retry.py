@@ -22,7 +22,8 @@ class AttemptError(Exception):
     """A failed attempt; a retry may succeed.
 
     ``retry_after``: seconds that the server asked to wait. ``overloaded``: the server signals too
-    many requests. ``response_lost``: the endpoint may have worked, and may charge for it, although
+    many requests. ``timed_out``: there was no answer in time, which may be a sign of the same.
+    ``response_lost``: the endpoint may have worked, and may charge for it, although
     no answer arrived. ``requests_sent``: the number of requests that the attempt sent.
     """
 
@@ -32,11 +33,13 @@ class AttemptError(Exception):
         retry_after: float | None = None,
         *,
         overloaded: bool = False,
+        timed_out: bool = False,
         response_lost: bool = False,
         requests_sent: int = 1,
     ) -> None:
         super().__init__(message)
         self.retry_after, self.overloaded = retry_after, overloaded
+        self.timed_out = timed_out
         self.response_lost, self.requests_sent = response_lost, requests_sent
 
 

@@ -43,7 +43,7 @@ HARDNESS = ("easy", "medium", "hard", "extra")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A named figure. ``unit`` is ``%``, ``turns``, ``tokens``, US ``cents``, ``s`` or the like."""
+    """A named figure. ``unit`` is ``%``, ``turns``, ``tokens``, ``s``, ``US dollars`` or so."""
 
     name: str
     unit: str
@@ -150,7 +150,7 @@ MEAN_FIGURES: tuple[tuple[str, str, Callable[[Trajectory], float | None]], ...] 
     ("prompt tokens", "tokens", lambda t: known_usage(t).prompt_tokens),
     ("completion tokens", "tokens", lambda t: known_usage(t).completion_tokens),
     ("reasoning tokens", "tokens", lambda t: known_usage(t).reasoning_tokens),
-    ("cost", "cents", lambda t: None if (c := known_usage(t).cost) is None else 100 * c),
+    ("cost", "US dollars", lambda t: known_usage(t).cost),
     ("time", "s", lambda t: t.seconds),
 )
 """Means over episodes: name, unit, and a function of one episode that returns None for an unknown

@@ -83,8 +83,8 @@ class Progress:
         return f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min"
 
     def usage_texts(self) -> list[str]:
-        """Return the counts of errors, requests, tokens, cost, retries and rate limits; without
-        what is zero or not known, except the errors."""
+        """Return the counts of errors, requests, tokens, cost, retries, rate limits and time-outs;
+        without what is zero or not known, except the errors."""
         usage, traffic = self.usage(), self.traffic() or Traffic()
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
         counts = (
@@ -93,6 +93,7 @@ class Progress:
             ((prompt or 0) + (completion or 0), "token", "tokens"),
             (traffic.retries, "retry", "retries"),
             (traffic.overloads, "rate limit", "rate limits"),
+            (traffic.timeouts, "time-out", "time-outs"),
         )
         texts = [counted(self.errors, "error", "errors")]
         texts += [counted(n, one, many) for n, one, many in counts if n]

@@ -43,13 +43,19 @@ def read_archive(path: Path, known: Mapping[str, int]) -> dict[str, bytes]:
     truncated archive.
     """
     files: dict[str, bytes] = {}
+    if path.is_dir():
+        raise DataError(
+            f"{path} is a directory; a bundle is the file that `intercode bundle {path} --out "
+            "FILE.tar.gz` writes"
+        )
     try:
         with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as unpacked:
             for member in _read_headers(unpacked, path):
                 _check_member(member, known, files, path)
                 files[member.name] = _read_content(unpacked, member, path)
     except (OSError, EOFError, zlib.error) as e:
-        raise DataError(f"{path} cannot be read as a bundle: {e}") from e
+        why = e.strerror if isinstance(e, OSError) and e.strerror else e
+        raise DataError(f"{path} cannot be read as a bundle: {why}") from e
     return files
 
 

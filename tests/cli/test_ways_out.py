@@ -1,0 +1,94 @@
+"""Messages of the command line that say what to do instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode.cli import main
+from intercode.core.config import make_config
+from intercode.core.errors import ConfigError, ModelRefusedError, UnknownNameError
+from intercode.evaluation.evaluate.plan import make_plan
+from intercode.models import OpenAIModel, ScriptedModel, open_model
+from intercode.results.rendering import render
+from intercode.results.tables import Table
+from support.faulty_endpoint import FaultyEndpoint, status
+
+
+def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["help", "eval"], ["eval", "--help"]):
+        assert main(words) == 0
+        assert "intercode eval" in capsys.readouterr().out
+    assert main(["help"]) == 0
+    assert "commands" in capsys.readouterr().out
+    assert main(["help", "evl"]) == 2
+    assert "did you mean 'eval'?" in capsys.readouterr().err
+
+
+def test_a_directory_is_no_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert f"`intercode bundle {tmp_path} --out FILE.tar.gz`" in said
+    assert main(["verify", str(tmp_path / "none")]) == 2
+    assert "Errno" not in capsys.readouterr().err
+
+
+def test_short_names_of_formats() -> None:
+    table = Table("t", "T", ("a",), ((1,),))
+    assert render([table], "md") == render([table], "markdown") != render([table])
+
+
+def test_a_position_out_of_range_names_the_positions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "starter:bash", "--agent", "gold", "--tasks", "999"]) == 2
+    assert "whose positions are 0 to " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variables", "options", "said"),
+    [
+        ({"OPENAI_API_KEY": "k1"}, {}, "check the key in OPENAI_API_KEY"),
+        ({"INTERCODE_API_KEY": "k1", "OPENAI_API_KEY": "k2"}, {}, "the key in INTERCODE_API_KEY"),
+        ({}, {"api_key": "k1"}, "check the key in the option api_key"),
+        ({}, {}, "none was sent, set OPENAI_API_KEY or INTERCODE_API_KEY"),
+    ],
+)
+@pytest.mark.parametrize("code", [401, 403])
+def test_a_refused_key_names_its_variable(
+    code: int, variables: dict[str, str], options: dict[str, str], said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for name in ("OPENAI_API_KEY", "INTERCODE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with FaultyEndpoint(status(code, {"error": {"message": "bad key"}})) as server:
+        model = open_model("m", server.base_url, **options).for_sample(1)
+        with pytest.raises(ModelRefusedError, match=said):
+            model.complete([{"role": "user", "content": "q"}])
+        model.close()
+
+
+def test_a_key_is_not_named_in_other_refusals() -> None:
+    with (
+        FaultyEndpoint(status(404, {"error": {"message": "no such model"}})) as server,
+        OpenAIModel("m", server.base_url, api_key="k") as model,
+        pytest.raises(ModelRefusedError) as error,
+    ):
+        model.complete([{"role": "user", "content": "q"}])
+    assert "key" not in str(error.value)
+
+
+def test_model_options_that_would_have_no_effect(tmp_path: Path) -> None:
+    script = tmp_path / "s.json"
+    script.write_text('["a"]')
+    with pytest.raises(UnknownNameError, match="'temprature'; did you mean 'temperature'"):
+        open_model(f"scripted:{script}", temprature=1)
+    wrong = {"dataset": "starter:bash", "out": tmp_path, "model_options": {"temprature": 1}}
+    with pytest.raises(UnknownNameError, match="did you mean 'temperature'"):
+        make_plan(make_config({**wrong, "agent": "gold"}))
+    with pytest.raises(UnknownNameError, match="did you mean 'temperature'"):
+        make_plan(make_config({**wrong, "agent": "single-turn"}), ScriptedModel(["a"]))
+    right = {**wrong, "agent": "single-turn", "model_options": {"temperature": 1}}
+    with pytest.raises(ConfigError, match=r"\['temperature'\] have no effect on the model"):
+        make_plan(make_config(right), ScriptedModel(["a"]))
