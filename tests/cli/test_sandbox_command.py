@@ -8,8 +8,10 @@ import os
 import pty
 import select
 import shlex
+import socket
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from pathlib import Path
@@ -162,6 +164,37 @@ def test_terminals_attach_to_a_live_sandbox_until_it_ends() -> None:
     read_until(terminal, b"no live sandbox serves shells at")
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 2
     os.close(terminal)
+
+
+def test_directories_of_killed_processes_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def make(name: str, age: float, listens: bool = False) -> socket.socket:
+        directory = tmp_path / f"intercode-terminal-{name}"
+        directory.mkdir()
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(directory / "socket"))
+        if listens:
+            listener.listen()
+        else:
+            listener.close()
+        os.utime(directory, (time.time() - age,) * 2)
+        return listener
+
+    make("left", 3600)
+    make("starts", 1)
+    live = make("live", 3600, listens=True)
+    (tmp_path / "intercode-terminal-empty").mkdir()
+    os.utime(tmp_path / "intercode-terminal-empty", (1e9, 1e9))
+    (tmp_path / "kept" / "a").mkdir(parents=True)
+    (tmp_path / "intercode-terminal-link").symlink_to(tmp_path / "kept")
+    with Sandbox("host") as sandbox, TerminalServer(sandbox) as server:
+        left = set(os.listdir(tmp_path)) - {Path(server.path).parent.name}
+    live.close()
+    names = {f"intercode-terminal-{name}" for name in ("starts", "live", "link")}
+    assert left == {"kept", *names} and os.listdir(tmp_path / "kept") == ["a"]
 
 
 def test_live_sandboxes_are_listed_and_can_be_ended(capfd: pytest.CaptureFixture[str]) -> None:

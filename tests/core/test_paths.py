@@ -156,6 +156,27 @@ def test_a_cache_that_was_made_with_the_umask_002_can_be_used(cache: Path) -> No
     assert stat.S_IMODE((cache / "made").stat().st_mode) == 0o755
 
 
+def test_a_cache_that_was_made_with_the_umask_0_can_be_used(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = os.umask(0)
+    try:
+        paths.cache_root()
+        (cache / "made").mkdir()
+        (cache / "made.lock").touch()
+    finally:
+        os.umask(old)
+    monkeypatch.setattr(paths, "_checked_caches", set())  # as in another process
+    assert paths.cache_root() == cache
+    assert stat.S_IMODE((cache / "made").stat().st_mode) == 0o755
+    assert stat.S_IMODE((cache / "made.lock").stat().st_mode) == 0o644
+    (cache / "made").chmod(0o777)
+    cache.chmod(0o755)
+    monkeypatch.setattr(paths, "_checked_caches", set())
+    with pytest.raises(ConfigError, match=r"made can be written by other users \(mode 777\)"):
+        paths.cache_root()
+
+
 @AS_ROOT
 def test_another_user_reaches_no_layer_in_a_directory_that_keeps_its_mode(cache: Path) -> None:
     cache.mkdir(mode=0o755)

@@ -6,6 +6,8 @@ import errno
 import io
 import json
 import os
+import subprocess
+import sys
 import tarfile
 import threading
 from pathlib import Path
@@ -16,8 +18,10 @@ import pytest
 from intercode import Sandbox
 from intercode.core.errors import DataError, SandboxError, SandboxLostError, UsageError
 from intercode.core.paths import cache_root
-from intercode.sandbox.api import snapshots
+from intercode.sandbox import Limits
+from intercode.sandbox.api import snapshots, transfer
 from intercode.sandbox.api.sandbox import find_image
+from intercode.sandbox.images.archives.tree_writer import TreeWriter
 from support import back_end
 from support.sandboxes import open_one
 
@@ -163,6 +167,82 @@ def test_a_saved_sandbox_is_loaded_with_what_it_changed_and_deleted(tmp_path: Pa
         assert loaded.run("cat /work/l/n").stdout == "1\n2\n3\n"
         assert loaded.run("test -e /etc/passwd").exit_code == 1
         assert loaded.run("echo more >> /work/d/n").ok
+
+
+@pytest.mark.parametrize("kind", ["directories", "links"])
+def test_a_listing_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The program that lists the files of a download is one of the sandbox."""
+    monkeypatch.setattr(transfer, "MAX_ENTRIES", 100)
+    listing = io.BytesIO()
+    with tarfile.open(fileobj=listing, mode="w") as archive:
+        for number in range(200):
+            entry = tarfile.TarInfo(f"d{number}")
+            entry.type = tarfile.DIRTYPE if kind == "directories" else tarfile.SYMTYPE
+            archive.addfile(entry)
+    with open_one(env={"PATH": "/own:/usr/bin:/bin"}) as sandbox:
+        sandbox.write("/work/many", listing.getvalue())
+        sandbox.write("/own/tar", "#!/bin/sh\nexec cat /work/many\n", 0o755)
+        with pytest.raises(DataError, match="more than 100 entries: download parts of it"):
+            sandbox.download("/work", tmp_path / "got")
+
+
+def test_a_process_that_is_killed_while_it_saves_leaves_no_file(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from intercode import Sandbox\n"
+        "from intercode.sandbox.api import snapshots\n"
+        "def write(base, out, text): out.write(text); out.flush(); os.kill(os.getpid(), 9)\n"
+        "snapshots._write = write\n"
+        "Sandbox(back_end=sys.argv[2]).save(sys.argv[1] + '/saved')"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path), back_end.chosen()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, os.listdir(tmp_path)) == (-9, []), done.stderr
+
+
+def test_a_file_that_appears_meanwhile_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, write, opened = tmp_path / "saved", snapshots._write, os.open
+
+    def without_unnamed(file: Any, flags: int, *rest: Any, **more: Any) -> int:
+        if file == tmp_path and flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return opened(file, flags, *rest, **more)
+
+    def make_another(base: Any, out: Any, text: bytes) -> None:
+        write(base, out, text)
+        path.write_text("another")
+
+    with open_one() as sandbox:
+        with monkeypatch.context() as here:
+            here.setattr(snapshots, "_write", make_another)
+            with pytest.raises(SandboxError, match="File exists"):
+                sandbox.save(path)
+        assert path.read_text() == "another" and os.listdir(tmp_path) == ["saved"]
+        monkeypatch.setattr(os, "open", without_unnamed)
+        sandbox.save(tmp_path / "more")
+        assert sorted(os.listdir(tmp_path)) == ["more", "saved"]
+
+
+def test_a_saved_sandbox_of_too_many_files_is_refused_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    make = TreeWriter.file
+
+    def note(self: TreeWriter, name: str, *rest: Any) -> None:
+        make(self, name, *rest)
+        written.append(name)
+
+    with open_one() as sandbox:
+        sandbox.run("mkdir -p /work/many && cd /work/many && touch $(seq 500)")
+        sandbox.save(tmp_path / "saved")
+    monkeypatch.setattr(TreeWriter, "file", note)
+    with pytest.raises(DataError, match=r"more than 100 entries: .*=Limits\(inodes=200\)"):
+        Sandbox.load(tmp_path / "saved", back_end=back_end.chosen(), limits=Limits(inodes=100))
+    assert len(written) <= 100
 
 
 def test_a_save_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import errno
 import hashlib
 import os
 import tarfile
+import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -28,6 +29,7 @@ from intercode.core.errors import (
     SandboxUnavailableError,
     UsageError,
 )
+from intercode.core.paths import cache_root
 from intercode.core.types import Layer
 from intercode.sandbox import Limits, SandboxSpec, resolve_image
 from intercode.sandbox.contract import BaseSandbox
@@ -38,6 +40,7 @@ from intercode.sandbox.remote.connection import Connection, connect
 from intercode.sandbox.remote.protocol import (
     Kind,
     ProtocolError,
+    error_values,
     frame,
     pack_message,
     parse_error,
@@ -298,6 +301,44 @@ def test_has_layer_takes_a_digest_only(remote: ServerProcess) -> None:
     for text in ("../" * 8 + "etc", "\ud800", "x" * 64):
         with pytest.raises(UsageError, match="SHA-256"):
             connect(remote.url).request("has_layer", digest=text)
+
+
+def test_what_one_client_has_sent_is_no_other_clients_business(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "layer.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.addfile(tarfile.TarInfo("note"), BytesIO())
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    store, first, second = Store(Bounds()), Client("first"), Client("second")
+    store.add_archive(first, digest, archive)
+    assert store.has_archive(first, digest) and not store.has_archive(second, digest)
+    reference = f"archive:{digest}"
+    assert (store.layer(first, reference).root / "note").is_file()
+    unknown = f"archive:{'1' * 64}"
+    for client, name in ((second, reference), (second, unknown), (first, unknown)):
+        with pytest.raises(SandboxError, match="was not sent to the server"):
+            store.layer(client, name)
+    store.add_archive(second, digest, archive)
+    assert store.layer(second, reference) == store.layer(first, reference)
+
+
+def test_errors_name_no_paths_of_the_server(remote: ServerProcess, tmp_path: Path) -> None:
+    archive = tmp_path / "layer.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.addfile(tarfile.TarInfo("../outside"), BytesIO())
+    name = hashlib.sha256(archive.read_bytes()).hexdigest()
+    with pytest.raises(SandboxError, match=r"\(a file of the server\).*outside") as caught:
+        connect(remote.url).upload(name, archive)
+    assert str(cache_root()) not in str(caught.value)
+    own = [cache_root() / "staging" / "a" / "b.tar", Path(server.__file__), "/sys/fs/cgroup/x"]
+    own += [Path(tempfile.gettempdir(), name) for name in ("intercode-layer-x/y", "tmpabc_1234/y")]
+    for path in own:
+        for kind in (SandboxError, UsageError, ValueError):
+            text = error_values(kind(f"'{path}': broken; see {path}, or not"))["text"]
+            assert text == "'(a file of the server)': broken; see (a file of the server), or not"
+    for text in ("no directory /tmp/mine/x", "/dev/shm/x: no", "/work/note"):
+        assert error_values(SandboxError(text))["text"] == text
 
 
 # --------------------------------------------------------------------- the client

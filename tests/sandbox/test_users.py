@@ -112,6 +112,15 @@ def test_files_are_read_and_written_with_the_rights_of_a_user(sandbox: Sandbox) 
     assert sandbox.read("/shared/roots") == b"root's"
 
 
+def test_a_program_of_the_sandbox_that_writes_without_end_is_stopped() -> None:
+    with Sandbox("host", users=True, env={"PATH": "/own:/usr/bin:/bin"}) as sandbox:
+        sandbox.write("/work/small", "small", 0o644)
+        assert sandbox.read("/work/small", 100, user="nobody") == b"small"
+        sandbox.write("/own/head", "#!/bin/sh\nexec yes\n", 0o755)
+        with pytest.raises(PermissionError):
+            sandbox.read("/work/small", 100, user="nobody")
+
+
 def test_root_changes_to_other_users_and_they_to_nobody(sandbox: Sandbox) -> None:
     """Only where a control group limits all users together."""
     code = "import os\nfor n in (1000, 65536, 0):\n try: os.setresuid(n, n, 0)\n"

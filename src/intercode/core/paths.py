@@ -104,8 +104,10 @@ def require_own_directory(path: Path) -> None:
 def _require_own_children(path: Path) -> None:
     """Raise ConfigError if another user than root owns, or can write to, something in a cache.
 
-    Other users may have put it there while they could write to the cache.
+    Other users may have put it there while they could write to the cache. What they can write to in
+    a cache that they cannot enter was made with a wide umask, and gets another mode.
     """
+    widely = stat.S_IWGRP | (stat.S_IWOTH if _is_closed(path) else 0)
     for child in path.iterdir():
         try:
             info = child.lstat()
@@ -117,17 +119,24 @@ def _require_own_children(path: Path) -> None:
             if child.exists():
                 require_own_directory(child)
             continue
-        elif info.st_mode & stat.S_IWOTH:
+        elif info.st_mode & stat.S_IWOTH & ~widely:
             reason = f"can be written by other users (mode {stat.S_IMODE(info.st_mode):o})"
         else:
-            if info.st_mode & stat.S_IWGRP:  # created with the umask 002
+            if info.st_mode & widely:  # made with the umask 002 or 0
                 with suppress(OSError):
-                    child.chmod(stat.S_IMODE(info.st_mode) & ~stat.S_IWGRP)
+                    child.chmod(stat.S_IMODE(info.st_mode) & ~widely)
             continue
         raise ConfigError(
             f"the cache {path} is not safe to use: {child} {reason}, who may have planted what "
             "this process executes. Remove it, or set INTERCODE_CACHE to a directory of your own"
         )
+
+
+def _is_closed(path: Path) -> bool:
+    """Return whether nobody but this user and its sandboxes can enter a directory."""
+    info = path.stat()
+    others = stat.S_IXOTH if info.st_gid == sandbox_uid() else stat.S_IXOTH | stat.S_IXGRP
+    return info.st_uid == os.geteuid() and not info.st_mode & others
 
 
 def is_initial_user_namespace() -> bool:

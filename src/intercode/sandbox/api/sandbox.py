@@ -336,15 +336,18 @@ class Sandbox:
 
         The parameters are those of ``Sandbox``, without ``files``. A file from elsewhere is safe
         to load: nothing in it runs before a command runs it in the sandbox. Raises UsageError if it
-        was saved from another image, DataError if it is broken or holds what no sandbox saves.
+        was saved from another image, DataError if it is broken, holds what no sandbox saves, or has
+        more files than ``limits`` allow.
         """
         found = find_image(image, back_end)
         spec = SandboxSpec(
             found, network=network, limits=limits or Limits(), env=env or {}, users=users
         )
-        return cls.from_base(
-            snapshots.load(Path(path), found, lambda files: open_sandbox(spec, back_end, files))
-        )
+
+        def open_with(files: Path) -> BaseSandbox:
+            return open_sandbox(spec, back_end, files)
+
+        return cls.from_base(snapshots.load(Path(path), found, spec.limits.inodes, open_with))
 
     def forward(
         self, target: int | str, *, host: str = "127.0.0.1", port: int = 0

@@ -14,6 +14,8 @@ import os
 import tarfile
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +23,7 @@ from intercode.core.errors import DataError, SandboxError, UsageError
 from intercode.core.types import Image
 from intercode.sandbox.contract import BaseSandbox, SandboxSnapshot
 from intercode.sandbox.images.archives.tar import StrictTarInfo
+from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 from intercode.sandbox.images.archives.upper_layer_writer import unpack_upper_layer
 from intercode.sandbox.images.cache.staging import staged_upper_layer
 from intercode.sandbox.layers import write_layer
@@ -64,19 +67,41 @@ def save(base: BaseSandbox, path: Path) -> None:
     text = json.dumps(metadata, indent=1).encode() + b"\n"
     if os.path.lexists(path):
         raise UsageError(f"{path} exists already: save to a new file")
-    partial = path.with_name(f".{path.name}.{os.urandom(4).hex()}.partial")
     try:
-        out = partial.open("xb")
+        out, name = _open_unnamed(path)
     except OSError as e:
         raise UsageError(f"the files cannot be saved to {path}: {e.strerror}") from e
     try:
         with out:
             _write(base, out, text)
-        partial.rename(path)
+            out.flush()
+            _name(out, name, path)
     except OSError as e:
         raise SandboxError(f"the files were not saved to {path}: {e}") from e
     finally:
-        partial.unlink(missing_ok=True)
+        if name is not None:
+            name.unlink(missing_ok=True)
+
+
+def _open_unnamed(path: Path) -> tuple[IO[bytes], Path | None]:
+    """Open a new file that is to become ``path``. It has no name yet, so that nothing is left of it
+    if this process is killed; or one that is returned, where the file system needs that."""
+    with suppress(AttributeError, OSError):  # another system than Linux, or such a file system
+        return open(os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "wb"), None
+    name = path.with_name(f".{path.name}.{os.urandom(4).hex()}.partial")
+    return name.open("xb"), name
+
+
+def _name(out: IO[bytes], name: Path | None, path: Path) -> None:
+    """Give a complete file its name. Raises FileExistsError if there is such a file now."""
+    if name is not None:
+        name.rename(path)
+        return
+    directory = os.open("/proc/self/fd", os.O_RDONLY)
+    try:  # with a directory, the link is followed to the file
+        os.link(str(out.fileno()), path, src_dir_fd=directory, follow_symlinks=True)
+    finally:
+        os.close(directory)
 
 
 def _write(base: BaseSandbox, out: IO[bytes], metadata: bytes) -> None:
@@ -96,8 +121,11 @@ def _add(archive: tarfile.TarFile, name: str, size: int, source: Any) -> None:
     archive.addfile(entry, source)
 
 
-def load(path: Path, image: Image, open_with: Callable[[Path], BaseSandbox]) -> BaseSandbox:
-    """Open a sandbox with the files of a saved file; see ``Sandbox.load``."""
+def load(
+    path: Path, image: Image, inodes: int, open_with: Callable[[Path], BaseSandbox]
+) -> BaseSandbox:
+    """Open a sandbox with the files of a saved file; see ``Sandbox.load``. ``inodes``: how many
+    files the sandbox may have."""
     try:
         with (
             path.open("rb") as source,
@@ -106,7 +134,12 @@ def load(path: Path, image: Image, open_with: Callable[[Path], BaseSandbox]) -> 
             _check_metadata(path, _read_metadata(path, archive), image)
             layer = _member(path, archive, FILES_NAME)
             with staged_upper_layer() as files:
-                unpack_upper_layer(layer, files, str(path))
+                limits = replace(
+                    UnpackLimits.for_directory(files), entries=inodes,
+                    entries_reason="the sandbox may have no more; load it with a larger limit, as "
+                    f"in limits=Limits(inodes={2 * inodes})",
+                )  # fmt: skip
+                unpack_upper_layer(layer, files, str(path), limits)
                 return open_with(files)
     except (tarfile.TarError, ValueError, OverflowError, EOFError) as e:
         if isinstance(e, UsageError):  # also DataError

@@ -10,11 +10,14 @@ import os
 import shlex
 import shutil
 import socket
+import stat
 import struct
 import sys
 import tempfile
 import threading
+import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Self
 
 from intercode.core.errors import InterCodeError, MissingCapabilityError, SandboxError
@@ -26,6 +29,9 @@ SHELL = "if command -v bash >/dev/null; then exec bash -i; fi; exec /bin/sh -i"
 """The command of a shell for a person."""
 SIZE = struct.Struct("!HH")
 """What a client sends first: the rows and columns of its terminal."""
+
+_PREFIX = "intercode-terminal-"
+_START_SECONDS = 60.0
 
 
 class TerminalServer:
@@ -42,7 +48,8 @@ class TerminalServer:
         if "terminal" not in sandbox.capabilities:
             raise MissingCapabilityError(f"sandboxes of the tier {sandbox.tier} have no terminals")
         self._sandbox, self._cwd, self._user = sandbox, cwd, user
-        self._directory = tempfile.mkdtemp(prefix="intercode-terminal-")  # mode 0700
+        _remove_abandoned()
+        self._directory = tempfile.mkdtemp(prefix=_PREFIX)  # mode 0700
         self.path = os.path.join(self._directory, "socket")
         self._listener = socket.socket(socket.AF_UNIX)
         try:
@@ -100,6 +107,20 @@ class TerminalServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _remove_abandoned() -> None:
+    """Remove the directories of this user's processes that were killed: nobody listens there."""
+    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+            info = directory.lstat()
+            is_new = time.time() - info.st_mtime < _START_SECONDS  # it may not listen yet
+            if is_new or info.st_uid != os.geteuid() or not stat.S_ISDIR(info.st_mode):
+                continue
+            try:
+                probe.connect(str(directory / "socket"))
+            except (ConnectionRefusedError, FileNotFoundError):
+                shutil.rmtree(directory, ignore_errors=True)
 
 
 def _pass_input(client: socket.socket, shell: SandboxProcess) -> None:

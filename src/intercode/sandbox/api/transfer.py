@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -36,6 +37,8 @@ from intercode.sandbox.validation import absolute_path
 
 DEFAULT_LIMIT = 1 << 30
 """The most bytes of a download, unless another limit is given."""
+MAX_ENTRIES = 500_000
+"""Files, directories and links of a download. The program that lists them may be hostile."""
 TRANSFER_SECONDS = 300.0
 _MESSAGE_BYTES = 1000
 _READ = '[ -f "$0" ] && exec head -c "$1" "$0"'
@@ -75,13 +78,16 @@ def read_as(
     path = absolute_path(path)
     argv = ["/bin/sh", "-c", _READ, base.shown_path(path), str(limit + 1)]
     with SandboxProcess(base, live, make_command(base, argv, cwd="/", user=user)) as process:
-        pieces = [data for data, stream in process.chunks(TRANSFER_SECONDS) if stream == "stdout"]
-        has_read = process.wait() == 0
-    content = b"".join(pieces)
-    if not has_read or len(content) > limit:
+        content = bytearray()
+        for data, stream in process.chunks(TRANSFER_SECONDS):
+            content += data if stream == "stdout" else b""
+            if len(content) > limit:  # the sandbox's own program may write without end
+                break
+        has_read = len(content) <= limit and process.wait() == 0
+    if not has_read:
         read(base, path, limit)  # raises what is wrong for root, too
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-    return content
+    return bytes(content)
 
 
 def write_as(
@@ -256,6 +262,9 @@ class _DownloadWriter(TreeWriter):
 
     def __init__(self, local: Path, path: str, limit: int) -> None:
         super().__init__(local, os.geteuid(), f"the download of {path}")
+        self.limits = replace(
+            self.limits, entries=MAX_ENTRIES, entries_reason="download parts of it"
+        )
         self._path, self._limit, self._left = path, limit, limit
         self.left_out: list[str] = []
 
@@ -288,4 +297,5 @@ class _DownloadWriter(TreeWriter):
         elif entry.islnk() and self.normalize(entry.linkname) not in self.left_out:
             self.hardlink(name, entry.linkname)
         else:
+            self.limits.count_entry(self.origin)
             self.left_out.append(name)

@@ -85,7 +85,8 @@ class Client:
 
     ``captures``: threads that make layers. ``uploaded``: bytes of layers, sent or made here.
     ``unfinished``: bytes of requests whose work has not ended. ``dated``: layers that were copied
-    for stopped clocks.
+    for stopped clocks. ``archives``: digests of the layers that it has sent. What others have sent
+    is none of its business, even if the server has it already.
     """
 
     key: str
@@ -94,6 +95,7 @@ class Client:
     captures: int = 0
     uploaded: int = 0
     unfinished: int = 0
+    archives: set[str] = field(default_factory=set)
     clocks: set[int] = field(default_factory=set)
     dated: set[tuple[str, int]] = field(default_factory=set)
     lock: Lock = field(default_factory=Lock, repr=False)
@@ -137,15 +139,16 @@ class Store:
             raise UsageError(f"the image {name} has changed at the server: start the run again")
         return image
 
-    def has_archive(self, digest: str) -> bool:
-        """Return whether an archive with this SHA-256 was sent before. Raises UsageError for a text
-        that is none."""
+    def has_archive(self, client: Client, digest: str) -> bool:
+        """Return whether a client has sent an archive with this SHA-256 before. Raises UsageError
+        for a text that is none."""
         if not DIGEST.fullmatch(digest):
             raise UsageError("the name of a layer is the SHA-256 of its archive")
-        return (cache_root() / "layers" / _tree_name(digest)).is_dir()
+        tree = cache_root() / "layers" / _tree_name(digest)
+        return digest in client.archives and tree.is_dir()
 
-    def add_archive(self, path: Path) -> None:
-        """Unpack an archive that a client has sent. Raises DataError.
+    def add_archive(self, client: Client, digest: str, path: Path) -> None:
+        """Unpack an archive that a client has sent, with this SHA-256. Raises DataError.
 
         A compressed one, or sparse files, could fill the disk with more than was counted.
         """
@@ -154,6 +157,7 @@ class Store:
                 raise DataError("the archive of a layer must not be compressed")
         refuse_sparse_entries(path)
         images.resolve_layer(LayerSpec("tar", path))
+        client.archives.add(digest)
 
     def layer(self, client: Client, reference: object) -> Layer:
         """Return the layer that a client names. Raises UsageError if it is not here."""
@@ -166,6 +170,8 @@ class Store:
 
     def _undated_layer(self, client: Client, kind: str, name: str) -> Layer:
         if kind == "archive":
+            if name not in client.archives:
+                _raise_missing(Path())
             return Layer(
                 cached_tree(cache_root(), _tree_name(name), _raise_missing), f"sha256:{name}"
             )

@@ -341,7 +341,7 @@ class RemoteSandbox(BaseSandbox):
             super().save(directory)
         _, data = self._request("save", limit=MAX_BODY, seconds=_COPY_SECONDS)
         try:
-            unpack_files(data, directory)
+            unpack_files(data, directory, self.spec.limits.inodes)
         except DataError as e:
             raise SandboxError(f"{self.connection.url} sent files that are not valid: {e}") from e
 

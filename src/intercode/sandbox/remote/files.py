@@ -51,14 +51,17 @@ class _BoundedBuffer(BytesIO):
         return super().write(data)
 
 
-def unpack_files(data: bytes, directory: Path) -> None:
+def unpack_files(data: bytes, directory: Path, inodes: int) -> None:
     """Unpack an archive of ``pack_files``, which somebody else may have changed, in an empty
-    directory. Set-id bits are left out. Raises DataError if it is not valid."""
+    directory. Set-id bits are left out. Raises DataError if it is not valid, or has more files than
+    a sandbox of ``inodes`` may have."""
     origin = "the archive of a sandbox's files"
     if is_compressed(data[:16]):
         raise DataError(f"{origin} is compressed: send it as it is")
     size = min(UnpackLimits.for_directory(directory).size, len(data))
-    limits = UnpackLimits(size, reason="leave out the holes of sparse files")
+    limits = UnpackLimits(
+        size, inodes, "leave out the holes of sparse files", "the sandbox may have no more"
+    )
     unpack_upper_layer(BytesIO(data), directory, origin, limits)
 
 

@@ -8,10 +8,13 @@ carry streams. Neither side trusts the other: everything that arrives is checked
 from __future__ import annotations
 
 import json
+import re
 import struct
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from intercode.core.errors import (
@@ -24,6 +27,7 @@ from intercode.core.errors import (
     TooManyChangesError,
     UsageError,
 )
+from intercode.core.paths import cache_root
 from intercode.core.types import FileEntry, Image, Layer, Network
 from intercode.sandbox.contract import Limits, SandboxSpec
 from intercode.sandbox.determinism import determinism_from_settings
@@ -40,6 +44,7 @@ WINDOW = 1 << 18
 MAX_HEADER = 4 << 20
 MAX_BODY = 96 << 20
 _MAX_TEXT = 2000  # characters of an error
+_PACKAGE = Path(__file__).parents[2]
 _FRAME = struct.Struct(">BI")
 _LENGTH = struct.Struct(">I")
 
@@ -144,13 +149,27 @@ def error_values(error: BaseException) -> dict[str, Any]:
     """Return an error as values for JSON. The text of an unexpected error is not sent."""
     if isinstance(error, OSError):
         return {"kind": "os", "errno": error.errno or 5, "text": str(error.strerror)[:_MAX_TEXT]}
+    text = text_for_clients(error)
     if isinstance(error, ValueError) and not isinstance(error, InterCodeError):
-        return {"kind": "value", "text": str(error)[:_MAX_TEXT]}
+        return {"kind": "value", "text": text}
     for kind, found in _ERRORS.items():
         if isinstance(error, found):
-            return {"kind": kind, "text": str(error)[:_MAX_TEXT]}
-    text = str(error)[:_MAX_TEXT] if isinstance(error, InterCodeError) else "an internal error"
-    return {"kind": "sandbox", "text": text}
+            return {"kind": kind, "text": text}
+    return {
+        "kind": "sandbox",
+        "text": text if isinstance(error, InterCodeError) else "an internal error",
+    }
+
+
+def text_for_clients(error: BaseException) -> str:
+    """Return the text of an error without paths of this machine that are none of a client's
+    business: in the cache, of this package, of temporary files and of control groups."""
+    directories = (cache_root(), _PACKAGE, "/sys/fs/cgroup")
+    own = [re.escape(str(directory)) for directory in directories]
+    for temporary in (tempfile.gettempdir(), "/dev/shm"):
+        own.append(rf"{re.escape(temporary)}/(?:intercode-|tmp[a-z0-9_]{{8}}\b)")
+    path = rf"(?:{'|'.join(own)})[^\s'\":;,)]*"
+    return re.sub(path, "(a file of the server)", str(error))[:_MAX_TEXT]
 
 
 def printable(text: str) -> str:

@@ -290,7 +290,7 @@ class ServedSandbox:
 
     def _restore_files(self, _: Arguments, body: bytes) -> None:
         with self._client.stage, staged_upper_layer() as directory:
-            unpack_files(body, directory)
+            unpack_files(body, directory, self.sandbox.spec.limits.inodes)
             self.sandbox.restore(ReceivedFiles(directory))
 
     def restore(self, source: ServedSandbox) -> None:

@@ -16,7 +16,7 @@ from intercode.sandbox.images.cache.staging import abandoned_directories, stagin
 from intercode.sandbox.remote.access import Access
 from intercode.sandbox.remote.bounds import DIGEST, Bounds, Client, Store, token_key
 from intercode.sandbox.remote.connection import HEARTBEAT_SECONDS
-from intercode.sandbox.remote.protocol import CHUNK, MAX_FRAME, PATH
+from intercode.sandbox.remote.protocol import CHUNK, MAX_FRAME, PATH, text_for_clients
 from intercode.sandbox.remote.session import ClientSession
 
 
@@ -98,9 +98,9 @@ class SandboxServer:
             if found.hexdigest() != digest:
                 raise web.HTTPBadRequest(text="the archive has another SHA-256 than its name")
             try:
-                await asyncio.to_thread(self._store.add_archive, path)
+                await asyncio.to_thread(self._store.add_archive, client, digest, path)
             except UsageError as e:
-                raise web.HTTPBadRequest(text=str(e)) from e
+                raise web.HTTPBadRequest(text=text_for_clients(e)) from e
         return web.json_response({})
 
     async def _shutdown(self, _: web.Application) -> None:

@@ -234,7 +234,7 @@ class ClientSession:
     async def _resolve(self, operation: str, arguments: Arguments) -> tuple[Arguments, bytes]:
         if operation == "has_layer":
             digest = text_value(arguments.get("digest"))
-            return {"value": self._store.has_archive(digest)}, b""
+            return {"value": self._store.has_archive(self._client, digest)}, b""
         name = text_value(arguments.get("name"))
         image = await self._in_thread(lambda: self._store.image(name))
         values = {"digest": image.digest, "env": dict(image.env), "cwd": image.cwd}
@@ -262,7 +262,7 @@ class ClientSession:
 
     def _open_with_files(self, spec: SandboxSpec, body: bytes) -> BaseSandbox:
         with self._client.stage, staged_upper_layer() as directory:
-            unpack_files(body, directory)
+            unpack_files(body, directory, spec.limits.inodes)
             return open_sandbox(spec, self._kind, directory)
 
     async def _open_capture(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from intercode.core.errors import ConfigError, DataError
@@ -21,12 +21,17 @@ _DISK_RESERVE = 64 << 20
 
 @dataclass(slots=True)
 class UnpackLimits:
-    """The remaining allowance: ``size`` bytes and ``entries`` entries. ``reason`` explains the
-    limit in messages."""
+    """The remaining allowance: ``size`` bytes and ``entries`` entries. ``reason`` and
+    ``entries_reason`` explain the limits in messages."""
 
     size: int
     entries: int = MAX_ENTRIES
     reason: str = ""
+    entries_reason: str = "that is not an image"
+    _most: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._most = self.entries
 
     @classmethod
     def for_directory(cls, root: Path) -> UnpackLimits:
@@ -49,7 +54,7 @@ class UnpackLimits:
         if self.size < 0:
             raise DataError(f"{origin} unpacks to more bytes than may be written: {self.reason}")
         if self.entries < 0:
-            raise DataError(f"{origin} holds more than {MAX_ENTRIES} entries: that is not an image")
+            raise DataError(f"{origin} holds more than {self._most} entries: {self.entries_reason}")
 
 
 def image_size_limit() -> int:
