@@ -201,7 +201,7 @@ def test_a_process_that_is_killed_while_it_saves_leaves_no_file(tmp_path: Path) 
     assert (done.returncode, os.listdir(tmp_path)) == (-9, []), done.stderr
 
 
-def test_a_file_that_appears_meanwhile_is_kept(
+def test_a_file_that_appears_meanwhile_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, write, opened = tmp_path / "saved", snapshots._write, os.open

@@ -12,7 +12,7 @@ from intercode.core.errors import DataError, SandboxError
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.archives.layered_writer import WHITEOUT_PREFIX
 from intercode.sandbox.images.archives.streams import is_compressed
-from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
+from intercode.sandbox.images.archives.unpack_limits import MAX_ENTRIES, UnpackLimits
 from intercode.sandbox.images.archives.upper_layer_writer import unpack_upper_layer
 from intercode.sandbox.images.cache.staging import staged_upper_layer
 from intercode.sandbox.layers import write_layer
@@ -51,7 +51,7 @@ class _BoundedBuffer(BytesIO):
         return super().write(data)
 
 
-def unpack_files(data: bytes, directory: Path, inodes: int) -> None:
+def unpack_files(data: bytes, directory: Path, inodes: int = MAX_ENTRIES) -> None:
     """Unpack an archive of ``pack_files``, which somebody else may have changed, in an empty
     directory. Set-id bits are left out. Raises DataError if it is not valid, or has more files than
     a sandbox of ``inodes`` may have."""

@@ -70,13 +70,13 @@ class Lease:
 
     address: Address
     control: socket.socket
-    _asking: threading.Lock = field(default_factory=threading.Lock, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
 
     def used_bytes(self, database: str, connection: int) -> int:
         """Return the bytes of a database's files and of the temporary tables of a connection. 0 if
         the owner process has ended."""
         try:
-            with self._asking:
+            with self._lock:
                 self.control.sendall(f"size {database} {connection}\n".encode())
                 return int(self.control.recv(64) or 0)
         except OSError:
