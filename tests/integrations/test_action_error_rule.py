@@ -10,8 +10,16 @@ from typing import Any
 import pytest
 
 import intercode
+from intercode.core.errors import (
+    MissingCapabilityError,
+    SandboxError,
+    SandboxKilledError,
+    SandboxLostError,
+    UsageError,
+)
 from intercode.core.types import ExecResult
 from intercode.environments.sql.env import SqlEnv
+from intercode.integrations.failed_commands import status_of_failure
 
 FAIL = "SELECT 'fail'"
 MODES = pytest.mark.parametrize("reward_mode", ["final", "per-turn", "delta"])
@@ -121,3 +129,33 @@ def test_inspect_scores_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )  # fmt: skip
     (sample,) = log.samples or ()
     assert sample.error is None and sample.scores
+
+
+def test_a_command_that_does_not_run_is_a_result_where_agents_have_a_whole_sandbox() -> None:
+    errors = {
+        UsageError("a NUL byte"): 126, OSError(2, "no"): 127, SandboxKilledError("memory"): 137,
+        SandboxError("refused"): 137,
+    }  # fmt: skip
+    assert [status_of_failure(e) for e in errors] == list(errors.values())
+    for error in (SandboxLostError("gone"), MissingCapabilityError("no users")):
+        with pytest.raises(type(error)):
+            status_of_failure(error)
+
+
+@pytest.mark.sandbox
+def test_mini_swe_agent() -> None:
+    pytest.importorskip("minisweagent", reason="pip install 'intercode-gym[mini-swe-agent]'")
+    from intercode.integrations.mini_swe_agent import InterCodeEnvironment
+
+    env = InterCodeEnvironment()
+    try:
+        for command in ("echo \0", "x" * 5_000_000, "echo '\ud800'"):
+            assert env.execute({"command": command}).keys() >= {"output", "returncode"}
+
+        def end(*_: object, **__: object) -> Any:
+            raise SandboxKilledError("the sandbox was ended by what ran in it")
+
+        env.sandbox.run = end  # type: ignore[method-assign]
+        assert env.execute({"command": "true"})["returncode"] == -1
+    finally:
+        env.cleanup()

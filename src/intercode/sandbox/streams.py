@@ -77,6 +77,15 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
 
 
+def encode(text: str) -> bytes:
+    """Encode text as UTF-8, also text that is not valid: surrogates that stand for bytes become
+    these bytes, and others the bytes that they have in UTF-8 without this rule."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
 def drain(fd: int, into: Collector) -> bool:
     """Read everything that a non-blocking descriptor has now. Return False at the end of the
     stream. Of what is written without end meanwhile, only a part is read."""

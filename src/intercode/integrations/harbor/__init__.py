@@ -24,8 +24,14 @@ from harbor.environments.definition import (
     should_use_prebuilt_docker_image,
 )
 
-from intercode.core.errors import InterCodeError, SandboxError, UsageError
+from intercode.core.errors import (
+    InfrastructureError,
+    InterCodeError,
+    SandboxLostError,
+    UsageError,
+)
 from intercode.core.types import Image, Network
+from intercode.integrations.failed_commands import status_of_failure
 from intercode.sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
 from intercode.sandbox.api.results import shell_status
 from intercode.sandbox.api.user_directories import UserDirectories
@@ -152,7 +158,7 @@ class InterCodeEnvironment(BaseEnvironment):
     @property
     def _opened(self) -> AsyncSandbox:
         if self._sandbox is None:
-            raise SandboxError("the sandbox is not open: call `start` first")
+            raise SandboxLostError("the sandbox is not open: call `start` first")
         return self._sandbox
 
     # ------------------------------------------------------------------- commands
@@ -186,6 +192,8 @@ class InterCodeEnvironment(BaseEnvironment):
             )  # fmt: skip
         except (OSError, UsageError) as e:
             return ExecResult(stdout="", stderr=str(e), return_code=_CANNOT_START)
+        except InfrastructureError as e:
+            return ExecResult(stdout="", stderr=str(e), return_code=status_of_failure(e))
         finally:
             if passing is not None:
                 pieces.put_nowait(None)

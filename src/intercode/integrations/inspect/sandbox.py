@@ -28,9 +28,9 @@ from pydantic import BaseModel
 from intercode.core.errors import (
     InfrastructureError,
     MissingCapabilityError,
-    SandboxKilledError,
     UsageError,
 )
+from intercode.integrations.failed_commands import status_of_failure
 from intercode.integrations.inspect.configuration import SandboxConfig, read_config
 from intercode.sandbox import Limits, Result, Sandbox, SandboxSpec, TerminalServer
 from intercode.sandbox.api.results import shell_status
@@ -156,12 +156,11 @@ class InterCodeSandbox(SandboxEnvironment):
             raise SandboxUserUnsupportedError(str(e)) from e
         except PermissionError:
             raise
-        except (UsageError, OSError) as e:  # as Docker says it
-            return ExecResult(False, 126 if isinstance(e, UsageError) else 127, "", f"{e}\n")
-        except SandboxKilledError as e:  # the scorer gives 0
-            return ExecResult(False, 137, "", f"{e}\n")
-        except InfrastructureError as e:
-            raise Unavailable(str(e)) from e
+        except (UsageError, OSError, InfrastructureError) as e:  # as Docker says it
+            try:
+                return ExecResult(False, status_of_failure(e), "", f"{e}\n")
+            except InfrastructureError:
+                raise Unavailable(str(e)) from e
         self.record(result)
         output = result.stdout + result.stderr
         if result.exit_code is None:

@@ -17,6 +17,8 @@ from minisweagent.exceptions import Submitted
 from minisweagent.utils.serialize import recursive_merge
 from pydantic import BaseModel, ConfigDict
 
+from intercode.core.errors import InfrastructureError, UsageError
+from intercode.integrations.failed_commands import status_of_failure
 from intercode.sandbox import Limits, Sandbox
 from intercode.sandbox.api.results import Result
 
@@ -97,6 +99,9 @@ class InterCodeEnvironment:
             result = self.sandbox.run(command, cwd=directory, timeout=limit, merge_stderr=True)
         except OSError as e:
             return _failure("", type(e).__name__, f"{e} (directory {directory or 'of the image'})")
+        except (UsageError, InfrastructureError) as e:
+            status_of_failure(e)  # raises an error of the machine
+            return _failure("", type(e).__name__, str(e))
         if result.exit_code is None:
             message = f"{command!r} timed out after {limit:g} seconds"
             return _failure(result.stdout, "TimeoutExpired", message)

@@ -16,7 +16,8 @@ from verifiers.v1.errors import SandboxError
 from verifiers.v1.runtimes.base import ProgramResult, Runtime, RuntimeProcess
 from verifiers.v1.runtimes.docker.egress import EgressProxy, NetworkPolicy, is_loopback_host
 
-from intercode.core.errors import InterCodeError
+from intercode.core.errors import InfrastructureError, InterCodeError, UsageError
+from intercode.integrations.failed_commands import status_of_failure
 from intercode.integrations.verifiers.configuration import (
     InterCodeConfig,
     InterCodeRuntimeInfo,
@@ -113,6 +114,8 @@ class InterCodeRuntime(Runtime):
                 )  # fmt: skip
             except OSError as e:
                 return ProgramResult(_CANNOT_START, "", f"{argv[0]}: {e}")
+            except (UsageError, InfrastructureError) as e:
+                return ProgramResult(status_of_failure(e), "", f"{argv[0]}: {e}")
         code = result.exit_code or 0
         return ProgramResult(shell_status(code), result.stdout, result.stderr)
 

@@ -14,6 +14,7 @@ from intercode.core.errors import UsageError
 from intercode.sandbox.api.execution import CHUNK, Stream
 from intercode.sandbox.api.process import SandboxProcess
 from intercode.sandbox.api.request_threads import finish_in_executor, in_executor
+from intercode.sandbox.streams import encode
 
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 _LAST_ROUNDS = 32  # of reading after the end, if background processes write without end
@@ -75,7 +76,7 @@ class AsyncSandboxProcess:
 
     async def write(self, data: str | bytes, timeout: float | None = None) -> None:
         """Write to the standard input of the program; see ``SandboxProcess.write``."""
-        rest = memoryview(data.encode() if isinstance(data, str) else data)
+        rest = memoryview(encode(data) if isinstance(data, str) else data)
         async with asyncio.timeout(timeout):
             while rest := rest[self.process.write_some(rest) :]:
                 await self._wait_for_any("stdin")

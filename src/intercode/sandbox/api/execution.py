@@ -24,6 +24,7 @@ from intercode.sandbox.streams import (
     Process,
     TimeLimitError,
     decode,
+    encode,
     memory_file,
     readable_streams,
 )
@@ -78,7 +79,7 @@ def make_command(
     check_texts("argument", argv)
     check_variables({} if env is None else env)
     directory = base.spec.image.cwd if cwd is None else absolute_path(cwd, "cwd")
-    data = stdin.encode() if isinstance(stdin, str) else stdin
+    data = encode(stdin) if isinstance(stdin, str) else stdin
     if not isinstance(data, bytes) and not hasattr(data, "fileno"):
         raise UsageError(f"stdin is a text, bytes or an open file, not {stdin!r}")
     variables = {**base.env, **(found.env if found else {}), **(env or {})}

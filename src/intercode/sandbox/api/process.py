@@ -16,7 +16,7 @@ from typing import Literal, Self
 from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox.api.execution import CHUNK, Command, LiveProcesses, Stream
 from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.streams import MAX_POLL_MILLISECONDS, Process, readable_streams
+from intercode.sandbox.streams import MAX_POLL_MILLISECONDS, Process, encode, readable_streams
 
 _END_OF_INPUT = b"\x04"  # what a terminal takes for the end of its input
 TerminalSize = tuple[int, int]
@@ -135,7 +135,7 @@ class SandboxProcess:
         Raises TimeoutError if the program does not read it within ``timeout`` seconds,
         BrokenPipeError if its input is closed.
         """
-        rest = memoryview(data.encode() if isinstance(data, str) else data)
+        rest = memoryview(encode(data) if isinstance(data, str) else data)
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         while rest := rest[self.write_some(rest) :]:
             left = deadline - time.monotonic()

@@ -30,6 +30,7 @@ from intercode.sandbox.contract import (
 )
 from intercode.sandbox.images.registry_hosts import is_registry_host
 from intercode.sandbox.resource_usage import ResourceUsage
+from intercode.sandbox.streams import encode
 from intercode.sandbox.validation import check_timeout
 
 Files = Mapping[str, str | bytes | Path]
@@ -234,7 +235,7 @@ class Sandbox:
         ``user``: write it with the rights of a user, to whom new files and directories then belong;
         see ``run``. A file of another user that it may write keeps its owner and mode.
         """
-        content = data.encode() if isinstance(data, str) else data
+        content = encode(data) if isinstance(data, str) else data
         if user is None:
             transfer.write(self.base, path, content, mode)
         else:

@@ -32,7 +32,7 @@ from intercode.sandbox.api.process import SandboxProcess
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.images.archives.tar import StrictTarInfo, mtime_ns
 from intercode.sandbox.images.archives.tree_writer import MODE_MASK, TreeWriter
-from intercode.sandbox.streams import Process
+from intercode.sandbox.streams import Process, encode
 from intercode.sandbox.validation import absolute_path
 
 DEFAULT_LIMIT = 1 << 30
@@ -129,7 +129,7 @@ def write_files(
         if isinstance(content, Path):
             upload(base, live, content, path)
         else:
-            data = content.encode() if isinstance(content, str) else content
+            data = encode(content) if isinstance(content, str) else content
             write(base, path, data)
 
 

@@ -120,11 +120,14 @@ class ProgramSession:
     def _start_error(self, error: OSError) -> Exception:
         """Return the error for a program that cannot be started.
 
-        If no program has run before, the image probably lacks the language: a SandboxError.
+        If no program has run before, the image probably lacks the language: a SandboxError, which
+        no agent can cause.
         """
         if self._has_run:
             return error
-        return SandboxError(missing_language_message(self.language, error))
+        missing = SandboxError(missing_language_message(self.language, error))
+        missing.machine_failed = True
+        return missing
 
     def execute(self, stdin: str, into: Collector, timeout: float) -> int | None:
         """Run the last built program. Return its exit status, or None if it reached the timeout.
