@@ -12,6 +12,7 @@ from intercode.cli import main
 from intercode.core.errors import DataError, UsageError
 from intercode.datasets import load
 from intercode.evaluation.validity.grading import GradedLabel, GradingOptions, grade_labels
+from intercode.evaluation.validity.order import MORE_ABOVE_LESS, RIGHT_ABOVE_WRONG, order_rates
 from intercode.evaluation.validity.rates import estimate_weighted_share, group_rates
 from intercode.results.labels.agreement import cohen_kappa, pair_labels
 from intercode.results.labels.records import Label, read_labels, write_labels
@@ -142,6 +143,42 @@ def test_labels_are_graded_by_the_reward_of_the_environment(
     assert [json.loads(line)["reward"] == 1 for line in out.read_text().splitlines()] == [
         True, False, False,
     ]  # fmt: skip
+
+
+def judged(task: str, value: str, reward: float, progress: object = None) -> GradedLabel:
+    extra = {} if progress is None else {"progress": progress}
+    return GradedLabel(Label(task, "q", ("x",), value, extra=extra), "d", None, reward)
+
+
+def test_rewards_are_compared_with_the_order_of_the_labels() -> None:
+    graded = [
+        judged("a", "correct", 1.0), judged("a", "correct", 0.6),
+        judged("a", "incorrect", 0.6, 0.5), judged("a", "incorrect", 0.2, 0.7),
+        judged("a", "ambiguous", 0.9), judged("b", "incorrect", 0.0, 0),
+        judged("b", "incorrect", 0.0, 0), judged("b", "incorrect", 0.1, 0.2),
+        judged("b", "incorrect", 0.5, "much"),
+    ]  # fmt: skip
+    rates = {rate.name: (rate.hits, rate.of) for rate in order_rates(graded)}
+    assert rates == {RIGHT_ABOVE_WRONG: (3, 4), MORE_ABOVE_LESS: (2, 3), "all": (5, 7)}
+    assert order_rates(graded[:1]) == []
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_mutants_of_golds_are_in_the_order_of_a_persons_judgement() -> None:
+    path = Path(__file__).with_name("bash_mutants.jsonl")
+    graded = grade_labels(read_labels([path]), GradingOptions())
+    assert all(g.agrees for g in graded)
+    rate = order_rates(graded)[-1]
+    assert rate.of > 70 and rate.hits >= 0.95 * rate.of
+
+
+@pytest.mark.sandbox
+def test_the_id_of_a_family_s_task_names_its_dataset() -> None:
+    task = load("families:bash/count-files[difficulty=2]@seed=7..7").tasks[0]
+    label = Label(task.id, task.query, (task.golds[0],), "correct")
+    (graded,) = grade_labels([label], GradingOptions())
+    assert graded.paid and graded.dataset == "families:bash/count-files[difficulty=2]@seed=7..7"
 
 
 def test_a_task_of_no_dataset_is_an_error_that_names_the_line(tmp_path: Path) -> None:

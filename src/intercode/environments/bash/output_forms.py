@@ -13,6 +13,7 @@ _NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", 
                  "ten", "eleven", "twelve")  # fmt: skip
 _QUOTES = "'\"`‘’"
 _SIGNS = re.compile(r"[\s=:,;|()\[\]{}<>]+")
+_HASH = re.compile(r"(?=.*\d)[0-9a-f]{8,}\Z")
 _LABEL = re.compile(r"[^\W\d_][\w-]*\Z")
 _MIN_LABELS = 2
 """So many labels may stand in a line of one word, else as many as it has words."""
@@ -69,10 +70,10 @@ def as_count(text: str, query: str = "", anywhere: bool = False) -> str | None:
     if not numbers:
         small = map(str.lower, words)
         numbers = [str(_NUMBER_WORDS.index(word)) for word in small if word in _NUMBER_WORDS]
-    if len(numbers) > 1:
+    if len(set(numbers)) > 1:
         asked = set(_words_of(query))
         numbers = [number for number in numbers if number not in asked]
-    return numbers[0] if len(numbers) == 1 else None
+    return numbers[0] if len(set(numbers)) == 1 else None
 
 
 def _words_of(text: str) -> list[str]:
@@ -115,7 +116,7 @@ def in_form(form: str, agent: Placed, gold: Placed, ordered: bool) -> bool:
     if form in ("words", "fields"):
         rows, expected = _without_labels(rows, expected)
     if form == "fields":
-        rows, expected = [sorted(r) for r in rows], [sorted(r) for r in expected]
+        rows, expected = ([sorted(r, key=_kind) for r in side] for side in (rows, expected))
     left = list(rows)
     for row in expected:
         candidates = left[:1] if ordered else left
@@ -124,6 +125,16 @@ def in_form(form: str, agent: Placed, gold: Placed, ordered: bool) -> bool:
             return False
         del left[found]
     return True
+
+
+def _kind(word: str) -> int:
+    """Return a number for the kind of a word. Two words of one kind cannot change places without
+    another meaning: a size and a count, or two names."""
+    if _NUMBER.match(word):
+        return 0
+    if _HASH.match(word):
+        return 1
+    return 2 if "/" in word else 3
 
 
 def _rows(form: str, text: str, cwd: str) -> list[list[str]]:

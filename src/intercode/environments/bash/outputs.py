@@ -25,7 +25,8 @@ COMPARISONS = {
     "paths": "the same lines, where paths may be relative, quoted, or end with a slash",
     "matches": "as paths, where lines of files may be numbered",
     "words": "as paths, with other signs between words, labels, and more or fewer digits",
-    "fields": "as words, where the words of a line may come in another order",
+    "fields": "as words, where words of different kinds may change places in a line: numbers, "
+    "hashes, paths, and others",
     "tree": "the same names below the same directories, drawn as a tree of any kind",
 }
 """What a task may ask for by ``data["compare"]``, as one word or several. ``order`` and
