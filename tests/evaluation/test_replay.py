@@ -10,6 +10,7 @@ import pytest
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import UsageError
+from intercode.environments.bash.env import BashEnv
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay import log_replay
 from support import requirements
@@ -42,6 +43,18 @@ def test_a_changed_record_is_found(run_dir: Path) -> None:
     assert not found[rows[2]["task"]].same_observation
     assert not found[rows[3]["task"]].same_reward
     assert all(step.cause for step in report.mismatches)
+
+
+def test_a_difference_of_the_scoring_names_both_versions(run_dir: Path) -> None:
+    log = run_dir / trajectories.TRAJECTORIES_FILE
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    for row in rows:
+        row["run"]["scoring"] = "bash-2"
+    rows[0]["steps"][-1]["reward"] = 0.66
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (report,) = log_replay.replay_logs([run_dir], log_replay.ReplayOptions())
+    (step,) = report.mismatches
+    assert step.cause == f"scored by bash-2, now by bash-{BashEnv.scoring_version}"
 
 
 def test_a_record_without_a_dataset_names_the_option_to_give(tmp_path: Path) -> None:

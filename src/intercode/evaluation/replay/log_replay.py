@@ -176,11 +176,19 @@ def _replay_native(
     turns = [k for k, s in enumerate(trajectory.steps) if s.executed or k == last]
     for number, turn in enumerate(turns, start=1):
         check = compare_step(trajectory, turn, repeat_step(env, trajectory.steps[turn]))
+        if check.differs_in == ["reward"]:
+            check = replace(check, cause=_scoring_change(trajectory, env))
         checks.append(_with_cause(check, rules))
         if not check.same:
             checks[-1] = _with_later_steps(checks[-1], trajectory, env, turns[number:])
             break
     return checks
+
+
+def _scoring_change(trajectory: Trajectory, env: InterCodeEnv) -> str:
+    """Return which versions of the scoring an episode had and has now; empty if it is the same."""
+    recorded, now = trajectory.run.get("scoring"), env.result_metadata()["scoring"]
+    return f"scored by {recorded}, now by {now}" if recorded and recorded != now else ""
 
 
 def _with_later_steps(
