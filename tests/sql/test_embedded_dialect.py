@@ -61,7 +61,7 @@ def rows(session: SqlSession, code: str) -> list[tuple[Any, ...]]:
     ("2 || 0", 1), ("NULL || 0", None), ("1 XOR 1", 0), ("NOT 5", 0), ("!0", 1),
     ("NULL <=> NULL", 1), ("NULL = NULL", None), ("3 BETWEEN 1 AND 3", 1), ("2 IN (1, NULL)", None),
     ("'x' LIKE 'X%'", 1), ("'a_c' LIKE 'a\\_c'", 1), ("'abc' REGEXP '^A.C$'", 1),
-    ("\"double\"", "double"), ("'it''s'", "it's"), ("'a' 'b'", "ab"), ("0x41", "A"),
+    ("\"double\"", "double"), ("'it''s'", "it's"), ("'a' 'b'", "ab"), ("0x41", b"A"),
     ("CONCAT('a', 1, 2.50)", "a12.50"), ("CONCAT('a', NULL)", None),
     ("CONCAT_WS('-', 1, NULL, 2)", "1-2"),
     ("IF(0, 'a', 2)", "2"), ("IFNULL(NULL, 3)", 3), ("COALESCE(NULL, 1.5, 2)", D("1.5")),
@@ -236,7 +236,7 @@ def test_a_space_before_the_bracket_depends_on_sql_mode(zoo: SqlSession) -> None
     "EXPLAIN SELECT 1", "SELECT id FROM keeper GROUP BY id WITH ROLLUP", "CREATE TRIGGER t BEFORE "
     "INSERT ON keeper FOR EACH ROW SET @a = 1", "SELECT MATCH(name) AGAINST ('x') FROM keeper",
     "SELECT 'a' REGEXP '(a+)+$'", "DELETE a FROM animal a JOIN keeper k ON a.keeper = k.id",
-    "SELECT REPEAT('x', 1000000000)", "SELECT 12345678901234567890",
+    "SELECT REPEAT('x', 10000000)", "SELECT 12345678901234567890",
 ])  # fmt: skip
 def test_unsupported_statements_say_so(zoo: SqlSession, code: str) -> None:
     output = zoo.run(code, 10.0).output

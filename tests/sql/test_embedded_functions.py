@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.embedded.catalog.collations import general_key, nocase_level, uca_key
 from intercode.sql.embedded.catalog.values import leading_number, parse_datetime_text
-from intercode.sql.embedded.functions.datetimes import date_add, parse_datetime, timestampdiff, week
+from intercode.sql.embedded.functions.datetimes import parse_datetime, timestampdiff, week
+from intercode.sql.embedded.functions.intervals import date_add
 from intercode.sql.embedded.functions.numeric import double_text, round_number
 from intercode.sql.embedded.functions.patterns import like, regexp
 

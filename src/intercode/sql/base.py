@@ -170,7 +170,8 @@ def success_result(
     """Return the result of a successful statement.
 
     ``rows`` are the fetched rows, or None for a statement without a result. ``more`` says that
-    there were further rows, which were not fetched.
+    there were further rows, which were not fetched; ``omitted_bytes`` counts what was fetched, and
+    at least 1.
     """
     if rows is None:
         return ExecResult("None", 0)
@@ -178,12 +179,22 @@ def success_result(
     text = str(list(shown_rows))
     if len(shown_rows) < len(rows) or more:
         note = f"[the result is cut: {len(shown_rows)} rows are shown, there are more]\n"
-        return ExecResult(text[: limits.size], 0, omitted_bytes=1, note=note, rows=shown_rows)
+        rest = str(list(rows[limits.rows :]))
+        cut_bytes = max(1, len(rest.encode("utf-8", "replace")) - 2) + _cut_bytes(text, limits)
+        return ExecResult(
+            text[: limits.size], 0, omitted_bytes=cut_bytes, note=note, rows=shown_rows
+        )
     if len(text) <= limits.size:
         return ExecResult(text, 0, rows=shown_rows)
     cut = len(text) - limits.size
     note = f"[the result is cut: {cut} characters of {len(shown_rows)} rows are left out]\n"
-    return ExecResult(text[: limits.size], 0, omitted_bytes=cut, note=note, rows=shown_rows)
+    cut_bytes = _cut_bytes(text, limits)
+    return ExecResult(text[: limits.size], 0, omitted_bytes=cut_bytes, note=note, rows=shown_rows)
+
+
+def _cut_bytes(text: str, limits: SqlLimits) -> int:
+    """Return the bytes of a text beyond the limit."""
+    return len(text[limits.size :].encode("utf-8", "replace"))
 
 
 def error_result(message: str) -> ExecResult:

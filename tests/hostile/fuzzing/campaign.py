@@ -2,9 +2,10 @@
 
     python -m hostile fuzz [--seconds 60] [--seed 1] [KIND ...]
 
-KIND is actions, statements, archives, rows, harbor or messages; by default all, each for the same
-time. Every finding is printed with its smallest case and the seed of its round, which finds it
-again. The exit status is 1 if there is a finding. ``tests`` and ``src`` must be on PYTHONPATH.
+KIND is actions, statements, grammar, archives, rows, harbor or messages; by default all, each for
+the same time. Every finding is printed with its smallest case and the seed of its round, which
+finds it again. The exit status is 1 if there is a finding. ``tests`` and ``src`` must be on
+PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from hostile.fuzzing.archives import Archives
 from hostile.fuzzing.messages import Messages
 from hostile.fuzzing.rows import HarborTasks, Rows
 from hostile.fuzzing.search import Finding
+from hostile.fuzzing.sql_grammar import SqlGrammar
 from hostile.fuzzing.statements import Statements
 
 TARGETS: dict[str, Callable[[], search.Target]] = {
     "statements": Statements,
+    "grammar": SqlGrammar,
     "archives": Archives,
     "rows": Rows,
     "harbor": HarborTasks,

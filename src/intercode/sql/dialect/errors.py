@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_MESSAGES: dict[int, tuple[str, str]] = {
+ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     1007: ("HY000", "Can't create database '{}'; database exists"),
     1008: ("HY000", "Can't drop database '{}'; database doesn't exist"),
     1044: ("42000", "Access denied for user to database '{}'"),
@@ -55,6 +55,7 @@ _MESSAGES: dict[int, tuple[str, str]] = {
     1146: ("42S02", "Table '{}' doesn't exist"),
     1176: ("42000", "Key '{}' doesn't exist in table '{}'"),
     1193: ("HY000", "Unknown system variable '{}'"),
+    1210: ("HY000", "Incorrect arguments to {}"),
     1221: ("HY000", "Incorrect usage of {} and {}"),
     1222: ("21000", "The used SELECT statements have a different number of columns"),
     1227: (
@@ -68,6 +69,7 @@ _MESSAGES: dict[int, tuple[str, str]] = {
     1242: ("21000", "Subquery returns more than 1 row"),
     1247: ("42S22", "Reference '{}' not supported ({})"),
     1248: ("42000", "Every derived table must have its own alias"),
+    1253: ("42000", "COLLATION '{}' is not valid for CHARACTER SET '{}'"),
     1264: ("22003", "Out of range value for column '{}' at row {}"),
     1265: ("01000", "Data truncated for column '{}' at row {}"),
     1288: ("HY000", "The target table {} of the {} is not updatable"),
@@ -95,6 +97,11 @@ _MESSAGES: dict[int, tuple[str, str]] = {
         "the Reference Manual",
     ),
     1690: ("22003", "{} value is out of range in '{}'"),
+    1568: (
+        "25001",
+        "Transaction characteristics can't be changed while a transaction is in progress",
+    ),
+    1792: ("25006", "Cannot execute statement in a READ ONLY transaction."),
     3029: (
         "HY000",
         "Expression #{} of ORDER BY contains aggregate function and applies to the result of a "
@@ -126,18 +133,20 @@ _MESSAGES: dict[int, tuple[str, str]] = {
 
 
 class StatementError(Exception):
-    """The failure of a statement. ``number`` is MySQL's, or 0 if the engine lacks a feature."""
+    """The failure of a statement. ``number`` is MySQL's, or 0 if the engine lacks a feature.
+    ``position`` is that of a syntax error in the text."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(message)
         self.number = number
         self.message = message
+        self.position: int | None = None
 
 
 def mysql_error(number: int, *values: object) -> StatementError:
     """Return MySQL's error of that number. ``values`` fill the placeholders of its message in
     order."""
-    return StatementError(number, _MESSAGES[number][1].format(*values))
+    return StatementError(number, ERROR_MESSAGES[number][1].format(*values))
 
 
 def unsupported(what: str) -> StatementError:
@@ -145,6 +154,11 @@ def unsupported(what: str) -> StatementError:
     return StatementError(
         0, f"The embedded engine cannot do this: {what} (a MySQL server could: engine='mysql')"
     )
+
+
+def unexpected_error(error: Exception) -> StatementError:
+    """Return the error for a statement at which this engine itself fails."""
+    return unsupported(f"this statement ({type(error).__name__}: {str(error)[:200]})")
 
 
 def access_denied(what: str, why: str) -> StatementError:
@@ -155,4 +169,6 @@ def access_denied(what: str, why: str) -> StatementError:
 def syntax_error(text: str, start: int) -> StatementError:
     """Return MySQL's syntax error at a position of the text. It quotes at most 80 characters."""
     line = text.count("\n", 0, start) + 1
-    return mysql_error(1064, text[start : start + 80], line)
+    error = mysql_error(1064, text[start : start + 80], line)
+    error.position = start
+    return error

@@ -17,7 +17,7 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import StatementError, mysql_error
 from intercode.sql.dialect.functional_dependency import DeterminedColumns, equalities
 from intercode.sql.dialect.keywords import AGGREGATE_FUNCTIONS
-from intercode.sql.dialect.parser import DIALECT, FUNCTION_MARK, all_nodes
+from intercode.sql.dialect.parser import DIALECT, FUNCTION_MARK, all_nodes, mysql_text
 
 
 # ---------------------------------------------------------------- query blocks
@@ -143,7 +143,7 @@ def selected_columns(item: exp.Expr, block: QueryBlock) -> Iterator[tuple[str, C
         return
     inner = item.unalias()
     column = block.find(inner) if isinstance(inner, exp.Column) else None
-    yield item.alias or getattr(inner, "name", "") or inner.sql(), column
+    yield item.alias or getattr(inner, "name", "") or mysql_text(inner), column
 
 
 __all__ = ["Schema", "TableKeys", "group_by_error"]

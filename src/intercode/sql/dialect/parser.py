@@ -27,6 +27,7 @@ from intercode.sql.dialect.keywords import (
     RESERVED_WORDS,
     word_set,
 )
+from intercode.sql.dialect.operands import check_commas, missing_operand
 
 FUNCTION_MARK = "f__"
 """Prefix of the names of called functions, so that no dialect interprets them."""
@@ -54,6 +55,14 @@ _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 _TYPE_NAMES = {*MySQL.Parser.TYPE_TOKENS, TokenType.IDENTIFIER} - {TokenType.BINARY}
 _OPERAND_FACTORS = {TokenType.BINARY: 4, TokenType.OFFSET: 2}
 """Tokens whose operand is parsed several times."""
+_LITERAL_TOKENS = {TokenType.DATE, TokenType.TIME, TokenType.TIMESTAMP}
+"""Types whose name makes a literal of a string."""
+_FORMS_WITH_FROM = {"TRIM", "EXTRACT", "SUBSTRING", "SUBSTR", "MID"}
+"""Functions that have the word FROM between their arguments."""
+_OPERAND_ENDS = {
+    TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN,
+    TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.END, TokenType.HEX_STRING,
+}  # fmt: skip
 _FEW_TOKENS = 24
 """A statement that is no longer than this is parsed at once, whatever it holds."""
 
@@ -119,6 +128,25 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
     while tokens and tokens[-1].token_type == _END:
         tokens = tokens[:-1]
     _check_depth(tokens)
+    missing = None
+    if tokens[0].text.upper() not in _UNCHECKED_STATEMENTS:
+        missing = missing_operand(tokens, text)
+    try:
+        tree = _parse_tokens(tokens, text, ignore_space, database)
+    except StatementError as e:
+        found = len(text) if e.position is None else e.position
+        if missing is not None and e.number == 1064 and missing[1] <= found:
+            raise syntax_error(text, missing[0]) from e
+        raise
+    if missing is not None:
+        raise syntax_error(text, missing[0])
+    return tree
+
+
+def _parse_tokens(
+    tokens: Sequence[Token], text: str, ignore_space: bool, database: str
+) -> exp.Expr:
+    """Check and parse the tokens of a statement."""
     check_tokens(tokens, text)
     marked_tokens = _mark_function_calls(tokens, text, ignore_space, database)
     logger = logging.getLogger("sqlglot")
@@ -142,6 +170,7 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
 
 def _check_reserved_names(tree: exp.Expr, text: str) -> None:
     """Raise StatementError 1064 for a reserved word that is used as a name without backquotes."""
+    writes = isinstance(tree, (exp.Update, exp.Insert))
     starts = sorted(
         (i.meta["start"], i.this)
         for i in all_nodes(tree)
@@ -149,6 +178,7 @@ def _check_reserved_names(tree: exp.Expr, text: str) -> None:
         and i.this.upper() in RESERVED_WORDS
         and not i.args.get("quoted")
         and "start" in i.meta
+        and not (writes and i.this.upper() == "DEFAULT")
     )
     for start, word in starts:
         if text[start - 1 : start] != "." and (error := reserved_name_error(word, start, text)):
@@ -224,12 +254,27 @@ def _mark_function_calls(
     ):
         return list(tokens)
     out = list(tokens)
+    literals: list[int] = []
+    inside = [""]
     for i, follows in enumerate(tokens[1:]):
         token = tokens[i]
+        if token.token_type == _OPEN:
+            inside.append(tokens[i - 1].text.upper() if i else "")
+        elif token.token_type == _CLOSE and len(inside) > 1:
+            inside.pop()
+        elif follows.token_type == TokenType.STRING and token.token_type in _LITERAL_TOKENS:
+            literals.append(i)
         if follows.token_type != _OPEN or token.token_type not in _CALLABLE_TOKENS:
             continue
         name = token.text.upper()
         before = tokens[i - 1].text.upper() if i else ""
+        if name == "MOD" and i and tokens[i - 1].token_type in _OPERAND_ENDS:
+            out[i] = Token(TokenType.MOD, "%", token.line, token.col, token.start, token.end)
+            continue
+        if before == "," and inside[-1] == "CONVERT":
+            continue  # a type
+        if before == "FROM" and inside[-1] in _FORMS_WITH_FROM:
+            before = ""
         if name in NO_SPACE_FUNCTIONS and not ignore_space and follows.start > token.end + 1:
             raise _space_before_bracket_error(tokens, i, text, database)
         if name in FUNCTION_NAMES and before not in _BEFORE_NON_CALLS and name != "GROUP_CONCAT":
@@ -237,6 +282,15 @@ def _mark_function_calls(
                 TokenType.VAR, FUNCTION_MARK + token.text, token.line, token.col, token.start,
                 token.end, token.comments,
             )  # fmt: skip
+    for i in reversed(literals):  # DATE '...' becomes a call
+        if i and tokens[i - 1].text.upper() in ("AS", "."):
+            continue
+        name_, text_ = tokens[i], tokens[i + 1]
+        place = (name_.line, name_.col, name_.start, name_.end)
+        out[i : i + 2] = [
+            Token(TokenType.VAR, f"{FUNCTION_MARK}{name_.text.upper()}_LITERAL", *place),
+            Token(_OPEN, "(", *place), text_, Token(_CLOSE, ")", *place),
+        ]  # fmt: skip
     return out
 
 
@@ -253,11 +307,18 @@ def _space_before_bracket_error(
     return mysql_error(1630, f"{database}.{tokens[i].text}".lstrip("."))
 
 
+_OBJECT_STATEMENTS = word_set("CREATE DROP ALTER TRUNCATE SHOW")
+
+
 def _error_from_sqlglot(error: ParseError, text: str) -> StatementError:
     """Return MySQL's syntax error at the position where sqlglot stopped."""
     where = error.errors[0] if error.errors else {}
     mark, after = where.get("highlight") or "", where.get("end_context") or ""
-    start = text.find(mark + after) if mark or after else len(text)
+    before = where.get("start_context") or ""
+    start = text.find(before + mark + after) + len(before) if mark or after else len(text)
+    short = text.split()[0].upper() in _OBJECT_STATEMENTS and len(text.split()) < 3
+    if not after and (mark == "(" or short):
+        start = len(text)  # the statement ends too early
     return syntax_error(text, start if start >= 0 else 0)
 
 
@@ -281,18 +342,22 @@ _CLAUSE_TOKENS = {
 }  # fmt: skip
 """Tokens that the check of the clause order depends on."""
 _STAR = TokenType.STAR
+_UNCHECKED_STATEMENTS = word_set("CREATE ALTER SHOW DESC DESCRIBE SET")
+"""Statements whose words are checked elsewhere."""
 _CHECKED_WORDS = word_set("OUTER AS NULLS LIMIT")
 """Words whose neighbours are checked."""
 _OTHER_DIALECT_TOKENS = {
     TokenType.DCOLON, TokenType.ILIKE, TokenType.QUALIFY, TokenType.DPIPE_SLASH, TokenType.FETCH,
     TokenType.LATERAL, TokenType.PIVOT, TokenType.UNPIVOT, TokenType.GLOB, TokenType.SIMILAR_TO,
+    TokenType.L_BRACKET,
 } - {TokenType.LATERAL}  # fmt: skip
 """Tokens of other dialects that MySQL lacks."""
 
 
 def check_tokens(tokens: Sequence[Token], text: str) -> None:
     """Raise StatementError 1064 with the text from the position at which MySQL stops reading."""
-    if tokens[0].text.upper() in ("CREATE", "ALTER", "SHOW", "DESC", "DESCRIBE", "SET"):
+    if tokens[0].text.upper() in _UNCHECKED_STATEMENTS:
+        check_commas(tokens, text)
         return
     _check_clauses(tokens, text)
     for i, token in enumerate(tokens):
@@ -349,7 +414,8 @@ def _check_word(tokens: Sequence[Token], i: int, text: str) -> None:
     before = tokens[i - 1] if i else None
     after = tokens[i + 1] if i + 1 < len(tokens) else None
     if word == "OUTER" and before is not None and before.text.upper() not in ("LEFT", "RIGHT"):
-        raise syntax_error(text, before.start if before.text.upper() == "FULL" else token.start)
+        alias = before.text.upper() == "FULL" and _follows_alias(tokens, i - 1)
+        raise syntax_error(text, before.start if alias else token.start)
     if token.token_type == TokenType.STAR and before is not None and after is not None:
         _check_star(before, token, after, text)
     wrong = after is not None and after.text.upper() not in CAST_TYPES
@@ -359,6 +425,15 @@ def _check_word(tokens: Sequence[Token], i: int, text: str) -> None:
         raise syntax_error(text, after.start)
     if word == "LIMIT" and after is not None and after.token_type not in _LIMIT_VALUES:
         raise syntax_error(text, after.start)
+
+
+def _follows_alias(tokens: Sequence[Token], i: int) -> bool:
+    """Return whether the word before this one is an alias, so that this one cannot be another."""
+    names = (TokenType.VAR, TokenType.IDENTIFIER)
+    return i >= 2 and (
+        tokens[i - 2].text.upper() == "AS"
+        or (tokens[i - 1].token_type in names and tokens[i - 2].token_type in names)
+    )
 
 
 _LIMIT_VALUES = {TokenType.NUMBER, TokenType.PLACEHOLDER}

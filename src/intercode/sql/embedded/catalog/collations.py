@@ -17,10 +17,16 @@ from collections.abc import Callable
 
 from intercode.sql.embedded.catalog.types import Collation, Type
 
-COLLATION_NAMES = {"general": "mysql_general", "uca": "mysql_uca", "bin": "BINARY"}
+COLLATION_NAMES = {
+    "general": "mysql_general", "uca": "mysql_uca", "bin": "BINARY", "swedish": "mysql_swedish",
+}  # fmt: skip
 _UCA_ORDER = "\t\n\x0b\x0c\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
 _UCA_SPECIAL = {
     "ß": "SS", "æ": "AE", "Æ": "AE", "œ": "OE", "Œ": "OE", "ø": "O", "Ø": "O", "ł": "L", "Ł": "L",
+}  # fmt: skip
+_SWEDISH_SPECIAL = {
+    "Å": "[", "Ä": "\\", "Æ": "\\", "Ö": "]", "Ü": "Y", "Ý": "Y", "Ð": "D", "Ø": "Ø", "ß": "ß",
+    "Þ": "Þ", "ÿ": "ÿ",
 }  # fmt: skip
 _GENERAL_SPECIAL = {"ß": "S", "ẞ": "S"}
 _MAX_CACHED_KEYS = 50_000
@@ -39,6 +45,17 @@ class _GeneralWeights(dict[int, str]):
         weight = upper if len(upper) == 1 else base
         if ord(weight) > 0xFFFF:
             weight = "\ufffd"
+        self[code] = weight
+        return weight
+
+
+class _SwedishWeights(dict[int, str]):
+    """Weights of characters in latin1_swedish_ci, where Å, Ä and Ö follow Z."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        upper = char if char in "ßÿ" else char.upper()
+        weight = _SWEDISH_SPECIAL.get(upper) or unicodedata.normalize("NFD", upper)[:1]
         self[code] = weight
         return weight
 
@@ -65,6 +82,7 @@ class _UcaWeights(dict[int, str]):
 
 _GENERAL_WEIGHTS = _GeneralWeights()
 _UCA_WEIGHTS = _UcaWeights()
+_SWEDISH_WEIGHTS = _SwedishWeights()
 
 
 def general_key(text: str) -> str:
@@ -77,22 +95,28 @@ def uca_key(text: str) -> str:
     return text.translate(_UCA_WEIGHTS)
 
 
+def swedish_key(text: str) -> str:
+    """Return the key by which latin1_swedish_ci compares a string."""
+    return text.rstrip(" ").translate(_SWEDISH_WEIGHTS)
+
+
 def weights(text: str, collation: Collation) -> str:
     """Return a string's weights. Unlike in ``general_key``, spaces at the end count."""
     if collation == "bin":
         return text
+    if collation == "swedish":
+        return text.translate(_SWEDISH_WEIGHTS)
     return text.translate(_GENERAL_WEIGHTS if collation == "general" else _UCA_WEIGHTS)
 
 
 def collation_key(text: str, collation: Collation) -> str:
     """Return a key that is equal for strings which the collation considers equal."""
-    return (
-        general_key(text)
-        if collation == "general"
-        else uca_key(text)
-        if collation == "uca"
-        else text
-    )
+    return _KEYS[collation](text)
+
+
+_KEYS: dict[Collation, Callable[[str], str]] = {
+    "general": general_key, "uca": uca_key, "bin": str, "swedish": swedish_key,
+}  # fmt: skip
 
 
 def nocase_level(text: str, collation: Collation) -> int:
@@ -102,7 +126,7 @@ def nocase_level(text: str, collation: Collation) -> int:
         return 0
     if not text.isascii() or text[-1:] == " " or not _PRINTABLE.match(text):
         return 0
-    alike = _GENERAL_NOCASE_ORDER if collation == "general" else _UCA_NOCASE_ORDER
+    alike = _GENERAL_NOCASE_ORDER if collation in ("general", "swedish") else _UCA_NOCASE_ORDER
     return 2 if alike.match(text) else 1
 
 
@@ -147,7 +171,10 @@ def _comparator(keyed: Callable[[str], str]) -> Callable[[str, str], int]:
     return compare
 
 
-_COLLATIONS = {"mysql_general": _comparator(general_key), "mysql_uca": _comparator(uca_key)}
+_COLLATIONS = {
+    "mysql_general": _comparator(general_key), "mysql_uca": _comparator(uca_key),
+    "mysql_swedish": _comparator(swedish_key),
+}  # fmt: skip
 
 
 def register_collations(connection: sqlite3.Connection) -> None:

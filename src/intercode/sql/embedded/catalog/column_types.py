@@ -48,9 +48,11 @@ class DeclaredType:
 
 
 def collation_family(collation: str) -> Collation:
-    """Return which of the three implemented collations replaces a collation of MySQL."""
+    """Return which of the four implemented collations replaces a collation of MySQL."""
     if collation.endswith("_bin") or collation == "binary":
         return "bin"
+    if collation == "latin1_swedish_ci":
+        return "swedish"
     modern = ("_0900_", "_unicode_", "_uca1400_")
     return "uca" if any(word in collation for word in modern) else "general"
 
@@ -173,13 +175,14 @@ def _binary_or_temporal(name: str, size: int) -> DeclaredType | None:
 
 def _text(name: str, size: int, words: tuple[str, ...], collation: str) -> DeclaredType:
     family = collation_family(collation)
+    charset = "latin1" if collation.startswith("latin1_") else ""
     if name in _TEXT_SIZES:
         if size:
             name = next(n for n, limit in _TEXT_SIZES.items() if size * 4 <= limit)
-        kind = Type("string", _TEXT_SIZES[name], collation=family, strong=True)
+        kind = Type("string", _TEXT_SIZES[name], collation=family, strong=True, charset=charset)
         return DeclaredType(kind, name.lower(), (), collation)
     if name in ("CHAR", "VARCHAR"):
-        kind = Type("string", size or 1, collation=family, strong=True)
+        kind = Type("string", size or 1, collation=family, strong=True, charset=charset)
         return DeclaredType(kind, f"{name.lower()}({size or 1})", (), collation)
     if name not in ("ENUM", "SET"):
         raise unsupported(f"a column of the type {name}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 TypeKind = Literal[
     "null", "int", "decimal", "float", "double", "string", "date", "datetime", "time", "year",
     "json", "bytes",
 ]  # fmt: skip
-Collation = Literal["general", "uca", "bin"]
+Collation = Literal["general", "uca", "bin", "swedish"]
 
 NUMERIC_KINDS = frozenset({"int", "decimal", "float", "double", "year"})
 TEMPORAL_KINDS = frozenset({"date", "datetime", "time"})
@@ -29,6 +29,8 @@ class Type:
     needs. ``plain`` is 1 if SQLite's NOCASE considers the same strings equal as the collation does,
     and 2 if it also orders them alike. ``words`` are the words of an ENUM, in MySQL's sort order.
     ``strong`` marks the collation of a column, which takes precedence over that of a literal.
+    ``charset`` is the character set of a string if it is not utf8mb4. ``wrapped`` marks unsigned
+    integers of which SQLite holds those above 63 bits as negative ones.
     """
 
     kind: TypeKind
@@ -40,6 +42,13 @@ class Type:
     strong: bool = False
     nullable: bool = True
     words: tuple[str, ...] = ()
+    charset: str = field(default="", repr=False)
+    wrapped: bool = field(default=False, repr=False)
+
+    @property
+    def binary(self) -> bool:
+        """Whether the values are byte strings."""
+        return self.kind == "bytes"
 
     @property
     def number(self) -> bool:
@@ -60,6 +69,8 @@ class Type:
 
 NULL = Type("null")
 INT = Type("int", 20)
+BITS = Type("int", 20, unsigned=True, wrapped=True)
+"""The result of an operator on bits."""
 BOOL = Type("int", 1)
 NOT_NULL_BOOL = Type("int", 1, nullable=False)
 DOUBLE = Type("double", 22, None)
@@ -101,8 +112,11 @@ def merge_types(*kinds: Type) -> Type:
 
 def _merge_kinds(known: list[Type]) -> Type:
     names = {k.kind for k in known}
+    known = [replace(k, words=()) if k.words else k for k in known]
     if len(set(known)) == 1:
         return known[0]
+    if names <= {"int", "year"} and _needs_65_bits(known):
+        return decimal(20, 0)
     if names <= {"int", "year"}:
         return replace(INT, precision=max(k.precision for k in known))
     if names <= {"int", "decimal", "year"}:
@@ -119,11 +133,24 @@ def _merge_kinds(known: list[Type]) -> Type:
     return concatenation_type(*known)
 
 
+def _needs_65_bits(kinds: list[Type]) -> bool:
+    """Return whether signed integers are among unsigned ones of 64 bits."""
+    return any(k.unsigned and k.precision >= 20 for k in kinds) and any(
+        not k.unsigned and k.kind == "int" for k in kinds
+    )
+
+
 def concatenation_type(*kinds: Type) -> Type:
-    """Return the type of a concatenation of values of these types."""
+    """Return the type of a concatenation of values of these types. It is a byte string if one of
+    them is."""
+    if any(k.binary for k in kinds):
+        return BYTES
     texts = [k for k in kinds if k.kind == "string"]
     strong = [k for k in texts if k.strong]
-    collation = (strong or texts or [STRING])[0].collation
+    used = strong or texts or [STRING]
+    collation = "bin" if any(k.collation == "bin" for k in strong) else used[0].collation
+    charset = used[0].charset if len({k.charset for k in used}) == 1 else ""
     plain = min((k.plain for k in texts), default=2)
     size = sum(k.precision for k in kinds) if all(k.precision for k in kinds) else 0
-    return Type("string", size, collation=collation, plain=plain, strong=bool(strong))
+    kind = Type("string", size, collation=collation, plain=plain, strong=bool(strong))
+    return replace(kind, charset=charset) if charset else kind

@@ -7,23 +7,29 @@ precision. A number that a REAL cannot hold exactly is rejected and never rounde
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 import struct
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode.sql.dump.literals import BinaryNumber
 from intercode.sql.embedded.catalog.catalog import Column
+from intercode.sql.embedded.catalog.moments import (
+    read_moment,
+    read_time,
+    rounded,
+    time_microseconds,
+    time_text,
+)
 from intercode.sql.embedded.catalog.types import Type
 
+_WIDE = Context(prec=400)
 MAX_EXACT_INTEGER = 1 << 53
 """Integers up to this value are exact in a REAL."""
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
-_DATE = re.compile(r"\s*(\d{1,4})[^\d\s](\d{1,2})[^\d\s](\d{1,2})(?:[ T]+(.*))?\s*\Z", re.S)
-_TIME = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?\s*\Z")
-_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
@@ -39,46 +45,14 @@ def leading_number(text: str) -> float:
 def parse_datetime_text(text: str) -> tuple[str, str] | None:
     """Return the date and the time (``00:00:00`` if it has none) of a string in one of MySQL's
     formats, or None if it is not a date."""
-    found = _DATE.match(text)
-    rest: str | None
-    if found:
-        year, month, day, rest = int(found[1]), int(found[2]), int(found[3]), found[4]
-        if len(found[1]) <= 2:
-            year += 2000 if year < 70 else 1900
-    else:
-        digits = text.strip()
-        if not digits.isdigit() or len(digits) not in (6, 8, 14):
-            return None
-        if len(digits) == 6:
-            digits = ("20" if int(digits[:2]) < 70 else "19") + digits
-        year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
-        rest = f"{digits[8:10]}:{digits[10:12]}:{digits[12:14]}" if len(digits) == 14 else None
-    if not is_date(year, month, day):
-        return None
-    time = parse_time_text(rest) if rest and rest.strip() else "00:00:00"
-    if time is None or time.startswith("-") or time[:2] > "23":
-        return None
-    return f"{year:04d}-{month:02d}-{day:02d}", time
-
-
-def is_date(year: int, month: int, day: int) -> bool:
-    """Return whether the calendar has that day."""
-    if not (1 <= month <= 12 and 1 <= day <= _DAYS[month - 1]):
-        return False
-    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return leap or (month, day) != (2, 29)
+    found = read_moment(text)
+    return (found.date, found.time) if found is not None and found.clean else None
 
 
 def parse_time_text(text: str) -> str | None:
     """Return a time in the format HH:MM:SS[.ffffff], or None if the string is not a time."""
-    found = _TIME.match(text.strip())
-    if not found:
-        return None
-    hours, minutes, seconds = int(found[2]), int(found[3]), int(found[4] or 0)
-    if minutes > 59 or seconds > 59 or hours > 838:
-        return None
-    text_value = f"{found[1]}{hours:02d}:{minutes:02d}:{seconds:02d}"
-    return text_value + (f".{found[5]:0<6}" if found[5] else "")
+    found = read_time(text)
+    return time_text(found[0]) if found is not None and found[1] else None
 
 
 def to_single_precision(value: float) -> float:
@@ -89,10 +63,15 @@ def to_single_precision(value: float) -> float:
         return value
 
 
+def quantized(value: Decimal, scale: int, rounding: str = ROUND_HALF_UP) -> Decimal:
+    """Return a decimal of any size with ``scale`` digits after the point."""
+    return value.quantize(Decimal(1).scaleb(-scale), rounding=rounding, context=_WIDE)
+
+
 def round_half_up(value: float | int | str | Decimal, scale: int) -> Decimal:
     """Round a number to ``scale`` digits after the point, half away from zero."""
     exact = value if isinstance(value, Decimal) else Decimal(repr(value).strip("'"))
-    return exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
+    return quantized(exact, scale, ROUND_HALF_UP)
 
 
 # ---------------------------------------------------------------- storing
@@ -108,7 +87,9 @@ def to_stored(value: Any, column: Column, row: int = 1) -> Any:
         return None
     kind = column.type
     if isinstance(value, (dt.date, dt.timedelta)):
-        value = str(value)
+        value = _moment_text(value)
+        if kind.number and kind.kind != "year":
+            value = Decimal(re.sub(r"[-: ]", "", value))
     if column.declared.startswith("bit("):
         return _stored_bits(value, column, row)
     if isinstance(value, BinaryNumber) and kind.number:
@@ -119,19 +100,25 @@ def to_stored(value: Any, column: Column, row: int = 1) -> Any:
         return _stored_real(value, column, row)
     if kind.moment:
         return _stored_temporal(value, column, row)
-    if kind.kind == "bytes":
+    if kind.binary:
         return _stored_bytes(value, column, row)
     return _stored_text(value, column, row)
 
 
+def _moment_text(value: dt.date | dt.timedelta) -> str:
+    if isinstance(value, dt.timedelta):
+        return time_text(value // dt.timedelta(microseconds=1))
+    return value.isoformat(" ") if isinstance(value, dt.datetime) else value.isoformat()
+
+
 def _to_decimal(value: Any, column: Column, row: int) -> Decimal:
     if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
+        value = _printable(value)
     if isinstance(value, str):
         found = _NUMBER.match(value)
         if found is None or value[found.end() :].strip():
             type_name = "integer" if column.type.kind == "int" else column.type.kind
-            if found is not None and found[1]:
+            if (found is not None and found[1]) or column.type.kind in ("float", "double"):
                 raise mysql_error(1265, column.name, row)
             raise mysql_error(1366, type_name, value, column.name, row)
         value = found[1]
@@ -142,7 +129,7 @@ def _to_decimal(value: Any, column: Column, row: int) -> Decimal:
 
 
 def _stored_integer(value: Any, column: Column, row: int) -> int:
-    number = int(_to_decimal(value, column, row).quantize(Decimal(1), rounding=ROUND_HALF_UP))
+    number = int(quantized(_to_decimal(value, column, row), 0))
     if column.type.kind == "year":
         if 0 < number < 100 or (isinstance(value, str) and number == 0):
             number += 2000 if number < 70 else 1900
@@ -198,33 +185,46 @@ def _stored_real(value: Any, column: Column, row: int) -> float:
 
 def _stored_temporal(value: Any, column: Column, row: int) -> str:
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-    kind = column.type.kind
+    kind, digits = column.type.kind, column.type.scale or 0
     error: StatementError = mysql_error(1292, kind, text, column.name, row)
     if kind == "time":
-        found = parse_time_text(text.rpartition(" ")[2])
+        found = parse_time_text(text)
+        moment = read_moment(text) if found is None else None
+        if found is None and moment is not None and moment.clean:
+            found = moment.time
         if found is None:
             raise error
-        if found.startswith("-") or not found[2] == ":":
-            raise unsupported(f"the time {found}, which is not between 00:00:00 and 99:59:59")
-        return found
-    moment = parse_datetime_text(text)
-    if moment is None:
+        stored = rounded(found, digits) or found
+        if stored.startswith("-") or not stored[2] == ":":
+            raise unsupported(f"the time {stored}, which is not between 00:00:00 and 99:59:59")
+        return stored
+    moment = read_moment(text)
+    if moment is None or not moment.clean:
         raise error
     if kind == "date":
-        return moment[0]
-    time = moment[1] if column.type.scale else moment[1].partition(".")[0]
-    return f"{moment[0]} {time}"
+        return moment.date
+    whole = rounded(moment.text, digits)
+    if whole is None:
+        raise error
+    return whole
 
 
 def _stored_text(value: Any, column: Column, row: int) -> str:
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     if column.values and column.declared.startswith("enum"):
-        for word in column.values:
-            if word.lower() == text.lower():
-                return word
-        raise mysql_error(1265, column.name, row)
+        return _stored_word(value, column, row)
+    try:
+        text = value.decode() if isinstance(value, bytes) else str(value)
+    except UnicodeDecodeError as e:
+        shown = _printable(value[e.start : e.start + 6])
+        raise mysql_error(1366, "string", shown, column.name, row) from e
     if column.values:
         return _stored_set(text, column, row)
+    if column.type.charset == "latin1":
+        try:
+            text.encode("cp1252")
+        except UnicodeEncodeError as e:
+            shown = "".join(f"\\x{b:02X}" for b in text[e.start :].encode())
+            raise mysql_error(1366, "string", shown, column.name, row) from e
     if column.declared.startswith("char("):
         text = text.rstrip(" ")
     if column.type.precision and len(text) > column.type.precision:
@@ -240,6 +240,27 @@ def _stored_set(text: str, column: Column, row: int) -> str:
     if given - {word.lower() for word in column.values}:
         raise mysql_error(1265, column.name, row)
     return ",".join(word for word in column.values if word.lower() in given)
+
+
+def _printable(value: bytes) -> str:
+    """Return bytes as errors quote them."""
+    return "".join(chr(c) if 32 <= c < 127 else f"\\x{c:02X}" for c in value)
+
+
+def _stored_word(value: Any, column: Column, row: int) -> str:
+    """Return the word of an ENUM that a text or a number from 1 names. A text that is no word can
+    be such a number."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    if isinstance(value, (str, bytes)):
+        for word in column.values:
+            if word.lower() == text.rstrip(" ").lower():
+                return word
+        if not text.isdigit():
+            raise mysql_error(1265, column.name, row)
+    position = int(Decimal(text))
+    if not 1 <= position <= len(column.values):
+        raise mysql_error(1265, column.name, row)
+    return column.values[position - 1]
 
 
 def default_value(column: Column, now: str) -> Any:
@@ -271,9 +292,9 @@ def result_converter(kind: Type) -> Callable[[Any], Any] | None:
         return (lambda v: float(f"{v:.6g}")) if fixed is None else (lambda v: round(v, fixed))
     if kind.kind == "double":
         scale = kind.scale
-        return float if scale is None else lambda v: float(f"{v:.{scale}f}")
+        return _to_double if scale is None else lambda v: float(f"{v:.{scale}f}")
     if kind.kind in ("int", "year"):
-        return _to_int
+        return _to_unsigned if kind.wrapped else _to_int
     if kind.moment:
         return {"date": _to_date, "datetime": _to_datetime, "time": _to_timedelta}[kind.kind]
     return _to_text if kind.kind in ("string", "json") else None
@@ -290,9 +311,20 @@ def _decimal_converter(scale: int) -> Callable[[Any], Decimal]:
             and len(repr(value).replace(".", "")) > 16
         ):
             raise unsupported(f"exact decimals as large as {value:.15g}")
-        return Decimal(repr(value).strip("'")).quantize(unit, rounding=ROUND_HALF_UP)
+        return Decimal(repr(value).strip("'")).quantize(unit, rounding=ROUND_HALF_UP, context=_WIDE)
 
     return read
+
+
+def _to_double(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise mysql_error(1690, "DOUBLE", "the expression")
+    return number
+
+
+def _to_unsigned(value: Any) -> Any:
+    return value + (1 << 64) if isinstance(value, int) and value < 0 else _to_int(value)
 
 
 def _to_int(value: Any) -> Any:
@@ -322,10 +354,7 @@ def _to_datetime(value: Any) -> Any:
 
 
 def _to_timedelta(value: Any) -> Any:
-    text = str(value)
-    sign, text = (-1, text[1:]) if text.startswith("-") else (1, text)
-    hours, minutes, seconds = [*text.split(":"), "0", "0"][:3]
-    return sign * dt.timedelta(hours=int(hours), minutes=int(minutes), seconds=float(seconds))
+    return dt.timedelta(microseconds=time_microseconds(str(value)))
 
 
 def convert_rows(

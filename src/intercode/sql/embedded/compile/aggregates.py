@@ -21,20 +21,33 @@ from intercode.sql.embedded.catalog.types import (
     merge_types,
 )
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
-from intercode.sql.embedded.compile.conversions import as_number, as_text, convert_to, quote_text
+from intercode.sql.embedded.compile.conversions import (
+    as_number,
+    as_text,
+    convert_to,
+    enum_index,
+    quote_text,
+    sort_expression,
+)
 from intercode.sql.embedded.compile.scope import Expression, Scope
 from intercode.sql.embedded.functions import registry as functions
 
+_OF_NO_ROWS = {"BIT_AND": -1, "BIT_OR": 0, "BIT_XOR": 0}
+"""The values of aggregates of no rows, as SQLite holds them."""
 _COUNT_TYPE = replace(INT, nullable=False)
 
 
 def aggregate_call(
-    name: str, args: list[exp.Expr], scope: Scope, make: ExpressionCompiler
+    name: str, args: list[exp.Expr], scope: Scope, make: ExpressionCompiler, window: bool = False
 ) -> Expression:
-    """Compile a call of an aggregate. Raises StatementError 1111 if none is allowed there."""
+    """Compile a call of an aggregate. Raises StatementError 1111 if none is allowed there. Over a
+    ``window``, its arguments can be aggregates."""
     distinct = bool(args) and isinstance(args[0], exp.Distinct)
     inner = list(args[0].expressions) if distinct else args
-    arguments = _arguments(inner, scope, make)
+    if window:
+        arguments = [make(n, scope) for n in inner if not isinstance(n, exp.Star)]
+    else:
+        arguments = _arguments(inner, scope, make)
     if name == "COUNT":
         return _count(arguments, distinct, bool(inner) and isinstance(inner[0], exp.Star))
     if len(arguments) != 1 or (inner and isinstance(inner[0], exp.Star)):
@@ -44,8 +57,10 @@ def aggregate_call(
         raise mysql_error(1241, 1)
     word = "DISTINCT " * distinct
     if name in ("MIN", "MAX"):
+        value = as_number(value) if value.type.wrapped else value
         clause = collate_clause(True, value.type) if value.type.kind == "string" else ""
-        return Expression(f"{name}({value.sql}{clause})", value.type.as_nullable(), aggregate=True)
+        kind = replace(value.type, nullable=True, words=())
+        return Expression(f"{name}({value.sql}{clause})", kind, aggregate=True)
     number = as_number(value)
     if name in ("SUM", "AVG"):
         return Expression(
@@ -56,6 +71,8 @@ def aggregate_call(
     function = functions.AGGREGATES.get(name)
     if function is not None:
         sql = f"{function.sqlite_name}({word}{number.sql})"
+        if name in _OF_NO_ROWS:
+            sql = f"IFNULL({sql}, {_OF_NO_ROWS[name]})"
         return Expression(sql, function.returns, aggregate=True)
     raise unsupported(f"the aggregate {name}")
 
@@ -123,15 +140,25 @@ def group_concat(node: exp.GroupConcat, scope: Scope, make: ExpressionCompiler) 
     separator_text = separator.this if separator is not None else ","
     keys, directions = [], ""
     for item in order.expressions if order is not None else ():
-        (key,) = _arguments([item.this], scope, make)
-        fold = key.type.kind == "string" and key.type.collation != "bin"
-        keys.append(f"mysql_key({key.sql}, '{key.type.collation}')" if fold else key.sql)
+        (key,) = _arguments([_at_position(item.this, parts)], scope, make)
+        fold = key.type.kind == "string" and key.type.collation != "bin" and not key.type.words
+        folded = f"mysql_key({key.sql}, '{key.type.collation}')"
+        keys.append(folded if fold else enum_index(key) if key.type.words else key.sql)
         directions += "d" if item.args.get("desc") else "a"
     kind = concatenation_type(*(m.type for m in texts))
     value = " || ".join(m.sql for m in texts)
     fixed = f"{quote_text(separator_text)}, {int(distinct)}, '{directions}', '{kind.collation}'"
     sql = f"mysql_group_concat({value}, {fixed}{''.join(', ' + k for k in keys)})"
     return Expression(sql, replace(kind, plain=0, precision=0), aggregate=True)
+
+
+def _at_position(node: exp.Expr, parts: list[exp.Expr]) -> exp.Expr:
+    """Return the argument of GROUP_CONCAT that a number in its ORDER BY names, or the node."""
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return node
+    if not node.this.isdigit() or not 1 <= int(node.this) <= len(parts):
+        raise mysql_error(1054, node.this, "order clause")
+    return parts[int(node.this) - 1]
 
 
 # ---------------------------------------------------------------- window functions
@@ -154,9 +181,7 @@ def window_call(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> Exp
             isinstance(e, exp.Distinct) for e in call.expressions
         ):
             raise unsupported(f"{name} of this kind as a window function")
-        before = scope.aggregated
-        compiled = make(call, scope)
-        scope.aggregated = before
+        compiled = aggregate_call(name, call.expressions, scope, make, window=True)
         sql, kind = compiled.sql, compiled.type
         if sql.startswith("ROUND("):
             inner, _, scale = sql[6:-1].rpartition(", ")
@@ -205,9 +230,7 @@ def _over_clause(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> st
     order = node.args.get("order")
     if order is not None:
         pairs = [(make(o.this, scope), bool(o.args.get("desc"))) for o in order.expressions]
-        terms = (
-            k.sql + collate_clause(True, k.type) + " DESC" * descending for k, descending in pairs
-        )
+        terms = (sort_expression(k) + " DESC" * descending for k, descending in pairs)
         parts.append("ORDER BY " + ", ".join(terms))
     spec = node.args.get("spec")
     if spec is not None:

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import mysql_error
+from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.types import (
+    ASCII_STRING,
+    BITS,
     DOUBLE,
     INT,
     SCALE_STEP,
@@ -18,11 +20,13 @@ from intercode.sql.embedded.catalog.types import (
     integer_digits,
     is_exact,
 )
-from intercode.sql.embedded.compile.conversions import as_number, as_text
+from intercode.sql.embedded.compile.conversions import as_integer, as_number, as_text, quote_text
+from intercode.sql.embedded.compile.item_text import item_text
 from intercode.sql.embedded.compile.scope import Expression, Scope
 
 ExpressionCompiler = Callable[[exp.Expr, Scope], Expression]
-_BIT_OPERATORS = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseLeftShift: "<<",
+_BIT_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseLeftShift: "<<",
          exp.BitwiseRightShift: ">>"}  # fmt: skip
 
 
@@ -41,11 +45,13 @@ def binary_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler) -
     left, right = make(node.this, scope), make(node.expression, scope)
     if left.columns or right.columns:
         raise mysql_error(1241, 1)
+    if kind in _BIT_OPERATORS or kind is exp.BitwiseXor:
+        return _bit_operation(kind, left, right)
     a, b = as_number(left), as_number(right)
     if kind in (exp.Add, exp.Sub):
-        return _add("+" if kind is exp.Add else "-", a, b)
+        return _in_range(_add("+" if kind is exp.Add else "-", a, b), a, b, node, scope)
     if kind is exp.Mul:
-        return _multiply(a, b)
+        return _in_range(_multiply(a, b), a, b, node, scope)
     if kind is exp.Div:
         return divide(a, b)
     if kind is exp.IntDiv:
@@ -53,11 +59,53 @@ def binary_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler) -
         return Expression(
             f"({a.sql} / {b.sql})" if whole else f"CAST({a.sql} / {b.sql} AS INTEGER)", INT
         )
-    if kind is exp.Mod:
-        return modulo(a, b)
+    return modulo(a, b)
+
+
+def _bit_operation(kind: type[exp.Expr], left: Expression, right: Expression) -> Expression:
+    """Compile an operator on bits. Its result has 64 bits, without a sign."""
+    if left.type.binary and right.type.binary and None in (left.literal, right.literal):
+        raise unsupported("an operator on the bits of byte strings")
+    a, b = as_integer(left).sql, as_integer(right).sql
     if kind is exp.BitwiseXor:
-        return Expression(f"(({a.sql} | {b.sql}) - ({a.sql} & {b.sql}))", INT)
-    return Expression(f"({a.sql} {_BIT_OPERATORS[kind]} {b.sql})", INT)
+        sql = f"(({a} | {b}) & ~({a} & {b}))"
+    elif kind in (exp.BitwiseLeftShift, exp.BitwiseRightShift):
+        sql = f"mysql_shift({a}, {b}, {int(kind is exp.BitwiseLeftShift)})"
+    else:
+        sql = f"({a} {_BIT_OPERATORS[kind]} {b})"
+    return Expression(sql, replace(BITS, nullable=_either_nullable(left, right)))
+
+
+def invert_bits(ex: Expression) -> Expression:
+    """Compile ``~``."""
+    return Expression(f"(~{as_integer(ex).sql})", replace(BITS, nullable=ex.type.nullable))
+
+
+def _in_range(
+    made: Expression, a: Expression, b: Expression, node: exp.Binary, scope: Scope
+) -> Expression:
+    """Check that integer arithmetic fits 64 bits, and is not negative if one side is unsigned.
+    Numbers of few digits cannot fail."""
+    if a.type.kind != "int" or b.type.kind != "int":
+        return made
+    unsigned = a.type.unsigned or b.type.unsigned
+    digits = (_digits(a), _digits(b))
+    most = sum(digits) if isinstance(node, exp.Mul) else max(digits) + 1
+    signed = [e for e in (a, b) if not e.type.unsigned and not _is_positive(e)]
+    can_be_negative = unsigned and (isinstance(node, exp.Sub) or signed)
+    if most <= 18 and not can_be_negative:
+        return replace(made, type=replace(made.type, unsigned=unsigned, precision=most))
+    text = quote_text(item_text(node, scope))
+    sql = f"mysql_in_range({made.sql}, {int(unsigned)}, {text})"
+    return replace(made, sql=sql, type=replace(made.type, unsigned=unsigned))
+
+
+def _digits(ex: Expression) -> int:
+    return len(str(abs(ex.literal))) if isinstance(ex.literal, int) else ex.type.precision or 20
+
+
+def _is_positive(ex: Expression) -> bool:
+    return isinstance(ex.literal, int) and ex.literal >= 0
 
 
 def _either_nullable(a: Expression, b: Expression) -> bool:
@@ -134,7 +182,8 @@ def concatenate(parts: list[Expression]) -> Expression:
     """Compile the concatenation of strings; NULL if one of them is."""
     texts = [as_text(p) for p in parts]
     kind = concatenation_type(*(m.type for m in texts))
-    return Expression(f"({' || '.join(m.sql for m in texts)})", kind)
+    sql = f"({' || '.join(m.sql for m in texts)})"
+    return Expression(f"CAST({sql} AS BLOB)" if kind.binary else sql, kind)
 
 
 def _interval_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler) -> Expression:
@@ -153,11 +202,20 @@ def add_interval(
     amount = make(interval.this, scope)
     clock = any(w in unit for w in ("HOUR", "MINUTE", "SECOND"))
     size = as_text(amount) if "_" in unit else amount
-    sql = f"mysql_date_add({as_text(base).sql}, {size.sql}, '{unit}', {sign})"
+    name = "time_add" if base.type.kind == "time" else "date_add"
+    text = base if base.type.moment else as_text(base)
+    sql = f"mysql_{name}({text.sql}, {size.sql}, '{unit}', {sign})"
+    scale = base.type.scale if base.type.moment else 0
+    if "MICROSECOND" in unit:
+        scale = 6
+    elif unit == "SECOND" and amount.type.kind != "string":
+        scale = max(scale or 0, 6 if amount.type.scale is None else min(6, amount.type.scale))
+    if base.type.kind == "time":
+        if unit in ("YEAR", "QUARTER", "MONTH", "YEAR_MONTH"):
+            raise unsupported("months added to a time")
+        return Expression(sql, Type("time", 10, scale))
     if base.type.kind == "date" and not clock:
         return Expression(sql, Type("date", 10))
     if base.type.kind in ("date", "datetime"):
-        return Expression(sql, Type("datetime", 19))
-    if base.type.kind == "time":
-        return Expression(sql, Type("time", 10))
-    return Expression(sql, concatenation_type(as_text(base).type))
+        return Expression(sql, Type("datetime", 19, scale))
+    return Expression(sql, replace(ASCII_STRING, precision=0))

@@ -11,20 +11,27 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.dialect.keywords import AGGREGATE_FUNCTIONS, FUNCTION_NAMES, word_set
 from intercode.sql.dialect.parser import FUNCTION_MARK, mysql_text
-from intercode.sql.embedded.catalog.types import (
-    INT,
-    STRING,
-    concatenation_type,
-)
+from intercode.sql.embedded.catalog.types import BYTES, INT, concatenation_type
 from intercode.sql.embedded.compile import aggregates, special_functions
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
-from intercode.sql.embedded.compile.conversions import as_number, as_text, text_constant
+from intercode.sql.embedded.compile.conversions import (
+    as_bytes,
+    as_clock_text,
+    as_integer,
+    as_moment_text,
+    as_number,
+    as_text,
+    quote_text,
+    text_constant,
+)
+from intercode.sql.embedded.compile.item_text import item_text
 from intercode.sql.embedded.compile.scope import Expression, Scope
 from intercode.sql.embedded.compile.special_functions import (
     current_time,
     floor_ceiling,
     session_function,
 )
+from intercode.sql.embedded.functions.intervals import unit_has_time
 from intercode.sql.embedded.functions.registry import ARGUMENT_TEXT, SCALARS, Argument
 
 _UNSUPPORTED_FORMS = word_set("""
@@ -53,12 +60,24 @@ def function_call(node: exp.Anonymous, scope: Scope, make: ExpressionCompiler) -
         return special_functions.SPECIAL_FUNCTIONS[name](name, node.expressions, scope, make)
     if name not in SCALARS:
         raise unsupported(f"the function {name}")
-    return simple_call(name, [make(e, scope) for e in node.expressions])
+    args = [_on_this_day(make(e, scope), name, i, scope) for i, e in enumerate(node.expressions)]
+    return simple_call(name, args, item_text(node, scope) if SCALARS[name].quoted else "")
 
 
-def simple_call(name: str, args: list[Expression]) -> Expression:
-    """Compile a call of a registered scalar function. Raises StatementError 1582 for a wrong number
-    of arguments and 1241 for a row as an argument."""
+def _on_this_day(value: Expression, name: str, position: int, scope: Scope) -> Expression:
+    """Return an argument that must be a date. A time is one of the current day."""
+    parameters = SCALARS[name].arguments
+    if value.type.kind != "time" or parameters[min(position, len(parameters) - 1)].kind != "moment":
+        return value
+    scope.context.volatile = True
+    return as_moment_text(value, scope.context.now[:10])
+
+
+def simple_call(name: str, args: list[Expression], text: str = "") -> Expression:
+    """Compile a call of a registered scalar function. ``text`` is that of the call.
+
+    Raises StatementError 1582 for a wrong number of arguments and 1241 for a row as an argument.
+    """
     function = SCALARS[name]
     parameters = function.parameters(len(args))
     if parameters is None:
@@ -72,12 +91,26 @@ def simple_call(name: str, args: list[Expression]) -> Expression:
         result = concatenation_type(*texts)
         plain = min(result.plain, function.nocase_level)
         result = replace(result, precision=0, plain=plain)
-    sql = f"{function.sqlite_name}({', '.join(m.sql for m in arguments)})"
+    if function.takes_bytes and result is not ARGUMENT_TEXT and function.returns.kind != "null":
+        arguments = [as_bytes(m) if m.type.charset else m for m in arguments]
+    parts = [m.sql for m in arguments]
+    if function.quoted:
+        parts.append(quote_text(text))
+    if function.collated:
+        texts = [m.type for m in arguments if m.type.text]
+        parts.insert(0, f"'{concatenation_type(*texts).collation}'")
+    sql = f"{function.sqlite_name}({', '.join(parts)})"
     aggregate = any(a.aggregate for a in args)
     return Expression(sql, replace(result, nullable=True), aggregate=aggregate)
 
 
 def _as_argument(value: Expression, parameter: Argument) -> Expression:
+    if parameter.kind == "integer":
+        return as_integer(value)
+    if parameter.kind == "moment":
+        return as_moment_text(value)
+    if parameter.kind == "clock":
+        return as_clock_text(value)
     if parameter.kind == "text" or (parameter.kind != "number" and not value.type.number):
         return as_text(value)
     return as_number(value)
@@ -123,7 +156,8 @@ def _trim(node: exp.Trim, scope: Scope, make: ExpressionCompiler) -> Expression:
     what = node.expression
     chars = as_text(make(what, scope)) if what is not None else text_constant(" ")
     side = (node.args.get("position") or "BOTH").upper()
-    kind = replace(this.type, plain=min(this.type.plain, 2 if what is None else 0))
+    kind = BYTES if BYTES.kind in (this.type.kind, chars.type.kind) else this.type
+    kind = replace(kind, plain=min(kind.plain, 2 if what is None else 0))
     return Expression(f"mysql_trim({this.sql}, {chars.sql}, '{side}')", kind.as_nullable())
 
 
@@ -132,7 +166,7 @@ def _substring(node: exp.Substring, scope: Scope, make: ExpressionCompiler) -> E
     parts = [as_text(make(node.this, scope))]
     for name in ("start", "length"):
         if node.args.get(name) is not None:
-            parts.append(as_number(make(node.args[name], scope)))
+            parts.append(as_integer(make(node.args[name], scope)))
     kind = replace(parts[0].type, plain=0, precision=0)
     return Expression(f"mysql_substring({', '.join(p.sql for p in parts)})", kind.as_nullable())
 
@@ -140,14 +174,15 @@ def _substring(node: exp.Substring, scope: Scope, make: ExpressionCompiler) -> E
 @form(exp.StrPosition)
 def _position(node: exp.StrPosition, scope: Scope, make: ExpressionCompiler) -> Expression:
     a, b = as_text(make(node.args["substr"], scope)), as_text(make(node.this, scope))
-    return Expression(f"mysql_locate({a.sql}, {b.sql})", INT)
+    return simple_call("LOCATE", [a, b])
 
 
 @form(exp.Extract)
 def _extract(node: exp.Extract, scope: Scope, make: ExpressionCompiler) -> Expression:
     context = node.this.name.upper()
-    this = as_text(make(node.expression, scope))
-    return Expression(f"mysql_extract('{context}', {this.sql})", INT)
+    this = make(node.expression, scope)
+    text = as_clock_text(this) if unit_has_time(context) else as_moment_text(this)
+    return Expression(f"mysql_extract('{context}', {text.sql})", INT)
 
 
 @form(
@@ -175,10 +210,8 @@ def _user(node: exp.CurrentUser, scope: Scope, make: ExpressionCompiler) -> Expr
 
 @form(exp.Chr)
 def _chr(node: exp.Chr, scope: Scope, make: ExpressionCompiler) -> Expression:
-    parts = [as_number(make(e, scope)).sql for e in node.expressions]
-    return Expression(
-        f"mysql_char({', '.join(parts)})", replace(STRING, collation="bin", strong=True)
-    )
+    parts = [as_integer(make(e, scope)).sql for e in node.expressions]
+    return Expression(f"mysql_char({', '.join(parts)})", BYTES)
 
 
 @form(exp.Floor, exp.Ceil)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import mysql_error
 from intercode.sql.embedded.catalog.collations import collate_clause
-from intercode.sql.embedded.catalog.types import BOOL, NOT_NULL_BOOL, Type
-from intercode.sql.embedded.catalog.values import parse_datetime_text
+from intercode.sql.embedded.catalog.moments import read_moment
+from intercode.sql.embedded.catalog.types import BOOL, NOT_NULL_BOOL
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
-from intercode.sql.embedded.compile.conversions import as_number, as_temporal, as_text, quote_text
+from intercode.sql.embedded.compile.conversions import (
+    as_bytes,
+    as_number,
+    as_temporal,
+    as_text,
+    quote_text,
+)
 from intercode.sql.embedded.compile.scope import Expression, Scope
 
 _ORDERING_OPERATORS = frozenset({"<", "<=", ">", ">="})
@@ -46,17 +50,9 @@ def align_types(
         return (*_align_temporal(left, right), "")
     if a.number or b.number:
         return as_number(left), as_number(right), ""
-    return (
-        as_text(left),
-        as_text(right),
-        collate_clause(ordered, _as_text_type(a), _as_text_type(b)),
-    )
-
-
-def _as_text_type(kind: Type) -> Type:
-    if kind.kind == "bytes":
-        return replace(kind, kind="string", collation="bin", strong=True)
-    return kind
+    if a.binary or b.binary:
+        return as_bytes(left), as_bytes(right), ""
+    return as_text(left), as_text(right), collate_clause(ordered, a, b)
 
 
 def _align_temporal(left: Expression, right: Expression) -> tuple[Expression, Expression]:
@@ -72,8 +68,8 @@ def _align_temporal(left: Expression, right: Expression) -> tuple[Expression, Ex
         kind = "datetime" if "datetime" in kinds else kinds.pop()
     for ex in (left, right):
         if kind == "date" and isinstance(ex.literal, str):
-            moment = parse_datetime_text(ex.literal)
-            if moment is not None and moment[1] != "00:00:00":
+            moment = read_moment(ex.literal)
+            if moment is not None and moment.time != "00:00:00":
                 kind = "datetime"
     return as_temporal(left, kind), as_temporal(right, kind)
 
@@ -114,8 +110,9 @@ def compile_like(node: exp.Like | exp.Escape, scope: Scope, make: ExpressionComp
         return Expression(
             f"({left.sql} {negate}LIKE {right.sql} ESCAPE {quote_text(escape)})", BOOL
         )
-    collation = "bin" if clause.endswith("BINARY") else clause.rpartition("_")[2] or "uca"
-    collation = "uca" if collation not in ("bin", "general") else collation
+    binary = clause.endswith("BINARY") or any(k.binary for k in kinds)
+    collation = "bin" if binary else clause.rpartition("_")[2] or "uca"
+    collation = "uca" if collation not in ("bin", "general", "swedish") else collation
     sql = f"mysql_like({left.sql}, {right.sql}, {quote_text(escape)}, '{collation}')"
     return Expression(f"({negate}{sql})", BOOL)
 
@@ -123,6 +120,7 @@ def compile_like(node: exp.Like | exp.Escape, scope: Scope, make: ExpressionComp
 def compile_regexp(node: exp.RegexpLike, scope: Scope, make: ExpressionCompiler) -> Expression:
     """Compile REGEXP and RLIKE."""
     left, right = as_text(make(node.this, scope)), as_text(make(node.expression, scope))
-    exact = int(collate_clause(False, left.type, right.type).endswith("BINARY"))
+    binary = left.type.binary or right.type.binary
+    exact = int(binary or collate_clause(False, left.type, right.type).endswith("BINARY"))
     sql = f"mysql_regexp({left.sql}, {right.sql}, {exact})"
     return Expression(f"(NOT {sql})" if node.args.get("negate") else sql, BOOL)

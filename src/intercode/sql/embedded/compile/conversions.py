@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
-from intercode.sql.embedded.catalog.collations import nocase_level
+from intercode.sql.embedded.catalog.collations import collate_clause, nocase_level
+from intercode.sql.embedded.catalog.moments import read_moment, read_time, time_text
 from intercode.sql.embedded.catalog.types import (
     BYTES,
     DOUBLE,
     INT,
     NULL,
     STRING,
-    TIME,
     Type,
     decimal,
 )
-from intercode.sql.embedded.catalog.values import (
-    leading_number,
-    parse_datetime_text,
-    parse_time_text,
-)
+from intercode.sql.embedded.catalog.values import leading_number
 from intercode.sql.embedded.compile.scope import Expression
 
 NULL_EXPRESSION = Expression("NULL", NULL)
@@ -68,13 +66,14 @@ def value_constant(value: Any) -> Expression:
         return NULL_EXPRESSION
     if isinstance(value, bool):
         return number_constant(str(int(value)))
-    if isinstance(value, (int, float)):
-        constant = number_constant(repr(abs(value)))
-        return (
-            constant
-            if value >= 0
-            else Expression(f"(-{constant.sql})", constant.type, literal=value)
-        )
+    if isinstance(value, float):
+        return Expression(repr(value), replace(DOUBLE, nullable=False), literal=value)
+    if isinstance(value, (int, Decimal)):
+        constant = number_constant(str(abs(value)))
+        if value >= 0:
+            return constant
+        literal = value if isinstance(value, int) else float(value)
+        return Expression(f"(-{constant.sql})", constant.type, literal=literal)
     if isinstance(value, bytes):
         return Expression(f"X'{value.hex()}'", BYTES)
     return text_constant(str(value))
@@ -83,29 +82,92 @@ def value_constant(value: Any) -> Expression:
 def as_number(ex: Expression) -> Expression:
     """Convert a value to a number: strings become doubles, dates integers."""
     kind = ex.type
+    if kind.wrapped:
+        sql = f"mysql_unwrapped({ex.sql})"
+        return Expression(sql, replace(kind, wrapped=False), aggregate=ex.aggregate)
     if kind.number or kind.kind == "null":
         return ex
     if kind.moment:
-        return Expression(f"mysql_temporal_number({ex.sql})", INT)
+        if kind.kind == "datetime" and kind.scale:
+            raise unsupported("a date and time with fractions of seconds as a number")
+        digits, scale = {"date": 8, "time": 7}.get(kind.kind, 14), kind.scale or 0
+        target = decimal(digits + scale, scale) if scale else replace(INT, precision=digits)
+        target = replace(target, nullable=kind.nullable)
+        return Expression(f"mysql_temporal_number({ex.sql})", target)
     if isinstance(ex.literal, str):
         value = leading_number(ex.literal)
         return Expression(repr(value), replace(DOUBLE, nullable=False), literal=value)
+    if kind.words:
+        return Expression(enum_index(ex), replace(INT, precision=5, nullable=kind.nullable))
     if kind.kind == "string":
         return Expression(f"CAST({ex.sql} AS REAL)", replace(DOUBLE, nullable=kind.nullable))
+    if kind.binary and isinstance(ex.literal, bytes):
+        return number_constant(str(int.from_bytes(ex.literal, "big")))
     return Expression(f"mysql_number({ex.sql})", DOUBLE)
 
 
-def as_text(ex: Expression) -> Expression:
-    """Convert a value to a string."""
+def as_integer(ex: Expression) -> Expression:
+    """Convert a value to a whole number: numbers are rounded, strings are cut."""
     kind = ex.type
+    if kind.kind in ("int", "year", "null"):
+        return ex
+    if isinstance(ex.literal, float):
+        return value_constant(math.floor(abs(ex.literal) + 0.5) * (-1 if ex.literal < 0 else 1))
+    if kind.kind == "string" and not kind.words:
+        return Expression(f"CAST({ex.sql} AS INTEGER)", replace(INT, nullable=kind.nullable))
+    number = as_number(ex)
+    exact = int(number.type.kind in ("int", "decimal"))
+    sql = f"mysql_int({number.sql}, {exact})"
+    return Expression(sql, replace(INT, nullable=kind.nullable), aggregate=ex.aggregate)
+
+
+def enum_index(ex: Expression) -> str:
+    """Return SQLite's SQL for the position of an ENUM's word: 0 for the empty word."""
+    tests = " ".join(f"WHEN {quote_text(w)} THEN {i}" for i, w in enumerate(ex.type.words, 1))
+    return f"(CASE {ex.sql} {tests} WHEN {ex.sql} THEN 0 END)"
+
+
+def truth_sql(ex: Expression) -> str:
+    """Return the SQL of a value whose truth is needed."""
+    if ex.type.kind in ("date", "datetime"):
+        zero = "0000-00-00" if ex.type.kind == "date" else "0000-00-00 00:00:00"
+        return f"({ex.sql} <> '{zero}')"
+    return as_number(ex).sql if not ex.type.number else ex.sql
+
+
+def sort_expression(ex: Expression) -> str:
+    """Return the expression to sort a value by. An ENUM is sorted by the position of its word."""
+    if ex.type.words:
+        return enum_index(ex)
+    return as_number(ex).sql if ex.type.wrapped else ex.sql + collate_clause(True, ex.type)
+
+
+def as_bytes(ex: Expression) -> Expression:
+    """Convert a value to a byte string."""
+    if ex.type.binary or ex.type.kind == "null":
+        return ex
+    kind = replace(BYTES, nullable=ex.type.nullable)
+    if ex.type.charset == "latin1":
+        return Expression(f"mysql_latin1({ex.sql})", kind)
+    return Expression(f"CAST({as_text(ex).sql} AS BLOB)", kind)
+
+
+def as_text(ex: Expression) -> Expression:
+    """Convert a value to a string. A byte string stays one."""
+    kind = ex.type
+    if kind.words:
+        return Expression(ex.sql, replace(kind, words=()), aggregate=ex.aggregate, outer=ex.outer)
+    if kind.binary:
+        return ex
+    if kind.wrapped:
+        return Expression(f"mysql_unsigned_text({ex.sql})", replace(STRING, precision=20, plain=2))
     if kind.kind in ("string", "json", "null") or kind.moment:
         if kind.kind in ("string", "null"):
             return ex
-        return Expression(ex.sql, replace(STRING, precision=kind.precision, plain=2 * kind.moment))
+        sql = f"mysql_moment_text({ex.sql}, {kind.scale})" if kind.moment and kind.scale else ex.sql
+        return Expression(sql, replace(STRING, precision=kind.precision, plain=2 * kind.moment))
     if kind.kind in ("int", "year"):
         return Expression(f"CAST({ex.sql} AS TEXT)", replace(STRING, precision=20, plain=2))
-    if kind.kind == "bytes":
-        return Expression(f"CAST({ex.sql} AS TEXT)", replace(STRING, collation="bin", strong=True))
     scale = -1 if kind.scale is None or kind.kind == "double" else kind.scale
     small = int(kind.kind == "float")
     exact = int(kind.kind == "decimal")
@@ -113,30 +175,59 @@ def as_text(ex: Expression) -> Expression:
     return Expression(sql, replace(STRING, precision=kind.precision, plain=1))
 
 
+def as_moment_text(ex: Expression, today: str = "") -> Expression:
+    """Convert a value to the text of a date. A time is that of ``today``."""
+    if ex.type.kind == "time" and today:
+        return Expression(f"mysql_datetime('{today}', {ex.sql})", replace(STRING, plain=2))
+    if ex.type.kind == "time":
+        raise unsupported("a date from a time: the current day")
+    return ex if ex.type.moment else as_text(ex)
+
+
+def as_clock_text(ex: Expression) -> Expression:
+    """Convert a value to the text of a time or of a date and time."""
+    if ex.type.kind == "date":
+        return Expression(f"({ex.sql} || ' 00:00:00')", replace(STRING, plain=2))
+    if ex.type.number:
+        return Expression(f"mysql_number_clock({as_number(ex).sql})", replace(STRING, plain=2))
+    return ex if ex.type.moment else as_text(ex)
+
+
 def as_temporal(ex: Expression, kind: str, strict: bool = True) -> Expression:
     """Convert a value to a date, a datetime or a time.
 
-    If ``strict``, raises StatementError 1525 for a constant that is not one.
+    If ``strict``, as in a comparison, raises StatementError 1525 for a constant that is not one.
     """
     if ex.type.kind == kind or ex.type.kind == "null":
         return ex
-    target = Type(kind, 10 if kind != "datetime" else 19)  # type: ignore[arg-type]
+    target = Type(kind, 10 if kind != "datetime" else 19, 0)  # type: ignore[arg-type]
+    if ex.type.kind == "time":
+        as_moment_text(ex)
+    if ex.type.moment:
+        target = replace(target, scale=ex.type.scale if kind != "date" else 0)
     if ex.type.kind == "date" and kind == "datetime":
         return Expression(f"({ex.sql} || ' 00:00:00')", target)
     if isinstance(ex.literal, (str, int)):
         return _temporal_constant(str(ex.literal), kind, target, strict)
     if ex.type.kind == "datetime" and kind == "date":
         return Expression(f"SUBSTR({ex.sql}, 1, 10)", target)
-    return Expression(f"mysql_{kind}({ex.sql})", target)
+    text = as_clock_text(ex) if kind == "time" else as_text(ex)
+    if strict and not ex.type.moment:  # in a comparison, what is no date is before all dates
+        return Expression(f"mysql_compared_moment({text.sql}, '{kind}')", target)
+    return Expression(f"mysql_{kind}({text.sql})", target)
 
 
 def _temporal_constant(value: str, kind: str, target: Type, strict: bool) -> Expression:
+    text = None
     if kind == "time":
-        time = parse_time_text(value.rpartition(" ")[2])
-        if time is not None:
-            return Expression(quote_text(time), target)
-    elif (moment := parse_datetime_text(value)) is not None:
-        text = moment[0] if kind == "date" else f"{moment[0]} {moment[1]}"
+        found = read_time(value)
+        text = time_text(found[0]) if found is not None and (found[1] or not strict) else None
+    else:
+        moment = read_moment(value)
+        if moment is not None and (moment.clean or not strict):
+            text = moment.date if kind == "date" else moment.text
+    if text is not None:
+        target = replace(target, scale=6 if "." in text else 0, nullable=False)
         return Expression(quote_text(text), target)
     if strict:
         raise mysql_error(1525, kind.upper(), value)
@@ -146,9 +237,13 @@ def _temporal_constant(value: str, kind: str, target: Type, strict: bool) -> Exp
 def convert_to(ex: Expression, kind: Type) -> Expression:
     """Convert a value to ``kind``, the type of the CASE, COALESCE or UNION that contains it."""
     if ex.type.kind == "null" or ex.type.kind == kind.kind:
-        return ex
+        if ex.type.wrapped and not kind.wrapped:
+            return as_number(ex)
+        return as_text(ex) if ex.type.words and not kind.words else ex
     if kind.kind == "string":
         return as_text(ex)
+    if kind.binary:
+        return as_bytes(ex)
     if kind.number and not ex.type.number:
         return as_number(ex)
     if kind.moment:
@@ -178,6 +273,11 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
         return Expression(f"CAST({as_number(ex).sql} AS REAL)", target)
     if name in ("CHAR", "VARCHAR", "NCHAR", "NVARCHAR", "TEXT", "CHARACTER_SET"):
         converted = as_text(ex)
+        if converted.type.binary:
+            converted = Expression(f"mysql_text({converted.sql})", STRING)
+        elif converted.type.collation == "bin" or converted.type.charset:
+            kind = replace(converted.type, collation="uca", charset="", plain=0, strong=False)
+            converted = Expression(converted.sql, kind)
         if sizes:
             converted = Expression(
                 f"SUBSTR({converted.sql}, 1, {sizes[0]})",
@@ -185,28 +285,43 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
             )
         return converted
     if name in ("BINARY", "VARBINARY"):
-        converted = as_text(ex)
-        return Expression(converted.sql, replace(STRING, collation="bin", strong=True))
-    return _cast_to_temporal(ex, name)
+        converted = as_bytes(ex)
+        if sizes:
+            sql = f"mysql_cut_bytes({converted.sql}, {sizes[0]}, {int(name == 'BINARY')})"
+            converted = Expression(sql, replace(converted.type, precision=sizes[0]))
+        return converted
+    return _cast_to_temporal(ex, name, sizes)
 
 
 def _cast_to_integer(ex: Expression, unsigned: bool) -> Expression:
-    if ex.type.kind == "int":
-        return Expression(ex.sql, replace(ex.type, unsigned=unsigned, precision=20))
-    if ex.type.kind == "string":
-        sql = f"CAST({ex.sql} AS INTEGER)"
-    else:
-        sql = f"CAST(ROUND({as_number(ex).sql}) AS INTEGER)"
-    return Expression(sql, replace(INT, unsigned=unsigned, nullable=ex.type.nullable))
+    kind = ex.type
+    positive = kind.unsigned or (isinstance(ex.literal, (int, float)) and ex.literal >= 0)
+    wrapped = unsigned and (kind.wrapped or not positive)
+    if kind.kind == "int":
+        return Expression(ex.sql, replace(kind, unsigned=unsigned, precision=20, wrapped=wrapped))
+    sql = as_integer(ex).sql
+    if unsigned and kind.kind == "decimal":
+        sql, wrapped = f"MAX({sql}, 0)", False
+    kind = replace(INT, unsigned=unsigned, nullable=kind.nullable, wrapped=wrapped)
+    return Expression(sql, kind)
 
 
-def _cast_to_temporal(ex: Expression, name: str) -> Expression:
-    if name == "DATE":
-        return as_temporal(ex, "date", strict=False)
-    if name in ("DATETIME", "TIMESTAMP"):
-        return as_temporal(ex, "datetime", strict=False)
-    if name == "TIME":
-        return Expression(f"mysql_time({as_text(ex).sql})", TIME)
+_MOMENT_TYPES = {
+    "DATE": "date", "DATETIME": "datetime", "TIMESTAMP": "datetime", "TIMESTAMPTZ": "datetime",
+    "TIMESTAMPNTZ": "datetime", "TIME": "time",
+}  # fmt: skip
+"""sqlglot's names of the types of dates and times."""
+
+
+def _cast_to_temporal(ex: Expression, name: str, sizes: list[int]) -> Expression:
+    if name in _MOMENT_TYPES:
+        kind = _MOMENT_TYPES[name]
+        digits = sizes[0] if sizes else 0
+        found = as_temporal(ex, kind, strict=False)
+        target = replace(found.type, scale=digits)
+        if kind == "date" or (found.type.scale == 0 and ex.type.moment):
+            return Expression(found.sql, target)
+        return Expression(f"mysql_rounded({found.sql}, {digits})", target.as_nullable())
     if name == "YEAR":
         return Expression(
             f"CAST({as_number(ex).sql} AS INTEGER)", replace(INT, kind="year", precision=4)

@@ -12,18 +12,23 @@ from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.dialect.parser import mysql_text
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.column_types import collation_family
-from intercode.sql.embedded.catalog.types import BOOL, INT, STRING, merge_types
+from intercode.sql.embedded.catalog.types import BOOL, BYTES, INT, merge_types
 from intercode.sql.embedded.compile import aggregates, calls, comparisons, subqueries
-from intercode.sql.embedded.compile.arithmetic import binary_operation, concatenate, negate
+from intercode.sql.embedded.compile.arithmetic import (
+    binary_operation,
+    concatenate,
+    invert_bits,
+    negate,
+)
 from intercode.sql.embedded.compile.comparisons import align_types, compare
 from intercode.sql.embedded.compile.conversions import (
     NULL_EXPRESSION,
-    as_number,
     as_text,
     compile_cast,
     convert_to,
     number_constant,
     text_constant,
+    truth_sql,
     value_constant,
 )
 from intercode.sql.embedded.compile.scope import Expression, Scope
@@ -58,10 +63,6 @@ def compile_condition(node: exp.Expr, scope: Scope) -> str:
     """Compile an expression whose truth is needed."""
     compiled = compile_scalar(node, scope)
     return truth_sql(compiled)
-
-
-def truth_sql(ex: Expression) -> str:
-    return as_number(ex).sql if ex.type.text or ex.type.moment else ex.sql
 
 
 def compile_scalar(node: exp.Expr, scope: Scope) -> Expression:
@@ -207,11 +208,18 @@ def _negation(node: exp.Neg, scope: Scope) -> Expression:
     return negate(compile_scalar(node.this, scope))
 
 
+def _inversion(node: exp.BitwiseNot, scope: Scope) -> Expression:
+    return invert_bits(compile_scalar(node.this, scope))
+
+
 def _collate(node: exp.Collate, scope: Scope) -> Expression:
     text = as_text(compile_scalar(node.this, scope))
     name = node.expression.name.lower()
     order = collation_family(name)
     plain = 0 if order == "bin" else text.type.plain
+    charset = text.type.charset or "utf8mb4"
+    if text.type.binary or not name.startswith(charset):
+        raise mysql_error(1253, name, "binary" if text.type.binary else charset)
     kind = replace(text.type, collation=order, strong=True, plain=plain)
     return Expression(text.sql, kind)
 
@@ -240,7 +248,8 @@ def _setting(node: exp.SessionParameter, scope: Scope) -> Expression:
 def _hex_literal(node: exp.HexString, scope: Scope) -> Expression:
     digits = node.this
     digits = digits if len(digits) % 2 == 0 else "0" + digits
-    return Expression(f"CAST(X'{digits}' AS TEXT)", replace(STRING, collation="bin", strong=True))
+    kind = replace(BYTES, nullable=False, precision=len(digits) // 2)
+    return Expression(f"X'{digits}'", kind, literal=bytes.fromhex(digits))
 
 
 def _boolean(node: exp.Boolean, scope: Scope) -> Expression:
@@ -280,7 +289,8 @@ _HANDLERS: dict[type[exp.Expr], Handler] = {
     exp.And: _logical, exp.Or: _logical, exp.Xor: _xor, exp.Not: _not, exp.Paren: _parenthesized,
     exp.Tuple: _tuple, exp.Literal: _literal, exp.Column: _column, exp.Is: _is,
     exp.Between: _between, exp.In: _in, exp.Like: _like, exp.Escape: _like,
-    exp.RegexpLike: _regexp, exp.Case: _case, exp.Neg: _negation, exp.Collate: _collate,
+    exp.RegexpLike: _regexp, exp.Case: _case, exp.Neg: _negation, exp.BitwiseNot: _inversion,
+    exp.Collate: _collate,
     exp.Concat: _concatenation, exp.Parameter: _variable, exp.SessionParameter: _setting,
     exp.HexString: _hex_literal, exp.BitString: _bit_literal, exp.Boolean: _boolean,
     exp.Anonymous: _function_call, exp.Window: _window, exp.Subquery: _subquery,

@@ -10,7 +10,7 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.types import Type, merge_types
-from intercode.sql.embedded.compile.conversions import convert_to
+from intercode.sql.embedded.compile.conversions import convert_to, sort_expression
 from intercode.sql.embedded.compile.expressions import compile_scalar
 from intercode.sql.embedded.compile.scope import (
     CompileContext,
@@ -143,9 +143,7 @@ def _order_and_limit(
     keys = []
     for item in order.expressions if order is not None else ():
         key = _column_at_position(item.this, columns) or compile_scalar(item.this, scope)
-        keys.append(
-            key.sql + collate_clause(True, key.type) + " DESC" * bool(item.args.get("desc"))
-        )
+        keys.append(sort_expression(key) + " DESC" * bool(item.args.get("desc")))
     by = f" ORDER BY {', '.join(keys)}" if keys and (ordered or limit) else ""
     select_list = ", ".join(f"{sql_alias}.c{i} AS c{i}" for i in range(len(columns)))
     sql = f"SELECT {select_list} FROM ({query.sql}) AS {sql_alias}{by}{limit}"

@@ -18,6 +18,7 @@ from intercode.sql.dialect.errors import StatementError
 from intercode.sql.dialect.functional_dependency import conjuncts
 from intercode.sql.embedded.catalog.catalog import Column, Index, Table, quote_identifier
 from intercode.sql.embedded.catalog.collations import collate_clause
+from intercode.sql.embedded.compile.conversions import sort_expression
 from intercode.sql.embedded.compile.scope import Expression, Scope, SelectParts, Source
 
 # ---------------------------------------------------------------- the order of joins
@@ -322,14 +323,14 @@ def group_order_keys(parts: SelectParts) -> list[str]:
     if any(word in sql for sql in shown for word in sorts) or _index_begins_with(
         parts, parts.groups
     ):
-        return [g.sql + collate_clause(True, g.type) for g in parts.groups]
+        return [sort_expression(g) for g in parts.groups]
     return first_row_keys(parts)
 
 
 def distinct_order_keys(parts: SelectParts) -> list[str]:
     """Return the keys that order distinct rows."""
     if _index_begins_with(parts, parts.columns):
-        return [c.sql + collate_clause(True, c.type) for c in parts.columns]
+        return [sort_expression(c) for c in parts.columns]
     return first_row_keys(parts)
 
 

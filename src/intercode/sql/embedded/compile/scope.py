@@ -152,6 +152,9 @@ class Scope:
             found = scope._find_in_sources(name, table, database, full_name, scope.sources)
             if found is not None:
                 return replace(found, outer=True)
+            found = None if table else scope.aliases.get(name.lower())
+            if found is not None:
+                return _outer_alias(found, name, scope.clause)
             scope = scope.parent
         raise mysql_error(1054, full_name, CLAUSE_NAMES[self.clause])
 
@@ -198,6 +201,15 @@ class Scope:
         if len(matches) > 1:
             raise mysql_error(1052, full_name, CLAUSE_NAMES[self.clause])
         return matches[0] if matches else None
+
+
+def _outer_alias(found: Expression, name: str, clause: str) -> Expression:
+    """Return the selected column of an outer query that a subquery names by its alias."""
+    if not found.aggregate:
+        return replace(found, outer=True)
+    if clause == "select":
+        raise mysql_error(1247, name, "reference to group function")
+    raise unsupported(f"the aggregate {name} of an outer query in a subquery")
 
 
 JoinedColumns = list[tuple[str, Expression, str]]

@@ -8,9 +8,10 @@ from intercode.sql.dialect.errors import StatementError, mysql_error, unsupporte
 from intercode.sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.compile import row_order
-from intercode.sql.embedded.compile.conversions import quote_text
+from intercode.sql.embedded.compile.conversions import sort_expression
 from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
 from intercode.sql.embedded.compile.scope import (
+    CLAUSE_NAMES,
     CompiledQuery,
     Expression,
     JoinedSources,
@@ -78,8 +79,10 @@ def _select_list(parts: SelectParts) -> None:
             column = compile_scalar(inner, scope)
             parts.columns.append(column)
             parts.names.append(item.alias or _default_column_name(inner))
-    for item, column in zip(parts.names, parts.columns, strict=True):
-        scope.aliases.setdefault(item.lower(), column)
+            if item.alias:  # a later subquery sees it
+                scope.aliases.setdefault(item.alias.lower(), column)
+    for name, column in zip(parts.names, parts.columns, strict=True):
+        scope.aliases.setdefault(name.lower(), column)
 
 
 def _default_column_name(node: exp.Expr) -> str:
@@ -194,11 +197,7 @@ def _find_alias(name: str, parts: SelectParts) -> Expression | None:
         c.sql: c for n, c in zip(parts.names, parts.columns, strict=True) if n.lower() == low
     }
     if len(matches) > 1:
-        explicit_aliases = [
-            i.alias.lower() for i in parts.node.expressions if isinstance(i, exp.Alias)
-        ]
-        if low in explicit_aliases or len(matches) > 1:
-            raise mysql_error(1052, name, "order clause")
+        raise mysql_error(1052, name, CLAUSE_NAMES[parts.scope.clause])
     return next(iter(matches.values()), None)
 
 
@@ -253,15 +252,7 @@ def _from_where_sql(parts: SelectParts, extra: str = "") -> str:
 
 
 def _order_keys(parts: SelectParts) -> list[str]:
-    return [_sort_expression(e) + " DESC" * d for e, d in parts.order if _varies(e)]
-
-
-def _sort_expression(ex: Expression) -> str:
-    """Return the expression to sort a value by. An ENUM is sorted by the position of its word."""
-    if ex.type.words:
-        words = ", ".join(quote_text(w) for w in ex.type.words)
-        return f"NULLIF(mysql_field({ex.sql}, {words}), 0)"
-    return ex.sql + collate_clause(True, ex.type)
+    return [sort_expression(e) + " DESC" * d for e, d in parts.order if _varies(e)]
 
 
 def _varies(ex: Expression) -> bool:

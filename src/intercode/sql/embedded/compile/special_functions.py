@@ -10,14 +10,13 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import access_denied, mysql_error, unsupported
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.types import (
+    ASCII_STRING,
     BOOL,
     DATE,
     DATETIME,
     DOUBLE,
     INT,
-    STRING,
     TIME,
-    concatenation_type,
     decimal,
     integer_digits,
     merge_types,
@@ -30,10 +29,15 @@ from intercode.sql.embedded.compile.arithmetic import (
 )
 from intercode.sql.embedded.compile.comparisons import compare
 from intercode.sql.embedded.compile.conversions import (
+    as_clock_text,
+    as_integer,
+    as_moment_text,
     as_number,
+    as_temporal,
     as_text,
     convert_to,
     quote_text,
+    truth_sql,
     value_constant,
 )
 from intercode.sql.embedded.compile.scope import Expression, Scope
@@ -70,16 +74,12 @@ def _compile_arguments(
     return out
 
 
-def _truth_sql(ex: Expression) -> str:
-    return as_number(ex).sql if not ex.type.number else ex.sql
-
-
 @special("IF")
 def _if(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     test, yes, no = _compile_arguments(name, args, scope, make, 3, 3)
     kind = merge_types(yes.type, no.type)
     a, b = convert_to(yes, kind), convert_to(no, kind)
-    return Expression(f"(CASE WHEN {_truth_sql(test)} THEN {a.sql} ELSE {b.sql} END)", kind)
+    return Expression(f"(CASE WHEN {truth_sql(test)} THEN {a.sql} ELSE {b.sql} END)", kind)
 
 
 @special("IFNULL", "COALESCE")
@@ -128,7 +128,7 @@ def _round(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Exp
     number = arguments[0]
     if name == "TRUNCATE" and len(arguments) == 1:
         raise mysql_error(1582, name)
-    digits = arguments[1] if len(arguments) > 1 else value_constant(0)
+    digits = as_integer(arguments[1]) if len(arguments) > 1 else value_constant(0)
     kind = number.type
     exact = kind.kind in ("int", "decimal", "year")
     sql = f"mysql_{name.lower()}({number.sql}, {digits.sql}, {int(exact)})"
@@ -163,6 +163,14 @@ def floor_ceiling(name: str, args: Args, scope: Scope, make: ExpressionCompiler)
     )
 
 
+@special("DATE_LITERAL", "TIME_LITERAL", "TIMESTAMP_LITERAL")
+def _moment_literal(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+    """Compile ``DATE '...'``. Raises StatementError 1525 for a text that is not one."""
+    kind = {"DATE": "date", "TIME": "time"}.get(name.partition("_")[0], "datetime")
+    found = as_temporal(make(args[0], scope), kind)
+    return replace(found, type=replace(found.type, nullable=False))
+
+
 @special("ABS")
 def _abs(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     (a,) = _compile_arguments(name, args, scope, make, 1, 1)
@@ -193,10 +201,12 @@ def _date_add(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
     if len(args) != 2:
         raise mysql_error(1582, name)
     interval = args[1]
+    while isinstance(interval, exp.Paren):
+        interval = interval.this
     if not isinstance(interval, exp.Interval):
         if name in ("DATE_ADD", "DATE_SUB"):
             raise mysql_error(1064, "", 1)
-        interval = exp.Interval(this=interval, context=exp.Var(this="DAY"))
+        interval = exp.Interval(this=interval, unit=exp.Var(this="DAY"))
     sign = -1 if name in ("DATE_SUB", "SUBDATE") else 1
     return add_interval(make(args[0], scope), interval, sign, scope, make)
 
@@ -206,13 +216,21 @@ def _timestampdiff(name: str, args: Args, scope: Scope, make: ExpressionCompiler
     if len(args) != 3:
         raise mysql_error(1582, name)
     context = args[0].name.upper().removeprefix("SQL_TSI_")
-    a, b = (as_text(make(x, scope)) for x in args[1:])
     if name == "TIMESTAMPADD":
-        kind = (
-            DATETIME if make(args[2], scope).type.kind == "datetime" else concatenation_type(STRING)
-        )
-        return Expression(f"mysql_date_add({b.sql}, {a.sql}, '{context}', 1)", kind)
+        size = make(args[1], scope)
+        unit = exp.Interval(this=exp.Null(), unit=exp.Var(this=context))
+        return add_interval(make(args[2], scope), unit, 1, scope, lambda *_: size)
+    a, b = (as_moment_text(make(x, scope)) for x in args[1:])
     return Expression(f"mysql_timestampdiff('{context}', {a.sql}, {b.sql})", INT)
+
+
+@special("ADDTIME", "SUBTIME")
+def _addtime(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+    a, b = _compile_arguments(name, args, scope, make, 2, 2)
+    kinds = {"date": DATETIME, "datetime": DATETIME, "time": TIME}
+    kind = replace(kinds.get(a.type.kind, ASCII_STRING), scale=6)
+    first = as_clock_text(a) if a.type.moment else as_text(a)
+    return Expression(f"mysql_{name.lower()}({first.sql}, {as_clock_text(b).sql})", kind)
 
 
 @special("UNIX_TIMESTAMP")

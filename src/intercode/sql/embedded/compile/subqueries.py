@@ -96,9 +96,14 @@ def quantified_comparison(
         inner = inner.this
     if inner.args.get("limit") is not None:
         raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
-    value, query = make(left, scope), _compile_subquery(inner, scope)
+    before, scope.aggregated = scope.aggregated, False
+    value = make(left, scope)
+    aggregate, scope.aggregated = value.aggregate or scope.aggregated, before or scope.aggregated
+    query = _compile_subquery(inner, scope)
     if len(query.types) != 1 or value.columns:
         raise mysql_error(1241, 1)
+    if aggregate or scope.clause in ("having", "order"):
+        return _compare_outside(op, value, query, isinstance(node, exp.All), scope)
     alias = scope.context.new_alias()
     test = compare(op, value, Expression(f"{alias}.c0", query.types[0])).sql
     all_of = isinstance(node, exp.All)
@@ -107,5 +112,39 @@ def quantified_comparison(
     sql = (
         f"(SELECT CASE WHEN {found} THEN {first} WHEN COUNT(*) > COUNT(t) THEN NULL "
         f"ELSE {last} END FROM (SELECT {test} AS t FROM ({query.sql}) AS {alias}))"
+    )
+    return Expression(sql, BOOL)
+
+
+def _compare_outside(
+    op: str, value: Expression, query: CompiledQuery, all_of: bool, scope: Scope
+) -> Expression:
+    """Compile a comparison of an aggregate of this query with ALL or ANY of a subquery. Inside the
+    subquery the aggregate would be that of the subquery, so its least and greatest values are
+    compared outside."""
+    alias = scope.context.new_alias()
+    kind = query.types[0].as_nullable()
+    left, right, clause = align_types(value, Expression(f"{alias}.c0", kind), True)
+
+    def of_rows(what: str) -> str:
+        return f"(SELECT {what} FROM ({query.sql}) AS {alias})"
+
+    least, most = (of_rows(f"{word}({right.sql}{clause})") for word in ("MIN", "MAX"))
+    bounds = (
+        [least, most] if op in ("=", "<>") else [most if (op in (">", ">=")) == all_of else least]
+    )
+    tests = [f"{left.sql} {op} {bound}{clause}" for bound in bounds]
+    if op in ("=", "<>") and all_of == (
+        op == "<>"
+    ):  # the bounds do not say whether it is one of them
+        inside = of_rows(f"{right.sql}")
+        tests = [f"{left.sql}{clause} {'NOT IN' if all_of else 'IN'} {inside}"]
+        return Expression(f"({tests[0]})", BOOL)
+    found = f"({(' AND ' if all_of else ' OR ').join(tests)})"
+    decided, other = ("0", f"NOT {found}") if all_of else ("1", found)
+    sql = (
+        f"(CASE WHEN {of_rows('COUNT(*)')} = 0 THEN {int(all_of)} WHEN {other} THEN {decided} "
+        f"WHEN {of_rows(f'COUNT(*) > COUNT({alias}.c0)')} OR {left.sql} IS NULL THEN NULL "
+        f"ELSE {1 - int(decided)} END)"
     )
     return Expression(sql, BOOL)

@@ -52,6 +52,8 @@ class SessionContext:
         self._deadline = Deadline()
         self._is_open = True
         self.savepoints: list[tuple[str, SavedState]] = []
+        self.read_only: bool | None = None
+        self.next_read_only: bool | None = None
         self.stamp_count = 0
         if saved is not None:
             self.restore(saved)

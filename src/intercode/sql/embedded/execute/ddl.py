@@ -134,7 +134,12 @@ def _column_from_query(name: str, kind: Type) -> Column:
         size = kind.precision
         declared = f"varchar({size})" if 0 < size < 16384 else "longtext"
         kind = replace(kind, precision=size if 0 < size < 16384 else 0, strong=True)
-        names = {"general": "utf8mb4_general_ci", "uca": "utf8mb4_0900_ai_ci", "bin": "utf8mb4_bin"}
+        names = {
+            "general": "utf8mb4_general_ci",
+            "uca": "utf8mb4_0900_ai_ci",
+            "bin": "utf8mb4_bin",
+            "swedish": "latin1_swedish_ci",
+        }
         return Column(name, kind.as_nullable(), declared, collation=names[kind.collation])
     if kind.kind == "null":
         kind = Type("bytes", collation="bin")

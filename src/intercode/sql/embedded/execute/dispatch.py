@@ -75,6 +75,7 @@ def execute(
         return None
     if tree is None:
         return _execute_unparsed(word, code, session)
+    transactions.before_write(session)
     if isinstance(tree, exp.Insert):
         dml.insert(tree, session)
     elif isinstance(tree, exp.Update):
@@ -123,6 +124,7 @@ def _execute_unparsed(
     if word in ("ANALYZE", "CHECK", "CHECKSUM", "OPTIMIZE", "REPAIR"):
         raise unsupported(f"the statement {word}: it maintains a server's files")
     if word == "RENAME":
+        transactions.before_write(session)
         ddl.rename_table(code, session)
         return None
     if word == "DO":

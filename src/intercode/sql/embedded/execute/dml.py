@@ -12,8 +12,9 @@ from typing import Any
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
-from intercode.sql.dialect.parser import parse
+from intercode.sql.dialect.parser import FUNCTION_MARK, parse
 from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.values import convert_rows, default_value, error_text, to_stored
 from intercode.sql.embedded.compile.conversions import number_constant
 from intercode.sql.embedded.compile.scope import Source
@@ -27,12 +28,14 @@ from intercode.sql.embedded.execute.constraints import (
 from intercode.sql.embedded.execute.context import SessionContext
 from intercode.sql.embedded.execute.write_targets import (
     JoinedTargets,
+    TargetRow,
     TargetRows,
     has_several_tables,
     record_write,
     select_target_rows,
     target_table,
 )
+from intercode.sql.embedded.functions.numeric import double_text
 
 Row = dict[str, Any]
 
@@ -93,24 +96,60 @@ def insert(tree: exp.Insert, session: SessionContext, replacing: bool = False) -
         raise unsupported("REPLACE in a table that foreign keys point to")
     complete_rows = [_complete_row(r, table, session, n) for n, r in enumerate(rows, 1)]
     counter, first = table.auto_increment, None
-    written, rowids = 0, list[int]()
+    written, changed, stored_rows, rowids = 0, 0, list[Row](), list[int]()
     with write_transaction(session, database) as connection:
         for row in complete_rows:
             counter, value = _assign_auto_increment(row, table, counter)
             first = value if first is None else first
+            same: list[int] = []
+            if duplicate is not None or replacing:
+                same = _rows_with_same_key(row, table, database, connection)
+            if duplicate is not None and same:
+                new = _update_duplicate(tree, same[0], row, table, database, session, connection)
+                changed += 2 * (new is not None)
+                if new is not None:
+                    key = table.rowid_key
+                    stored_rows.append(new)
+                    rowids.append(same[0] if key is None else new[key])
+                continue
             foreign_keys.check_child(row, table, database, session, connection)
-            count, rowid = _insert_row(
-                row, table, database, connection, replacing, ignore, duplicate
-            )
-            written += count
-            rowids += [rowid] if count else []
+            inserted, rowid = _insert_row(row, table, database, connection, replacing, ignore)
+            written += inserted - len(same)
+            changed += inserted + len(same)
+            stored_rows += [row] * inserted
+            rowids += [rowid] * inserted
         apply_constraints(rowids, table, database, session, connection)
         source = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
         (last,) = connection.execute(f"SELECT MAX(rowid) FROM {source}").fetchone()
         rows_now = table.rows + written
         table = replace(table, auto_increment=counter, rows=rows_now, last=last or 0)
-    session.set_session_values(ROW_COUNT=written, LAST_INSERT_ID=first or 0)
-    record_write(session, database, table, complete_rows if written else [])
+    session.set_session_values(ROW_COUNT=changed)
+    if first is not None:
+        session.set_session_values(LAST_INSERT_ID=first)
+    record_write(session, database, table, stored_rows)
+
+
+def _update_duplicate(
+    tree: exp.Insert,
+    rowid: int,
+    row: Row,
+    table: Table,
+    database: str,
+    session: SessionContext,
+    connection: sqlite3.Connection,
+) -> Row | None:
+    """Update the row that has the key of a new one. Return it, or None if nothing changed."""
+    alias = _alias_of_new_row(tree.args.get("expression"))
+    pairs = _duplicate_assignments(tree.args["conflict"], row, alias, table)
+    target = exp.Table(this=exp.to_identifier(table.name), db=exp.to_identifier(database))
+    one = exp.Update(this=target, expressions=pairs)
+    columns = [_column(table, e.this.name) for e in pairs]
+    values = [e.expression for e in pairs]
+    _check_assignment_order(columns, values)
+    require_no_trigger(table, "UPDATE")
+    require_not_generated(columns, table)
+    (found,) = select_target_rows(one, table, database, session, values, columns, rowid)
+    return _write_updated_row(found, columns, 1, table, database, session, connection)
 
 
 def _column(table: Table, name: str) -> Column:
@@ -159,8 +198,14 @@ def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> An
         return _DEFAULT_VALUE
     if isinstance(node, exp.Column) and node.name.upper() == "DEFAULT" and not node.table:
         return _DEFAULT_VALUE
-    if isinstance(node, exp.Literal):
+    if isinstance(node, exp.HexString) and column.type.number:
+        return int(node.this or "0", 16)
+    if isinstance(node, exp.Literal) and (node.is_string or not column.type.text):
         return node.this if node.is_string else _number_value(node.this)
+    if isinstance(node, exp.Literal) and "e" in node.this.lower():
+        return double_text(float(node.this))
+    if isinstance(node, exp.Literal):
+        return _number_value(node.this)
     if isinstance(node, exp.Null):
         return None
     found = translate(exp.select(node.copy()), session.compile_context())
@@ -223,7 +268,6 @@ def _insert_row(
     connection: sqlite3.Connection,
     replacing: bool,
     ignore: bool,
-    duplicate: exp.Expr | None,
 ) -> tuple[int, int]:
     """Write a row. Return the number of written rows and the rowid."""
     columns = ", ".join(quote_identifier(c) for c in row)
@@ -235,8 +279,6 @@ def _insert_row(
             f"{word} INTO {target} ({columns}) VALUES ({placeholders})", list(row.values())
         )
     except sqlite3.IntegrityError as e:
-        if duplicate is not None:
-            raise unsupported("ON DUPLICATE KEY UPDATE of an existing row") from e
         raise duplicate_key_error(row, table, e) from e
     return done.rowcount, done.lastrowid or 0
 
@@ -252,6 +294,72 @@ def duplicate_key_error(
             entry = "-".join(error_text(row.get(c)) for c in index.columns)
             return mysql_error(1062, entry, f"{table.name}.{index.name}")
     return unsupported(f"this row (SQLite says: {text})")
+
+
+# ---------------------------------------------------------------- rows with the same key
+def _rows_with_same_key(
+    row: Row, table: Table, database: str, connection: sqlite3.Connection
+) -> list[int]:
+    """Return the ids of the rows that have a unique key of this row, by the order of the keys."""
+    found: list[int] = []
+    low = {name.lower(): value for name, value in row.items()}
+    for index in table.indexes:
+        columns = [c for n in index.columns if (c := table.column(n)) is not None]
+        values = [low.get(c.name.lower()) for c in columns]
+        if not index.unique or None in values or any(index.prefixes):
+            continue
+        tests = " AND ".join(
+            f"{quote_identifier(c.name)} = ?{collate_clause(False, c.type)}" for c in columns
+        )
+        target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
+        for (rowid,) in connection.execute(f"SELECT rowid FROM {target} WHERE {tests}", values):
+            if rowid not in found:
+                found.append(rowid)
+    return found
+
+
+def _duplicate_assignments(
+    duplicate: exp.Expr, row: Row, alias: str, table: Table
+) -> list[exp.Expr]:
+    """Return the assignments of ON DUPLICATE KEY UPDATE with the values of the new row in place of
+    ``VALUES(column)`` and of the columns of its alias."""
+
+    def filled(node: exp.Expr) -> exp.Expr:
+        name = str(node.this) if isinstance(node, exp.Anonymous) else ""
+        if name.removeprefix(FUNCTION_MARK).upper() == "VALUES" and len(node.expressions) == 1:
+            return _literal(_new_value(node.expressions[0].name, row, table))
+        if isinstance(node, exp.Column) and alias and node.table.lower() == alias.lower():
+            return _literal(_new_value(node.name, row, table))
+        return node
+
+    return [
+        exp.EQ(this=e.this.copy(), expression=e.expression.copy().transform(filled))
+        for e in duplicate.expressions
+    ]
+
+
+def _new_value(name: str, row: Row, table: Table) -> Any:
+    column: Column | None = table.column(name)
+    if column is None:
+        raise mysql_error(1054, name, "field list")
+    return row[column.name]
+
+
+def _literal(value: Any) -> exp.Expr:
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bytes):
+        return exp.HexString(this=value.hex())
+    if isinstance(value, (int, float)):
+        number = exp.Literal.number(repr(abs(value)))
+        return exp.Neg(this=number) if value < 0 else number
+    return exp.Literal.string(str(value))
+
+
+def _alias_of_new_row(source: exp.Expr | None) -> str:
+    """Return the alias of ``VALUES (...) AS new``, or an empty string."""
+    alias = source.args.get("alias") if isinstance(source, exp.Values) else None
+    return alias.name if isinstance(alias, exp.TableAlias) else ""
 
 
 # ---------------------------------------------------------------- UPDATE and DELETE
@@ -300,25 +408,49 @@ def _write_updates(
     require_not_generated(columns, table)
     updated: dict[int, Row] = {}
     with write_transaction(session, database) as connection:
-        for row_number, (rowid, old, values) in enumerate(rows, 1):
-            new = {
-                c.name: to_stored(v, c, row_number) for c, v in zip(columns, values, strict=True)
-            }
-            changed = {k: v for k, v in new.items() if old[k] != v}
-            if not changed:
-                continue
-            for column in table.columns:
-                if column.on_update and column.name not in changed:
-                    changed[column.name] = session.compile_context().now
-            row = {**old, **changed}
-            foreign_keys.check_child(row, table, database, session, connection, set(changed))
-            foreign_keys.check_parent(old, table, database, session, connection, set(changed))
-            _update_row(rowid, changed, row, table, database, connection)
-            key = table.rowid_key
-            updated[rowid if key is None else row[key]] = row
+        for number, found in enumerate(rows, 1):
+            row = _write_updated_row(found, columns, number, table, database, session, connection)
+            if row is not None:
+                key = table.rowid_key
+                updated[found[0] if key is None else row[key]] = row
         apply_constraints(list(updated), table, database, session, connection)
-    record_write(session, database, table, list(updated.values()))
+    changed_rows = list(updated.values())
+    record_write(session, database, _with_counter(table, changed_rows), changed_rows)
     return len(updated)
+
+
+def _write_updated_row(
+    found: TargetRow,
+    columns: Sequence[Column],
+    number: int,
+    table: Table,
+    database: str,
+    session: SessionContext,
+    connection: sqlite3.Connection,
+) -> Row | None:
+    """Store the new values of a row. Return the row, or None if nothing changes."""
+    rowid, old, values = found
+    new = {c.name: to_stored(v, c, number) for c, v in zip(columns, values, strict=True)}
+    changed = {k: v for k, v in new.items() if old[k] != v}
+    if not changed:
+        return None
+    for column in table.columns:
+        if column.on_update and column.name not in changed:
+            changed[column.name] = session.compile_context().now
+    row = {**old, **changed}
+    foreign_keys.check_child(row, table, database, session, connection, set(changed))
+    foreign_keys.check_parent(old, table, database, session, connection, set(changed))
+    _update_row(rowid, changed, row, table, database, connection)
+    return row
+
+
+def _with_counter(table: Table, rows: Sequence[Row]) -> Table:
+    """Return the table with an AUTO_INCREMENT counter above the values of these rows."""
+    auto = next((c for c in table.columns if c.auto), None)
+    if auto is None or not rows:
+        return table
+    most = max(int(row[auto.name] or 0) for row in rows)
+    return replace(table, auto_increment=max(table.auto_increment or 1, most + 1))
 
 
 def _check_assignment_order(columns: Sequence[Column], values: Sequence[exp.Expr]) -> None:

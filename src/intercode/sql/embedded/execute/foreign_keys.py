@@ -58,9 +58,12 @@ def check_child(
     if not _checks_enabled(session):
         return
     low = {k.lower(): v for k, v in row.items()}
+    changed_names = None if changed is None else {c.lower() for c in changed}
     for key in table.foreign_keys:
         values = [low[c.lower()] for c in key.columns]
-        if None in values or (changed is not None and not changed & set(key.columns)):
+        if None in values or (
+            changed_names is not None and changed_names.isdisjoint(c.lower() for c in key.columns)
+        ):
             continue
         parent = session.state.catalog.table(database, key.parent)
         if parent is not None and parent.name == table.name:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from intercode.core.errors import InterCodeError
 from intercode.core.types import ExecResult
 from intercode.sql.base import (
     SqlDeterminism,
@@ -22,7 +23,7 @@ from intercode.sql.base import (
     success_result,
     timeout_result,
 )
-from intercode.sql.dialect.errors import StatementError, unsupported
+from intercode.sql.dialect.errors import StatementError, unexpected_error, unsupported
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.parser import require_single_statement
 from intercode.sql.embedded.catalog.built import BuiltDatabases
@@ -105,6 +106,10 @@ class EmbeddedSession(SessionContext):
             return error_result(unsupported("a result that needs so much memory").message)
         except RecursionError:
             return error_result(unsupported("expressions that are nested so deeply").message)
+        except (InterCodeError, UnboundedStatementError):
+            raise
+        except Exception as e:  # a fault of this engine ends its statement, not the episode
+            return error_result(unexpected_error(e).message)
 
     def _run_statement(self, code: str) -> ExecResult:
         """Run one statement, with its result or translation from a cache if possible."""

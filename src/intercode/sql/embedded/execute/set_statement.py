@@ -16,6 +16,7 @@ from intercode.sql.dialect.errors import (
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.parser import parse
 from intercode.sql.embedded.compile.translation import translate
+from intercode.sql.embedded.execute import transactions
 from intercode.sql.embedded.execute.context import SessionContext
 from intercode.sql.embedded.execute.state import DEFAULT_MODES, DEFAULT_SETTINGS
 
@@ -32,6 +33,11 @@ _IGNORED_SETTINGS = word_set("""
     interactive_timeout transaction_isolation tx_isolation max_execution_time sql_big_selects
     sql_quote_show_create""")
 """Variables that can be set but do not affect the results of statements."""
+_SWITCHES = word_set(
+    "autocommit unique_checks foreign_key_checks sql_notes tx_read_only "
+    "transaction_read_only sql_safe_updates sql_big_selects sql_quote_show_create"
+)
+"""Variables that are on or off."""
 _READ_ONLY = word_set(
     "version hostname port license protocol_version lower_case_table_names system_time_zone"
 )
@@ -41,8 +47,14 @@ _ASSIGNMENT = re.compile(
     r"`?(?P<name>\w+)`?)\s*:?=\s*",
     re.I,
 )
-_IGNORED_SET = re.compile(
-    r"SET\s+(NAMES|CHARACTER\s+SET|CHARSET|(SESSION\s+|LOCAL\s+)?TRANSACTION)\b", re.I
+_IGNORED_SET = re.compile(r"SET\s+(NAMES|CHARACTER\s+SET|CHARSET)\b", re.I)
+_TRANSACTION = re.compile(
+    r"SET\s+(?P<scope>(?:SESSION|LOCAL)\s+)?TRANSACTION\s+(?P<modes>.*)", re.I | re.S
+)
+_TRANSACTION_MODE = re.compile(
+    r"READ\s+(?P<access>ONLY|WRITE)"
+    r"|ISOLATION\s+LEVEL\s+(?:READ\s+(?:UN)?COMMITTED|REPEATABLE\s+READ|SERIALIZABLE)",
+    re.I,
 )
 
 
@@ -51,6 +63,9 @@ def execute(code: str, session: SessionContext) -> None:
     variables."""
     text = code.strip().rstrip(";").strip()
     if _IGNORED_SET.match(text):
+        return
+    if (found := _TRANSACTION.match(text)) is not None:
+        _set_transaction(text, found, session)
         return
     if re.match(r"SET\s+(PASSWORD|ROLE|DEFAULT|RESOURCE)\b", text, re.I):
         raise access_denied("SET for accounts and resources", "they are the server's")
@@ -65,6 +80,16 @@ def execute(code: str, session: SessionContext) -> None:
             continue
         where = (found["scope"] or found["at"] or "SESSION").upper()
         _assign(found["name"].lower(), value, where, session)
+
+
+def _set_transaction(text: str, found: re.Match[str], session: SessionContext) -> None:
+    for part in found["modes"].split(","):
+        mode = _TRANSACTION_MODE.fullmatch(part.strip())
+        if mode is None:
+            raise syntax_error(text, text.find(part.strip()))
+        if mode["access"]:
+            only = mode["access"].upper() == "ONLY"
+            transactions.set_access_mode(only, found["scope"] or "", session)
 
 
 def _split_assignments(text: str) -> list[str]:
@@ -102,9 +127,14 @@ def _assign(name: str, value: Any, where: str, session: SessionContext) -> None:
         raise mysql_error(1193, name)
     if name in _READ_ONLY:
         raise mysql_error(1238, name, "read only")
+    if name in ("tx_read_only", "transaction_read_only"):
+        transactions.set_access_mode(bool(_switch(name, value)), where, session)
+        return
     settings = {k: v for k, v in session.state.settings.items() if k != name}
     if value is not None:
         settings[name] = _check_value(name, value)
+    if name == "autocommit" and settings.get(name, 1) and not transactions.autocommit(session):
+        transactions.commit(session)
     if settings.get(name) == DEFAULT_SETTINGS[name]:
         del settings[name]
     session.state = replace(session.state, settings=settings)
@@ -114,10 +144,19 @@ def _check_value(name: str, value: Any) -> Any:
     if name == "sql_mode":
         return _parse_modes(str(value))
     if name in _IGNORED_SETTINGS or name == "foreign_key_checks":
-        words = {"ON": 1, "OFF": 0, "TRUE": 1, "FALSE": 0}
-        return words.get(str(value).upper(), value)
+        return _switch(name, value)
     error: StatementError = unsupported(f"SET {name}")
     raise error
+
+
+def _switch(name: str, value: Any) -> Any:
+    """Return 0 or 1 for a word that turns a setting on or off. Raises StatementError 1231 for any
+    other value of a setting that has only these."""
+    words = {"ON": 1, "OFF": 0, "TRUE": 1, "FALSE": 0, "1": 1, "0": 0}
+    found = words.get(str(value).upper(), value)
+    if name in _SWITCHES and found not in (0, 1):
+        raise mysql_error(1231, name, "NULL" if value is None else value)
+    return found
 
 
 def _parse_modes(value: str) -> str:

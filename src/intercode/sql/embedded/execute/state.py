@@ -23,7 +23,8 @@ DEFAULT_SETTINGS: dict[str, Any] = {
     "character_set_database": "utf8mb4", "collation_connection": "utf8mb4_0900_ai_ci",
     "collation_server": "utf8mb4_0900_ai_ci", "collation_database": "utf8mb4_0900_ai_ci",
     "time_zone": "SYSTEM", "system_time_zone": "UTC", "tx_isolation": "REPEATABLE-READ",
-    "transaction_isolation": "REPEATABLE-READ", "lower_case_table_names": 1, "max_allowed_packet":
+    "transaction_isolation": "REPEATABLE-READ", "transaction_read_only": 0, "tx_read_only": 0,
+    "lower_case_table_names": 1, "max_allowed_packet":
     67108864, "wait_timeout": 28800, "interactive_timeout": 28800, "sql_notes": 1,
     "sql_select_limit": 18446744073709551615, "cte_max_recursion_depth": 1000, "hostname":
     "mysql", "port": 3306, "version_comment": "MySQL Community Server - GPL", "warning_count": 0,

@@ -11,10 +11,11 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import access_denied, mysql_error
 from intercode.sql.embedded.catalog import information_schema
 from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
-from intercode.sql.embedded.catalog.collations import collate_clause, nocase_level
+from intercode.sql.embedded.catalog.collations import nocase_level
 from intercode.sql.embedded.catalog.table_layout import create_index_sql
 from intercode.sql.embedded.catalog.types import Type
 from intercode.sql.embedded.catalog.values import result_converter
+from intercode.sql.embedded.compile.conversions import as_number, sort_expression
 from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
 from intercode.sql.embedded.compile.queries import root_scope
 from intercode.sql.embedded.compile.scope import Scope, Source
@@ -22,7 +23,8 @@ from intercode.sql.embedded.compile.select import limit_clause
 from intercode.sql.embedded.compile.sources import base_table_source, from_clause
 from intercode.sql.embedded.execute.context import SessionContext
 
-TargetRows = list[tuple[int, dict[str, Any], list[Any]]]
+TargetRow = tuple[int, dict[str, Any], list[Any]]
+TargetRows = list[TargetRow]
 
 
 def target_database(name: str, session: SessionContext) -> str:
@@ -61,8 +63,10 @@ def select_target_rows(
     session: SessionContext,
     values: Sequence[exp.Expr],
     columns: Sequence[Column],
+    rowid: int | None = None,
 ) -> TargetRows:
-    """Return the rows that WHERE, ORDER BY and LIMIT select: rowid, stored values, new values."""
+    """Return the rows that WHERE, ORDER BY and LIMIT select, or the one with that ``rowid``: rowid,
+    stored values, new values."""
     check_self_reference(tree, table.name)
     context = session.compile_context()
     scope = Scope(context, parent=root_scope(context))
@@ -71,21 +75,20 @@ def select_target_rows(
     makers: list[tuple[str, Any]] = []
     for node, column in zip(values, columns, strict=True):
         compiled = compile_scalar(resolve_default(node, column), scope)
+        if compiled.literal is not None and compiled.type.binary and column.type.number:
+            compiled = as_number(compiled)
         makers.append((compiled.sql, result_converter(compiled.type)))
     scope.clause = "where"
     where = tree.args.get("where")
     tests = f" WHERE {compile_condition(where.this, scope)}" if where is not None else ""
+    if rowid is not None:
+        tests = f" WHERE {source.alias}.rowid = {rowid}"
     scope.clause = "order"
     order = tree.args.get("order")
     keys = [f"{source.alias}.rowid"]
     for item in reversed(order.expressions if order is not None else ()):
         compiled = compile_scalar(item.this, scope)
-        keys.insert(
-            0,
-            compiled.sql
-            + collate_clause(True, compiled.type)
-            + " DESC" * bool(item.args.get("desc")),
-        )
+        keys.insert(0, sort_expression(compiled) + " DESC" * bool(item.args.get("desc")))
     own_columns = [f"{source.alias}.{quote_identifier(c.name)}" for c in table.columns]
     select_list = ", ".join([f"{source.alias}.rowid", *own_columns, *(sql for sql, _ in makers)])
     session.connection.attach(context.databases)

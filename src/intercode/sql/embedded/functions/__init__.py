@@ -12,6 +12,7 @@ from intercode.sql.embedded.functions import (  # noqa: F401  # registers the fu
     datetime_formats,
     datetimes,
     internal,
+    intervals,
     json_functions,
     numeric,
     patterns,

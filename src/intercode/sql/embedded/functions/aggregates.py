@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from intercode.sql.embedded.catalog.collations import collation_key
-from intercode.sql.embedded.catalog.types import DOUBLE, INT, STRING
+from intercode.sql.embedded.catalog.types import BITS, DOUBLE, STRING, Collation
+from intercode.sql.embedded.functions.numeric import signed, to_integer
 from intercode.sql.embedded.functions.registry import aggregate
 
 GROUP_CONCAT_MAX_BYTES = 1024
@@ -58,34 +59,34 @@ class StdSamp(_VarianceAggregate):
         return None if found is None else math.sqrt(found)
 
 
-@aggregate("BIT_AND", returns=INT)
+@aggregate("BIT_AND", returns=BITS)
 class BitAnd:
     def __init__(self) -> None:
-        self.value = -1
+        self.value = (1 << 64) - 1
 
     def step(self, value: Any) -> None:
-        self.value &= self.value if value is None else int(value)
+        self.value &= self.value if value is None else to_integer(value, 1)
 
     def finalize(self) -> int:
-        return self.value
+        return signed(self.value)
 
 
-@aggregate("BIT_OR", returns=INT)
+@aggregate("BIT_OR", returns=BITS)
 class BitOr:
     def __init__(self) -> None:
         self.value = 0
 
     def step(self, value: Any) -> None:
-        self.value |= 0 if value is None else int(value)
+        self.value |= 0 if value is None else to_integer(value, 1)
 
     def finalize(self) -> int:
-        return self.value
+        return signed(self.value)
 
 
-@aggregate("BIT_XOR", returns=INT)
+@aggregate("BIT_XOR", returns=BITS)
 class BitXor(BitOr):
     def step(self, value: Any) -> None:
-        self.value ^= 0 if value is None else int(value)
+        self.value ^= 0 if value is None else to_integer(value, 1)
 
 
 @aggregate("GROUP_CONCAT", returns=STRING)
@@ -93,20 +94,20 @@ class GroupConcat:
     """Takes value, separator, distinct, directions, collation, and the keys to order by."""
 
     def __init__(self) -> None:
-        self.items: list[tuple[tuple[Any, ...], str]] = []
-        self.seen: set[str] = set()
+        self.items: list[tuple[tuple[Any, ...], str | bytes]] = []
+        self.seen: set[str | bytes] = set()
         self.size = 0
         self.glue, self.ways = ",", ""
 
     def step(
-        self, value: Any, glue: str, distinct: int, ways: str, collation: str, *keys: Any
+        self, value: Any, glue: str, distinct: int, ways: str, collation: Collation, *keys: Any
     ) -> None:
         self.glue, self.ways = glue, ways
         if value is None:
             return
-        text = str(value)
+        text = value if isinstance(value, bytes) else str(value)
         if distinct:
-            same = collation_key(text, collation)  # type: ignore[arg-type]
+            same = text if isinstance(text, bytes) else collation_key(text, collation)
             if same in self.seen:
                 return
             self.seen.add(same)
@@ -117,7 +118,7 @@ class GroupConcat:
             raise MemoryError("GROUP_CONCAT holds too much")
         self.items.append((keys, text))
 
-    def finalize(self) -> str | None:
+    def finalize(self) -> str | bytes | None:
         if not self.items:
             return None
         for i in reversed(range(len(self.ways))):
@@ -125,5 +126,6 @@ class GroupConcat:
                 key=lambda item: (item[0][i] is not None, item[0][i]),
                 reverse=self.ways[i] == "d",
             )
-        text = self.glue.join(t for _, t in self.items).encode()
-        return text[:GROUP_CONCAT_MAX_BYTES].decode("utf-8", "ignore")
+        parts = [t if isinstance(t, bytes) else t.encode() for _, t in self.items]
+        cut = self.glue.encode().join(parts)[:GROUP_CONCAT_MAX_BYTES]
+        return cut if isinstance(self.items[0][1], bytes) else cut.decode("utf-8", "ignore")

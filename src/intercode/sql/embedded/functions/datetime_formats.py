@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Callable
 
-from intercode.sql.embedded.catalog.values import is_date
+from intercode.sql.embedded.catalog.moments import is_date
 from intercode.sql.embedded.functions.registry import internal
 
 _MONTHS = (
@@ -60,7 +60,26 @@ def date_format(moment: dt.datetime, form: str, week: WeekFunction) -> str:
     return re.sub(r"%(.)", filled, form, flags=re.S)
 
 
-@internal("str_to_date")
+def time_format(microseconds: int, form: str) -> str | None:
+    """Format a time with MySQL's format codes. The result is NULL for those of a date."""
+    hours, rest = divmod(abs(microseconds), 3_600_000_000)
+    minute, second, fraction = rest // 60_000_000, rest // 1_000_000 % 60, rest % 1_000_000
+    half, twelve = "AM" if hours % 24 < 12 else "PM", hours % 12 or 12
+    known = {
+        "H": f"{hours:02d}", "k": str(hours), "h": f"{twelve:02d}", "I": f"{twelve:02d}",
+        "l": str(twelve), "i": f"{minute:02d}", "S": f"{second:02d}", "s": f"{second:02d}",
+        "f": f"{fraction:06d}", "p": half, "T": f"{hours:02d}:{minute:02d}:{second:02d}",
+        "r": f"{twelve:02d}:{minute:02d}:{second:02d} {half}", "Y": "0000", "y": "00", "m": "00",
+        "c": "0", "d": "00", "e": "0",
+    }  # fmt: skip
+    codes = re.findall(r"%(.)", form, re.S)
+    if any(code in "aWbMDjUuVvXxw" for code in codes):
+        return None
+    text = re.sub(r"%(.)", lambda m: known.get(m[1], m[1]), form, flags=re.S)
+    return f"-{text}" if microseconds < 0 else text
+
+
+@internal("str_to_date", gives_bytes=False)
 def str_to_date(text: str, form: str) -> str | None:
     """Parse a date, a time or both by a format. The result is NULL if the string does not match."""
     seen: set[str] = set()

@@ -7,50 +7,44 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from intercode.sql.dialect.errors import mysql_error
+from intercode.sql.embedded.catalog.moments import (
+    read_moment,
+    read_time,
+    rounded,
+    time_text,
+    with_fraction,
+)
 from intercode.sql.embedded.catalog.types import ASCII_STRING, DATE, DATETIME, INT, TIME, Type
-from intercode.sql.embedded.catalog.values import parse_datetime_text, parse_time_text
-from intercode.sql.embedded.functions.datetime_formats import date_format
+from intercode.sql.embedded.functions.datetime_formats import date_format, time_format
+from intercode.sql.embedded.functions.intervals import (
+    COMPOUND_UNITS,
+    MONTH_UNITS,
+    UNITS,
+    datetime_text,
+    days_in,
+    round_half_away,
+    unit_has_time,
+)
+from intercode.sql.embedded.functions.numeric import double_text
 from intercode.sql.embedded.functions.registry import (
+    CLOCK,
+    INTEGER,
+    MOMENT,
     NUMBER,
-    OPTIONAL_NUMBER,
+    OPTIONAL_CLOCK,
+    OPTIONAL_INTEGER,
     TEXT,
     internal,
     scalar,
 )
 from intercode.sql.embedded.functions.runtime import ScalarFunction
 
-_UNITS = {
-    "YEAR": 12, "QUARTER": 3, "MONTH": 1, "WEEK": 604800, "DAY": 86400, "HOUR": 3600, "MINUTE": 60,
-    "SECOND": 1,
-}  # fmt: skip
-_MONTHS = ("YEAR", "QUARTER", "MONTH")
-_COMPOUND_UNITS = {
-    "YEAR_MONTH": ("YEAR", "MONTH"), "DAY_HOUR": ("DAY", "HOUR"),
-    "DAY_MINUTE": ("DAY", "HOUR", "MINUTE"), "DAY_SECOND": ("DAY", "HOUR", "MINUTE", "SECOND"),
-    "HOUR_MINUTE": ("HOUR", "MINUTE"), "HOUR_SECOND": ("HOUR", "MINUTE", "SECOND"),
-    "MINUTE_SECOND": ("MINUTE", "SECOND"),
-}  # fmt: skip
-
 
 def parse_datetime(value: Any) -> dt.datetime | None:
     """Parse a date and time in one of MySQL's formats. Return None if it is not a date."""
-    text = str(value)
-    try:
-        return dt.datetime.fromisoformat(text)
-    except ValueError:
-        moment = parse_datetime_text(text.removesuffix(".0"))
-    return dt.datetime.fromisoformat(f"{moment[0]} {moment[1]}") if moment else None
-
-
-def _parse_time_of_day(value: Any) -> dt.datetime | None:
-    """Return the time of day of a datetime or a time, or None."""
-    text = str(value)
-    if (found := parse_datetime(text)) is not None:
-        return found
-    time = parse_time_text(text)
-    if time is None or time.startswith("-") or time[:2] > "23":
-        return None
-    return dt.datetime.fromisoformat(f"2000-01-01 {time}")
+    found = read_moment(str(value))
+    return dt.datetime.fromisoformat(found.text) if found else None
 
 
 def _from_datetime(function: Callable[[dt.datetime], Any]) -> ScalarFunction:
@@ -59,107 +53,94 @@ def _from_datetime(function: Callable[[dt.datetime], Any]) -> ScalarFunction:
 
     def call(value: Any) -> Any:
         found = parse_datetime(value)
+        if found is None and str(value)[:10] in ("0", "0000-00-00"):
+            return 0 if function.__name__ in ("year", "quarter", "month", "day") else None
         return function(found) if found else None
 
     return call
 
 
-def _from_time(function: Callable[[dt.datetime], Any]) -> ScalarFunction:
-    """Call a function with its argument's time of day. The result is NULL if it is not a time."""
+def _from_time(function: Callable[[int], Any]) -> ScalarFunction:
+    """Call a function with the microseconds of its argument's time. The result is NULL if it is not
+    a time."""
 
     def call(value: Any) -> Any:
-        found = _parse_time_of_day(value)
-        return function(found) if found else None
+        found = read_time(str(value))
+        return function(abs(found[0])) if found else None
 
     return call
 
 
-@scalar("DATE", args=[TEXT], returns=DATE)
+@scalar("DATE", args=[MOMENT], returns=DATE)
+@internal("date", gives_bytes=False)
 def as_date(value: Any) -> str | None:
-    found = parse_datetime_text(str(value).removesuffix(".0"))
-    return found[0] if found else None
+    found = read_moment(str(value))
+    return found.date if found else None
 
 
-@scalar("TIMESTAMP", args=[TEXT], returns=DATETIME)
-@internal("datetime")
-def as_datetime(value: Any) -> str | None:
-    found = parse_datetime_text(str(value).removesuffix(".0"))
-    return f"{found[0]} {found[1]}" if found else None
+@scalar("TIMESTAMP", args=[MOMENT, OPTIONAL_CLOCK], returns=DATETIME)
+@internal("datetime", gives_bytes=False)
+def as_datetime(value: Any, clock: Any = "0") -> str | None:
+    """Return a date and time, and add a time to it if one is given."""
+    found, more = read_moment(str(value)), read_time(str(clock))
+    if found is None or more is None:
+        return None
+    if not more[0]:
+        return found.text
+    moved = dt.datetime.fromisoformat(found.text) + dt.timedelta(microseconds=more[0])
+    return datetime_text(moved, True)
 
 
-@scalar("TIME", args=[TEXT], returns=TIME)
+@scalar("TIME", args=[CLOCK], returns=TIME)
+@internal("time", gives_bytes=False)
 def as_time(value: Any) -> str | None:
-    text = str(value)
-    moment = parse_datetime_text(text) if "-" in text[1:] else None
-    return moment[1] if moment else parse_time_text(text.rpartition(" ")[2])
+    found = read_time(str(value))
+    return time_text(found[0]) if found else None
+
+
+_ZEROS = {"date": "0000-00-00", "datetime": "0000-00-00 00:00:00", "time": "00:00:00"}
+
+
+@internal("compared_moment", gives_bytes=False)
+def compared_moment(value: Any, kind: str) -> str:
+    """Return a date, a datetime or a time for a comparison: zero if the text is none."""
+    made = {"date": as_date, "datetime": as_datetime, "time": as_time}[kind](value)
+    return made or _ZEROS[kind]
+
+
+@internal("number_clock")
+def number_clock(value: float) -> str | None:
+    """Return the text of a time, HHMMSS, or of a date and time, of a number."""
+    whole = abs(value)
+    if whole <= 8385959:
+        return double_text(value) if isinstance(value, float) else str(value)
+    moment = read_moment(str(int(whole))) if value >= 10_000_000_000 else None
+    return None if moment is None else moment.text
+
+
+@internal("rounded")
+def round_moment(value: str, digits: int) -> str | None:
+    """Return a moment with so many digits of its fraction."""
+    return rounded(value, digits)
+
+
+@internal("moment_text")
+def moment_text(value: str, digits: int) -> str:
+    """Return a moment as text with exactly so many digits of its fraction."""
+    return with_fraction(value, digits)
 
 
 @internal("temporal_number")
-def temporal_number(value: str) -> int:
-    """Return a date as an integer: 20230131, or 20230131235959 with its time."""
-    return int(re.sub(r"\D", "", value.partition(".")[0]))
+def temporal_number(value: str) -> int | float:
+    """Return a date as an integer: 20230131, or 20230131235959 with its time, which can have a
+    fraction."""
+    whole, point, fraction = value.partition(".")
+    digits = re.sub(r"\D", "", whole)
+    number = float(f"{digits}.{fraction}") if point else int(digits)
+    return -number if value.startswith("-") else number
 
 
-def datetime_text(moment: dt.datetime, with_time: bool) -> str:
-    """Return a date, or a date and time, in MySQL's format."""
-    if not with_time:
-        return f"{moment.year:04d}-{moment:%m-%d}"
-    text = f"{moment.year:04d}-{moment:%m-%d %H:%M:%S}"
-    return text + (f".{moment.microsecond:06d}" if moment.microsecond else "")
-
-
-@internal("date_add")
-def date_add(base: Any, amount: Any, unit: str, sign: int) -> str | None:
-    """Add an interval to a date. The result is NULL outside the years 1 to 9999."""
-    text = str(base)
-    moment = parse_datetime(text)
-    if moment is None:
-        return None
-    with_time = ":" in text or any(w in unit for w in ("HOUR", "MINUTE", "SECOND"))
-    for part, size in _interval_parts(amount, unit):
-        moved = _add_unit(moment, part, sign * size)
-        if moved is None:
-            return None
-        moment = moved
-    return datetime_text(moment, with_time)
-
-
-def _interval_parts(amount: Any, unit: str) -> list[tuple[str, float]]:
-    if unit not in _COMPOUND_UNITS:
-        return [(unit, float(amount) if not isinstance(amount, str) else _leading_number(amount))]
-    text = str(amount)
-    minus = -1 if text.strip().startswith("-") else 1
-    numbers = [int(n) for n in re.findall(r"\d+", text)]
-    names = _COMPOUND_UNITS[unit][-len(numbers) :]
-    return [(n, minus * v) for n, v in zip(names, numbers, strict=False)]
-
-
-def _leading_number(text: str) -> float:
-    found = re.match(r"\s*[-+]?\d*\.?\d*", text)
-    return float(found.group()) if found and found.group().strip("+- .") else 0.0
-
-
-def _add_unit(moment: dt.datetime, unit: str, size: float) -> dt.datetime | None:
-    try:
-        if unit in _MONTHS:
-            months = moment.year * 12 + moment.month - 1 + round(size) * _UNITS[unit]
-            year, month = divmod(months, 12)
-            last = _days_in(year, month + 1)
-            return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
-        if unit == "MICROSECOND":
-            return moment + dt.timedelta(microseconds=size)
-        whole = size if unit == "SECOND" else round(size)
-        return moment + dt.timedelta(seconds=whole * _UNITS[unit])
-    except (ValueError, OverflowError):
-        return None
-
-
-def _days_in(year: int, month: int) -> int:
-    after = dt.date(year + month // 12, month % 12 + 1, 1) if year < 9999 or month < 12 else None
-    return (after - dt.timedelta(days=1)).day if after else 31
-
-
-@internal("timestampdiff")
+@internal("timestampdiff", gives_bytes=False)
 def timestampdiff(unit: str, start: Any, end: Any) -> int | None:
     """Return the number of whole units from start to end."""
     a, b = parse_datetime(start), parse_datetime(end)
@@ -168,24 +149,24 @@ def timestampdiff(unit: str, start: Any, end: Any) -> int | None:
     sign = 1
     if b < a:
         a, b, sign = b, a, -1
-    if unit in _MONTHS:
+    if unit in MONTH_UNITS:
         months = (b.year - a.year) * 12 + b.month - a.month
         if (b.day, b.time()) < (a.day, a.time()):
             months -= 1
-        return sign * (months // _UNITS[unit])
+        return sign * (months // UNITS[unit])
     gap = b - a
     if unit == "MICROSECOND":
         return sign * (gap // dt.timedelta(microseconds=1))
-    return sign * int(gap.total_seconds() // _UNITS[unit])
+    return sign * int(gap.total_seconds() // UNITS[unit])
 
 
-@scalar("DATEDIFF", args=[TEXT, TEXT], returns=INT)
+@scalar("DATEDIFF", args=[MOMENT, MOMENT], returns=INT)
 def datediff(a: Any, b: Any) -> int | None:
     x, y = parse_datetime(a), parse_datetime(b)
     return (x.date() - y.date()).days if x and y else None
 
 
-@scalar("WEEK", args=[TEXT, OPTIONAL_NUMBER], returns=INT)
+@scalar("WEEK", args=[MOMENT, OPTIONAL_INTEGER], returns=INT)
 def week(value: Any, mode: float = 0) -> int | None:
     """WEEK in the modes 0 to 7 (MySQL 8.0 manual, Date and Time Functions)."""
     found = parse_datetime(value)
@@ -217,7 +198,7 @@ def _week(day: dt.date, mode: int, whole: bool = False) -> tuple[int, int]:
     return day.year, number
 
 
-@scalar("YEARWEEK", args=[TEXT, OPTIONAL_NUMBER], returns=INT)
+@scalar("YEARWEEK", args=[MOMENT, OPTIONAL_INTEGER], returns=INT)
 def yearweek(value: Any, mode: float = 0) -> int | None:
     found = parse_datetime(value)
     if found is None:
@@ -226,61 +207,94 @@ def yearweek(value: Any, mode: float = 0) -> int | None:
     return year * 100 + number
 
 
-@internal("extract")
+@internal("extract", gives_bytes=False)
 def extract(unit: str, value: Any) -> int | None:
-    """EXTRACT of one unit or of a range of units."""
-    moment = _parse_time_of_day(value)
-    if moment is None:
+    """EXTRACT of one unit or of a range of units. Units of a time are those of a time."""
+    names = COMPOUND_UNITS.get(unit, (unit,))
+    if not unit_has_time(unit):
+        moment = parse_datetime(value)
+        if moment is None:
+            return None
+        if unit == "QUARTER":
+            return (moment.month + 2) // 3
+        if unit == "WEEK":
+            return week(value)
+        parts = [int(getattr(moment, name.lower())) for name in names]
+        return parts[0] if len(parts) == 1 else parts[0] * 100 + parts[1]
+    found = read_time(str(value))
+    if found is None:
         return None
-    if unit == "QUARTER":
-        return (moment.month + 2) // 3
-    if unit == "WEEK":
-        return week(value)
-    if unit in _COMPOUND_UNITS:
-        names = _COMPOUND_UNITS[unit]
-        total = 0
-        for name in names:
-            total = total * 100 + int(getattr(moment, name.lower()))
-        return total
-    return int(getattr(moment, unit.lower()))
+    date = read_moment(str(value)) if names[0] == "DAY" else None
+    hours, rest = divmod(abs(found[0]), 3_600_000_000)
+    days = int(date.date[8:]) if date is not None and date.timed else hours // 24
+    known = {
+        "DAY": days, "HOUR": hours % 24 if names[0] == "DAY" else hours,
+        "MINUTE": rest // 60_000_000, "SECOND": rest // 1_000_000 % 60,
+        "MICROSECOND": rest % 1_000_000,
+    }  # fmt: skip
+    total = 0
+    for name in names:
+        total = total * (1_000_000 if name == "MICROSECOND" else 100) + known[name]
+    return -total if found[0] < 0 else total
 
 
-@scalar("LAST_DAY", args=[TEXT], returns=DATE)
+@scalar("LAST_DAY", args=[MOMENT], returns=DATE)
 def last_day(value: Any) -> str | None:
     found = parse_datetime(value)
     return (
-        datetime_text(found.replace(day=_days_in(found.year, found.month)), False)
-        if found
-        else None
+        datetime_text(found.replace(day=days_in(found.year, found.month)), False) if found else None
     )
 
 
-@scalar("TIME_TO_SEC", args=[TEXT], returns=INT)
+@scalar("TIME_TO_SEC", args=[CLOCK], returns=INT)
 def time_to_sec(value: Any) -> int | None:
-    found = as_time(value)
+    found = read_time(str(value))
     if found is None:
         return None
-    hours, minutes, seconds = found.lstrip("-").split(":")
-    total = int(hours) * 3600 + int(minutes) * 60 + int(float(seconds))
-    return -total if found.startswith("-") else total
+    return abs(found[0]) // 1_000_000 * (-1 if found[0] < 0 else 1)
 
 
 @scalar("SEC_TO_TIME", args=[NUMBER], returns=TIME)
 def sec_to_time(seconds: float) -> str:
-    total = int(abs(seconds))
-    return f"{'-' * (seconds < 0)}{total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}"
+    size = min(abs(seconds), 1e7)
+    return time_text(round(size * 1_000_000) * (-1 if seconds < 0 else 1))
 
 
 @scalar("TIMEDIFF", args=[TEXT, TEXT], returns=TIME)
 def timediff(a: Any, b: Any) -> str | None:
-    x, y = parse_datetime(a), parse_datetime(b)
-    if x and y:
-        return sec_to_time((x - y).total_seconds())
-    p, q = time_to_sec(a), time_to_sec(b)
-    return sec_to_time(p - q) if p is not None and q is not None else None
+    """Return the difference of two times, or of two dates with times."""
+    x, y = read_moment(str(a)), read_moment(str(b))
+    dates = [m is not None and m.timed and len(str(v)) >= 12 for m, v in ((x, a), (y, b))]
+    if x and y and all(dates):
+        gap = dt.datetime.fromisoformat(x.text) - dt.datetime.fromisoformat(y.text)
+        return time_text(gap // dt.timedelta(microseconds=1))
+    p, q = read_time(str(a)), read_time(str(b))
+    return time_text(p[0] - q[0]) if p and q and not any(dates) else None
 
 
-@internal("unix_timestamp")
+def _add_time(value: Any, more: Any, sign: int) -> str | None:
+    moment, gap = read_moment(str(value)), read_time(str(more))
+    date = read_moment(str(more))
+    if gap is None or (date is not None and date.timed and len(str(more)) >= 12):
+        return None
+    if moment is not None and moment.timed and len(str(value)) >= 12:
+        base = dt.datetime.fromisoformat(moment.text)
+        return datetime_text(base + dt.timedelta(microseconds=sign * gap[0]), True)
+    base_time = read_time(str(value))
+    return time_text(base_time[0] + sign * gap[0]) if base_time else None
+
+
+@internal("addtime", gives_bytes=False)
+def addtime(value: Any, more: Any) -> str | None:
+    return _add_time(value, more, 1)
+
+
+@internal("subtime", gives_bytes=False)
+def subtime(value: Any, less: Any) -> str | None:
+    return _add_time(value, less, -1)
+
+
+@internal("unix_timestamp", gives_bytes=False)
 def unix_timestamp(value: Any) -> int | None:
     found = parse_datetime(value)
     return int(found.replace(tzinfo=dt.UTC).timestamp()) if found else None
@@ -288,145 +302,152 @@ def unix_timestamp(value: Any) -> int | None:
 
 @scalar("FROM_UNIXTIME", args=[NUMBER], returns=DATETIME)
 def from_unixtime(value: float) -> str | None:
+    if not 0 <= value < 32536771200:
+        return None
     moment = dt.datetime.fromtimestamp(value, dt.UTC).replace(tzinfo=None)
     return datetime_text(moment, True)
 
 
-def _period_months(value: float) -> int:
-    year, month = divmod(int(value), 100)
+def _period_months(value: int, name: str) -> int:
+    if not 0 < value < 1_000_000 or not 1 <= value % 100 <= 12:
+        raise mysql_error(1210, name)
+    year, month = divmod(value, 100)
     return (year + (2000 if year < 70 else 1900 if year < 100 else 0)) * 12 + month - 1
 
 
-@scalar("PERIOD_ADD", args=[NUMBER, NUMBER], returns=INT)
-def period_add(period: float, months: float) -> int:
-    year, month = divmod(_period_months(period) + int(months), 12)
+@scalar("PERIOD_ADD", args=[INTEGER, INTEGER], returns=INT)
+def period_add(period: int, months: int) -> int:
+    year, month = divmod(_period_months(period, "period_add") + months, 12)
     return year * 100 + month + 1
 
 
-@scalar("PERIOD_DIFF", args=[NUMBER, NUMBER], returns=INT)
-def period_diff(a: float, b: float) -> int:
-    return _period_months(a) - _period_months(b)
+@scalar("PERIOD_DIFF", args=[INTEGER, INTEGER], returns=INT)
+def period_diff(a: int, b: int) -> int:
+    return _period_months(a, "period_diff") - _period_months(b, "period_diff")
 
 
 # ---------------------------------------------------------------- parts of a date or a time
-@scalar("YEAR", args=[TEXT], returns=Type("year", 4))
+@scalar("YEAR", args=[MOMENT], returns=Type("year", 4))
 @_from_datetime
 def year(moment: dt.datetime) -> int:
     return moment.year
 
 
-@scalar("QUARTER", args=[TEXT], returns=INT)
+@scalar("QUARTER", args=[MOMENT], returns=INT)
 @_from_datetime
 def quarter(moment: dt.datetime) -> int:
     return (moment.month + 2) // 3
 
 
-@scalar("MONTH", args=[TEXT], returns=INT)
+@scalar("MONTH", args=[MOMENT], returns=INT)
 @_from_datetime
 def month(moment: dt.datetime) -> int:
     return moment.month
 
 
-@scalar("DAY", "DAYOFMONTH", args=[TEXT], returns=INT)
+@scalar("DAY", "DAYOFMONTH", args=[MOMENT], returns=INT)
 @_from_datetime
 def day(moment: dt.datetime) -> int:
     return moment.day
 
 
-@scalar("HOUR", args=[TEXT], returns=INT)
+@scalar("HOUR", args=[CLOCK], returns=INT)
 @_from_time
-def hour(moment: dt.datetime) -> int:
-    return moment.hour
+def hour(time: int) -> int:
+    return time // 3_600_000_000
 
 
-@scalar("MINUTE", args=[TEXT], returns=INT)
+@scalar("MINUTE", args=[CLOCK], returns=INT)
 @_from_time
-def minute(moment: dt.datetime) -> int:
-    return moment.minute
+def minute(time: int) -> int:
+    return time // 60_000_000 % 60
 
 
-@scalar("SECOND", args=[TEXT], returns=INT)
+@scalar("SECOND", args=[CLOCK], returns=INT)
 @_from_time
-def second(moment: dt.datetime) -> int:
-    return moment.second
+def second(time: int) -> int:
+    return time // 1_000_000 % 60
 
 
-@scalar("MICROSECOND", args=[TEXT], returns=INT)
+@scalar("MICROSECOND", args=[CLOCK], returns=INT)
 @_from_time
-def microsecond(moment: dt.datetime) -> int:
-    return moment.microsecond
+def microsecond(time: int) -> int:
+    return time % 1_000_000
 
 
-@scalar("DAYOFWEEK", args=[TEXT], returns=INT)
+@scalar("DAYOFWEEK", args=[MOMENT], returns=INT)
 @_from_datetime
 def dayofweek(moment: dt.datetime) -> int:
     """Return 1 for Sunday to 7 for Saturday."""
     return moment.isoweekday() % 7 + 1
 
 
-@scalar("WEEKDAY", args=[TEXT], returns=INT)
+@scalar("WEEKDAY", args=[MOMENT], returns=INT)
 @_from_datetime
 def weekday(moment: dt.datetime) -> int:
     """Return 0 for Monday to 6 for Sunday."""
     return moment.weekday()
 
 
-@scalar("DAYOFYEAR", args=[TEXT], returns=INT)
+@scalar("DAYOFYEAR", args=[MOMENT], returns=INT)
 @_from_datetime
 def dayofyear(moment: dt.datetime) -> int:
     return moment.timetuple().tm_yday
 
 
-@scalar("WEEKOFYEAR", args=[TEXT], returns=INT)
+@scalar("WEEKOFYEAR", args=[MOMENT], returns=INT)
 def weekofyear(value: Any) -> int | None:
     return week(value, 3)
 
 
-@scalar("DAYNAME", args=[TEXT], returns=ASCII_STRING)
+@scalar("DAYNAME", args=[MOMENT], returns=ASCII_STRING)
 @_from_datetime
 def dayname(moment: dt.datetime) -> str:
     return f"{moment:%A}"
 
 
-@scalar("MONTHNAME", args=[TEXT], returns=ASCII_STRING)
+@scalar("MONTHNAME", args=[MOMENT], returns=ASCII_STRING)
 @_from_datetime
 def monthname(moment: dt.datetime) -> str:
     return f"{moment:%B}"
 
 
 # ---------------------------------------------------------------- conversions
-@scalar("TO_DAYS", args=[TEXT], returns=INT)
+@scalar("TO_DAYS", args=[MOMENT], returns=INT)
 @_from_datetime
 def to_days(moment: dt.datetime) -> int:
     return moment.toordinal() + 365
 
 
-@scalar("FROM_DAYS", args=[NUMBER], returns=DATE)
+@scalar("FROM_DAYS", args=[INTEGER], returns=DATE)
 def from_days(days: float) -> str:
     return datetime_text(dt.datetime.fromordinal(int(days) - 365), False)
 
 
-@scalar("MAKEDATE", args=[NUMBER, NUMBER], returns=DATE)
-def makedate(year: float, day: float) -> str | None:
-    if day < 1:
+@scalar("MAKEDATE", args=[INTEGER, INTEGER], returns=DATE)
+def makedate(year: int, day: int) -> str | None:
+    if day < 1 or not 0 <= year <= 9999:
         return None
-    return datetime_text(dt.datetime(int(year), 1, 1) + dt.timedelta(days=int(day) - 1), False)
+    full = year + (2000 if year < 70 else 1900 if year < 100 else 0)
+    return datetime_text(dt.datetime(full, 1, 1) + dt.timedelta(days=day - 1), False)
 
 
 @scalar("MAKETIME", args=[NUMBER, NUMBER, NUMBER], returns=TIME)
 def maketime(hours: float, minutes: float, seconds: float) -> str | None:
-    if not (0 <= minutes < 60 and 0 <= seconds < 60):
+    if not (0 <= round_half_away(minutes) < 60 and 0 <= seconds < 60):
         return None
-    return f"{int(hours):02d}:{int(minutes):02d}:{int(seconds):02d}"
+    whole = round_half_away(hours)
+    size = abs(whole) * 3600 + round_half_away(minutes) * 60 + seconds
+    return time_text(round(min(size, 1e7) * 1_000_000) * (-1 if whole < 0 else 1))
 
 
-@scalar("DATE_FORMAT", args=[TEXT, TEXT], returns=ASCII_STRING)
+@scalar("DATE_FORMAT", args=[MOMENT, TEXT], returns=ASCII_STRING)
 def format_date(value: Any, pattern: str) -> str | None:
     moment = parse_datetime(value)
     return date_format(moment, pattern, _week) if moment else None
 
 
-@scalar("TIME_FORMAT", args=[TEXT, TEXT], returns=ASCII_STRING)
+@scalar("TIME_FORMAT", args=[CLOCK, TEXT], returns=ASCII_STRING)
 def format_time(value: Any, pattern: str) -> str | None:
-    moment = _parse_time_of_day(value)
-    return date_format(moment, pattern, _week) if moment else None
+    found = read_time(str(value))
+    return time_format(found[0], pattern) if found else None

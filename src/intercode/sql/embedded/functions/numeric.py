@@ -7,9 +7,11 @@ import random
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from typing import Any
 
+from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.types import ASCII_STRING, DOUBLE, INT
-from intercode.sql.embedded.catalog.values import leading_number
+from intercode.sql.embedded.catalog.values import leading_number, quantized
 from intercode.sql.embedded.functions.registry import (
+    INTEGER,
     NUMBER,
     NUMBER_OR_TEXT,
     OPTIONAL_NUMBER,
@@ -33,7 +35,7 @@ def round_number(value: float, digits: int, exact: int) -> float:
     """ROUND. Exact numbers round half away from zero, doubles half to even as C's rint does."""
     digits = max(-30, min(30, int(digits)))
     if exact:
-        return float(to_decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
+        return float(quantized(to_decimal(value), digits, ROUND_HALF_UP))
     power = 10.0 ** abs(digits)
     scaled = value / power if digits < 0 else value * power
     if not math.isfinite(scaled):
@@ -42,11 +44,59 @@ def round_number(value: float, digits: int, exact: int) -> float:
     return whole * power if digits < 0 else whole / power
 
 
+@internal("int")
+def to_integer(value: float, exact: int) -> int:
+    """Round to a whole number of 64 bits: decimals half away from zero, doubles half to even."""
+    if isinstance(value, int):
+        return value
+    size = abs(value)
+    whole = math.floor(size + 0.5) if exact else round(min(size, 1e19))
+    return max(-(1 << 63), min((1 << 63) - 1, int(whole) * (-1 if value < 0 else 1)))
+
+
+@internal("unwrapped")
+def unwrapped(value: int) -> int:
+    """Return an unsigned integer that is stored as a signed one, if it has at most 63 bits."""
+    if value < 0:
+        raise unsupported(f"the whole number {value + (1 << 64)}, which needs more than 63 bits")
+    return value
+
+
+@internal("unsigned_text")
+def unsigned_text(value: int) -> str:
+    return str(value & _64_BITS)
+
+
+@internal("shift")
+def shift(value: int, count: int, left: int) -> int:
+    """Shift the 64 bits of an integer."""
+    count &= 0xFFFFFFFF
+    if count >= 64:
+        return 0
+    bits = (value & _64_BITS) << count if left else (value & _64_BITS) >> count
+    return signed(bits)
+
+
+def signed(bits: int) -> int:
+    """Return 64 bits as SQLite holds them."""
+    return ((bits & _64_BITS) ^ (1 << 63)) - (1 << 63)
+
+
+@internal("in_range")
+def in_range(value: Any, unsigned: int, text: str) -> Any:
+    """Return the result of integer arithmetic. Raises StatementError 1690 if it does not fit."""
+    if isinstance(value, float) and unsigned and 0 <= value < 1.8446744073709550e19:
+        raise unsupported(f"the whole number {value:.0f}, which needs more than 63 bits")
+    if isinstance(value, float) or (unsigned and value < 0):
+        raise mysql_error(1690, "BIGINT UNSIGNED" if unsigned else "BIGINT", text)
+    return value
+
+
 @internal("truncate")
 def truncate(value: float, digits: int, exact: int) -> float:
     """TRUNCATE: round toward zero."""
     digits = max(-30, min(30, int(digits)))
-    return float(to_decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_DOWN))
+    return float(quantized(to_decimal(value), digits, ROUND_DOWN))
 
 
 @internal("floor")
@@ -62,7 +112,7 @@ def ceiling(value: float) -> int:
 @internal("decimal")
 def cast_decimal(value: Any, scale: int, limit: int) -> float:
     """CAST AS DECIMAL: round to ``scale`` digits and clip to what the type can hold."""
-    found = to_decimal(value).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
+    found = quantized(to_decimal(value), scale, ROUND_HALF_UP)
     largest = Decimal(limit) - Decimal(1).scaleb(-scale)
     return float(max(-largest, min(largest, found)))
 
@@ -72,7 +122,7 @@ def cast_decimal(value: Any, scale: int, limit: int) -> float:
 def number_text(value: Any, scale: int, is_float: int, exact: int) -> str:
     """Return a number as text: a decimal with its scale, a double with the digits it needs."""
     if exact:
-        return str(to_decimal(value).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP))
+        return str(quantized(to_decimal(value), scale, ROUND_HALF_UP))
     if scale >= 0:
         return f"{value:.{scale}f}"
     return double_text(float(f"{value:.6g}") if is_float else float(value))
@@ -96,26 +146,43 @@ def text_number(value: Any) -> float:
     return leading_number(text)
 
 
-@scalar("FORMAT", args=[NUMBER, NUMBER, OPTIONAL_TEXT], returns=ASCII_STRING)
-def format_number(value: float, digits: float, *_: Any) -> str:
-    """Return a number with commas between the thousands. The locale has no effect."""
-    digits = max(0, min(30, int(digits)))
-    exact = to_decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)
+_ENGLISH = frozenset({"en_us", "en_gb", "en_au", "en_ca", "en_nz", "en_in", "en_za", "ja_jp",
+                      "zh_cn", "zh_tw", "ko_kr", "th_th"})  # fmt: skip
+
+
+@scalar(
+    "FORMAT", args=[NUMBER, INTEGER, OPTIONAL_TEXT], returns=ASCII_STRING, accepts_null=True
+)  # fmt: skip
+def format_number(value: float | None, digits: int | None, locale: Any = "en_US") -> str | None:
+    """Return a number with commas between the thousands."""
+    if value is None or digits is None:
+        return None
+    if str(locale).lower() not in _ENGLISH and locale is not None:
+        raise unsupported(f"FORMAT in the locale {locale}")
+    digits = max(0, min(30, digits))
+    exact = quantized(to_decimal(value), digits, ROUND_HALF_UP)
     return f"{exact:,}"
 
 
-@scalar("CONV", args=[TEXT, NUMBER, NUMBER], returns=ASCII_STRING)
+@scalar("CONV", args=[TEXT, INTEGER, INTEGER], returns=ASCII_STRING)
 def conv(text: str, source: float, target: float) -> str | None:
     """Convert a number between the bases 2 to 36."""
     low, high = int(source), int(target)
     if not (2 <= abs(low) <= 36 and 2 <= abs(high) <= 36):
         return None
+    if not text:
+        return None
     digits = ""
-    for char in text.strip().lower():
-        if not char.isalnum() or int(char, 36) >= abs(low):
+    stripped = text.strip(" ").lower()
+    for char in stripped.lstrip("+-"):
+        if not (char.isascii() and char.isalnum()) or int(char, 36) >= abs(low):
             break
         digits += char
-    value = int(digits or "0", abs(low))
+    value = min(int(digits or "0", abs(low)), _64_BITS)
+    value = -value if stripped.startswith("-") else value
+    if high < 0 and (value < 0 or low < 0):
+        return f"-{conv(str(-value), 10, -high)}" if value < 0 else conv(str(value), 10, -high)
+    value &= _64_BITS
     out = ""
     while value:
         value, rest = divmod(value, abs(high))
@@ -123,21 +190,21 @@ def conv(text: str, source: float, target: float) -> str | None:
     return out or "0"
 
 
-@scalar("HEX", args=[NUMBER_OR_TEXT], returns=ASCII_STRING)
+@scalar("HEX", args=[NUMBER_OR_TEXT], returns=ASCII_STRING, takes_bytes=True)
 def hex_text(value: Any) -> str:
     if isinstance(value, (int, float)):
-        return f"{int(value) & _64_BITS:X}"
+        return f"{to_integer(value, 1) & _64_BITS:X}"
     return (value if isinstance(value, bytes) else value.encode()).hex().upper()
 
 
-@scalar("BIN", args=[NUMBER], returns=ASCII_STRING)
-def bin_text(value: float) -> str:
-    return f"{int(value) & _64_BITS:b}"
+@scalar("BIN", args=[TEXT], returns=ASCII_STRING)
+def bin_text(text: str) -> str | None:
+    return conv(text, 10, 2)
 
 
-@scalar("OCT", args=[NUMBER], returns=ASCII_STRING)
-def oct_text(value: float) -> str:
-    return f"{int(value) & _64_BITS:o}"
+@scalar("OCT", args=[TEXT], returns=ASCII_STRING)
+def oct_text(text: str) -> str | None:
+    return conv(text, 10, 8)
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -151,9 +218,9 @@ def sign(value: float) -> int:
     return (value > 0) - (value < 0)
 
 
-@scalar("BIT_COUNT", args=[NUMBER], returns=INT)
-def bit_count(value: float) -> int:
-    return int(value).bit_count()
+@scalar("BIT_COUNT", args=[INTEGER], returns=INT)
+def bit_count(value: int) -> int:
+    return (value & _64_BITS).bit_count()
 
 
 @scalar("SQRT", args=[NUMBER], returns=DOUBLE)
@@ -161,14 +228,27 @@ def sqrt(value: float) -> float | None:
     return math.sqrt(value) if value >= 0 else None
 
 
-@scalar("POW", "POWER", args=[NUMBER, NUMBER], returns=DOUBLE)
-def power(base: float, exponent: float) -> Any:
-    return float(base) ** float(exponent)
+@scalar("POW", "POWER", args=[NUMBER, NUMBER], returns=DOUBLE, quoted=True)
+def power(base: float, exponent: float, text: str) -> Any:
+    try:
+        found = float(base) ** float(exponent)
+    except (OverflowError, ZeroDivisionError):
+        found = math.inf
+    return _finite(found, text)
 
 
-@scalar("EXP", args=[NUMBER], returns=DOUBLE)
-def exp(value: float) -> float:
-    return math.exp(value)
+def _finite(value: Any, text: str) -> Any:
+    if isinstance(value, complex) or not math.isfinite(value):
+        raise mysql_error(1690, "DOUBLE", text)
+    return value
+
+
+@scalar("EXP", args=[NUMBER], returns=DOUBLE, quoted=True)
+def exp(value: float, text: str) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return float(_finite(math.inf, text))
 
 
 @scalar("LN", args=[NUMBER], returns=DOUBLE)
@@ -210,9 +290,10 @@ def tan(value: float) -> float:
     return math.tan(value)
 
 
-@scalar("COT", args=[NUMBER], returns=DOUBLE)
-def cot(value: float) -> float:
-    return 1 / math.tan(value)
+@scalar("COT", args=[NUMBER], returns=DOUBLE, quoted=True)
+def cot(value: float, text: str) -> float:
+    tangent = math.tan(value)
+    return float(_finite(1 / tangent if tangent else math.inf, text))
 
 
 @scalar("ASIN", args=[NUMBER], returns=DOUBLE)

@@ -19,7 +19,7 @@ _CHARACTER_CLASSES = {
 }  # fmt: skip
 
 
-@internal("like")
+@internal("like", gives_bytes=False)
 def like(text: str, pattern: str, escape: str, collation: str) -> int:
     """LIKE: ``%`` is any string, ``_`` any character. The time is linear for a fixed number of
     ``%``."""
@@ -141,7 +141,7 @@ def _search(text: str, pattern: str, exact: int = 0) -> re.Match[str] | None:
 
 
 @scalar("REGEXP_LIKE", args=[TEXT, TEXT], returns=BOOL)
-@internal("regexp")
+@internal("regexp", gives_bytes=False)
 def regexp(text: str, pattern: str, exact: int = 0) -> int:
     return int(_search(text, pattern, exact) is not None)
 

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from intercode.sql.embedded.catalog.types import Type
-from intercode.sql.embedded.functions.runtime import ScalarFunction, wrap_function
+from intercode.sql.embedded.functions.runtime import (
+    ScalarFunction,
+    with_characters,
+    wrap_function,
+)
 
 PREFIX = "mysql_"
 """Prefix of the functions' names in SQLite."""
@@ -24,17 +28,26 @@ class Argument:
     """A parameter of a function.
 
     The compiler converts an argument to ``kind``; ``number or text`` leaves numbers unchanged and
-    converts the rest to text. A ``repeated`` parameter takes one or more arguments and comes last.
+    converts the rest to text. ``moment`` and ``clock`` are texts of a date and of a time. A
+    ``repeated`` parameter takes one or more arguments and comes last.
     """
 
-    kind: Literal["text", "number", "number or text"]
+    kind: Literal["text", "number", "number or text", "integer", "moment", "clock"]
     optional: bool = False
     repeated: bool = False
 
 
 TEXT = Argument("text")
 NUMBER = Argument("number")
+INTEGER = Argument("integer")
+"""A number, rounded."""
+OPTIONAL_INTEGER = Argument("integer", optional=True)
 NUMBER_OR_TEXT = Argument("number or text")
+MOMENT = Argument("moment")
+"""The text of a date, with or without a time."""
+CLOCK = Argument("clock")
+"""The text of a time, or of a date with a time."""
+OPTIONAL_CLOCK = Argument("clock", optional=True)
 OPTIONAL_TEXT = Argument("text", optional=True)
 OPTIONAL_NUMBER = Argument("number", optional=True)
 TEXTS = Argument("text", repeated=True)
@@ -49,13 +62,17 @@ class Scalar:
     """A function that statements call by name.
 
     ``returns`` is the type of its result. If that is ``ARGUMENT_TEXT``, the result's ``Type.plain``
-    is at most ``nocase_level``.
+    is at most ``nocase_level``. A ``collated`` function also gets its strings' collation, first. A
+    ``quoted`` one gets the text of its call last, for the error of a value out of range.
     """
 
     sqlite_name: str
     arguments: tuple[Argument, ...]
     returns: Type
     nocase_level: int
+    collated: bool = False
+    takes_bytes: bool = False
+    quoted: bool = False
 
     def parameters(self, count: int) -> list[Argument] | None:
         """Return the parameter of each of ``count`` arguments, or None if the function does not
@@ -99,34 +116,46 @@ def scalar(
     nocase_level: int = 2,
     sqlite_name: str = "",
     accepts_null: bool = False,
+    takes_bytes: bool = False,
+    collated: bool = False,
+    quoted: bool = False,
 ) -> Callable[[F], F]:
     """Register a function under its names in SQL.
 
     It is called with Python values: str, int, float or bytes. Unless it ``accepts_null``, its
     result is NULL if an argument is NULL. A ValueError, OverflowError or ArithmeticError gives
-    NULL; a StatementError becomes the statement's error.
+    NULL; a StatementError becomes the statement's error. Unless it ``takes_bytes``, it gets a byte
+    string as a string of one character per byte.
     """
 
     def register(function: F) -> F:
         known = PREFIX + (sqlite_name or names[0].lower())
         if known not in SQLITE_FUNCTIONS:
-            _add_function(known, function, accepts_null, deterministic=True)
+            gives_bytes = None if takes_bytes else returns is ARGUMENT_TEXT
+            _add_function(known, function, accepts_null, True, gives_bytes)
         for name in names:
             if name in SCALARS:
                 raise ValueError(f"the SQL function {name} is registered twice")
-            SCALARS[name] = Scalar(known, tuple(args), returns, nocase_level)
+            SCALARS[name] = Scalar(
+                known, tuple(args), returns, nocase_level, collated, takes_bytes, quoted
+            )
         return function
 
     return register
 
 
 def internal(
-    name: str, *, accepts_null: bool = False, deterministic: bool = True
+    name: str,
+    *,
+    accepts_null: bool = False,
+    deterministic: bool = True,
+    gives_bytes: bool | None = None,
 ) -> Callable[[F], F]:
-    """Register a function that only compiled statements call, as ``mysql_<name>``."""
+    """Register a function that only compiled statements call, as ``mysql_<name>``. It takes byte
+    strings, unless it says whether it gives them for those that it gets as characters."""
 
     def register(function: F) -> F:
-        _add_function(PREFIX + name, function, accepts_null, deterministic)
+        _add_function(PREFIX + name, function, accepts_null, deterministic, gives_bytes)
         return function
 
     return register
@@ -147,11 +176,17 @@ def aggregate(*names: str, returns: Type) -> Callable[[C], C]:
 
 
 def _add_function(
-    name: str, function: ScalarFunction, accepts_null: bool, deterministic: bool
+    name: str,
+    function: ScalarFunction,
+    accepts_null: bool,
+    deterministic: bool,
+    gives_bytes: bool | None,
 ) -> None:
     if name in SQLITE_FUNCTIONS:
         raise ValueError(f"the function {name} is registered twice")
     _record_module(function)
+    if gives_bytes is not None:
+        function = with_characters(function, gives_bytes)
     SQLITE_FUNCTIONS[name] = wrap_function(function, accepts_null), deterministic
 
 

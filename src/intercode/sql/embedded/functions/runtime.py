@@ -25,6 +25,27 @@ THREAD_STATE = _ThreadState()
 """SQLite reports only that a function raised an exception. The exception itself is stored here."""
 
 
+def with_characters(function: ScalarFunction, gives_bytes: bool) -> ScalarFunction:
+    """Let a function of strings take byte strings, each byte as a character. If it ``gives_bytes``,
+    a string that it returns for them is a byte string."""
+
+    def call(*args: Any) -> Any:
+        if bytes not in map(type, args):
+            return function(*args)
+        result = function(*[_bytes_as_characters(a) for a in args])
+        if gives_bytes and isinstance(result, str):
+            return result.encode("latin-1", "replace")
+        return result
+
+    return call
+
+
+def _bytes_as_characters(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return value.encode().decode("latin-1") if isinstance(value, str) else value
+
+
 def wrap_function(function: ScalarFunction, accepts_null: bool = False) -> ScalarFunction:
     """Wrap a function for SQLite.
 

@@ -8,12 +8,12 @@ import ipaddress
 import uuid
 import zlib
 
-from intercode.sql.embedded.catalog.collations import general_key, uca_key, weights
-from intercode.sql.embedded.catalog.types import ASCII_STRING, BOOL, INT, STRING
+from intercode.sql.embedded.catalog.collations import collation_key, weights
+from intercode.sql.embedded.catalog.types import ASCII_STRING, BOOL, BYTES, INT, Collation
 from intercode.sql.embedded.functions.registry import (
     ARGUMENT_TEXT,
-    NUMBER,
-    OPTIONAL_NUMBER,
+    INTEGER,
+    OPTIONAL_INTEGER,
     TEXT,
     TEXTS,
     internal,
@@ -22,25 +22,26 @@ from intercode.sql.embedded.functions.registry import (
 from intercode.sql.embedded.functions.runtime import check_length
 
 
-def fold(text: str) -> str:
-    """Return a string without case and accents, as searches compare it."""
-    return weights(text, "general")
+def text_bytes(value: str | bytes) -> bytes:
+    """Return the bytes of a string in UTF-8, or of a byte string."""
+    return value if isinstance(value, bytes) else value.encode()
 
 
 # ---------------------------------------------------------------- case and length
-@scalar("LOWER", "LCASE", args=[TEXT], returns=ARGUMENT_TEXT)
-def lower(text: str) -> str:
-    return str.lower(text)
+@scalar("LOWER", "LCASE", args=[TEXT], returns=ARGUMENT_TEXT, takes_bytes=True)
+def lower(text: str | bytes) -> str | bytes:
+    """Return a string in lower case. A byte string has no case."""
+    return text if isinstance(text, bytes) else text.lower()
 
 
-@scalar("UPPER", "UCASE", args=[TEXT], returns=ARGUMENT_TEXT)
-def upper(text: str) -> str:
-    return str.upper(text)
+@scalar("UPPER", "UCASE", args=[TEXT], returns=ARGUMENT_TEXT, takes_bytes=True)
+def upper(text: str | bytes) -> str | bytes:
+    return text if isinstance(text, bytes) else text.upper()
 
 
-@scalar("LENGTH", "OCTET_LENGTH", args=[TEXT], returns=INT)
-def length(text: str) -> int:
-    return len(text.encode())
+@scalar("LENGTH", "OCTET_LENGTH", args=[TEXT], returns=INT, takes_bytes=True)
+def length(text: str | bytes) -> int:
+    return len(text_bytes(text))
 
 
 @scalar("CHAR_LENGTH", "CHARACTER_LENGTH", args=[TEXT], returns=INT)
@@ -48,24 +49,24 @@ def char_length(text: str) -> int:
     return len(text)
 
 
-@scalar("BIT_LENGTH", args=[TEXT], returns=INT)
-def bit_length(text: str) -> int:
-    return 8 * len(text.encode())
+@scalar("BIT_LENGTH", args=[TEXT], returns=INT, takes_bytes=True)
+def bit_length(text: str | bytes) -> int:
+    return 8 * len(text_bytes(text))
 
 
 # ---------------------------------------------------------------- parts
-@scalar("LEFT", args=[TEXT, NUMBER], returns=ARGUMENT_TEXT, nocase_level=0)
+@scalar("LEFT", args=[TEXT, INTEGER], returns=ARGUMENT_TEXT, nocase_level=0)
 def left(text: str, count: float) -> str:
     return text[: max(0, int(count))]
 
 
-@scalar("RIGHT", args=[TEXT, NUMBER], returns=ARGUMENT_TEXT)
+@scalar("RIGHT", args=[TEXT, INTEGER], returns=ARGUMENT_TEXT)
 def right(text: str, count: float) -> str:
     return text[-int(count) :] if count >= 1 else ""
 
 
 @scalar(
-    "MID", args=[TEXT, NUMBER, OPTIONAL_NUMBER], returns=ARGUMENT_TEXT, nocase_level=0,
+    "MID", args=[TEXT, INTEGER, OPTIONAL_INTEGER], returns=ARGUMENT_TEXT, nocase_level=0,
     sqlite_name="substring",
 )  # fmt: skip
 def substring(text: str, start: float, size: float | None = None) -> str:
@@ -79,7 +80,7 @@ def substring(text: str, start: float, size: float | None = None) -> str:
     return text[begin:] if size is None else text[begin : begin + round(size)]
 
 
-@scalar("SUBSTRING_INDEX", args=[TEXT, TEXT, NUMBER], returns=ARGUMENT_TEXT, nocase_level=0)
+@scalar("SUBSTRING_INDEX", args=[TEXT, TEXT, INTEGER], returns=ARGUMENT_TEXT, nocase_level=0)
 def substring_index(text: str, delimiter: str, count: float) -> str:
     number = int(count)
     if not delimiter or not number:
@@ -98,7 +99,7 @@ def rtrim(text: str) -> str:
     return text.rstrip(" ")
 
 
-@internal("trim")
+@internal("trim", gives_bytes=True)
 def trim(text: str, chars: str, side: str) -> str:
     if not chars:
         return text
@@ -117,23 +118,26 @@ def reverse(text: str) -> str:
     return text[::-1]
 
 
-@scalar("REPEAT", args=[TEXT, NUMBER], returns=ARGUMENT_TEXT, nocase_level=0)
-def repeat(text: str, count: float) -> str:
-    check_length(len(text) * max(0, int(count)))
-    return text * max(0, int(count))
+@scalar("REPEAT", args=[TEXT, INTEGER], returns=ARGUMENT_TEXT, nocase_level=0)
+def repeat(text: str, count: int) -> str | None:
+    """Repeat a string. The result is NULL if it is longer than max_allowed_packet."""
+    size = len(text) * max(0, count)
+    if size > MAX_PACKET:
+        return None
+    return text * max(0, check_length(size) and count)
 
 
-@scalar("SPACE", args=[NUMBER], returns=ASCII_STRING)
-def space(count: float) -> str:
+@scalar("SPACE", args=[INTEGER], returns=ASCII_STRING)
+def space(count: int) -> str | None:
     return repeat(" ", count)
 
 
-@scalar("LPAD", args=[TEXT, NUMBER, TEXT], returns=ARGUMENT_TEXT)
+@scalar("LPAD", args=[TEXT, INTEGER, TEXT], returns=ARGUMENT_TEXT)
 def lpad(text: str, size: float, fill: str) -> str | None:
     return pad(text, size, fill, True)
 
 
-@scalar("RPAD", args=[TEXT, NUMBER, TEXT], returns=ARGUMENT_TEXT)
+@scalar("RPAD", args=[TEXT, INTEGER, TEXT], returns=ARGUMENT_TEXT)
 def rpad(text: str, size: float, fill: str) -> str | None:
     return pad(text, size, fill, False)
 
@@ -141,7 +145,7 @@ def rpad(text: str, size: float, fill: str) -> str | None:
 def pad(text: str, size: float, fill: str, start: bool) -> str | None:
     """Fill a string up to ``size`` characters, at its start or at its end."""
     size = int(size)
-    if size < 0 or (not fill and size > len(text)):
+    if size < 0 or (not fill and size > len(text)) or size > MAX_PACKET:
         return None
     if size <= len(text):
         return text[:size]
@@ -159,7 +163,7 @@ def replace(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-@scalar("INSERT", args=[TEXT, NUMBER, NUMBER, TEXT], returns=ARGUMENT_TEXT, nocase_level=1)
+@scalar("INSERT", args=[TEXT, INTEGER, INTEGER, TEXT], returns=ARGUMENT_TEXT, nocase_level=1)
 def insert(text: str, start: float, size: float, new: str) -> str:
     position, count = int(start), int(size)
     if not 1 <= position <= len(text):
@@ -177,49 +181,65 @@ def concat_ws(separator: str | None, *parts: str | None) -> str | None:
     return separator.join(known)
 
 
-@scalar("ELT", args=[NUMBER, TEXTS], returns=ARGUMENT_TEXT, accepts_null=True)
+@scalar("ELT", args=[INTEGER, TEXTS], returns=ARGUMENT_TEXT, accepts_null=True)
 def elt(number: float | None, *words: str | None) -> str | None:
     return words[int(number) - 1] if number and 1 <= number <= len(words) else None
 
 
-@scalar("QUOTE", args=[TEXT], returns=ARGUMENT_TEXT, nocase_level=1)
-def quote(text: str) -> str:
+@scalar("QUOTE", args=[TEXT], returns=ARGUMENT_TEXT, nocase_level=1, accepts_null=True)
+def quote(text: str | None) -> str:
+    if text is None:
+        return "NULL"
     for char, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\0", "\\0"), ("\x1a", "\\Z")):
         text = text.replace(char, escaped)
     return f"'{text}'"
 
 
 # ---------------------------------------------------------------- search and comparison
-@scalar("LOCATE", args=[TEXT, TEXT, OPTIONAL_NUMBER], returns=INT)
-def locate(part: str, text: str, start: float = 1) -> int:
-    if start < 1:
+MAX_PACKET = 64 << 20
+"""max_allowed_packet."""
+
+
+def fold(text: str, collation: Collation) -> str:
+    """Return a string as searches compare it: by ``uca`` too, one weight per character."""
+    return weights(text, "bin" if collation == "bin" else "general")
+
+
+@scalar("LOCATE", args=[TEXT, TEXT, OPTIONAL_INTEGER], returns=INT, collated=True)
+def locate(collation: Collation, part: str, text: str, start: float = 1) -> int:
+    """Return the position of a part in a string, from 1, or 0."""
+    begin = round(start) - 1
+    if not 0 <= begin <= len(text):
         return 0
-    return fold(text).find(fold(part), int(start) - 1) + 1
+    return fold(text, collation).find(fold(part, collation), begin) + 1
 
 
-@scalar("INSTR", args=[TEXT, TEXT], returns=INT)
-def instr(text: str, part: str) -> int:
-    return locate(part, text)
+@scalar("INSTR", args=[TEXT, TEXT], returns=INT, collated=True)
+def instr(collation: Collation, text: str, part: str) -> int:
+    return locate(collation, part, text)
 
 
-@scalar("STRCMP", args=[TEXT, TEXT], returns=INT)
-def strcmp(a: str, b: str) -> int:
-    x, y = uca_key(a), uca_key(b)
+@scalar("STRCMP", args=[TEXT, TEXT], returns=INT, collated=True)
+def strcmp(collation: Collation, a: str, b: str) -> int:
+    x, y = collation_key(a, collation), collation_key(b, collation)
     return (x > y) - (x < y)
 
 
-@scalar("FIND_IN_SET", args=[TEXT, TEXT], returns=INT)
-def find_in_set(word: str, words: str) -> int:
-    parts = [general_key(p) for p in words.split(",")] if words else []
-    return parts.index(general_key(word)) + 1 if general_key(word) in parts else 0
+@scalar("FIND_IN_SET", args=[TEXT, TEXT], returns=INT, collated=True)
+def find_in_set(collation: Collation, word: str, words: str) -> int:
+    parts = [collation_key(p, collation) for p in words.split(",")] if words else []
+    key = collation_key(word, collation)
+    return parts.index(key) + 1 if key in parts and "," not in word else 0
 
 
-@scalar("FIELD", args=[TEXT, TEXTS], returns=INT, accepts_null=True)
-def field(word: str | None, *words: str | None) -> int:
+@scalar("FIELD", args=[TEXT, TEXTS], returns=INT, accepts_null=True, collated=True)
+def field(collation: Collation, word: str | None, *words: str | None) -> int:
+    """Return the position of a word among others, from 1, or 0."""
     if word is None:
         return 0
-    keys = [None if w is None else general_key(w) for w in words]
-    return keys.index(general_key(word)) + 1 if general_key(word) in keys else 0
+    keys = [None if w is None else collation_key(w, collation) for w in words]
+    key = collation_key(word, collation)
+    return keys.index(key) + 1 if key in keys else 0
 
 
 @scalar("SOUNDEX", args=[TEXT], returns=ARGUMENT_TEXT, nocase_level=1)
@@ -233,79 +253,110 @@ def soundex(text: str) -> str:
         code = codes.get(char, "")
         if code and code != last:
             out += code
-        if char not in "HW":
-            last = code
+        last = code or last
     return out.ljust(4, "0")
 
 
 # ---------------------------------------------------------------- codes and digests
-@scalar("ASCII", args=[TEXT], returns=INT)
-def ascii_code(text: str) -> int:
-    return text.encode()[0] if text else 0
+@scalar("ASCII", args=[TEXT], returns=INT, takes_bytes=True)
+def ascii_code(text: str | bytes) -> int:
+    return text_bytes(text)[0] if text else 0
 
 
-@scalar("ORD", args=[TEXT], returns=INT)
-def ord_code(text: str) -> int:
-    return int.from_bytes(text[:1].encode(), "big")
+@scalar("ORD", args=[TEXT], returns=INT, takes_bytes=True)
+def ord_code(text: str | bytes) -> int:
+    return int.from_bytes(text_bytes(text[:1]), "big")
 
 
-@internal("char")
-def char(*codes: float) -> str:
-    """Return the characters of these codes; codes above 255 stand for several bytes."""
-    sizes = [(int(c), max(1, (int(c).bit_length() + 7) // 8)) for c in codes]
-    return b"".join(code.to_bytes(size, "big") for code, size in sizes).decode()
+@internal("char", accepts_null=True)
+def char(*codes: float | None) -> bytes:
+    """Return the bytes of these codes; codes above 255 stand for several. NULL stands for none."""
+    known = [round(c) & 0xFFFFFFFF for c in codes if c is not None]
+    sizes = [(code, max(1, (code.bit_length() + 7) // 8)) for code in known]
+    return b"".join(code.to_bytes(size, "big") for code, size in sizes)
 
 
-@scalar("UNHEX", args=[TEXT], returns=STRING)
-def unhex(text: str) -> str:
-    return bytes.fromhex(text).decode()
+@internal("cut_bytes")
+def cut_bytes(value: bytes, size: int, padded: int) -> bytes:
+    """CAST AS BINARY(n): cut, and filled up with zeros if ``padded``."""
+    return value[:size].ljust(size if padded else 0, b"\0")
 
 
-@scalar("TO_BASE64", args=[TEXT], returns=ASCII_STRING)
-def to_base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
+@internal("latin1")
+def latin1_bytes(value: str) -> bytes:
+    """Return the bytes of a string in MySQL's latin1."""
+    return value.encode("cp1252", "replace")
 
 
-@scalar("FROM_BASE64", args=[TEXT], returns=STRING)
-def from_base64(text: str) -> str:
-    return base64.b64decode(text).decode()
+@internal("text")
+def as_text(value: str | bytes) -> str | None:
+    """CAST AS CHAR of a byte string in UTF-8. The result is NULL if it is not."""
+    return value.decode() if isinstance(value, bytes) else value
 
 
-@scalar("MD5", args=[TEXT], returns=ASCII_STRING)
-def md5(text: str) -> str:
-    return hashlib.md5(text.encode()).hexdigest()
+@scalar("UNHEX", args=[TEXT], returns=BYTES)
+def unhex(text: str) -> bytes | None:
+    if not text.isalnum() and text:
+        return None
+    return bytes.fromhex("0" * (len(text) % 2) + text)
 
 
-@scalar("SHA1", "SHA", args=[TEXT], returns=ASCII_STRING)
-def sha1(text: str) -> str:
-    return hashlib.sha1(text.encode()).hexdigest()
+@scalar("TO_BASE64", args=[TEXT], returns=ASCII_STRING, takes_bytes=True)
+def to_base64(text: str | bytes) -> str:
+    """Return a string in base 64, in lines of 76 characters."""
+    whole = base64.b64encode(text_bytes(text)).decode()
+    return "\n".join(whole[i : i + 76] for i in range(0, len(whole), 76))
 
 
-@scalar("SHA2", args=[TEXT, NUMBER], returns=ASCII_STRING)
-def sha2(text: str, bits: float) -> str | None:
+@scalar("FROM_BASE64", args=[TEXT], returns=BYTES)
+def from_base64(text: str) -> bytes | None:
+    digits = "".join(text.split())
+    return base64.b64decode(digits, validate=True)
+
+
+@scalar("MD5", args=[TEXT], returns=ASCII_STRING, takes_bytes=True)
+def md5(text: str | bytes) -> str:
+    return hashlib.md5(text_bytes(text)).hexdigest()
+
+
+@scalar("SHA1", "SHA", args=[TEXT], returns=ASCII_STRING, takes_bytes=True)
+def sha1(text: str | bytes) -> str:
+    return hashlib.sha1(text_bytes(text)).hexdigest()
+
+
+@scalar("SHA2", args=[TEXT, INTEGER], returns=ASCII_STRING, takes_bytes=True)
+def sha2(text: str | bytes, bits: float) -> str | None:
     kinds = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
     kind = kinds.get(int(bits))
-    return hashlib.new(kind, text.encode()).hexdigest() if kind else None
+    return hashlib.new(kind, text_bytes(text)).hexdigest() if kind else None
 
 
-@scalar("CRC32", args=[TEXT], returns=INT)
-def crc32(text: str) -> int:
-    return zlib.crc32(text.encode())
+@scalar("CRC32", args=[TEXT], returns=INT, takes_bytes=True)
+def crc32(text: str | bytes) -> int:
+    return zlib.crc32(text_bytes(text))
 
 
 # ---------------------------------------------------------------- addresses and identifiers
 @scalar("INET_ATON", args=[TEXT], returns=INT)
-def inet_aton(text: str) -> int:
-    return int(ipaddress.IPv4Address(text))
+def inet_aton(text: str) -> int | None:
+    """Return the number of an address, whose last part can stand for several."""
+    parts = text.split(".")
+    if not all(p.isdigit() and int(p) < 256 for p in parts) or len(parts) > 4:
+        return None
+    numbers = [int(p) for p in parts]
+    numbers[-1:-1] = [0] * (4 - len(numbers)) if len(numbers) > 1 else []
+    return sum(n << 8 * i for i, n in enumerate(reversed(numbers)))
 
 
-@scalar("INET_NTOA", args=[NUMBER], returns=ASCII_STRING)
+@scalar("INET_NTOA", args=[INTEGER], returns=ASCII_STRING)
 def inet_ntoa(number: float) -> str:
     return str(ipaddress.IPv4Address(int(number)))
 
 
-@scalar("IS_IPV4", args=[TEXT], returns=BOOL)
-def is_ipv4(text: str) -> int:
+@scalar("IS_IPV4", args=[TEXT], returns=BOOL, accepts_null=True)
+def is_ipv4(text: str | None) -> int:
+    if text is None:
+        return 0
     try:
         ipaddress.IPv4Address(text)
     except ValueError:

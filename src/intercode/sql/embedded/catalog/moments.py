@@ -1,0 +1,162 @@
+"""Reads dates and times as MySQL does, from text and from the digits of numbers.
+
+A date and time is text as ``2020-06-15 12:30:45``, a time as ``-100:00:00``; both end with six
+digits of a fraction if they have one. A text that only begins with a moment gives that moment, and
+is not ``clean``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+
+_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_DATE = re.compile(r"\s*(\d{1,4})[^\w\s](\d{1,2})[^\w\s](\d{1,2})(?!\d)", re.S)
+_CLOCK = re.compile(
+    r"(?:[ \t]+|T)(\d{1,2})(?:[^\w\s](\d{1,2})(?:[^\w\s](\d{1,2})(?:\.(\d*))?)?)?", re.S
+)
+_DIGITS = re.compile(r"\s*(\d+)(?:\.(\d*))?")
+_TIME = re.compile(r"\s*(-?)\s*(?:(\d+)[ ]+(?=\d))?(\d+)(?::(\d+)(?::(\d+))?)?(?:\.(\d*))?", re.S)
+MAX_TIME = (838 * 3600 + 59 * 60 + 59) * 1_000_000
+"""The longest time, in microseconds."""
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A date and a time of day, as text. ``timed`` says whether the text had a time."""
+
+    date: str
+    time: str
+    timed: bool
+    clean: bool
+
+    @property
+    def text(self) -> str:
+        """Date and time."""
+        return f"{self.date} {self.time}"
+
+
+def is_date(year: int, month: int, day: int) -> bool:
+    """Return whether the calendar has that day."""
+    if not (1 <= month <= 12 and 1 <= day <= _DAYS[month - 1] and year <= 9999):
+        return False
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return leap or (month, day) != (2, 29)
+
+
+def read_moment(text: str) -> Moment | None:
+    """Return the date, and the time if there is one, with which a text begins."""
+    found = _DATE.match(text)
+    if found is None:
+        return _read_digits(text)
+    year, month, day = int(found[1]), int(found[2]), int(found[3])
+    if len(found[1]) <= 2:
+        year += 2000 if year < 70 else 1900
+    clock = _CLOCK.match(text, found.end())
+    if clock is None:
+        return _moment(year, month, day, None, "", not text[found.end() :].strip())
+    numbers = [int(clock[i] or 0) for i in (1, 2, 3)]
+    return _moment(year, month, day, numbers, clock[4] or "", not text[clock.end() :].strip())
+
+
+def _read_digits(text: str) -> Moment | None:
+    found = _DIGITS.match(text)
+    if found is None or len(found[1]) not in (6, 8, 10, 12, 14):
+        return None
+    digits = found[1]
+    if len(digits) in (6, 10, 12):
+        digits = ("20" if int(digits[:2]) < 70 else "19") + digits
+    year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
+    clock = [int(digits[i : i + 2] or 0) for i in (8, 10, 12)] if len(digits) > 8 else None
+    fraction = (found[2] or "") if clock is not None else ""
+    return _moment(year, month, day, clock, fraction, not text[found.end() :].strip())
+
+
+def _moment(
+    year: int, month: int, day: int, clock: list[int] | None, fraction: str, clean: bool
+) -> Moment | None:
+    hours, minutes, seconds = clock or (0, 0, 0)
+    if not is_date(year, month, day) or hours > 23 or minutes > 59 or seconds > 59:
+        return None
+    time = f"{hours:02d}:{minutes:02d}:{seconds:02d}{_fraction_text(_microseconds(fraction))}"
+    return Moment(f"{year:04d}-{month:02d}-{day:02d}", time, clock is not None, clean)
+
+
+def _microseconds(fraction: str) -> int:
+    return int(f"{fraction[:6]:0<6}") if fraction else 0
+
+
+def _fraction_text(microseconds: int) -> str:
+    return f".{microseconds:06d}" if microseconds else ""
+
+
+def read_time(text: str) -> tuple[int, bool] | None:
+    """Return the time with which a text begins, in microseconds, and whether that is all of it. A
+    text of a date and a time gives the time of day."""
+    if len(text.strip()) >= 12 and (moment := read_moment(text)) is not None and moment.timed:
+        return time_microseconds(moment.time), moment.clean
+    found = _TIME.match(text)
+    if found is None:
+        return None
+    sign, days, first, second, third, fraction = found.groups()
+    clean = not text[found.end() :].strip()
+    if second is None and days is None:  # HHMMSS
+        digits = first[-14:].rjust(6, "0")
+        hours, minutes, seconds = int(digits[:-4]), int(digits[-4:-2]), int(digits[-2:])
+    else:
+        hours = int(days or 0) * 24 + int(first)
+        minutes, seconds = int(second or 0), int(third or 0)
+        if third is None and fraction is not None:
+            fraction, clean = "", False
+    if minutes > 59 or seconds > 59:
+        return None
+    total = (hours * 3600 + minutes * 60 + seconds) * _SECOND + _microseconds(fraction or "")
+    if total > MAX_TIME:
+        total, clean = MAX_TIME, False
+    return (-total if sign else total), clean
+
+
+def time_microseconds(text: str) -> int:
+    """Return the microseconds of a time that ``time_text`` has written."""
+    minus, text = text.startswith("-"), text.lstrip("-")
+    clock, _, fraction = text.partition(".")
+    hours, minutes, seconds = (int(p) for p in clock.split(":"))
+    total = (hours * 3600 + minutes * 60 + seconds) * _SECOND + _microseconds(fraction)
+    return -total if minus else total
+
+
+def time_text(microseconds: int) -> str:
+    """Return a time as text, at most the longest one."""
+    size = min(abs(microseconds), MAX_TIME)
+    seconds, rest = divmod(size, _SECOND)
+    sign = "-" if microseconds < 0 and size else ""
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{sign}{clock}{_fraction_text(rest)}"
+
+
+def with_fraction(text: str, digits: int) -> str:
+    """Return a moment as text with so many digits of its fraction, cut."""
+    whole, _, fraction = text.partition(".")
+    return f"{whole}.{fraction:0<6}"[: len(whole) + 1 + digits] if digits else whole
+
+
+def rounded(text: str, digits: int) -> str | None:
+    """Return a date and time, or a time, with its fraction rounded to so many digits."""
+    whole, _, fraction = text.partition(".")
+    if not fraction:
+        return text
+    unit = 10 ** (6 - digits)
+    microseconds = (_microseconds(fraction) + unit // 2) // unit * unit
+    if microseconds < _SECOND:
+        return whole + _fraction_text(microseconds)
+    date, _, clock = whole.rpartition(" ")
+    if not date:
+        step = -_SECOND if clock.startswith("-") else _SECOND
+        return time_text(time_microseconds(clock) + step)
+    try:
+        later = dt.datetime.fromisoformat(whole) + dt.timedelta(seconds=1)
+    except OverflowError:
+        return None
+    return later.isoformat(" ")

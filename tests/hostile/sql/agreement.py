@@ -1,0 +1,237 @@
+"""Runs generated cases on the embedded engine and on a server, and compares them.
+
+A statement agrees if both give equal rows (types too), or errors with the same number and message;
+it is refused honestly if the embedded engine says that it cannot do it; everything else is wrong,
+unless one of the ``RULES`` excuses it: MariaDB, the usual server, and MySQL 8 differ there.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from intercode.core.types import ExecResult
+from intercode.sql import SqlSession
+from intercode.sql.dialect.errors import ERROR_MESSAGES
+
+REFUSED = "Error executing query: The embedded engine cannot do this"
+_ERROR = "Error executing query: "
+_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A difference between MariaDB and MySQL 8. ``statement`` and ``server`` are patterns of the
+    statement and of the server's answer; ``page`` is of the manual of MySQL 8.0 or of MariaDB."""
+
+    name: str
+    page: str
+    statement: str
+    server: str = ""
+    embedded: str = ""
+
+    def excuses(self, code: str, ours: str, theirs: str) -> bool:
+        return bool(
+            re.search(self.statement, code, re.I | re.S)
+            and re.search(self.server, theirs, re.S)
+            and re.search(self.embedded, ours, re.S)
+        )
+
+
+_WORDINGS: tuple[tuple[str, str], ...] = (
+    (r"Cannot execute statement in a READ ONLY transaction$", r"\g<0>."),
+    (r"in '?SELECT'?( is ambiguous)?$", r"in 'field list'\1"),
+    (r"in '?WHERE'?( is ambiguous)?$", r"in 'where clause'\1"),
+    (r"in '?ON'?( is ambiguous)?$", r"in 'on clause'\1"),
+    (r"in '?GROUP BY'?( is ambiguous)?$", r"in 'group statement'\1"),
+    (r"in '?ORDER BY'?( is ambiguous)?$", r"in 'order clause'\1"),
+    (r"in '?HAVING'?( is ambiguous)?$", r"in 'having clause'\1"),
+    (r"in '([a-z ]+)' is ambiguous$", r"in \1 is ambiguous"),
+    (r"for column `\w+`\.`\w+`\.`(\w+)` at row", r"for column '\1' at row"),
+    (r"for key '(\w+)'$", r"for key '{table}.\1'"),
+    (r"value is out of range in '(`.* [-+*/%] .*)'$", r"value is out of range in '(\1)'"),
+)  # fmt: skip
+"""MariaDB's wording of messages, and MySQL 8's."""
+
+
+def worded(output: str, ours: str) -> str:
+    """Return an answer of MariaDB in MySQL 8's words."""
+    found = re.search(r"for key '(\w+)\.", ours)
+    table = found[1] if found else ""
+    for pattern, words in _WORDINGS:
+        output = re.sub(pattern, words.replace("{table}", table), output)
+    return output
+
+
+_MANUAL = "dev.mysql.com/doc/refman/8.0/en/"
+RULES: tuple[Rule, ...] = (
+    Rule("a constant that is no date is an error in a comparison with a date",
+         _MANUAL + "type-conversion.html", "", "", r"Incorrect (DATE|DATETIME|TIME) value"),
+    Rule("fractions of seconds are rounded, not cut", _MANUAL + "fractional-seconds.html",
+         r"\.(5|75|9)|tm2|dt3", "", ""),
+    Rule("PERCENT_RANK and CUME_DIST have all digits of a double", _MANUAL + "numeric-types.html",
+         r"PERCENT_RANK|CUME_DIST", r"\.\d{10}\D*$"),
+    Rule("periods that are none are an error", _MANUAL + "date-and-time-functions.html",
+         r"PERIOD_(ADD|DIFF)", "", "Incorrect arguments to period_"),
+    Rule("a text that is no number, in a column of doubles, is cut data",
+         _MANUAL + "precision-math-expressions.html", "", "Incorrect double value",
+         "Data truncated"),
+    Rule("GREATEST and LEAST of numbers and strings compare strings",
+         _MANUAL + "comparison-operators.html", "GREATEST|LEAST"),
+    Rule("REGEXP_SUBSTR gives NULL without a match", _MANUAL + "regexp.html", "REGEXP_SUBSTR",
+         r"''", "None"),
+    Rule("INT UNSIGNED with BIGINT is a BIGINT", _MANUAL + "integer-types.html", "",
+         r"Decimal\('-?\d+'\)$", r": -?\d+$"),
+    Rule("STD and VAR of exact numbers have all digits of a double",
+         _MANUAL + "aggregate-functions.html", r"STD|VAR_", r"\.\d{4,10}\D*$"),
+    Rule("a double beyond 64 bits is the largest signed integer", _MANUAL + "bit-functions.html",
+         r"[&|^]|<<|>>|BIT_", r"\b1844674407370955161\d|\b922337203685477580\d",
+         r"\b\d{19}"),
+    Rule("bytes that are no text in CAST AS CHAR are NULL", _MANUAL + "cast-functions.html",
+         r"AS CHAR", r"\?", "None"),
+    Rule("a zero date is an error in strict mode", _MANUAL + "sql-mode.html",
+         r"INSERT|UPDATE", "", r"Incorrect (date|datetime) value: '0"),
+    Rule("FLOAT as text has the digits of a FLOAT", _MANUAL + "floating-point-types.html",
+         r"\bf\b"),
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Tally:
+    """The counts of a comparison, and examples of what is wrong or refused, by kind."""
+
+    generated: int = 0
+    agreed: int = 0
+    refused: int = 0
+    wrong: int = 0
+    excused: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+
+    def add(self, kind: str, code: str, ours: str, theirs: str) -> None:
+        """Count a statement that does not agree, and keep the shortest of its kind."""
+        self.kinds[kind] += 1
+        known = self.examples.get(kind)
+        if known is None or len(code) < len(known[0]):
+            self.examples[kind] = code, ours[:400], theirs[:400]
+
+
+def run_case(case: Sequence[str], ours: SqlSession, theirs: SqlSession, tally: Tally) -> bool:
+    """Run a case on both engines and count each of its statements. After a difference in one of
+    the first statements the rest is only run. Return whether the data are still equal."""
+    sound = True
+    for code in case:
+        a, b = ours.run(code, _SECONDS), theirs.run(code, _SECONDS)
+        if not sound:
+            continue
+        tally.generated += 1
+        if not b.ok:
+            b = replace(b, output=worded(b.output, a.output))
+        found = difference(code, a, b)
+        if found is None:
+            tally.agreed += 1
+            continue
+        sound = False
+        if a.output.startswith(REFUSED):
+            tally.refused += 1
+            tally.add("refused: " + _refusal(a.output), code, a.output, b.output)
+            continue
+        shown = _differing(a, b)
+        rule = next((r for r in RULES if r.excuses(code, *shown)), None)
+        if rule is not None:
+            tally.excused[rule.name] += 1
+            continue
+        tally.wrong += 1
+        whole = code if code == case[0] else "; ".join(case[: case.index(code) + 1])
+        tally.add("wrong: " + found, whole, *shown)
+    return sound or len(case) == 1
+
+
+def difference(code: str, a: ExecResult, b: ExecResult) -> str | None:
+    """Return the kind of the difference of two results, or None if they agree."""
+    if a.ok != b.ok:
+        return f"{_short(a)} for {_short(b)} {shape(code)}"
+    if not a.ok:
+        same = error_number(a.output), error_number(b.output)
+        if same[0] != same[1]:
+            return f"{_short(a)} for {_short(b)}"
+        return None if a.output == b.output else f"message {same[0]}"
+    if (a.rows is None) != (b.rows is None):
+        return f"rows for none {shape(code)}"
+    if a.rows is None or b.rows is None:
+        return None
+    if len(a.rows) != len(b.rows):
+        return f"number of rows {shape(code)}"
+    if _FREE_ORDER.search(code) and _folded(a.rows) == _folded(b.rows):
+        return None
+    for x, y in zip(a.rows, b.rows, strict=True):
+        for p, q in zip(x, y, strict=True):
+            if not equal(p, q):
+                what = "type" if type(p) is not type(q) and None not in (p, q) else "value"
+                return f"{what} {type(p).__name__} for {type(q).__name__} {shape(code)}"
+    return None
+
+
+_FREE_ORDER = re.compile(r"\b(UNION|EXCEPT|INTERSECT|GROUP BY|DISTINCT|MIN|MAX)\b")
+"""Statements in which equal strings, such as a and A, may stand for each other."""
+
+
+def _folded(rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    return sorted(repr(row).casefold() for row in rows)
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Return whether two values are equal, with the same type. Doubles may differ in the 14th
+    digit, because sums are in another order."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float):
+        return a == b or math.isclose(a, b, rel_tol=1e-13)
+    return repr(a) == repr(b)
+
+
+_PATTERNS = {
+    number: re.compile(re.escape(text).replace(r"\{\}", "(.*)"), re.S)
+    for number, (_, text) in ERROR_MESSAGES.items()
+}
+
+
+def error_number(output: str) -> int | str:
+    """Return the number of an error's message, or its first words."""
+    text = output.strip().removeprefix(_ERROR)
+    for number, pattern in _PATTERNS.items():
+        if pattern.fullmatch(text):
+            return number
+    return re.sub(r"[`'(].*", "", text)[:60]
+
+
+def shape(code: str) -> str:
+    """Return the operators and functions of a statement, by which differences are grouped."""
+    words = re.findall(
+        r"\b(\w+)\(|\b(OVER|GROUP BY|HAVING|DISTINCT|UNION|EXCEPT|INTERSECT|JOIN|INTERVAL|LIKE|IN|"
+        r"ANY|ALL|BETWEEN|CASE|REGEXP|RLIKE|IS|INSERT|UPDATE|DELETE|REPLACE|CREATE|LIMIT|DIV|MOD|AND|OR|XOR)\b"
+        r"|([-+*/%&|^<>=!~]+)(?= )", code,
+    )  # fmt: skip
+    return " ".join(dict.fromkeys(a or b or c for a, b, c in words))[:50]
+
+
+def _refusal(output: str) -> str:
+    return re.sub(r"[\d'].*", "", output[len(REFUSED) + 2 :])[:60]
+
+
+def _short(result: ExecResult) -> str:
+    return "rows" if result.ok else f"error {error_number(result.output)}"
+
+
+def _differing(a: ExecResult, b: ExecResult) -> tuple[str, str]:
+    """Return the first rows that differ, or the outputs."""
+    if a.rows is not None and b.rows is not None and len(a.rows) == len(b.rows):
+        for x, y in zip(a.rows, b.rows, strict=True):
+            if not all(equal(p, q) for p, q in zip(x, y, strict=True)):
+                pairs = [(p, q) for p, q in zip(x, y, strict=True) if not equal(p, q)]
+                return f"row {x[0]!r}: {pairs[0][0]!r}", f"row {y[0]!r}: {pairs[0][1]!r}"
+    return a.output, b.output
