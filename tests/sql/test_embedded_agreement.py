@@ -179,18 +179,23 @@ def test_generated_statements_end_in_rows_or_an_error(database: DatabaseSpec) ->
     session.close()
 
 
-def _program() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "sql_fuzz.py"
-    spec = importlib.util.spec_from_file_location("sql_fuzz", path)
+def _program(name: str) -> ModuleType:
+    path = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
+def test_the_page_of_limits_is_made_from_the_code() -> None:
+    program = _program("embedded_limits")
+    assert program.PAGE.read_text("utf-8") == program.page(), "run it with --write"
+
+
 @pytest.mark.mysql
 def test_generated_statements_agree_with_a_server() -> None:
     engine_or_skip("mysql").close()
-    program = _program()
+    program = _program("sql_fuzz")
     tally = program.compare(120, 11)
     assert tally.agreed >= 0.9 * tally.generated, program.report(tally, 20)

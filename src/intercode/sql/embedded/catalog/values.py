@@ -308,7 +308,7 @@ def _decimal_converter(scale: int) -> Callable[[Any], Decimal]:
         if (
             isinstance(value, float)
             and abs(value) >= limit
-            and len(repr(value).replace(".", "")) > 16
+            and len(repr(value).strip("-").replace(".", "")) > 15
         ):
             raise unsupported(f"exact decimals as large as {value:.15g}")
         return Decimal(repr(value).strip("'")).quantize(unit, rounding=ROUND_HALF_UP, context=_WIDE)
