@@ -235,7 +235,7 @@ def test_a_space_before_the_bracket_depends_on_sql_mode(zoo: SqlSession) -> None
 @pytest.mark.parametrize("code", [
     "EXPLAIN SELECT 1", "SELECT id FROM keeper GROUP BY id WITH ROLLUP", "CREATE TRIGGER t BEFORE "
     "INSERT ON keeper FOR EACH ROW SET @a = 1", "SELECT MATCH(name) AGAINST ('x') FROM keeper",
-    "SELECT 'a' REGEXP '(a+)+$'", "DELETE a FROM animal a JOIN keeper k ON a.keeper = k.id",
+    "SELECT 'a' REGEXP '(a+)+$'",
     "SELECT REPEAT('x', 10000000)", "SELECT 12345678901234567890",
 ])  # fmt: skip
 def test_unsupported_statements_say_so(zoo: SqlSession, code: str) -> None:
