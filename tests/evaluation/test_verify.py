@@ -114,6 +114,8 @@ def test_another_image_is_noted(run: Path, tmp_path: Path) -> None:
         ({"env_options": {"language": "evil.py:X"}}, "--env-option language"),
         ({"env_options": {"build": True}}, "--env-option build"),
         ({"env_options": "x"}, "not settings"),
+        ({"limits": {"memory": 1 << 40}}, "--env-option limits"),
+        ({"limits": {"cgroups": "x"}}, "--env-option limits"),
     ],
 )
 def test_a_record_cannot_choose_files_code_or_the_network(
@@ -131,6 +133,8 @@ def test_what_code_and_harbor_write_down_is_allowed() -> None:
         {"build": False},
     ):
         reject_unsafe_record({**SAFE, "env_options": settings}, ReplayOptions())
+    limits = {"memory": 2 << 30, "cpu_seconds": 3.0}
+    reject_unsafe_record({**SAFE, "limits": limits}, ReplayOptions())
 
 
 def test_what_the_user_gives_is_allowed() -> None:

@@ -21,7 +21,7 @@ examples:
 The first run is compared with each other run, by the tasks that both have played. Episodes that
 ended in an error of the infrastructure count as not solved. Runs that were made under
 different conditions are refused, unless --allow-mismatch names the conditions that differ:
-subset, hash, profile, scoring, reward, image, arch, tier, network, policy, determinism."""
+subset, hash, profile, scoring, reward, image, arch, tier, network, limits, policy, determinism."""
 
 
 def _epoch_number(text: str) -> int:

@@ -34,7 +34,8 @@ class EvalConfig:
     the run stops, or a share such as ``"10%"``.
 
     ``out`` None: a new directory below ``runs``. ``image``, ``reward`` None: those of the dataset
-    and the environment. ``deterministic``: true, or settings of sandbox/determinism.py, of which
+    and the environment. ``limits``: those of the sandboxes by name, such as ``memory = "2g"``.
+    ``deterministic``: true, or settings of sandbox/determinism.py, of which
     ``clock`` is one. ``hashes``: record hashes of each step even if it is not deterministic.
     ``record_diffs``: record how each step changed files. No result depends on it. ``policy``:
     rules over actions, or a file of them (see docs/policies.md). ``mcp``: commands of MCP servers
@@ -64,6 +65,7 @@ class EvalConfig:
     profile: Profile = "standard"
     image: str | None = None
     network: Network = "none"
+    limits: Mapping[str, Any] = field(default_factory=dict)
     sandbox: str = "auto"
     timeout: float | None = None
     reward: str | None = None
@@ -102,7 +104,7 @@ _VALUE_TYPES: dict[str, tuple[type, ...]] = {
     "tasks": (object, bool), "out": (str, Path), "timeout": (int, float),
     "env_options": (dict,), "agent_options": (dict,), "model_options": (dict,),
     "deterministic": (bool, dict), "hashes": (bool,), "record_diffs": (bool,),
-    "policy": (str, dict), "mcp": (dict,),
+    "policy": (str, dict), "mcp": (dict,), "limits": (dict,),
     "epochs": (int,), "shuffle": (bool,), "log": (list, tuple, str), "log_content": (bool,),
     "max_tokens_per_episode": (int,), "max_cost_per_episode": (int, float),
     "max_seconds_per_episode": (int, float), "max_tokens": (int,), "max_cost": (int, float),

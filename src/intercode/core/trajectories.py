@@ -36,6 +36,7 @@ IDENTITY_KEYS = (
     "arch",
     "tier",
     "network",
+    "limits",
     "agent",
     "model",
     "max_turns",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
+from intercode.core.config import parse_size
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Network
@@ -81,3 +82,25 @@ def check_limits(limits: Any) -> None:
             is_valid = type(value) is int and value >= least
         if not is_valid:
             raise UsageError(f"the limit {name} has to be {expected}, not {value!r}")
+
+
+def read_limits(given: object, names: Sequence[str]) -> dict[str, int | float]:
+    """Return limits by name from a mapping such as ``{"memory": "2g", "processes": 64}``, whose
+    sizes are numbers of bytes or texts. ``names`` are those that it may set.
+
+    Raises UnknownNameError for another name, UsageError for another value.
+    """
+    if not isinstance(given, Mapping):
+        raise UsageError(f"limits is a mapping such as {{'memory': '2g'}}, not {given!r}")
+    read: dict[str, int | float] = {}
+    for name, value in given.items():
+        if name not in names:
+            raise unknown_name_error("limit", str(name), list(names))
+        is_time = name == "cpu_seconds"
+        try:
+            found = (float if is_time else parse_size)(value) if isinstance(value, str) else value
+        except (ValueError, UsageError):
+            form = "number" if is_time else "whole number, or one with K, M or G"
+            raise UsageError(f"the limit {name} is a {form}, unlike {value!r}") from None
+        read[name] = found
+    return read

@@ -154,6 +154,7 @@ OTHERS = {
     "profile": ("profile", "original"), "scoring": ("scoring", "bash-2"),
     "reward": ("reward", "my.module:f"), "image": ("image_digest", "sha256:2"),
     "arch": ("arch", "aarch64"), "tier": ("tier", "docker"), "network": ("network", "host"),
+    "limits": ("limits", {"memory": 1 << 29}),
     "policy": ("policy", {"deny": ["rm"]}), "determinism": ("determinism", {"epoch": 1}),
 }  # fmt: skip
 

@@ -74,6 +74,9 @@ reproducibility:
 --hashes                record hashes of every observation and state in a run that is not
                         deterministic
 {SANDBOX_OPTIONS}
+--limits NAME=VALUE ...  a limit of each sandbox, such as memory=2g: memory, disk, file_size,
+                        output, processes, inodes, open_files, address_space, or cpu_seconds of an
+                        action; may be given several times
 {POLICY_OPTIONS}"""
 SETTINGS = {"config": {"type": path}, "seed": {"type": int}, "variants": {"type": int}}
 
@@ -90,7 +93,9 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     values = read_toml(file) if file else _recorded_settings(run) if run else {}
     pop_key_value_options(given, values)
     if "mcp" in given:
-        given["mcp"] = {**values.get("mcp", {}), **_server_commands(given["mcp"])}
+        given["mcp"] = {**values.get("mcp", {}), **_named("mcp", given["mcp"], "NAME=COMMAND")}
+    if "limits" in given:
+        given["limits"] = {**values.get("limits", {}), **_named("limits", given["limits"])}
     if "tasks" in given:
         given["tasks"] = list(task_names(given["tasks"]))
     pop_policy_options(given, values.get("policy"))
@@ -103,15 +108,15 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, **given}
 
 
-def _server_commands(texts: Sequence[str]) -> dict[str, str]:
-    """Return the commands of MCP servers by name."""
-    commands = {}
+def _named(option: str, texts: Sequence[str], form: str = "NAME=VALUE") -> dict[str, str]:
+    """Return values by name, such as the commands of MCP servers."""
+    values = {}
     for text in texts:
-        name, equals, command = text.partition("=")
+        name, equals, value = text.partition("=")
         if not equals:
-            raise UsageError(f"--mcp {text!r} is not of the form NAME=COMMAND")
-        commands[name] = command
-    return commands
+            raise UsageError(f"--{option} {text!r} is not of the form {form}")
+        values[name] = value
+    return values
 
 
 def _recorded_settings(run: Path) -> dict[str, Any]:

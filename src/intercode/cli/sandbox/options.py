@@ -9,16 +9,14 @@ from dataclasses import fields
 from pathlib import Path
 
 from intercode.cli.output import log
-from intercode.core.config import parse_size
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.sandbox import Limits, Sandbox
+from intercode.sandbox.validation import read_limits
 
 TIMED_OUT, FAILED, NOT_EXECUTABLE, NOT_FOUND = 124, 125, 126, 127
 """Exit statuses, as those of ``timeout`` and of container engines."""
-_LIMITS = [
-    f.name for f in fields(Limits) if f.name not in ("address_space", "output", "cgroups")
-]  # fmt: skip
+_LIMITS = [f.name for f in fields(Limits) if f.name not in ("output", "cgroups")]
 
 
 def open_from(args: argparse.Namespace) -> Sandbox:
@@ -49,18 +47,8 @@ def split_pair(text: str, option: str, form: str) -> tuple[str, str]:
 
 def parse_limits(pairs: list[str]) -> Limits:
     """Return limits from texts such as ``memory=2g``. Raises UsageError."""
-    values: dict[str, int | float] = {}
-    for pair in pairs:
-        name, text = split_pair(pair, "limit", "NAME=VALUE")
-        if name not in _LIMITS:
-            raise unknown_name_error("limit", name, _LIMITS)
-        is_time = name == "cpu_seconds"
-        try:
-            values[name] = float(text) if is_time else parse_size(text)
-        except ValueError:
-            form = "number" if is_time else "whole number, or one with K, M or G"
-            raise UsageError(f"the limit {name} is a {form}, unlike {text!r}") from None
-    return Limits(**values)  # type: ignore[arg-type]
+    texts = dict(split_pair(pair, "limit", "NAME=VALUE") for pair in pairs)
+    return Limits(**read_limits(texts, _LIMITS))  # type: ignore[arg-type]
 
 
 def command_of(args: argparse.Namespace) -> str | list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 from numpy.random import Generator
@@ -23,7 +24,13 @@ from intercode.environments.base.rewards import (
     check_reward,
     reward_name_of,
 )
-from intercode.sandbox.validation import check_network, check_timeout
+from intercode.sandbox.contract import Limits
+from intercode.sandbox.validation import (
+    check_limits,
+    check_network,
+    check_timeout,
+    read_limits,
+)
 
 
 def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
@@ -209,3 +216,26 @@ def check_settings(
         raise UsageError(
             f"max_turns is a number of at least 1, or None for no limit, not {max_turns!r}"
         )
+
+
+_LIMITS = tuple(field.name for field in fields(Limits) if field.name != "cgroups")
+
+
+def pick_limits(setting: Mapping[str, Any] | Limits | None) -> dict[str, int | float]:
+    """Return the limits of sandboxes that a setting names, sorted. Raises UsageError."""
+    if setting is None:
+        return {}
+    if isinstance(setting, Limits):
+        setting = {name: getattr(setting, name) for name in _LIMITS}
+    if isinstance(setting, Mapping):
+        setting = {name: value for name, value in setting.items() if value is not None}
+    values = read_limits(setting, _LIMITS)
+    with_limits(Limits(), values)
+    return dict(sorted(values.items()))
+
+
+def with_limits(limits: Limits, values: Mapping[str, Any]) -> Limits:
+    """Return the limits with some other values. Raises UsageError for one out of its range."""
+    changed = replace(limits, **values)
+    check_limits(changed)
+    return changed

@@ -18,7 +18,7 @@ from intercode.environments.base.diffs.file_diffs import FileDiffs
 from intercode.environments.base.diffs.initial_files import changes_of_agent, write_initial_files
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
-from intercode.environments.base.options import choose_task
+from intercode.environments.base.options import choose_task, pick_limits, with_limits
 from intercode.environments.base.snapshots import storage
 from intercode.environments.base.snapshots.packing import pack_snapshot, unpack_snapshot
 from intercode.environments.base.snapshots.snapshot import Snapshot
@@ -38,7 +38,7 @@ from intercode.sandbox import (
     resolve_image,
     tier_of,
 )
-from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.contract import BaseSandbox, Limits
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 from intercode.sandbox.images.cache.staging import staging_directory
@@ -55,8 +55,10 @@ class SandboxedEnv(InterCodeEnv):
     ``recycle``: sandboxes are reset in place between episodes, which takes a fifth of the processor
     time of new ones; their namespaces are kept (see docs/training.md). ``record_diffs``:
     ``file_diffs`` returns how each turn changed its files. ``extra_layers``: returns layers over an
-    image, below those of the tasks, such as the program of an agent. The other settings
-    are those of InterCodeEnv.
+    image, below those of the tasks, such as the program of an agent. ``limits``: those of the
+    sandboxes that are not the environment's own, such as ``{"memory": "2g", "processes": 64}``, by
+    the names of ``intercode.sandbox.Limits``, which sets them all. The other settings are those of
+    InterCodeEnv.
     """
 
     def __init__(
@@ -66,12 +68,15 @@ class SandboxedEnv(InterCodeEnv):
         recycle: bool = False,
         record_diffs: bool = False,
         extra_layers: Callable[[Image], tuple[Layer, ...]] | None = None,
+        limits: Mapping[str, Any] | Limits | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(dataset, **settings)
         self.recycle, self.record_diffs, self.extra_layers = recycle, record_diffs, extra_layers
+        self.limits = pick_limits(limits)
         self.settings |= {
             "recycle": recycle, "record_diffs": record_diffs, "extra_layers": extra_layers,
+            "limits": limits,
         }  # fmt: skip
 
     _file_diffs: tuple[SandboxWorkspace, FileDiffs] | None = None
@@ -103,6 +108,7 @@ class SandboxedEnv(InterCodeEnv):
             "tier": self._tier,
             "determinism": to_jsonable(self.determinism),
             "sandboxes": "recycled" if self._recycles else "new",
+            **({"limits": self.limits} if self.limits else {}),
         }
 
     def _image_metadata(self) -> dict[str, Any]:
@@ -163,7 +169,10 @@ class SandboxedEnv(InterCodeEnv):
         now = determinism.fixed_time if determinism else None
         extra = self.extra_layers(self.image) if self.extra_layers else ()
         files = (task_layer(s, self.image, now) for s in task.files)
-        return self._with_determinism(self._make_spec((*extra, *files)))
+        spec = self._make_spec((*extra, *files))
+        if self.limits:
+            spec = replace(spec, limits=with_limits(spec.limits, self.limits))
+        return self._with_determinism(spec)
 
     def _with_determinism(self, spec: SandboxSpec) -> SandboxSpec:
         """Return the specification with the clock and the random numbers of the environment."""

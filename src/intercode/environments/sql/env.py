@@ -90,6 +90,10 @@ class SqlEnv(InterCodeEnv):
             OriginalSqlProfile() if self.profile == "original" else StandardSqlProfile()
         )
         self._engine = open_engine(engine, dsn, _sql_determinism(self.determinism))
+        if not isinstance(limits, SqlLimits | None):
+            raise UsageError(
+                f"the environment 'sql' runs no sandbox: limits is SqlLimits(...), not {limits!r}"
+            )
         self.limits = limits or SqlLimits()
         self.settings |= {"engine": engine, "dsn": dsn, "limits": limits}
 

@@ -234,10 +234,13 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
     program = program_of(config.agent, config.agent_options)
     if "extra_layers" in own:  # the environment has sandboxes
         general["extra_layers"] = None if program is None else Installation.of(program)
+        general["limits"] = config.limits or None
     elif program is not None:
         raise UsageError(
             f"{program.name} runs in a sandbox, and the environment {dataset.environment} has none"
         )
+    elif config.limits:
+        raise UsageError(f"limits are those of sandboxes, and {dataset.environment} has none")
     for name in config.env_options:
         if name not in own - set(general):
             raise unknown_name_error("environment option", name, sorted(own - set(general)))

@@ -12,10 +12,13 @@ from intercode.datasets import datasets, is_dataset_file
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.rewards import REWARDS
 from intercode.evaluation.replay.recorded_environments import ReplayOptions
+from intercode.sandbox.contract import Limits
 from intercode.sandbox.images.recipes import packaged
 
 MAX_TIMEOUT = 600.0
 """The longest timeout of an action, in seconds, that a record may choose."""
+MOST_OF_DEFAULT = 4
+"""How many times the default limits of a sandbox a record may choose."""
 _ALLOWED_SETTINGS: Mapping[str, Callable[[Any], bool]] = {
     "session": lambda v: isinstance(v, str),
     "separate_stderr": lambda v: isinstance(v, bool),
@@ -68,6 +71,16 @@ def reject_unsafe_record(metadata: Mapping[str, Any], options: ReplayOptions) ->
     _reject_settings(metadata, options)
 
 
+def _are_small(limits: object) -> bool:
+    """Return whether limits are at most those that a record may choose."""
+    defaults = Limits()
+    return isinstance(limits, Mapping) and all(
+        isinstance(value, int | float)
+        and value <= MOST_OF_DEFAULT * (getattr(defaults, str(name), 0) or MAX_TIMEOUT)
+        for name, value in limits.items()
+    )
+
+
 def _reject_settings(metadata: Mapping[str, Any], options: ReplayOptions) -> None:
     settings = metadata.get("env_options") or {}
     if not isinstance(settings, Mapping):
@@ -80,6 +93,12 @@ def _reject_settings(metadata: Mapping[str, Any], options: ReplayOptions) -> Non
                 f"the record sets {name}={value!r:.80}, which a record may not: "
                 f"give --env-option {name}=... yourself"
             )
+    limits = metadata.get("limits") or {}
+    if "limits" not in options.env_options and not _are_small(limits):
+        raise UsageError(
+            f"the record gives its sandboxes the limits {limits!r:.200}, more than a record may: "
+            "give --env-option limits=... yourself"
+        )
     timeout = metadata.get("timeout")
     allowed = isinstance(timeout, int | float) and 0 < timeout <= MAX_TIMEOUT
     if timeout is not None and not allowed and options.timeout is None:

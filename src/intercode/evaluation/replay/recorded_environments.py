@@ -91,6 +91,8 @@ def environment_settings(
         "hashes": any(step.hashes for step in trajectory.steps),
         "policy": run.get("policy") if native else None,
     }
+    if native and run.get("limits"):
+        settings["limits"] = run["limits"]
     settings["mcp"] = repeatable_servers(run.get("mcp")) if native else None
     return recorded_environment(trajectory), name, {**common, **settings, **options.env_options}
 

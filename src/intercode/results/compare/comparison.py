@@ -43,6 +43,7 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "arch": ("arch",),
     "tier": ("tier", "sandbox"),
     "network": ("network",),
+    "limits": ("limits",),
     "policy": ("policy",),
     "determinism": ("determinism",),
 }
@@ -57,7 +58,7 @@ REPORTED_METADATA = (
 """Metadata that may differ; differences are reported."""
 
 NOT_RECORDED = "not recorded"
-_ABSENCE_MEANS_NONE = ("policy", "determinism", "schema_given")
+_ABSENCE_MEANS_NONE = ("policy", "determinism", "limits", "schema_given")
 """Metadata that is left out of a record if there is none."""
 _MAX_LENGTH = 60
 

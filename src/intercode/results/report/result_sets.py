@@ -118,7 +118,7 @@ def describe_conditions(episode: Trajectory) -> str:
 
     For a run of ours: data with hash, profile with scoring version, image with digest, architecture
     and sandbox tier, and "not comparable" if the run says so; ``?`` for unknown values. A reward
-    function other than the profile's, a policy and determinism are added if present.
+    function other than the profile's, a policy, limits and determinism are added if present.
     """
     run = episode.run
     if run.get("source", SOURCE_RUN) != SOURCE_RUN:
@@ -142,6 +142,8 @@ def describe_conditions(episode: Trajectory) -> str:
     parts += [f"policy {run['policy'].get('digest', '?')[:8]}"] if run.get("policy") else []
     parts += ["deterministic"] if run.get("determinism") else []
     parts += ["network"] if run.get("network") == "host" else []
+    limits = run.get("limits") or {}
+    parts += ["limits " + " ".join(f"{k}={v}" for k, v in limits.items())] if limits else []
     parts += ["not comparable"] if run.get("comparable") is False else []
     return ", ".join(parts)
 

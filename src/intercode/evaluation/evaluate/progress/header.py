@@ -42,6 +42,7 @@ def _limits(config: EvalConfig, metadata: Mapping[str, Any]) -> list[str]:
     if (max_turns := metadata.get("max_turns")) is not None:
         texts.append(f"{max_turns} turns")
     texts.append(f"{metadata['timeout']:g} s an action")
+    texts += [f"{name} {value:,}" for name, value in metadata.get("limits", {}).items()]
     for name, of in (("", "the run"), ("_per_episode", "an episode")):
         for kind, form in (("tokens", "{:,} tokens"), ("cost", "${:,g}"), ("seconds", "{:g} s")):
             limit = getattr(config, f"max_{kind}{name}")

@@ -22,7 +22,7 @@ from intercode.results.statistics.metrics import known_usage
 PAGE = "index.html"
 TABLE_CONDITIONS = (
     "environment", "dataset", "dataset_hash", "profile", "scoring", "reward", "image",
-    "image_digest", "arch", "tier", "network", "policy", "comparable",
+    "image_digest", "arch", "tier", "network", "limits", "policy", "comparable",
 )  # fmt: skip
 """Metadata that the rows of one table have in common; the tasks are compared as well."""
 _CAPTION_METADATA = ("profile", "scoring", "image", "image_digest", "arch", "tier", "network")
