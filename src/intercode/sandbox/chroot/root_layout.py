@@ -58,7 +58,10 @@ def root_layout(spec: SandboxSpec) -> RootLayout:
 
 def _build_layout(spec: SandboxSpec, anonymous_mounts: list[list[str]]) -> RootLayout:
     files, binds = root_files.generate_root_files(spec)
-    trees = [root_files.cached_tree(files), *(layer.root for layer in reversed(spec.all_layers))]
+    trees = [
+        root_files.root_tree(spec, files),
+        *(layer.root for layer in reversed(spec.all_layers)),
+    ]
     digests = [trees[0].name, *(layer.digest for layer in spec.all_layers)]
     if spec.image.root is not None:
         trees.append(spec.image.root)

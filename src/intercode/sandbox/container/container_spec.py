@@ -71,7 +71,7 @@ def _build_spec(
     spec: SandboxSpec, engine: EngineName, anonymous_mounts: list[list[str]]
 ) -> ContainerSpec:
     files, binds = root_files.generate_root_files(spec)
-    skeleton = root_files.cached_tree(files)
+    skeleton = root_files.root_tree(spec, files)
     trees = [Tree(skeleton, skeleton.name)]
     trees += [Tree(layer.root, layer.digest) for layer in reversed(spec.all_layers)]
     if spec.image.root is not None:

@@ -12,6 +12,7 @@ from typing import Any
 from intercode.core.errors import SandboxUnavailableError
 from intercode.core.paths import cache_root, state_path
 from intercode.sandbox.contract import SCRIPT_FD, SandboxSpec
+from intercode.sandbox.host_settings import setting_names
 from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.supervisor import root_files
 from intercode.sandbox.supervisor.root_files import RootFiles
@@ -23,14 +24,12 @@ SCRIPT = "/dev/bash"
 """A link to the descriptor from which a shell reads its script."""
 _PROGRAM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr")
 _SETTINGS = (
-    "alternatives", "bash.bashrc", "ca-certificates.conf", "debian_version", "fonts", "gitconfig",
-    "group",
-    "host.conf", "hosts", "inputrc", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias",
-    "localtime", "magic", "mime.types", "nsswitch.conf", "os-release", "passwd", "pki/tls/cert.pem",
-    "pki/tls/certs", "pki/tls/openssl.cnf", "profile", "protocols", "resolv.conf", "services",
-    "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
+    "alternatives", "bash.bashrc", "ca-certificates.conf", "gitconfig", "group", "host.conf",
+    "hosts", "inputrc", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "nsswitch.conf", "passwd",
+    "profile", "resolv.conf",
 )  # fmt: skip
-"""What programs read in /etc. Much of the rest is none of a sandbox's business."""
+"""What programs read in /etc, besides what they see in every tier. Much of the rest is none of a
+sandbox's business."""
 _MACHINE_FACTS = (
     "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version",
     "sys/kernel/pid_max", "sys/kernel/random/uuid", "sys/vm/overcommit_memory",
@@ -103,6 +102,8 @@ def environment(spec: SandboxSpec, base: str) -> dict[str, str]:
     if home is not None:
         env["PATH"] = env["PATH"].replace("/opt/python/bin", f"{sys.base_prefix}/bin")
     own = {"HOME": f"{base}/root", "TMPDIR": f"{base}/tmp"}
+    if spec.network != "host":
+        own["TZ"] = "UTC"  # /etc/localtime is a link, which no rule hides
     return {**env, **{name: path for name, path in own.items() if name not in spec.env}}
 
 
@@ -119,8 +120,9 @@ def command_rules(spec: SandboxSpec) -> dict[str, Any]:
     for tree in trees:
         if not tree.is_symlink():  # a link leads to a directory of the list
             _collect(tree.resolve(), hidden, readable, listed)
-    readable += [f"/etc/{name}" for name in _SETTINGS]
-    readable += map(str, _resolved_settings())
+    names = (*_SETTINGS, *setting_names(spec.network))
+    readable += [f"/etc/{name}" for name in names]
+    readable += map(str, _resolved_settings(names))
     readable += sorted(map(str, Path("/etc").glob("java-*")))
     readable += [f"/proc/{name}" for name in _MACHINE_FACTS]
     return {
@@ -146,9 +148,9 @@ def _collect(path: Path, hidden: set[Path], readable: list[str], listed: list[st
                 _collect(entry, hidden, readable, listed)
 
 
-def _resolved_settings() -> Iterator[Path]:
+def _resolved_settings(names: Iterable[str]) -> Iterator[Path]:
     """Yield the targets of settings that are links, as resolv.conf often is."""
-    for name in ("localtime", "resolv.conf", "os-release"):
+    for name in {"localtime", "resolv.conf", "os-release"}.intersection(names):
         path = Path("/etc", name)
         if path.is_symlink() and path.exists():
             yield path.resolve()

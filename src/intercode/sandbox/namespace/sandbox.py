@@ -48,7 +48,7 @@ def setup_request(spec: SandboxSpec) -> dict[str, Any]:
         trees.append(spec.image.root)
     if spec.users or spec.upper:  # a build step keeps the bits of what it copies
         trees = insert_programs(trees)
-    layers = [str(tree) for tree in (root_files.cached_tree(files), *trees)]
+    layers = [str(tree) for tree in (root_files.root_tree(spec, files), *trees)]
     request = {
         "stage": str(stage),
         "layers": layers,

@@ -16,6 +16,7 @@ from typing import Any
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.contract import STANDARD_PATH, SandboxSpec
 from intercode.sandbox.determinism import RANDOM_FILE, Determinism
+from intercode.sandbox.host_settings import HostSettings, read_settings
 from intercode.sandbox.supervisor import clock
 
 RootFiles = dict[str, list[Any]]
@@ -63,17 +64,24 @@ def generate_root_files(spec: SandboxSpec) -> tuple[RootFiles, list[list[str]]]:
     return files, binds
 
 
-def cached_tree(files: RootFiles) -> Path:
+def root_tree(spec: SandboxSpec, files: RootFiles) -> Path:
+    """Return the directory that holds the result of ``generate_root_files`` and, for the image
+    ``host``, the settings of the machine."""
+    return cached_tree(files, read_settings(spec.network) if spec.image.root is None else None)
+
+
+def cached_tree(files: RootFiles, settings: HostSettings | None = None) -> Path:
     """Return the directory of the cache that holds these files. Writes it if it is missing."""
     uid = sandbox_uid()
-    digest = hashlib.sha256(json.dumps([uid, files], sort_keys=True).encode()).hexdigest()[:24]
+    named = [uid, files, settings.digest] if settings else [uid, files]
+    digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:24]
     home = cache_root() / "skeletons"
     final = home / digest
     if final.is_dir():
         return final
     home.mkdir(exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f"{digest}.", dir=home))
-    write_tree(temporary, files)
+    write_tree(temporary, {**settings.files, **files} if settings else files)
     if os.geteuid() == 0:
         for entry in (temporary, *temporary.rglob("*")):
             os.lchown(entry, uid, uid)

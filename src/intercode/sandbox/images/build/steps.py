@@ -61,8 +61,9 @@ class BuildBase:
         trees = [layer.root for layer in reversed((*self.image.layers, *self.layers))]
         if self.image.root is not None:
             return LayerStack([*trees, self.image.root])
-        files, _ = root_files.generate_root_files(SandboxSpec(self.image))
-        return LayerStack([*trees, root_files.cached_tree(files)])
+        spec = SandboxSpec(self.image)
+        files, _ = root_files.generate_root_files(spec)
+        return LayerStack([*trees, root_files.root_tree(spec, files)])
 
 
 def step_key(*parts: str) -> str:
