@@ -13,7 +13,8 @@ from intercode.core.types import Dataset, Task
 from intercode.environments.base.env import InterCodeEnv
 
 COUNTED = ("episodes", "rewards checked", "forks", "restores", "time-outs", "sandboxes lost")
-_RIGHT, _WRONG = 1.0, 0.33
+_RIGHT, _WRONG = 1.0, 0.288
+"""A wrong answer has a file of the right name, in which only the end of the line is right."""
 """By the formula: a wrong action changes the same file, but with other content and output."""
 _EMPTY = "/dev/shm:\n\n/tmp:\n\n/var/tmp:\n\n"
 _SHORT, _USUAL = 0.05, 10.0  # seconds per action
