@@ -56,7 +56,7 @@ def test_a_fork_shares_nothing_with_its_origin(env: InterCodeEnv) -> None:
             f"start\n{i}\n" for i in range(3)
         ]
         assert out(env, "cat /tmp/log") == "start\n"
-        children[1].step("echo 5 > /five; rm -r /tmp")
+        children[1].step("echo 5 > /five; rm /tmp/log")
         rewards = [child.submit()[1] for child in children]
         assert rewards[1] == max(rewards) > rewards[0]
     finally:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from typing import Any
 
 from intercode.core.types import TRUNCATED_CHANGES, Score, State, Task
 from intercode.environments.base.progress.files import FileProgress, same_entry
@@ -41,15 +42,15 @@ def standard(task: Task, agent: State, gold: State) -> Score:
     common = ours & theirs
     wrong = sorted(p for p, _ in common if not same_entry(agent.files[p], gold.files[p]))
     missed, extra = (sorted(path for path, _ in paths) for paths in (theirs - ours, ours - theirs))
-    details = {"missed": missed, "extra": extra, "wrong": wrong}
+    details: dict[str, Any] = {"missed": missed, "extra": extra, "wrong": wrong}
     right_output = accepts_output(task, agent, gold)
     right_changes = not (missed or extra or wrong) and TRUNCATED_CHANGES not in agent.files
-    files, printed = FileProgress(agent, gold), 0.0
+    files = FileProgress(agent, gold)
+    printed = 1.0 if right_output else output_progress(task, agent, gold)
+    details["similarity"] = printed
     asks_for_output = expects_output(task, gold)
-    if asks_for_output:
-        printed = 1.0 if right_output else output_progress(task, agent, gold)
     if not files.paths:
-        weights = 1.0, _HARM_TO_ANSWER
+        weights = float(asks_for_output), _HARM_TO_ANSWER
     else:
         weights = (_OUTPUT_WEIGHT, 1 - _OUTPUT_WEIGHT) if asks_for_output else (0.0, 1.0)
     if right_output and right_changes:
