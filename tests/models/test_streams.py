@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -55,6 +56,40 @@ def test_the_parts_of_a_chat_answer_are_joined() -> None:
     assert calls == [("c1", "run", '{"code": "ls"}'), ("c2", "run", "{}")]
     assert (got.usage.prompt_tokens, got.usage.completion_tokens) == (7, 2)
     assert got.finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\u2029", "\x85", "\x0b", "\x1c"])
+def test_an_event_ends_only_where_its_format_says(character: str) -> None:
+    text = f"a{character}b"
+    event = json.dumps(chunk(content=text, finish="stop"), ensure_ascii=False)
+    for end in ("\n", "\r\n", "\r"):
+        got, _ = answer_of(streamed(end=f"data: {event}{end}{end}data: [DONE]{end}{end}"))
+        assert got.text == text
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [call_piece("{}", index=0, id="a", name="f"), call_piece("{}", index=0, id="b", name="f")],
+        [call_piece('{"x":', index=0, id="a", name="f"), call_piece(" 1}", index=0),
+         call_piece("", index=0, id="b", name="f"), call_piece("{}", index=0)],
+        [call_piece("{}", index=0, name="f"), call_piece("{}", index=0, name="g")],
+        [call_piece("{}", id="a", name="f"), call_piece('{"y"', id="b", name="g"),
+         call_piece(": 2}")],
+        [call_piece("", index=0, id="a", name="f"), call_piece("{}", index=0, id="a"),
+         call_piece("{", index=1, id="b", name="f"), call_piece("}", index=1, id="b", name="f")],
+        [call_piece("{}", index=0, id="a", name="f"), call_piece("", index=0, id=""),
+         call_piece("{}", index=1, id="b", name="f")],
+    ],
+)  # fmt: skip
+def test_calls_whose_numbers_are_equal_or_missing_stay_apart(pieces: list[Any]) -> None:
+    chunks = [chunk(tool_calls=[piece]) for piece in pieces]
+    for events in (chunks, [chunk(tool_calls=pieces)]):
+        got, _ = answer_of(streamed(*events, chunk(finish="tool_calls")))
+        assert len(got.calls) == 2
+        assert all(json.loads(call["function"]["arguments"]) is not None for call in got.calls)
+        ids = [call["id"] for call in got.calls]
+        assert ids == ["a", "b"] or not any("id" in piece for piece in pieces)
 
 
 def test_the_last_event_of_the_responses_api_holds_the_answer() -> None:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from intercode.agents.terminal_text import typed_code
 from intercode.core import languages
+from intercode.core.lines import split_lines
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import Brief
 
@@ -40,7 +42,6 @@ def empty_answer(thought: str) -> ParsedAnswer:
 _CODE_LABEL = re.compile(r"\A(?:command|code|bash|shell|sql|python)[ \t]*:[ \t]*(?=\S)", re.I)
 _BACKTICKED = re.compile(r"`([^`]+)`")
 _SUBMIT = re.compile(r"submit(?:[ \t]+\S+)?")
-_SHELL_PROMPT = re.compile(r"^[ \t]*\$[ \t]+", re.MULTILINE)
 _SENTENCES = re.compile(r"[A-Z].*[.?!:)]", re.DOTALL)
 
 
@@ -52,15 +53,16 @@ def parse_answer(text: str, language: Language) -> ParsedAnswer:
     language never counts. An answer without a fence counts as a whole if the language recognises it
     as code. Case, blanks and line breaks inside the code are kept.
     """
-    rest, thought = split_thought(text)
+    indented, thought = _split_thought(text)
+    rest = indented.strip()
     if not rest:
         return empty_answer(thought)
-    blocks = list(fenced_blocks(rest, language))
-    for candidates in _candidate_blocks(rest, blocks, language):
+    blocks = list(fenced_blocks(indented, language))
+    for candidates in _candidate_blocks(indented, blocks, language):
         for accepted in (language.tags, ("",)):
             for tag, code in candidates:
                 if tag in accepted and code.strip():
-                    return ParsedAnswer(_trim_code(code), thought, rest)
+                    return ParsedAnswer(_trim_code(code, language), thought, rest)
     if blocks:
         tags = sorted({tag for tag, _ in blocks if tag not in (*language.tags, "")})
         message = (
@@ -82,7 +84,7 @@ def unfenced_code(text: str, language: Language) -> str | None:
     if quoted := _BACKTICKED.fullmatch(code):
         code = quoted[1]
     if _SUBMIT.fullmatch(code) or (code and language.is_code(code)):
-        return _trim_code(code)
+        return _trim_code(code, language)
     return None
 
 
@@ -101,17 +103,19 @@ def _candidate_blocks(
     if blocks:
         for section in split_sections(text):
             if section.label.startswith("action"):
-                yield list(fenced_blocks(section.text, language))
+                part = _LABEL.sub("", text[section.start : section.end], count=1)
+                yield list(fenced_blocks(part, language))
     yield blocks
 
 
-def _trim_code(code: str) -> str:
-    """Return the code without surrounding blank lines, and without a shell's ``$ `` if the first
-    line has one."""
+def _trim_code(code: str, language: Language) -> str:
+    """Return the code without surrounding blank lines. Of a text from a terminal, return what was
+    typed."""
     lines = code.split("\n")
     written = [number for number, line in enumerate(lines) if line.strip(" \t")]
     trimmed = "\n".join(lines[written[0] : written[-1] + 1]) if written else ""
-    return _SHELL_PROMPT.sub("", trimmed) if _SHELL_PROMPT.match(trimmed) else trimmed
+    typed = typed_code(trimmed, language.tags[0])
+    return trimmed if typed is None else typed
 
 
 _THOUGHT = re.compile(
@@ -128,6 +132,12 @@ def split_thought(text: str) -> tuple[str, str]:
     closing tag without an opening one hides all before it: some chat templates open the tag
     themselves.
     """
+    rest, thought = _split_thought(text)
+    return rest.strip(), thought
+
+
+def _split_thought(text: str) -> tuple[str, str]:
+    """Return what ``split_thought`` returns, with the blanks around the answer."""
     thoughts = []
 
     def collect(match: re.Match[str]) -> str:
@@ -138,7 +148,7 @@ def split_thought(text: str) -> tuple[str, str]:
     if not thoughts and (match := _UNOPENED_THOUGHT.match(rest)):
         thoughts.append(match[1].strip())
         rest = rest[match.end() :]
-    return rest.strip(), "\n\n".join(t for t in thoughts if t)
+    return rest, "\n\n".join(t for t in thoughts if t)
 
 
 _OPENING = re.compile(
@@ -170,22 +180,30 @@ def fenced_blocks(text: str, language: Language) -> Iterator[tuple[str, str]]:
 
 
 def _read_block(lines: list[str], number: int, fence: str, lead: str) -> tuple[str, int]:
-    """Return the block's code, and the number of the line after it."""
+    """Return the block's code, and the number of the line after it.
+
+    The closing fence is indented by three blanks at most, besides the block's own indentation.
+    Without such a fence, one that is indented further closes the block, if it has no partner.
+    """
     mark, length = re.escape(fence[0]), len(fence)
-    closing = re.compile(rf"[ \t>]*{mark}{{{length},}}[ \t\r]*")
-    closing_late = re.compile(rf"(.*[^{mark}]){mark}{{{length}}}[ \t\r]*")
+    blanks = "[ \t>]*" if ">" in lead else " {0,3}"
+    closing = re.compile(rf"{blanks}{mark}{{{length},}}[ \t\r]*")
+    closing_late = re.compile(rf"(.*[^\s{mark}][ \t]*){mark}{{{length}}}[ \t\r]*")
     body: list[str] = []
-    while number < len(lines):
-        line = lines[number]
-        number += 1
+    indented_fences: list[int] = []
+    start = number
+    for number in range(start, len(lines)):
+        line = _unindent(lines[number], lead)
         if closing.fullmatch(line):
-            break
-        line = _unindent(line, lead)
+            return "\n".join(body), number + 1
+        if closing.fullmatch(line.lstrip(" \t")):
+            indented_fences.append(number - start)
         if closed := closing_late.fullmatch(line):  # models write code and fence on one line
-            body.append(closed[1].rstrip())
-            break
+            return "\n".join([*body, closed[1].rstrip()]), number + 1
         body.append(line.removesuffix("\r"))
-    return "\n".join(body), number
+    if len(indented_fences) % 2:
+        return "\n".join(body[: indented_fences[-1]]), start + indented_fences[-1] + 1
+    return "\n".join(body), len(lines)
 
 
 def _unindent(line: str, lead: str) -> str:
@@ -222,6 +240,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"`{3,}|~{3,}")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _IMAGINED_OBSERVATION = re.compile(r"\sObservation(?: \d+)?:\s")
 _NEXT_ACTION = re.compile(r"\sAction(?: \d+)?:\s")
 
@@ -260,7 +279,7 @@ def _find_labels(text: str, fences: bool) -> list[re.Match[str]]:
     """Return the labels outside closed fenced blocks, or all labels if ``fences`` is False."""
     labels = []
     offset, in_block = 0, False
-    for line in text.splitlines(keepends=True):
+    for line in _LINE.findall(text):
         match = None if in_block else _LABEL.match(text, offset, offset + len(line))
         if match is not None:
             labels.append(match)
@@ -322,7 +341,7 @@ class Language:
 def is_shell(text: str) -> bool:
     """Return whether every line of an unfenced text could be a command and none reads as a
     sentence."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in split_lines(text) if line.strip()]
     return bool(lines) and all(_is_shell_line(line) for line in lines)
 
 

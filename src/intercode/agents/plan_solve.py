@@ -13,6 +13,7 @@ from intercode.agents.base import Feedback, check_integer
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import split_thought
 from intercode.agents.prompt import ObservationLimits
+from intercode.core.lines import split_lines
 from intercode.core.types import AgentOutput, Brief
 
 
@@ -128,7 +129,7 @@ def parse_plan(text: str) -> list[str]:
 def _steps_by_marker(text: str, kind: str) -> list[str]:
     steps: list[list[str]] = []
     base, last, open_step, inside = None, 0, False, False
-    for line in text.splitlines():
+    for line in split_lines(text):
         mark = None if inside else _STEP_MARKER.fullmatch(line)
         if mark is not None and _marker_kind(mark) == kind:
             number = int(mark["word"] or mark["number"] or 0)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import ConfigError, UsageError
+from intercode.core.lines import split_lines
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Network, Profile
 
@@ -218,7 +219,7 @@ def read_task_list(path: Path) -> list[str]:
     Raises ConfigError for a file that cannot be read or lists no task.
     """
     try:
-        lines = path.expanduser().read_text(encoding="utf-8").splitlines()
+        lines = split_lines(path.expanduser().read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as e:
         raise ConfigError(
             f"tasks = {str(path)!r} cannot be read: {e}; ids are a list: tasks = [{str(path)!r}]"

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from intercode.core.errors import DataError
+from intercode.core.lines import split_lines
 from intercode.core.python_syntax import parse_python
 
 _TEST_KEYS = {"input", "output"}
@@ -74,7 +75,7 @@ def python_tests(
     """
     tests, entry = row["tests"], str(row.get("entry") or "")
     if isinstance(tests, str):
-        tests = [line for line in tests.splitlines() if line.strip()]
+        tests = [line for line in split_lines(tests) if line.strip()]
     if not isinstance(tests, list) or not tests:
         raise DataError(f"{where}: 'tests' must be a list with at least one test, not {tests!r}")
     if all(isinstance(test, str) for test in tests):

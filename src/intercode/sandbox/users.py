@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from intercode.core.errors import MissingCapabilityError, UsageError
+from intercode.core.lines import split_lines
 
 MAX_ID = 65535
 _ROOT_NAMES = ("root", "0")
@@ -85,7 +86,7 @@ def _read_rows(sandbox: SandboxFiles, path: str, columns: int) -> list[list[str]
         text = sandbox.read(path, 1 << 20).decode(errors="replace")
     except OSError:
         return []
-    rows = (line.split(":") for line in text.splitlines())
+    rows = (line.split(":") for line in split_lines(text))
     return [row for row in rows if len(row) >= columns]
 
 

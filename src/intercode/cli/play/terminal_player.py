@@ -14,6 +14,7 @@ from intercode.cli.output import escape_all_but_colours, escape_control
 from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.core.errors import InterCodeError
+from intercode.core.lines import split_lines
 from intercode.core.types import AgentOutput, Brief, Score, Step, Trajectory
 from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode.evaluation.play.player import Choice, Leader, Player
@@ -222,11 +223,11 @@ class TerminalPlayer(Player):
     def _propose(self, proposal: AgentOutput) -> None:
         self.console.say(f"{self.agent} proposes:")
         if proposal.thought:
-            self.console.say("\n".join(f"  # {line}" for line in proposal.thought.splitlines()))
+            self.console.say("\n".join(f"  # {line}" for line in split_lines(proposal.thought)))
         if proposal.action is None:
             self.console.say(f"  (no code) {proposal.message.strip()}")
         else:
-            self.console.code("\n".join(f"  {line}" for line in proposal.action.splitlines()))
+            self.console.code("\n".join(f"  {line}" for line in split_lines(proposal.action)))
 
     def _ask(
         self, episode: InteractiveEpisode, offered: AgentOutput | None, default: str = ""

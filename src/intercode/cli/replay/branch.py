@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from intercode.core.config import parse_key_values
+from intercode.core.lines import split_lines
 
 if TYPE_CHECKING:
     from intercode.core.types import Step
@@ -129,11 +130,11 @@ def _describe_stop(check: StepComparison) -> str:
 
 def indent(text: str) -> str:
     """Indent a text below the line above it."""
-    return "\n".join(f"      {line}" for line in text.splitlines())
+    return "\n".join(f"      {line}" for line in split_lines(text))
 
 
 def _diff(old: str, new: str) -> str:
-    lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1))[2:]
+    lines = list(difflib.unified_diff(split_lines(old), split_lines(new), lineterm="", n=1))[2:]
     if not lines:
         return "(differs in line ends)"
     more = len(lines) - _SHOWN_LINES

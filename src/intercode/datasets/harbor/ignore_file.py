@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from intercode.core.errors import UsageError
+from intercode.core.lines import split_lines
 from intercode.datasets.files import read_text, require_inside
 
 _NAME = ".harborignore"
@@ -41,7 +42,7 @@ def read_exclusion(folder: Path) -> Exclusion:
         require_inside(file, folder, str(file))
         if os.path.lexists(file) and not file.is_file():
             raise UsageError(f"{file} is not a regular file, so its rules cannot be read")
-        return GitIgnoreSpec.from_lines(read_text(file).splitlines() if file.is_file() else [])
+        return GitIgnoreSpec.from_lines(split_lines(read_text(file)) if file.is_file() else [])
 
     def is_listed(path: Path) -> bool:
         parts = path.relative_to(folder).parts if path.is_relative_to(folder) else ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from intercode.core.lines import split_lines
 from intercode.core.python_syntax import parse_python
 
 _UNCLEAR = """
@@ -33,7 +34,7 @@ own edits of them in its sanitized part."""
 
 def describe_call_form(tests: Sequence[str], setup: str) -> str:
     """Return the sentence that shows the chosen tests, after the set-up code if there is any."""
-    shown = [line for code in (setup, *choose_tests(tests)) for line in code.strip().splitlines()]
+    shown = [line for code in (setup, *choose_tests(tests)) for line in split_lines(code.strip())]
     return "\n".join(["Its tests have this form:", *shown])
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from intercode.core.errors import InfrastructureError, InterCodeError
+from intercode.core.lines import split_lines
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.env import InterCodeEnv
@@ -74,7 +75,7 @@ def task_secrets(task: Task) -> Iterator[Secret]:
     for test in task.data.get("tests", ()):
         named.append(("a hidden test", "\n".join(_test_texts(test))))
     for kind, text in named:
-        parts = [part.strip() for part in str(text).splitlines()]
+        parts = [part.strip() for part in split_lines(str(text))]
         lines = [part for part in parts if len(part) > MIN_LENGTH // 4]
         long = (
             max(map(len, lines), default=0) >= MIN_LINE_LENGTH
@@ -215,7 +216,8 @@ def _matching_files(
         raise LookupError("the image has no grep with the options of GNU grep")
     if whole:
         skipped = _HOST_DIRECTORIES if sandbox.spec.image.root is None else ""
-        files = sandbox.run(["/bin/sh", "-c", _LIST_TOP_LEVEL, "sh", skipped]).output.splitlines()
+        listed = sandbox.run(["/bin/sh", "-c", _LIST_TOP_LEVEL, "sh", skipped])
+        files = split_lines(listed.output)
     lines = b"\n".join({max(secret.lines, key=len) for secret in secrets})
     names = _grep(sandbox, [_SEARCH_PROCESSES], lines)
     for start in range(0, len(files), _FILES_PER_SEARCH):
@@ -229,7 +231,7 @@ def _grep(sandbox: BaseSandbox, words: list[str], lines: bytes) -> list[str]:
     result = sandbox.run(["/bin/sh", "-c", *words], stdin=lines, timeout=_SEARCH_TIMEOUT)
     if result.timed_out:
         raise LookupError(f"the search was not done within {_SEARCH_TIMEOUT:g} s")
-    return result.output.splitlines()
+    return split_lines(result.output)
 
 
 def _read_content(sandbox: BaseSandbox, path: str) -> bytes:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import GoldError, UsageError
+from intercode.core.lines import split_lines
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Score, State, Task
 from intercode.environments import make, setting_names
@@ -71,7 +72,7 @@ class TaskRun:
 
 
 def _first_differing_line(one: str, other: str) -> str:
-    pairs = zip_longest(one.splitlines(), other.splitlines(), fillvalue="")
+    pairs = zip_longest(split_lines(one), split_lines(other), fillvalue="")
     difference = next(((n, a, b) for n, (a, b) in enumerate(pairs, 1) if a != b), None)
     if difference is None:
         return ""

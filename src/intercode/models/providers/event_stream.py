@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from intercode.core.lines import split_lines
 from intercode.models.providers.chat_responses import InvalidResponseError
 
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
@@ -53,7 +54,7 @@ def _events(body: bytes) -> Iterator[dict[str, Any] | None]:
     """Yield the data of each event, and None for the mark of the end. An event ends with an empty
     line; an incomplete last one is left out."""
     lines: list[str] = []
-    for line in body.decode("utf-8", "replace").splitlines():
+    for line in split_lines(body.decode("utf-8-sig", "replace")):
         if line.startswith("data:"):
             lines.append(line[5:].strip())
         elif not line and lines:
@@ -83,7 +84,7 @@ def _add(whole: dict[str, Any], piece: Any) -> None:
             _add(whole[name], value)
         elif _is_joined(name, old, value):
             whole[name] = old + value
-        elif value is not None:
+        elif value is not None and (value != "" or not old):  # pieces leave their id empty
             whole[name] = value
 
 
@@ -95,11 +96,40 @@ def _is_joined(name: str, old: Any, value: Any) -> bool:
 
 
 def _add_calls(calls: list[dict[str, Any]], pieces: list[Any]) -> None:
-    """Add the pieces of tool calls, each of which says the number of its call."""
+    """Add the pieces of tool calls, each of which says the number of its call.
+
+    Some servers give all calls the same number, or none. There, another id begins another call, and
+    so does a name after a call that is complete.
+    """
     for piece in pieces:
-        number = piece.get("index", len(calls)) if isinstance(piece, dict) else None
-        if not isinstance(number, int) or not 0 <= number <= len(calls):
+        number = piece.get("index") if isinstance(piece, dict) else -1
+        if number is None:
+            call = calls[-1] if calls else None
+        elif isinstance(number, int) and 0 <= number <= len(calls):
+            call = next((c for c in reversed(calls) if c.get("index", number) == number), None)
+        else:
             raise InvalidResponseError("the stream has a piece of an unknown tool call")
-        if number == len(calls):
-            calls.append({})
-        _add(calls[number], piece)
+        if call is None or _begins_call(call, piece):
+            call = {}
+            calls.append(call)
+        _add(call, piece)
+
+
+def _begins_call(call: dict[str, Any], piece: dict[str, Any]) -> bool:
+    """Return whether a piece does not continue a call."""
+    if call.get("id") and piece.get("id"):
+        return bool(call["id"] != piece["id"])
+    function, known = piece.get("function"), call.get("function")
+    if not isinstance(function, dict) or not isinstance(known, dict) or not function.get("name"):
+        return False
+    if not known.get("name") or not function.get("arguments"):
+        return bool(known.get("name")) and known["name"] != function["name"]
+    return _is_complete(known.get("arguments"))
+
+
+def _is_complete(arguments: Any) -> bool:
+    try:
+        json.loads(arguments)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import IO, Literal
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
+from intercode.core.lines import split_lines
 
 EngineName = Literal["docker", "podman"]
 ENGINE_NAMES: tuple[EngineName, ...] = ("docker", "podman")
@@ -91,7 +92,7 @@ def engine_error(name: str, command: str, message: bytes) -> SandboxError:
 
 
 def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line and not line.startswith(("See '", "Run '"))]
+    lines = [line for line in split_lines(text) if line and not line.startswith(("See '", "Run '"))]
     return lines[-1][-300:] if lines else ""
 
 

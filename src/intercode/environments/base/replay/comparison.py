@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from intercode.core.lines import split_lines
+
 REWARD_TOLERANCE = 0.01 + 1e-9
 """Rewards that differ by at most this much count as equal: the authors' rewards are sums of
 rounded parts."""
@@ -99,7 +101,7 @@ def difference_cause(step: StepComparison) -> str:
         return "time limit"
     if step.recorded == step.replayed:
         return "the gold's run or the state differs"
-    if sorted(step.recorded.splitlines()) == sorted(step.replayed.splitlines()):
+    if sorted(split_lines(step.recorded)) == sorted(split_lines(step.replayed)):
         return "order of a directory or of stdout against stderr"
     if _DATES.sub("", step.recorded) == _DATES.sub("", step.replayed):
         return "time of the run"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from intercode.core.lines import split_lines
 from intercode.datasets.families.choices import WORDS, Choices
 
 _COMMENT = {
@@ -32,7 +33,7 @@ def edited_text(
     kind, end = extension(name).lower(), "\n" if text.endswith("\n") else ""
     if kind in _FIXED:
         return text
-    lines = text.splitlines()
+    lines = split_lines(text)
     if kind in _COMMENT:
         at = len(lines) if choices.chance(60) else choices.index(len(lines) + 1)
         comment = f"{_COMMENT[kind]} {' '.join(choices.some((*words, *WORDS), 3))}"

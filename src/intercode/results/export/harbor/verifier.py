@@ -33,7 +33,7 @@ def passes_assertion(test: str, setup: str, cwd: str) -> bool:
     mark = secrets.token_hex(16)
     request = mark + "\n" + json.dumps({"setup": setup, "test": test}) + "\n"
     run = run_python(["-c", ASSERT_PROGRAM, SOLUTION], request, cwd)
-    return run is not None and run.returncode == 0 and PASSED + mark in run.stdout.splitlines()
+    return run is not None and run.returncode == 0 and PASSED + mark in run.stdout.split("\n")
 
 
 def prints_expected(test: dict[str, str], cwd: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from intercode.core.errors import DataError, UsageError
+from intercode.core.lines import split_lines
 from intercode.core.types import ExecResult, Image, Network
 from intercode.sandbox import strongest_kind
 from intercode.sandbox.contract import STANDARD_PATH, BaseSandbox, Limits, SandboxSpec
@@ -97,7 +98,7 @@ def _run_in_sandbox(
     spec = SandboxSpec(base.image, base.layers, network=command.network, limits=_LIMITS)
     capture_changes(home, spec, work)
     done = found[0]
-    for line in done.output.splitlines():
+    for line in split_lines(done.output):
         progress(line)
     if done.timed_out:
         return 124, f"{done.output}\nended after {command.timeout:g} s"

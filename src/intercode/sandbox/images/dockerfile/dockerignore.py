@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from intercode.core.errors import DataError
+from intercode.core.lines import split_lines
 
 
 class IgnoreRules:
@@ -31,7 +32,7 @@ class IgnoreRules:
             dockerfile.with_name(f"{dockerfile.name}.dockerignore"), context / ".dockerignore"
         ):  # fmt: skip
             if path.is_file():
-                return cls(path.read_text("utf-8", "surrogateescape").splitlines())
+                return cls(split_lines(path.read_text("utf-8", "surrogateescape")))
         return cls(())
 
     def __call__(self, path: str) -> bool:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from intercode.core.errors import DataError
+from intercode.core.lines import split_lines
 from intercode.core.registry import unknown_name_error
 
 INSTRUCTIONS = (
@@ -63,7 +64,7 @@ def parse_dockerfile(text: str, name: str = "Dockerfile") -> Dockerfile:
 
     Raises DataError for unknown instructions, unterminated here-documents and an empty file.
     """
-    lines = text.removeprefix("\ufeff").splitlines()
+    lines = split_lines(text.removeprefix("\ufeff"))
     escape, at = _parse_directives(lines, name)
     found: list[Instruction] = []
     while at < len(lines):

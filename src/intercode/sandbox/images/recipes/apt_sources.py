@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from intercode.core.errors import UsageError
+from intercode.core.lines import split_lines
 
 _SUITE_SUFFIXES = ("", "-updates", "-security")
 """Suffixes of suite names: the release, its updates, its security updates."""
@@ -47,7 +48,7 @@ def image_sources(archives: str, dated: bool) -> str:
     a past day, whose signatures have expired.
     """
     suites: dict[str, list[str]] = {}
-    for line in archives.splitlines():
+    for line in split_lines(archives):
         if found := _PUBLIC_LINE.fullmatch(line):
             suites.setdefault(found[1], []).append(found[2])
     expired = "Check-Valid-Until: no\n" if dated else ""
@@ -81,7 +82,7 @@ def _read_text(path: Path) -> str:
 
 def parse_os_release(text: str) -> tuple[str, str]:
     """Return the id and code name of the distribution in the text of an os-release file."""
-    pairs = (line.partition("=") for line in text.splitlines())
+    pairs = (line.partition("=") for line in split_lines(text))
     values = {key: value.strip("\"'") for key, _, value in pairs}
     return values.get("ID", ""), values.get("VERSION_CODENAME", "")
 
@@ -91,7 +92,7 @@ def _is_debian_key(signed_by: str) -> bool:
 
 
 def _parse_list_file(text: str, suite: str) -> Iterator[str]:
-    for line in text.splitlines():
+    for line in split_lines(text):
         words = line.split("#")[0].split()
         if not words or words[0] != "deb":
             continue
@@ -108,7 +109,7 @@ def _parse_sources_file(text: str, suite: str) -> Iterator[str]:
     for block in text.split("\n\n"):
         fields: dict[str, str] = {}
         key = ""
-        for line in block.splitlines():
+        for line in split_lines(block):
             if line.startswith("#"):
                 continue
             if line[:1] not in (" ", "\t"):

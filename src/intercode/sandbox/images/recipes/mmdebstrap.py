@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode.core.lines import split_lines
 from intercode.core.paths import cache_root
 from intercode.sandbox.images.cache.trees import file_digest, file_lock
 from intercode.sandbox.images.progress import Progress, ignore_progress, run_with_progress
@@ -182,7 +183,7 @@ def package_versions(path: Path) -> dict[str, str]:
 def _installed_packages(status: str) -> list[tuple[str, str]]:
     found = []
     for block in status.split("\n\n"):
-        lines = (line.partition(": ") for line in block.splitlines() if not line.startswith(" "))
+        lines = (line.partition(": ") for line in split_lines(block) if not line.startswith(" "))
         fields = {key: value for key, _, value in lines}
         if fields.get("Status") == "install ok installed":
             found.append((fields["Package"], fields["Version"]))

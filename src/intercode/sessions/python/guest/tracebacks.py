@@ -85,7 +85,7 @@ def source_line(name: str, line: int) -> str:
                 source = f.read(_MAX_SOURCE)
         except (OSError, ValueError):
             return ""
-    lines = source.splitlines()
+    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # as Python does
     return lines[line - 1] if 0 < line <= len(lines) else ""
 
 
