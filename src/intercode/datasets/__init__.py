@@ -14,7 +14,7 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.hidden_files import hide_from_host_image
 from intercode.core.registry import Registry, is_module, load_object
 from intercode.core.types import Dataset
-from intercode.datasets import families, files, hub, preprocess, task_package
+from intercode.datasets import families, files, hub, preprocess, salt, task_package
 from intercode.datasets.columns import parse_options
 from intercode.datasets.harbor import task_directory
 from intercode.datasets.pins import load_pins
@@ -70,6 +70,8 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     - ``hub:OWNER/NAME``: a dataset of the Hugging Face hub (see ``hub.load``).
     - ``harbor:/path``: Harbor's task directories (see ``harbor.task_directory.load``).
     - ``swe-bench:verified`` or ``swe-bench:PATH``: rows of SWE-bench (see ``swe_bench.rows.load``).
+    - any of them and ``@salt=random`` or ``@salt=SALT``, if it draws tasks from the seeds of
+      episodes (see ``salt.salted``).
     - the directory of a task package (see ``task_package.load``), or a loader of your own:
       ``package.module:function``, or ``module:function`` if no dataset has the module's name.
 
@@ -77,6 +79,9 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     environment of rows with tests. Raises UnknownNameError for an unknown name or subset,
     UsageError for missing data or another revision, DataError for a broken file.
     """
+    unsalted, mark, given = spec.rpartition(salt.MARK)
+    if mark:
+        return salt.salted(load(unsalted, environment), given)
     full = f"{families.SCHEME}{environment}" if spec == FAMILIES else spec
     for scheme, load_tasks in _SCHEMES.items():
         if full.startswith(scheme):

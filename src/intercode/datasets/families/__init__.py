@@ -34,7 +34,8 @@ def require_fixed(dataset: Dataset) -> None:
     """Raise ConfigError if each episode of a dataset plays a task that a family draws from its
     seed."""
     if dataset.name.startswith(SCHEME) and any(task.instantiate for task in dataset.tasks):
+        name = dataset.name.partition("@")[0]
         raise ConfigError(
             f"{dataset.name} draws another task for each episode: choose fixed ones by their "
-            f"seeds, as in {dataset.name}@seed=0..99"
+            f"seeds, as in {name}@seed=0..99"
         )

@@ -116,8 +116,8 @@ def rows(
     each seed. The prompt is ``instruction`` (None: a line about the tool and about what is scored);
     ``reset`` appends the query. Datasets that draw their tasks, such as families:bash and
     starter:ctf, draw another task for each seed; with the seed None, for each episode of a group.
-    Without ``seeds``, the row of such a task has its position as the seed. Raises UnknownNameError
-    for an environment without a tool here.
+    Without ``seeds``, the row of such a task has a random one, which nobody can guess. Raises
+    UnknownNameError for an environment without a tool here.
     """
     if environment not in ENVIRONMENTS:
         raise unknown_name_error("environment for TRL", environment, list(ENVIRONMENTS))

@@ -9,6 +9,7 @@ from typing import Any
 from intercode.agents.parsing import full_query, language_of
 from intercode.core.errors import UsageError
 from intercode.core.types import Brief, Dataset
+from intercode.datasets.salt import secret_seed
 from intercode.environments.base.options import pick_dataset
 
 
@@ -25,11 +26,11 @@ def dataset_rows(
     if instruction is None:
         judged = language_of(environment).scoring_note
         instruction = f"Do the task with the tool {tool}, then say that you are done. {judged}"
-    tasks = list(enumerate(pick_dataset(dataset, environment).tasks))
+    tasks = pick_dataset(dataset, environment).tasks
     chosen = (
-        [(task, position if task.instantiate else None) for position, task in tasks]
+        [(task, secret_seed() if task.instantiate else None) for task in tasks]
         if seeds is None
-        else [(task, seed) for seed in seeds for _, task in tasks]
+        else [(task, seed) for seed in seeds for task in tasks]
     )
     return [
         {
