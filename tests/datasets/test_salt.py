@@ -77,7 +77,7 @@ def test_a_record_names_salt_and_seed_and_plays_the_same_task() -> None:
         assert env.task.flag != task.flag
 
 
-def test_bad_salts_and_datasets_without_drawn_tasks() -> None:
+def test_bad_salts_and_datasets_with_fixed_tasks() -> None:
     for wrong in ("", "short", "a b" * 10, "x" * 129):
         with pytest.raises(UsageError, match="write starter@salt=random"):
             salted(load("starter", "ctf"), wrong)

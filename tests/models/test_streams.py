@@ -82,7 +82,7 @@ def test_an_event_ends_only_where_its_format_says(character: str) -> None:
          call_piece("{}", index=1, id="b", name="f")],
     ],
 )  # fmt: skip
-def test_calls_whose_numbers_are_equal_or_missing_stay_apart(pieces: list[Any]) -> None:
+def test_calls_whose_numbers_are_equal_or_missing_are_not_joined(pieces: list[Any]) -> None:
     chunks = [chunk(tool_calls=[piece]) for piece in pieces]
     for events in (chunks, [chunk(tool_calls=pieces)]):
         got, _ = answer_of(streamed(*events, chunk(finish="tool_calls")))
