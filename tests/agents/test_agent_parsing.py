@@ -76,6 +76,7 @@ BASH, SQL, PYTHON = (language_of(n) for n in ("bash", "sql", "python"))
         ),
         ("```bash\necho a\n\t```\n\techo b\n\t```\n   ```", "echo a\n\t```\n\techo b\n\t```"),
         ("```bash\nls\n    ```\nThis lists.", "ls"),
+        ("```bash\ncat <<E\n    ```\n    a", "cat <<E\n    ```\n    a"),
         ("- ```bash\n  cat <<E\n      ```\n  E\n  ```\n", "cat <<E\n    ```\nE"),
         ("````bash\necho '```'\ncat <<E\n```\nE\n````", "echo '```'\ncat <<E\n```\nE"),
         ("```json\n{}\n```\n```bash\nls\n```", "ls"),

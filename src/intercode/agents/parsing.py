@@ -183,7 +183,8 @@ def _read_block(lines: list[str], number: int, fence: str, lead: str) -> tuple[s
     """Return the block's code, and the number of the line after it.
 
     The closing fence is indented by three blanks at most, besides the block's own indentation.
-    Without such a fence, one that is indented further closes the block, if it has no partner.
+    Without such a fence, one that is indented further closes the block, if it has no partner and
+    nothing that is indented as far follows.
     """
     mark, length = re.escape(fence[0]), len(fence)
     blanks = "[ \t>]*" if ">" in lead else " {0,3}"
@@ -201,7 +202,8 @@ def _read_block(lines: list[str], number: int, fence: str, lead: str) -> tuple[s
         if closed := closing_late.fullmatch(line):  # models write code and fence on one line
             return "\n".join([*body, closed[1].rstrip()]), number + 1
         body.append(line.removesuffix("\r"))
-    if len(indented_fences) % 2:
+    after = lines[start + indented_fences[-1] + 1 :] if indented_fences else []
+    if len(indented_fences) % 2 and not any(line.startswith(("    ", "\t")) for line in after):
         return "\n".join(body[: indented_fences[-1]]), start + indented_fences[-1] + 1
     return "\n".join(body), len(lines)
 

@@ -115,18 +115,19 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     elif file := getattr(sys.modules.get(loader.__module__), "__file__", None):
         hide_from_host_image(Path(file))
     dataset = loader(subset) if subset else loader()
-    _check_loaded(dataset, spec, name, revision)
-    return replace(dataset, name=spec)
+    return replace(_checked(dataset, spec, name, revision), name=spec)
 
 
-def _check_loaded(dataset: Dataset, spec: str, name: str, revision: str | None) -> None:
-    """Raise UsageError unless a loader returned a dataset, of the revision if one is named."""
+def _checked(dataset: object, spec: str, name: str, revision: str | None) -> Dataset:
+    """Return what a loader returned. Raises UsageError unless it is a dataset, of the revision if
+    one is named."""
     if not isinstance(dataset, Dataset):
         raise UsageError(
             f"the loader of {spec!r} returned a {type(dataset).__name__}, not a Dataset"
         )
     if revision:
         _check_revision(name, revision, dataset)
+    return dataset
 
 
 def _path_error(spec: str, path: str) -> UsageError:
