@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -21,6 +24,21 @@ def test_a_machine_that_runs_sandboxes_has_all_that_is_needed() -> None:
     assert "opened in" in findings["a sandbox"].detail
     assert all(f.ok for f in findings.values() if f.needed)
     assert all(f.fix for f in findings.values() if not f.ok)
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "/proc/none"])
+def test_a_cache_that_cannot_be_made_is_a_line(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("")
+    cache = str(tmp_path / place)  # an absolute place stays one
+    done = subprocess.run(
+        [sys.executable, "-m", "intercode", "doctor"],
+        env={**os.environ, "INTERCODE_CACHE": cache}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "")
+    line = next(line for line in done.stdout.splitlines() if line.startswith("MISSING cache"))
+    assert cache in line
+    assert "Set INTERCODE_CACHE to a directory that this user can write to" in line
+    assert "a sandbox  " in done.stdout
 
 
 @pytest.mark.slow

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import intercode
 from intercode.cli import main
 from intercode.core.config import make_config
 from intercode.core.errors import ConfigError, ModelRefusedError, UnknownNameError
@@ -13,6 +17,7 @@ from intercode.evaluation.evaluate.plan import make_plan
 from intercode.models import OpenAIModel, ScriptedModel, open_model
 from intercode.results.rendering import render
 from intercode.results.tables import Table
+from intercode.sandbox.tiers.protections import PAGE
 from support.faulty_endpoint import FaultyEndpoint, status
 
 
@@ -92,3 +97,24 @@ def test_model_options_that_would_have_no_effect(tmp_path: Path) -> None:
     right = {**wrong, "agent": "single-turn", "model_options": {"temperature": 1}}
     with pytest.raises(ConfigError, match=r"\['temperature'\] have no effect on the model"):
         make_plan(make_config(right), ScriptedModel(["a"]))
+
+
+def test_no_message_names_a_page_that_the_wheel_does_not_hold() -> None:
+    named = [
+        f"{file.relative_to(SOURCE)}, line {node.lineno}: {node.value[:80]}"
+        for file in SOURCE.rglob("*.py")
+        for node in _messages(ast.parse(file.read_text()))
+        if re.search(r'docs/\S*\.md|\bpage "', node.value) and node.value != PAGE
+    ]
+    assert named == []
+
+
+SOURCE = Path(intercode.__file__).parent
+
+
+def _messages(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Yield the texts of a module that are no docstrings."""
+    plain = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in plain:
+            yield node

@@ -77,9 +77,10 @@ def test_trees_are_copied_in_and_out(shared: Sandbox, tmp_path: Path) -> None:
     shared.upload(source, "/work/a b")
     assert shared.run(["/work/a b/link"]).stdout == "ran\n"
     shared.run("mkfifo pipe; ln -s /etc/passwd away; ln sub/run.sh hard", cwd="/work/a b")
-    assert shared.download("/work/a b", tmp_path / "copy") == ["away", "link", "pipe"]
+    assert shared.download("/work/a b", tmp_path / "copy") == ["away", "pipe"]
     copied = {p.relative_to(tmp_path / "copy").as_posix() for p in (tmp_path / "copy").rglob("*")}
-    assert copied == {"dev", "dev/null", "sub", "sub/empty", "sub/run.sh", "hard"}
+    assert copied == {"dev", "dev/null", "sub", "sub/empty", "sub/run.sh", "hard", "link"}
+    assert os.readlink(tmp_path / "copy" / "link") == "sub/run.sh"
     assert (tmp_path / "copy" / "hard").read_text() == "#!/bin/sh\necho ran\n"
     assert os.access(tmp_path / "copy" / "sub" / "run.sh", os.X_OK)
     shared.upload(source / "sub" / "run.sh", "/work/one")
@@ -90,6 +91,32 @@ def test_trees_are_copied_in_and_out(shared: Sandbox, tmp_path: Path) -> None:
         shared.download("/work/a b", tmp_path / "copy")
     with pytest.raises(DataError, match="more than 10 bytes"):
         shared.download("/work/a b", tmp_path / "small", limit=10)
+
+
+def test_links_inside_of_a_tree_are_copied_and_others_left_out(
+    shared: Sandbox, tmp_path: Path
+) -> None:
+    inside = {
+        "d/up": "../f", "d/e/top": "../../", "to-d": "d", "gone": "no/such/file", "self": ".",
+        "through": "to-d/e/../../f", "d/loud": "./e//x",
+    }  # fmt: skip
+    outside = {
+        "abs": "/etc/passwd", "back": "/work/links/f", "out": "../x", "d/far": "../../x",
+        "d/e/by-top": "top/../x", "by-out": "out/y", "loop": "loop", "by-self": "d/../self/../x",
+    }  # fmt: skip
+    made = "mkdir -p d/e; echo 1 > f; echo 2 > d/e/x; " + "; ".join(
+        f"ln -s '{target}' '{name}'" for name, target in {**inside, **outside}.items()
+    )
+    assert shared.run(f"mkdir /work/links; cd /work/links; {made}; ln to-d hard").ok
+    out = tmp_path / "links"
+    assert shared.download("/work/links", out) == sorted(outside)
+    found = {
+        p.relative_to(out).as_posix(): os.readlink(p) for p in out.rglob("*") if p.is_symlink()
+    }
+    assert found == {**inside, "hard": "d"}
+    assert (out / "through").read_text() == "1\n"
+    assert (out / "d/loud").read_text() == "2\n"
+    assert all(p.resolve().is_relative_to(out.resolve()) for p in out.rglob("*"))
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,7 @@ def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]
         prog="intercode",
         description="Interactive coding with execution feedback: tasks in safe, fresh sandboxes.",
         epilog="Start here:  intercode doctor  |  intercode eval starter --agent gold\n"
-        "Help for a command:  intercode eval --help\n"
-        "Help names pages of the documentation by their titles.",
+        "Help for a command:  intercode eval --help",
     )
     parser.add_argument("--version", action="version", version=f"intercode {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")

@@ -21,9 +21,9 @@ examples:
   intercode audit my_tasks.jsonl --runs runs/a --runs runs/b
       also answers of agents that are equal and have different scores
   intercode audit nl2bash:verified --variants 3
-      also golds that disagree in 3 variants of each task (the page "Variants")
+      also golds that disagree in 3 variants of each task
 
-A finding is something to read, not a fault: the page "Validity of a grader" has the rules.
+A finding is something to read, not a fault.
 `intercode check` tests whether tasks are sound. Exit status: 0, or 1 if a task could not be
 audited."""
 

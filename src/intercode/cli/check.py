@@ -31,12 +31,12 @@ examples:
       also compares every gold with its earlier run
   intercode check nl2bash:verified --variants 3
       also finds 3 sound variants of each task, in which a gold scores 1 and doing nothing does not
-      (the page "Variants"); names the seeds that the next ones replace
+      and names the seeds that the next ones replace
   intercode check families:bash --draw 1000
       proves 1000 drawn tasks of each family; the same command continues after an interruption
   intercode check --contamination
       compares drawn tasks of all families with each other, between the splits, and with every
-      other dataset; runs nothing (the page "Leaks of drawn tasks")
+      other dataset; runs nothing
   intercode check --prompts
       no prompt of this package contains a query or a gold of any installed dataset
 
@@ -56,8 +56,8 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --timeout S             seconds that a gold may take (default 10; SWE-bench, Harbor: 120)
 {ENVIRONMENT_OPTION}
 --variants N            find N sound variants of each task as well
---draw N                prove N tasks of each task family (the page "Task families"), or compare N
-                        (default 25) with --contamination
+--draw N                prove N tasks of each task family, or compare N (default 25)
+                        with --contamination
 --out FILE              where --draw writes its proofs and finds earlier ones (default: in the
                         cache)
 --parallel N            tasks at the same time (default 2); with --draw: processes

@@ -106,8 +106,8 @@ Datasets are listed with their number of tasks, or with what to do if their data
 
 You can give your own in place of these names: --agent package.module:Class, --reward
 package.module:function or file.py:function, and for a dataset the directory of a task package or a
-.json, .jsonl or .csv file. An installed package adds names by entry points; see
-the page "New tasks"."""
+.json, .jsonl or .csv file. An installed package adds names by the entry
+points intercode.agents, intercode.datasets, intercode.rewards and so on."""
 
 ARGUMENTS = """\
 kind [KIND]  one of datasets, agents, environments, languages, rewards, sandboxes

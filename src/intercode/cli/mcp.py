@@ -30,7 +30,7 @@ examples:
   intercode mcp sql --dataset spider --http --port 9000
       serves many sessions over HTTP
 
-The tools are reset, step, score, snapshot and restore (the page "MCP"). Each session is an
+The tools are reset, step, score, snapshot and restore. Each session is an
 environment with a sandbox of its own. Over HTTP, at an address of a network, a server requires a
 token, as `intercode serve` does: whoever has it can run code in sandboxes."""
 

@@ -23,7 +23,7 @@ examples:
   intercode new log-forensics --plugin
       as a Python package: after `pip install ./log-forensics`, `intercode eval log-forensics` works
 
-The page "New tasks" describes each file, and links to a complete package."""
+The files say in comments what each is for."""
 
 ARGUMENTS = """\
 directory NAME  the new directory; its last part is the name

@@ -147,8 +147,7 @@ ENVIRONMENT_OPTION = """\
                         given several times"""
 AGENT_OPTIONS = f"""\
 --agent NAME|PKG:CLASS  strategy: try-again, single-turn, gold, noop, ... (see `intercode list
-                        agents`), or program:NAME, program:COMMAND (see the page "Programs as
-                        agents")
+                        agents`), or program:NAME, program:COMMAND
 --model PROVIDER/NAME   the language model of the agent, or FILE.py:FUNCTION; its API key comes from
                         the environment
 --base-url URL          address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)
@@ -163,7 +162,7 @@ sandbox and scoring:
 --profile PROFILE       standard: what the paper meant (the default); original: as the authors' code
                         scores, with its faults
 --image IMAGE           root file system: host, recipe:NAME, dockerfile:PATH, docker-archive:PATH,
-                        registry:HOST/NAME ... (the page "Images"; default: the dataset's)
+                        registry:HOST/NAME ... (default: the dataset's)
 --network NETWORK       none (the default), or host: the machine's own network
 --sandbox SANDBOX       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
                         default): the strongest that works, but never landlock
@@ -173,7 +172,7 @@ POLICY_OPTIONS = """\
 action policy:
   A refused action costs a turn and is not executed. Rules guide an agent; they are not a security
   boundary. KIND: command, redirect (Bash), statement, table, function (SQL), import, call,
-  attribute (Python), or pattern (a regular expression). See the page "Action policies".
+  attribute (Python), or pattern (a regular expression).
 --policy FILE.toml      rules from a file
 --deny KIND:PATTERN ...  refuse actions that match, as in 'command:rm -r'; may be given several
                         times

@@ -28,7 +28,7 @@ examples:
   intercode regrade RUN --reward mypackage.rewards:strict --out strict
   intercode regrade RUN --variants 3
       plays the solved episodes in 3 variants of each task and writes variants.json into the run:
-      the share that holds there (the page "Variants"); success stays as it is
+      the share that holds there; success stays as it is
 
 Every recorded action is executed again and scored; no model is called. The run.json of the new run
 describes the source as regraded_from, and differences.jsonl lists every step that differs. The new

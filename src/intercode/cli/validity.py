@@ -22,12 +22,12 @@ examples:
   intercode validity mine.jsonl --second theirs.jsonl
       how far two people agree who labelled the same trajectories; nothing is executed
   intercode validity labels.jsonl --variants 3
-      also plays what is correct and graded 1 in 3 variants of each task (the page "Variants")
+      also plays what is correct and graded 1 in 3 variants of each task
 
 A label says whether the actions of a trajectory do what the query asks: correct, incorrect or
-ambiguous. Its actions are executed again in a sandbox and scored; the format of the files is on
-the page "Validity of a grader". Tasks are played as their verified subset has them, if they are in
-it. Exit status: 1 if a label could not be graded."""
+ambiguous. A line of a file has task, query, actions and label. The actions are executed again in a
+sandbox and scored. Tasks are played as their verified subset has them, if they are in it. Exit
+status: 1 if a label could not be graded."""
 
 ARGUMENTS = f"""\
 labels FILE ...         labels, one JSON object a line

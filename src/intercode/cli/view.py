@@ -34,7 +34,7 @@ paths PATH ...  run directories, directories that hold some, .jsonl files, or pu
 --port N        serve on this port (default: any free port)
 --with-gold     offer the gold of each episode, beside what the agent left; its actions run again
 --label FILE    show the episodes one by one to be labelled, without their rewards; labels are added
-                to this file (the page "Validity of a grader")
+                to this file
 --open          open the page in the browser"""
 SETTINGS = {"port": {"type": int}}
 

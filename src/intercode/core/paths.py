@@ -35,21 +35,33 @@ def cache_root() -> Path:
         home = os.environ.get("XDG_CACHE_HOME")
         path, is_default = (Path(home) if home else Path.home() / ".cache") / "intercode", True
     if not has_user_ids():
-        path.mkdir(parents=True, exist_ok=True)
+        _make_directory(path)
         return path
-    checked = (path, os.geteuid(), sandbox_uid())
-    if checked not in _checked_caches or not path.is_dir():
-        created = _make_directory(path)
-        require_own_directory(path)
-        _require_own_children(path)
-        if created or is_default or not any(path.iterdir()):
-            _close_to_other_users(path)
-        elif path.stat().st_mode & stat.S_IXOTH and path.stat().st_uid == os.geteuid():
-            for name in _LAYER_DIRECTORIES:
-                (path / name).mkdir(mode=0o700, exist_ok=True)
-                _close_to_other_users(path / name)
-        _checked_caches.add(checked)
+    try:
+        _prepare_cache(path, is_default)
+    except OSError as e:
+        raise ConfigError(
+            f"the cache {path} cannot be used: {e.filename or path}: {e.strerror}. Set "
+            "INTERCODE_CACHE to a directory that this user can write to"
+        ) from e
     return path
+
+
+def _prepare_cache(path: Path, is_default: bool) -> None:
+    """Create and check the cache, once in a process."""
+    checked = (path, os.geteuid(), sandbox_uid())
+    if checked in _checked_caches and path.is_dir():
+        return
+    created = _make_directory(path)
+    require_own_directory(path)
+    _require_own_children(path)
+    if created or is_default or not any(path.iterdir()):
+        _close_to_other_users(path)
+    elif path.stat().st_mode & stat.S_IXOTH and path.stat().st_uid == os.geteuid():
+        for name in _LAYER_DIRECTORIES:
+            (path / name).mkdir(mode=0o700, exist_ok=True)
+            _close_to_other_users(path / name)
+    _checked_caches.add(checked)
 
 
 _checked_caches: set[tuple[Path, int, int]] = set()

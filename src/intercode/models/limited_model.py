@@ -81,7 +81,8 @@ class LimitedModel(Model):
         if self.price is None and any(b.limits.cost is not None for b in budgets):
             raise ConfigError(
                 f"no price is known for {model.name!r}, so a limit on cost cannot be enforced: "
-                "give one (options prices and price, INTERCODE_PRICES; see docs/models.md), or "
+                "give the model option price={'input': X, 'output': Y}, in dollars per million "
+                "tokens, or a file of prices by the option prices or INTERCODE_PRICES, or "
                 "limit tokens"
             )
 

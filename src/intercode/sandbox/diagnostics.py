@@ -9,7 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-from intercode.core.errors import SandboxError, SandboxUnavailableError, UsageError
+from intercode.core.errors import (
+    ConfigError,
+    SandboxError,
+    SandboxUnavailableError,
+    UsageError,
+)
 from intercode.core.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
@@ -75,7 +80,7 @@ def _check_user_ids(budget: Path = Path("/proc/sys/fs/pipe-user-pages-soft")) ->
         if os.geteuid() == 0 and tier_of() == "chroot":
             return Finding(name, True, "two for each sandbox")
         error = Launcher.get().user_ids_error
-    except SandboxError:
+    except (SandboxError, ConfigError):
         error = "no sandbox can be opened"
     pages = budget.read_text().strip() if budget.is_file() else "0"
     if not error or pages == "0":
@@ -93,12 +98,16 @@ def _check_users() -> Finding:
     try:
         with open_sandbox(SandboxSpec(Image("host", ""), users=True)):
             return Finding(name, True, "`user=` of a sandbox may be others than root")
-    except SandboxError as e:
+    except (SandboxError, ConfigError) as e:
         return Finding(name, False, str(e), "needed for `user=` only: do what the reason says")
 
 
 def _check_cache() -> list[Finding]:
-    uid, root = sandbox_uid(), cache_root()
+    uid = sandbox_uid()
+    try:
+        root = cache_root()
+    except ConfigError as e:  # it says what to do
+        return [Finding("cache", False, str(e), "set INTERCODE_CACHE to your directory", True)]
     out = [Finding("sandbox id", uid != 0, str(uid), "" if uid else "set INTERCODE_SANDBOX_UID")]
     fix = cache_remedy()
     out.append(Finding("cache reachable by it", not fix, str(root), fix, needed=True))
@@ -133,7 +142,7 @@ def _check_sandbox() -> Finding:
             opened = time.perf_counter()
             result = sandbox.run(["/bin/bash", "-c", "true"])
             done = time.perf_counter()
-    except SandboxError as e:
+    except (SandboxError, ConfigError) as e:
         return Finding("a sandbox", False, str(e), "fix what is missing above", needed=True)
     detail = f"{sandbox.tier}: opened in {1e3 * (opened - began):.0f} ms, " \
         f"`true` in {1e3 * (done - opened):.1f} ms"  # fmt: skip

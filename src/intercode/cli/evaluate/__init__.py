@@ -42,7 +42,7 @@ examples:
       prints what it costs at most, and plays nothing; --pilot 5 in its place plays 5 episodes and
       prints what the rest will likely cost
   intercode eval --config experiment.toml
-      several agents, models, datasets: see the page "Running evaluations"
+      several agents, models, datasets: lists in a table [grid], as in agent = ["gold", "noop"]
 
 To resume a run that was stopped (Ctrl-C, kill, power cut), give the same command with the same
 --out, or intercode eval --resume DIR. Only what is missing is played.

@@ -29,12 +29,11 @@ agent and model:
 {AGENT_OPTIONS}
 --mcp NAME=COMMAND ...  start an MCP server in the sandbox of each episode, and offer its tools to
                         the agent tool-calling; NAME=outside:COMMAND starts it on this machine, as
-                        you (the page "MCP"); may be given several times
+                        you; may be given several times
 tasks, parallelism and output:
 --max-turns N           actions an episode may take (default: the agent's own, mostly 10)
 --parallel N            episodes at the same time (default 4); results do not depend on it
---runner local|ray      where environments run: on this machine, or on a Ray cluster (the page
-                        "Ray")
+--runner local|ray      where environments run: on this machine, or on a Ray cluster
 --address HOST:PORT     head of the Ray cluster (default: the one this machine is part of; local:
                         start one)
 --limit N               only the first N tasks
@@ -49,9 +48,8 @@ tasks, parallelism and output:
 --out DIR               directory of the run (default: runs/<dataset>-<agent>-<model>-<date>)
 {RECORD_DIFFS}
 --variants N            play the solved episodes again in N variants of each task, after the run
-                        (the page "Variants")
---log wandb|otel ...    report the run to Weights & Biases, or as OpenTelemetry spans, as it goes on
-                        (the page "Running evaluations"); may be given several times
+--log wandb|otel ...    report the run to Weights & Biases, or as OpenTelemetry spans, as it goes
+                        on; may be given several times
 --log-content           report texts of tasks, models and actions as well; golds never
 limits:
   An episode that reaches its limit ends and is scored. When the run reaches its limit it stops;

@@ -20,13 +20,12 @@ examples:
   intercode sandbox fork --setup 'seq 100 > /numbers' 4 'head -n $FORK /numbers | tail -n 1'
   intercode sandbox list
 
-A sandbox ends with its command: nothing that runs in it remains, and no file. What it can reach is
-on the page "Isolation tiers"; the page "The sandbox as a library" describes the same for Python."""
+A sandbox ends with its command: nothing that runs in it remains, and no file. `intercode
+doctor --threat-model` prints what it can reach. In Python, intercode.Sandbox does the same."""
 
 _OPTIONS = """\
 --image IMAGE           root file system: host (the default: the programs of this machine),
                         HOST/NAME:TAG of a registry, dockerfile:DIR, dir:/rootfs, recipe:NAME ...
-                        (the page "Images")
 --network NETWORK       none (the default), or host: the machine's own network
 --limit NAME=VALUE ...  memory, disk, file_size (in bytes, or with K, M, G), processes, inodes,
                         open_files, cpu_seconds; may be given several times

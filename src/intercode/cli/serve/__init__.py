@@ -45,7 +45,7 @@ environment [NAME]    bash, sql, python, ctf, ... (see `intercode list`)
 {SNAPSHOTS_OPTION}
 --package DIR         write an OpenEnv package and serve nothing
 sandboxes for other machines:
---sandboxes           serve sandboxes in place of environments (the page "On another machine")
+--sandboxes           serve sandboxes in place of environments (clients: --sandbox remote:URL)
 --token-file FILE     file with a token in each line; what a client may use is counted by token
 --max-sandboxes N     sandboxes of a client at once (default 64)
 --max-memory N        GiB of memory that one sandbox may have (default 4)

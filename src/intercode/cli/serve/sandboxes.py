@@ -31,7 +31,7 @@ def serve_sandboxes(args: argparse.Namespace) -> int:
     if tier == "landlock":
         raise UsageError(
             "sandboxes of the tier landlock are for programs of this user, not for clients: choose "
-            'another --sandbox (the page "Without root")'
+            "another --sandbox; `intercode doctor` lists those that work here"
         )
     given = {
         "sandboxes": args.max_sandboxes, "cpu_seconds": args.max_cpu_seconds,

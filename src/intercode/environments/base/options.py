@@ -195,9 +195,9 @@ def check_training(settings: Mapping[str, Any], allow_exploitable: bool) -> None
     if settings.get("profile") == "original" and not allow_exploitable:
         raise UsageError(
             "the profile 'original' has the faults of the published code, which gives rewards for "
-            "states that solve nothing (docs/from-the-authors-package.md lists them), and training "
-            "would teach those: leave out profile='original', or allow it with "
-            "allow_exploitable=True (`intercode serve --allow-exploitable`)"
+            "states that solve nothing, and training would teach those: leave out "
+            "profile='original', or allow it with allow_exploitable=True "
+            "(`intercode serve --allow-exploitable`)"
         )
 
 

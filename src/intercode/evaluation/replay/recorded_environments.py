@@ -50,8 +50,8 @@ def open_recorded_env(trajectory: Trajectory, options: ReplayOptions) -> InterCo
     agent = str(trajectory.run.get("agent", ""))
     if agent.startswith(PROGRAM):
         raise UsageError(
-            f"the actions of {agent} ran inside the program, so they cannot be executed again: see "
-            "docs/program-agents.md"
+            f"the actions of {agent} ran inside the program, so they cannot be executed again: "
+            "play the task anew, with `intercode eval` and another --out"
         )
     return make_environment(*environment_settings(trajectory, options))
 

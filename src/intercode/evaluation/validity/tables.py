@@ -35,7 +35,7 @@ def rate_tables(groups: Sequence[GroupRates], weighted: bool) -> list[Table]:
             rows.append(row + _percent(rate.weighted) if weighted else row)
     notes = ["intervals: Wilson 95 %, with tasks as the independent units"]
     if weighted:
-        notes.append("weighted: by how many trajectories each label stands for (docs/validity.md)")
+        notes.append("weighted: by how many trajectories each label stands for")
     title = "Grader and labels"
     return [Table("validity", title, columns, tuple(rows), tuple(notes), (), tuple(intervals))]
 
@@ -100,7 +100,7 @@ def agreement_tables(pairs: Sequence[tuple[Label, Label]]) -> list[Table]:
     if decided and len(decided) < len(pairs):
         kappa = cohen_kappa([(a.value, b.value) for a, b in decided])
         rows.append(_kappa_row("without ambiguous", kappa))
-    notes = ("kappa: Cohen's; its interval is the large-sample one (docs/validity.md)",)
+    notes = ("kappa: Cohen's; its interval is the large-sample one",)
     columns = ("labels", "pairs", "agreement", "by chance", "kappa", "low", "high")
     digits = (("kappa", 3), ("low", 3), ("high", 3))
     intervals = (("kappa", "low", "high"),)

@@ -274,8 +274,8 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
         if key in _DOCKER_ARGUMENTS:
             raise UsageError(
                 f"{key!r} is an argument for Docker, which is not used here: put files into an "
-                "image (docs/images.md), set variables in preprocess, and use network='host' for "
-                "the machine's own network"
+                "image (image='dockerfile:DIR'), set variables in preprocess, and use "
+                "network='host' for the machine's own network"
             )
         if key not in _ENV_SETTINGS:
             known = ["data_path", "preprocess", "traj_dir", "verbose", "profile", *_ENV_SETTINGS]

@@ -185,5 +185,5 @@ class SWEEnv:
     def __init__(self, *_: Any, **__: Any) -> NoReturn:
         raise UsageError(
             "SWEEnv is not part of this package: the authors' gave every submission the reward 0; "
-            "rows of SWE-bench are played as swe-bench:FILE (see docs/swe-bench.md)"
+            "rows of SWE-bench are played as swe-bench:FILE"
         )

@@ -110,7 +110,7 @@ def _find_name(text: str) -> str:
     raise UsageError(
         f"{text} names neither an image, such as recipe:python, dockerfile:DIRECTORY or "
         "docker.io/library/debian:12 (with the host of its registry and a tag), nor a Dockerfile "
-        "or compose file: see docs/images.md"
+        "or compose file: give one of these"
     )
 
 

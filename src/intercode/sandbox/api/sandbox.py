@@ -259,10 +259,11 @@ class Sandbox:
     ) -> list[str]:
         """Copy the file or directory at ``path`` to ``local`` on this machine.
 
-        A directory goes into a new or empty one, and needs tar in the image. Only regular files and
-        directories are written: a link or a pipe that hostile code has left would lead a reader on
-        this machine elsewhere. Returns the names of what was left out, relative to ``path``; empty
-        for a file. Raises as ``read`` does, DataError for more than ``limit`` bytes in a directory.
+        A directory goes into a new or empty one, and needs tar in the image. Regular files,
+        directories and relative links inside the tree are written: another link, or a pipe, that
+        hostile code has left would lead a reader on this machine elsewhere. Returns the names of
+        what was left out, relative to ``path``; empty for a file. Raises as ``read`` does,
+        DataError for more than ``limit`` bytes in a directory.
         """
         return transfer.download(self.base, self.live, path, Path(local), limit)
 

@@ -1,7 +1,8 @@
 """Copies files and trees into a sandbox and out of it.
 
 Everything that comes out of a sandbox was written by code that may be hostile. A download therefore
-writes regular files and directories only, below a new directory, and never through a link.
+writes regular files, directories, and links that lead nowhere outside of them, below a new
+directory, and never through a link.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ DEFAULT_LIMIT = 1 << 30
 MAX_ENTRIES = 500_000
 """Files, directories and links of a download. The program that lists them may be hostile."""
 TRANSFER_SECONDS = 300.0
+MAX_LINKS = 40
+"""The most links through which a path leads, as in Linux."""
 _MESSAGE_BYTES = 1000
 _READ = '[ -f "$0" ] && exec head -c "$1" "$0"'
 _WRITE = """
@@ -266,10 +269,12 @@ class _DownloadWriter(TreeWriter):
             self.limits, entries=MAX_ENTRIES, entries_reason="download parts of it"
         )
         self._path, self._limit, self._left = path, limit, limit
+        self._links: dict[str, tuple[str, int]] = {}  # target and time; written after all files
         self.left_out: list[str] = []
 
     def write(self, archive: IO[bytes]) -> None:
-        """Write the regular files and directories; note other entries in ``left_out``.
+        """Write the files, directories, and links that stay inside; note other entries in
+        ``left_out``.
 
         Raises DataError for a broken archive, names that lead out of it, and too many bytes.
         """
@@ -280,7 +285,38 @@ class _DownloadWriter(TreeWriter):
                     vars(entries)["members"] = []  # otherwise tarfile keeps every entry in memory
         except (tarfile.TarError, ValueError, OverflowError, EOFError) as e:
             raise DataError(f"{self.origin} is not a complete tar archive: {e}") from e
+        for name, (target, time_ns) in self._links.items():
+            if self._stays_inside(name) and not os.path.lexists(self._full_path(name)):
+                self.symlink(name, target, time_ns)
+            else:
+                self.left_out.append(name)
         self.finish()
+
+    def _stays_inside(self, name: str) -> bool:
+        """Return whether a link is relative and leads nowhere outside of the tree, through
+        whatever other links."""
+        inside, links = name.split("/")[:-1], 0
+        todo = self._links[name][0].split("/")[::-1]
+        if self._links[name][0].startswith("/"):
+            return False
+        while todo:
+            part = todo.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                if not inside:
+                    return False
+                inside.pop()
+                continue
+            target = self._links.get("/".join([*inside, part]), ("", 0))[0]
+            if not target:
+                inside.append(part)
+                continue
+            links += 1
+            if links > MAX_LINKS or target.startswith("/"):
+                return False
+            todo += target.split("/")[::-1]
+        return True
 
     def _write_entry(self, entries: tarfile.TarFile, entry: tarfile.TarInfo) -> None:
         name = self.normalize(entry.name)
@@ -294,6 +330,10 @@ class _DownloadWriter(TreeWriter):
                 raise _too_large(self._path, self._limit)
             with source:
                 self.file(name, source, entry.size, entry.mode, mtime_ns(entry))
+        elif entry.issym():
+            self._links[name] = entry.linkname, mtime_ns(entry)
+        elif entry.islnk() and self.normalize(entry.linkname) in self._links:
+            self._links[name] = self._links[self.normalize(entry.linkname)]
         elif entry.islnk() and self.normalize(entry.linkname) not in self.left_out:
             self.hardlink(name, entry.linkname)
         else:

@@ -18,7 +18,7 @@ from intercode.sandbox.supervisor import root_files
 from intercode.sandbox.supervisor.root_files import RootFiles
 
 TIER = "landlock"
-OTHER_TIERS = "namespace, container and chroot can (docs/isolation-tiers.md)"
+OTHER_TIERS = "namespace, container and chroot can (`intercode doctor` says how)"
 """The end of messages about what this tier cannot do."""
 SCRIPT = "/dev/bash"
 """A link to the descriptor from which a shell reads its script."""

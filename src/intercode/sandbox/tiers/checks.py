@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from intercode.core.errors import SandboxError
+from intercode.core.errors import ConfigError, SandboxError
 from intercode.core.types import Image
 from intercode.sandbox.container import engine
 from intercode.sandbox.container.sandbox import ContainerSandbox
@@ -28,7 +28,10 @@ def _check_tier(tier: Tier) -> Finding:
     if tier.name in engines:
         finding = check_engine(engines[tier.name])
         return Finding(name, finding.ok, finding.detail, finding.fix)
-    fault = tier.find_fault()
+    try:
+        fault = tier.find_fault()
+    except ConfigError as e:  # of the cache, without which no sandbox opens
+        return Finding(name, False, str(e), "do what the line of the cache says")
     if not fault:
         return Finding(name, True, tier.note)
     own_hint = fault if "`" in fault else _NO_REMEDY
@@ -52,7 +55,7 @@ def check_engine(name: engine.EngineName) -> Finding:
     """
     try:
         return Finding(name, True, _time_container(engine.get_engine(name)))
-    except SandboxError as e:
+    except (SandboxError, ConfigError) as e:
         detail, _, fix = str(e).partition("; ")
         return Finding(name, False, detail, fix or detail)
 

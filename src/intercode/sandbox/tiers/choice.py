@@ -12,8 +12,8 @@ from intercode.sandbox.tiers.tier_table import TIERS, Tier
 
 _logger = logging.getLogger("intercode.sandbox")
 LINUX_HINT = (
-    "on macOS use the sandboxes of a Linux machine (--sandbox remote:URL, "
-    "docs/remote-sandboxes.md) or run InterCode in a container; on Windows use WSL 2"
+    "on macOS use the sandboxes of a Linux machine (there `intercode serve --sandboxes`, here "
+    "--sandbox remote:URL) or run InterCode in a container; on Windows use WSL 2"
 )
 """What to do on a machine whose kernel is not Linux."""
 

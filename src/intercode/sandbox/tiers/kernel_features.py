@@ -6,8 +6,12 @@ import json
 import platform
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from intercode.core.errors import ConfigError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import runtime
 from intercode.sandbox.tiers.finding import Finding
@@ -37,13 +41,25 @@ def check_kernel() -> list[Finding]:
     ]
 
 
+@contextmanager
+def _stage() -> Iterator[Path]:
+    """Yield a directory to mount in: one of the cache, or else a temporary one."""
+    try:
+        stage = cache_root() / "stage"
+        stage.mkdir(exist_ok=True)
+    except (ConfigError, OSError):
+        with tempfile.TemporaryDirectory() as temporary:
+            yield Path(temporary)
+    else:
+        yield stage
+
+
 def _try_kernel_features() -> dict[str, str]:
     """Run runtime/kernel_check.py and return its errors by name; an empty text means none."""
-    stage = cache_root() / "stage"
-    stage.mkdir(exist_ok=True)
     here = str(Path(runtime.__file__).parent.parent)
-    argv = [sys.executable, "-I", "-S", "-c", _BOOTSTRAP, here, str(sandbox_uid()), str(stage)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    with _stage() as stage:
+        argv = [sys.executable, "-I", "-S", "-c", _BOOTSTRAP, here, str(sandbox_uid()), str(stage)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False)
     try:
         errors: dict[str, str] = json.loads(done.stdout)
     except ValueError:
