@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from intercode.core.errors import DatabaseLostError
+from intercode.core.errors import DatabaseLostError, SandboxKilledError
 from intercode.sql.server import database_copy, dump_loading
 from intercode.sql.server.connection import (
     Address,
@@ -32,6 +32,9 @@ _END_CHECKS, _END_CHECK_SECONDS = (
     0.005,
 )  # number of checks whether connections have ended, and seconds between them
 _OWN_NAME = re.compile(r"(ic[0-9a-f]{8})[prwk]")
+
+
+_ENDED_MESSAGE = "the database server has ended while it worked for this episode alone"
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class DatabaseServer:
         self.on_unused: Callable[[], None] = lambda: None
         self.is_ours_alive: Callable[[], bool] = lambda: False
         """Whether this is a private server, and its owner process has not seen its end."""
-        self._running_statements = self._running_at_end = 0
+        self._running_works = self._running_at_end = 0
         self.used_bytes: Callable[[str, int], int] = lambda _database, _connection: 0
         self._remove_orphans()
 
@@ -127,21 +130,25 @@ class DatabaseServer:
             error.machine_failed = True
             with self.lock:
                 if not self.lost:
-                    self.lost, self._running_at_end = True, self._running_statements
+                    self.lost, self._running_at_end = True, self._running_works
         return self.lost
 
     @contextmanager
-    def running_statement(self) -> Iterator[Callable[[], bool]]:
-        """Count a statement of an agent. Yields a function that returns whether the end of the
-        server is its doing: a private server has ended, and ran no other statement."""
+    def agents_work(self) -> Iterator[None]:
+        """Count work on what an agent has sent or made. Raises SandboxKilledError if a private
+        server ends meanwhile and has no other such work: the agent is then the reason."""
         was_alive = self.is_ours_alive()
         with self.lock:
-            self._running_statements += 1
+            self._running_works += 1
         try:
-            yield lambda: was_alive and self._running_at_end == 1
+            yield
+        except DatabaseLostError as e:
+            if self.has_ended(e) and was_alive and self._running_at_end == 1:
+                raise SandboxKilledError(_ENDED_MESSAGE) from e
+            raise
         finally:
             with self.lock:
-                self._running_statements -= 1
+                self._running_works -= 1
 
     @contextmanager
     def admin(self) -> Iterator[ServerConnection]:

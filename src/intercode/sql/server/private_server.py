@@ -189,8 +189,12 @@ def _file_lock(path: Path) -> Iterator[None]:
 
 
 def _connect(home: Path) -> Lease | None:
+    """Return a lease of a server. None if its owner does not serve, or the server has ended and its
+    owner is about to notice."""
     control = socket.socket(socket.AF_UNIX)
     try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.connect(str(home / "server"))
         control.connect(str(home / "control"))
     except OSError:
         control.close()

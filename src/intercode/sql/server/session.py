@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from intercode.core.errors import DatabaseLostError, SandboxKilledError
+from intercode.core.errors import DatabaseLostError
 from intercode.core.types import ExecResult
 from intercode.sql.base import SqlLimits, error_result, success_result, timeout_result
 from intercode.sql.deadline import abort_error
@@ -34,7 +34,6 @@ _CONNECTION_LOST_NOTE = (
 )
 _LOST_MESSAGE = "Lost connection to MySQL server during query"
 """MySQL's message (2013) for a connection that has ended."""
-_SERVER_ENDED_MESSAGE = "the database server has ended while it ran only this statement"
 _MAX_CHARACTERS = 1 << 20
 _TOO_LONG_MESSAGE = "Got a packet bigger than 'max_allowed_packet' bytes"
 _NOT_TEXT_MESSAGE = "Invalid utf8mb4 character string"
@@ -92,17 +91,13 @@ class MysqlSession:
             return error_result(analysis.argument)
         if analysis.kind == "no-op":
             return success_result(None, self._limits)
-        with self._server.running_statement() as has_ended_server:
+        with self._server.agents_work():
             try:
                 result = self._execute(code, analysis, timeout)
             except DatabaseLostError as e:
-                if self._aborted:
+                if self._aborted or self._server.has_ended(e):
                     raise
-                if not self._server.has_ended(e):
-                    return self._lost_result()
-                if has_ended_server():
-                    raise SandboxKilledError(_SERVER_ENDED_MESSAGE) from e
-                raise
+                return self._lost_result()
         if self._aborted:
             raise abort_error()
         return result
@@ -341,14 +336,17 @@ class MysqlSession:
     def changes(self) -> list[str]:
         if self._private is None:
             return []
-        changed = self._private.tracker.changed_objects()
+        with self._server.agents_work():
+            changed = self._private.tracker.changed_objects()
         changes = [f"{thing}: {how}" for thing, how in changed.items()]
         return sorted([*changes, *(f"setting {name}" for name in self._changed_settings)])
 
     def state_text(self) -> str:
         private = self._private
-        data = private.tracker.object_digests(private.tracker.changed_objects()) if private else []
-        return json.dumps([self._default_database, data, self._current_settings()])
+        with self._server.agents_work():
+            tracker = private.tracker if private else None
+            data = tracker.object_digests(tracker.changed_objects()) if tracker else []
+            return json.dumps([self._default_database, data, self._current_settings()])
 
     def close(self) -> None:
         if self._closed:
