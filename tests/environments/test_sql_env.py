@@ -268,6 +268,7 @@ def test_a_lost_connection_costs_settings_and_a_lost_server_one_episode(
     assert "Lost connection" in observation and "settings" in observation
     assert env.step("SELECT @x")[0] == "[(None,)]"
     session._server.address = Address(unix_socket=str(tmp_path / "no server"))
+    session._server.is_ours_alive = lambda: False  # it has ended before this statement
     session._server.kill(session._private.connection.id)
     with pytest.raises(DatabaseLostError) as lost:
         env.step("SELECT @x")

@@ -334,6 +334,8 @@ def test_a_server_that_ends_under_the_only_statement_was_ended_by_it(
 
     (error,) = run_until_killed(alone)
     assert isinstance(error, SandboxKilledError)
+    server = other._server  # type: ignore[attr-defined]
+    eventually(lambda: not server.is_ours_alive(), "its owner has seen the end")
     with pytest.raises(DatabaseLostError):  # it has ended before this statement
         other.run("SELECT 1 FROM customer", 10.0)
     alone.close()
