@@ -145,6 +145,9 @@ def test_an_enum_stores_the_word_of_a_number(session: SqlSession) -> None:
     ("SELECT id FROM t WHERE id IN ()", ")"), ("SELECT * v FROM t", "v FROM t"),
     ("SELECT CASE WHEN 1 THEN 2 FROM t", "FROM t"), ("SELECT id FROM t JOIN s ON", ""),
     ("SELECT id FROM t WHERE id == 1", "= 1"), ("SELECT COUNT() FROM t", ") FROM t"),
+    ("SELECT id FROM t OFFSET 5", "5"), ("SET x", ""), ("SHOW TABLES FOO", "FOO"),
+    ("WITH q (SELECT 1) SELECT * FROM q", "SELECT 1) SELECT * FROM q"),
+    ("SELECT EXTRACT(FOO FROM da) FROM t", "FOO FROM da) FROM t"),
     ("CREATE TABLE z (a int,)", ")"), ("SELECT [id] FROM t", "[id] FROM t"),
 ])  # fmt: skip
 def test_a_syntax_error_quotes_the_text_at_which_mysql_stops(

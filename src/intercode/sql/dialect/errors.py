@@ -167,7 +167,10 @@ def access_denied(what: str, why: str) -> StatementError:
 
 
 def syntax_error(text: str, start: int) -> StatementError:
-    """Return MySQL's syntax error at a position of the text. It quotes at most 80 characters."""
+    """Return MySQL's syntax error at a position of the text. It quotes at most 80 characters, and
+    no blanks before a word."""
+    rest = text[start:]
+    start += len(rest) - len(rest.lstrip())
     line = text.count("\n", 0, start) + 1
     error = mysql_error(1064, text[start : start + 80], line)
     error.position = start

@@ -29,6 +29,11 @@ _NO_OPERAND = word_set("""
 _AFTER_NOT = word_set("IN LIKE BETWEEN REGEXP RLIKE")
 _NEED_MORE = word_set("SET NOT ALL ANY SOME EXISTS CASE COLLATE ESCAPE")
 """Words that a statement cannot end with."""
+_UNITS = word_set("""
+    MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR SECOND_MICROSECOND
+    MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND HOUR_SECOND HOUR_MINUTE DAY_MICROSECOND
+    DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH""")
+"""Units of EXTRACT."""
 _WITH_ARGUMENTS = word_set("""
     COUNT SUM AVG MIN MAX GROUP_CONCAT STD STDDEV VARIANCE BIT_AND BIT_OR BIT_XOR IN EXISTS ANY
     ALL""")
@@ -101,6 +106,12 @@ def _missing_after(words: Sequence[str], i: int, after: str, last: bool) -> bool
     word, before = words[i], words[i - 1] if i else ""
     if before == "." and word != "*":
         return False
+    if word == "(" and before == "EXTRACT" and after not in _UNITS:
+        return True
+    if word == "(" and after == "SELECT" and i > 1 and words[i - 2] in ("WITH", "RECURSIVE"):
+        return True
+    if word == "OFFSET" and after.isdigit():
+        return i < 2 or words[i - 2] != "LIMIT"
     if last:
         return word in _NEED_OPERAND or word in _NEED_MORE or word in ("ORDER", "GROUP", "(")
     if word in ("ORDER", "GROUP"):

@@ -117,7 +117,7 @@ def _to_decimal(value: Any, column: Column, row: int) -> Decimal:
     if isinstance(value, str):
         found = _NUMBER.match(value)
         if found is None or value[found.end() :].strip():
-            type_name = "integer" if column.type.kind == "int" else column.type.kind
+            type_name = "integer" if column.type.kind in ("int", "year") else column.type.kind
             if (found is not None and found[1]) or column.type.kind in ("float", "double"):
                 raise mysql_error(1265, column.name, row)
             raise mysql_error(1366, type_name, value, column.name, row)

@@ -1,15 +1,18 @@
-"""Generated columns, CHECK and triggers of the rows that a statement writes."""
+"""Generated columns, CHECK and triggers of the rows that a statement writes, and the rows that have
+their keys already."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
-from intercode.sql.dialect.parser import parse
+from intercode.sql.dialect.parser import FUNCTION_MARK, parse
 from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.values import result_converter, to_stored
 from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
 from intercode.sql.embedded.compile.queries import root_scope
@@ -18,6 +21,7 @@ from intercode.sql.embedded.compile.sources import base_table_source
 from intercode.sql.embedded.execute.context import SessionContext
 
 _ROWS_AT_ONCE = 500
+Row = Mapping[str, Any]
 
 
 def require_no_trigger(table: Table, event: str) -> None:
@@ -107,3 +111,69 @@ def _compute_column(
                 for n, (rowid, v) in enumerate(rows, 1)
             ],
         )
+
+
+# ---------------------------------------------------------------- rows with the same key
+def rows_with_same_key(
+    row: Row, table: Table, database: str, connection: sqlite3.Connection
+) -> list[int]:
+    """Return the ids of the rows that have a unique key of this row, by the order of the keys."""
+    found: list[int] = []
+    low = {name.lower(): value for name, value in row.items()}
+    for index in table.indexes:
+        columns = [c for n in index.columns if (c := table.column(n)) is not None]
+        values = [low.get(c.name.lower()) for c in columns]
+        if not index.unique or None in values or any(index.prefixes):
+            continue
+        tests = " AND ".join(
+            f"{quote_identifier(c.name)} = ?{collate_clause(False, c.type)}" for c in columns
+        )
+        target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
+        for (rowid,) in connection.execute(f"SELECT rowid FROM {target} WHERE {tests}", values):
+            if rowid not in found:
+                found.append(rowid)
+    return found
+
+
+def duplicate_assignments(
+    duplicate: exp.Expr, row: Row, alias: str, table: Table
+) -> list[exp.Expr]:
+    """Return the assignments of ON DUPLICATE KEY UPDATE with the values of the new row in place of
+    ``VALUES(column)`` and of the columns of its alias."""
+
+    def filled(node: exp.Expr) -> exp.Expr:
+        name = str(node.this) if isinstance(node, exp.Anonymous) else ""
+        if name.removeprefix(FUNCTION_MARK).upper() == "VALUES" and len(node.expressions) == 1:
+            return _literal(_new_value(node.expressions[0].name, row, table))
+        if isinstance(node, exp.Column) and alias and node.table.lower() == alias.lower():
+            return _literal(_new_value(node.name, row, table))
+        return node
+
+    return [
+        exp.EQ(this=e.this.copy(), expression=e.expression.copy().transform(filled))
+        for e in duplicate.expressions
+    ]
+
+
+def _new_value(name: str, row: Row, table: Table) -> Any:
+    column: Column | None = table.column(name)
+    if column is None:
+        raise mysql_error(1054, name, "field list")
+    return row[column.name]
+
+
+def _literal(value: Any) -> exp.Expr:
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bytes):
+        return exp.HexString(this=value.hex())
+    if isinstance(value, (int, float)):
+        number = exp.Literal.number(repr(abs(value)))
+        return exp.Neg(this=number) if value < 0 else number
+    return exp.Literal.string(str(value))
+
+
+def alias_of_new_row(source: exp.Expr | None) -> str:
+    """Return the alias of ``VALUES (...) AS new``, or an empty string."""
+    alias = source.args.get("alias") if isinstance(source, exp.Values) else None
+    return alias.name if isinstance(alias, exp.TableAlias) else ""

@@ -12,18 +12,20 @@ from typing import Any
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
-from intercode.sql.dialect.parser import FUNCTION_MARK, parse
+from intercode.sql.dialect.parser import parse
 from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
-from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.values import convert_rows, default_value, error_text, to_stored
 from intercode.sql.embedded.compile.conversions import number_constant
 from intercode.sql.embedded.compile.scope import Source
 from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import foreign_keys
 from intercode.sql.embedded.execute.constraints import (
+    alias_of_new_row,
     apply_constraints,
+    duplicate_assignments,
     require_no_trigger,
     require_not_generated,
+    rows_with_same_key,
 )
 from intercode.sql.embedded.execute.context import SessionContext
 from intercode.sql.embedded.execute.write_targets import (
@@ -103,7 +105,7 @@ def insert(tree: exp.Insert, session: SessionContext, replacing: bool = False) -
             first = value if first is None else first
             same: list[int] = []
             if duplicate is not None or replacing:
-                same = _rows_with_same_key(row, table, database, connection)
+                same = rows_with_same_key(row, table, database, connection)
             if duplicate is not None and same:
                 new = _update_duplicate(tree, same[0], row, table, database, session, connection)
                 changed += 2 * (new is not None)
@@ -139,8 +141,8 @@ def _update_duplicate(
     connection: sqlite3.Connection,
 ) -> Row | None:
     """Update the row that has the key of a new one. Return it, or None if nothing changed."""
-    alias = _alias_of_new_row(tree.args.get("expression"))
-    pairs = _duplicate_assignments(tree.args["conflict"], row, alias, table)
+    alias = alias_of_new_row(tree.args.get("expression"))
+    pairs = duplicate_assignments(tree.args["conflict"], row, alias, table)
     target = exp.Table(this=exp.to_identifier(table.name), db=exp.to_identifier(database))
     one = exp.Update(this=target, expressions=pairs)
     columns = [_column(table, e.this.name) for e in pairs]
@@ -294,72 +296,6 @@ def duplicate_key_error(
             entry = "-".join(error_text(row.get(c)) for c in index.columns)
             return mysql_error(1062, entry, f"{table.name}.{index.name}")
     return unsupported(f"this row (SQLite says: {text})")
-
-
-# ---------------------------------------------------------------- rows with the same key
-def _rows_with_same_key(
-    row: Row, table: Table, database: str, connection: sqlite3.Connection
-) -> list[int]:
-    """Return the ids of the rows that have a unique key of this row, by the order of the keys."""
-    found: list[int] = []
-    low = {name.lower(): value for name, value in row.items()}
-    for index in table.indexes:
-        columns = [c for n in index.columns if (c := table.column(n)) is not None]
-        values = [low.get(c.name.lower()) for c in columns]
-        if not index.unique or None in values or any(index.prefixes):
-            continue
-        tests = " AND ".join(
-            f"{quote_identifier(c.name)} = ?{collate_clause(False, c.type)}" for c in columns
-        )
-        target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
-        for (rowid,) in connection.execute(f"SELECT rowid FROM {target} WHERE {tests}", values):
-            if rowid not in found:
-                found.append(rowid)
-    return found
-
-
-def _duplicate_assignments(
-    duplicate: exp.Expr, row: Row, alias: str, table: Table
-) -> list[exp.Expr]:
-    """Return the assignments of ON DUPLICATE KEY UPDATE with the values of the new row in place of
-    ``VALUES(column)`` and of the columns of its alias."""
-
-    def filled(node: exp.Expr) -> exp.Expr:
-        name = str(node.this) if isinstance(node, exp.Anonymous) else ""
-        if name.removeprefix(FUNCTION_MARK).upper() == "VALUES" and len(node.expressions) == 1:
-            return _literal(_new_value(node.expressions[0].name, row, table))
-        if isinstance(node, exp.Column) and alias and node.table.lower() == alias.lower():
-            return _literal(_new_value(node.name, row, table))
-        return node
-
-    return [
-        exp.EQ(this=e.this.copy(), expression=e.expression.copy().transform(filled))
-        for e in duplicate.expressions
-    ]
-
-
-def _new_value(name: str, row: Row, table: Table) -> Any:
-    column: Column | None = table.column(name)
-    if column is None:
-        raise mysql_error(1054, name, "field list")
-    return row[column.name]
-
-
-def _literal(value: Any) -> exp.Expr:
-    if value is None:
-        return exp.Null()
-    if isinstance(value, bytes):
-        return exp.HexString(this=value.hex())
-    if isinstance(value, (int, float)):
-        number = exp.Literal.number(repr(abs(value)))
-        return exp.Neg(this=number) if value < 0 else number
-    return exp.Literal.string(str(value))
-
-
-def _alias_of_new_row(source: exp.Expr | None) -> str:
-    """Return the alias of ``VALUES (...) AS new``, or an empty string."""
-    alias = source.args.get("alias") if isinstance(source, exp.Values) else None
-    return alias.name if isinstance(alias, exp.TableAlias) else ""
 
 
 # ---------------------------------------------------------------- UPDATE and DELETE

@@ -72,7 +72,10 @@ def execute(code: str, session: SessionContext) -> None:
     for part in _split_assignments(text[3:]):
         found = _ASSIGNMENT.match(part)
         if found is None:
-            raise syntax_error(text, text.find(part.strip()))
+            name = re.match(r"\s*[\w@.`]*\s*", part)
+            at = text.find(part.strip()) if part.strip() else len(text)
+            end = len(name[0].lstrip()) if name is not None else 0
+            raise syntax_error(text, at + end)
         value = _evaluate(part[found.end() :].strip(), session)
         if found["user"]:
             variables = {**session.state.variables, found["var"].lower(): value}

@@ -38,9 +38,9 @@ def execute(code: str, session: SessionContext) -> Rows:
         known = re.match(r"SHOW\s+(\w+)", text, re.I)
         if known and known[1].upper() in _UNSUPPORTED:
             raise unsupported(f"SHOW {known[1].upper()}")
-        rest = re.match(r"\w+\s+(?:FULL\s+)?(?:TABLES|DATABASES|COLUMNS)?", text, re.I)
+        rest = re.match(r"\w+\s*(?:FULL\s+)?(?:TABLES|DATABASES|COLUMNS)?", text, re.I)
         raise syntax_error(code, code.find(text) + (rest.end() if rest else 0))
-    raise syntax_error(code, code.find(text) + len(word) + 1)
+    raise syntax_error(code, min(code.find(text) + len(word) + 1, len(code)))
 
 
 def _unquote(name: str | None) -> str | None:

@@ -39,7 +39,8 @@ def execute(word: str, code: str, session: SessionContext) -> None:
     elif word == "ROLLBACK" and (found := re.search(r"TO (?:SAVEPOINT )?`?(\w+)`?$", text, re.I)):
         _rollback_to(found[1].lower(), session)
     elif word in ("COMMIT", "ROLLBACK") and not _END.fullmatch(upper):
-        raise syntax_error(code, code.upper().find(word) + len(word) + 1)
+        start = len(code) if upper.endswith(" TO") else code.upper().find(word) + len(word) + 1
+        raise syntax_error(code, start)
     elif word == "COMMIT":
         commit(session)
     elif word == "ROLLBACK":
