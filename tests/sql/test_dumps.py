@@ -17,7 +17,7 @@ HEAD = "CREATE DATABASE d; USE d;\n"
 Open = Callable[[str | bytes], SqlSession]
 
 
-@pytest.fixture(params=["embedded", "mysql"])
+@pytest.fixture(params=["embedded", pytest.param("mysql", marks=pytest.mark.mysql)])
 def load(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """A function that loads a dump into one of the engines and opens a session."""
     engine = engine_or_skip(request.param)
