@@ -24,6 +24,7 @@ from intercode.core.errors import (
 )
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlSession, open_engine
+from intercode.sql.server import owner as owner_module
 from intercode.sql.server import private_server
 from intercode.sql.server.connection import Address, ServerConnection
 from support.sandboxes import eventually
@@ -346,3 +347,13 @@ def test_a_server_that_ends_under_the_only_statement_was_ended_by_it(
     alone.close()
     other.close()
     engine.close()
+
+
+def test_the_directory_of_a_server_that_starts_is_no_orphan(tmp_path: Path) -> None:
+    home = tmp_path / "run-x-1"
+    home.mkdir()
+    with owner_module.starting(tmp_path), owner_module.starting(tmp_path):
+        owner_module.remove_orphans(tmp_path)
+        assert home.is_dir()
+    owner_module.remove_orphans(tmp_path)
+    assert not home.exists()

@@ -25,7 +25,8 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 with suppress(ImportError):  # absent on Windows, which may import this module but not run it
@@ -232,8 +233,32 @@ def _mount_limited(directory: Path, size: int, user: object) -> bool:
     )
 
 
+@contextmanager
+def starting(base: Path) -> Iterator[None]:
+    """Keep other processes from removing the directory of an owner that starts, until it holds the
+    lock on it."""
+    fd = os.open(base, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(fd)
+
+
 def remove_orphans(base: Path) -> None:
-    """Delete the directories of owners that were killed. A living owner holds a lock on its own."""
+    """Delete the directories of owners that were killed, unless an owner is about to start. A
+    living owner holds a lock on its own."""
+    fd = os.open(base, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove_unlocked(base)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(fd)
+
+
+def _remove_unlocked(base: Path) -> None:
     for home in base.glob("run-*"):
         try:
             fd = os.open(home, os.O_RDONLY)

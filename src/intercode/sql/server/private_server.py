@@ -203,7 +203,19 @@ def _connect(home: Path) -> Lease | None:
 
 
 def _start_server(key: str, source: Path) -> Lease:
-    home = Path(tempfile.mkdtemp(prefix=f"run-{key}-", dir=runtime_directory()))
+    base = runtime_directory()
+    with owner.starting(base):
+        home = Path(tempfile.mkdtemp(prefix=f"run-{key}-", dir=base))
+        answer = _start_owner(key, source, home)
+    if "error" in answer:
+        raise SandboxUnavailableError(f"{server_program()}: {answer['error']}")
+    if joined := _connect(home):
+        return joined
+    raise DatabaseLostError("the database server ended right after its start")
+
+
+def _start_owner(key: str, source: Path, home: Path) -> dict[str, object]:
+    """Start the owner of a server and return what it says when the server is ready."""
     settings = {
         "home": str(home), "source": str(source), "program": str(server_program()),
         "arguments": _SERVER_ARGUMENTS, "user": SERVER_UID if os.geteuid() == 0 else None,
@@ -216,13 +228,12 @@ def _start_server(key: str, source: Path) -> Lease:
     assert process.stdout is not None
     with process.stdout:
         line = process.stdout.readline()
-    answer = json.loads(line) if line else {"error": "its owner process ended without a message"}
+    answer: dict[str, object] = {"error": "its owner process ended without a message"}
+    if line:
+        answer = json.loads(line)
     if "error" in answer:
         process.wait()
-        raise SandboxUnavailableError(f"{server_program()}: {answer['error']}")
-    if joined := _connect(home):
-        return joined
-    raise DatabaseLostError("the database server ended right after its start")
+    return answer
 
 
 def _file_limit(source: Path) -> int:
