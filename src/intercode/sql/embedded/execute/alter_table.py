@@ -17,7 +17,8 @@ from intercode.sql.embedded.catalog.table_statements import (
 from intercode.sql.embedded.catalog.values import default_value, result_converter, to_stored
 from intercode.sql.embedded.execute import transactions
 from intercode.sql.embedded.execute.context import SessionContext
-from intercode.sql.embedded.execute.dml import duplicate_key_error, write_transaction
+from intercode.sql.embedded.execute.dml import duplicate_key_error
+from intercode.sql.embedded.execute.transactions import write_transaction
 from intercode.sql.embedded.execute.write_targets import named_table, record_drop, record_table
 
 

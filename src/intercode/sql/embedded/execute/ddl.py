@@ -27,7 +27,7 @@ from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import transactions
 from intercode.sql.embedded.execute.alter_table import alter_table, rebuild_table
 from intercode.sql.embedded.execute.context import SessionContext
-from intercode.sql.embedded.execute.dml import write_transaction
+from intercode.sql.embedded.execute.transactions import write_transaction
 from intercode.sql.embedded.execute.write_targets import (
     named_table,
     record_drop,

@@ -4,8 +4,7 @@ transaction."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +27,7 @@ from intercode.sql.embedded.execute.constraints import (
     rows_with_same_key,
 )
 from intercode.sql.embedded.execute.context import SessionContext
+from intercode.sql.embedded.execute.transactions import joint_transaction, write_transaction
 from intercode.sql.embedded.execute.write_targets import (
     JoinedTargets,
     TargetRow,
@@ -40,40 +40,6 @@ from intercode.sql.embedded.execute.write_targets import (
 from intercode.sql.embedded.functions.numeric import double_text
 
 Row = dict[str, Any]
-
-
-@contextmanager
-def write_transaction(session: SessionContext, database: str) -> Iterator[sqlite3.Connection]:
-    """Run a transaction in the session's private copy of a database. It is rolled back on an
-    error. One inside another is part of it."""
-    connection = session.connection.sqlite
-    if connection.in_transaction:
-        yield connection
-        return
-    session.connection.make_private(database, session.limits.storage)
-    session.connection.attach([database])
-    connection.execute("BEGIN")
-    try:
-        yield connection
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-@contextmanager
-def _joint_transaction(databases: Sequence[str], session: SessionContext) -> Iterator[None]:
-    """Run one transaction over several databases. On an error nothing has changed."""
-    for database in databases:
-        session.connection.make_private(database, session.limits.storage)
-    before = session.state
-    try:
-        with write_transaction(session, databases[0]):
-            yield
-    except BaseException:
-        session.state = before
-        raise
 
 
 def insert(tree: exp.Insert, session: SessionContext, replacing: bool = False) -> None:
@@ -327,7 +293,7 @@ def _update_joined(tree: exp.Update, session: SessionContext) -> None:
         _check_assignment_order(columns, values)
         rows = targets.rows(source, table, values, columns)
         plans.append((rows, columns, table, database))
-    with _joint_transaction([plan[3] for plan in plans], session):
+    with joint_transaction([plan[3] for plan in plans], session):
         count = sum(_write_updates(*plan, session) for plan in plans)
     session.set_session_values(ROW_COUNT=count)
 
@@ -424,7 +390,7 @@ def delete(tree: exp.Delete, session: SessionContext) -> None:
     for node in named:
         database, table, source = joined.named_source(node)
         plans.append((joined.rows(source, table, [], []), table, database))
-    with _joint_transaction([plan[2] for plan in plans], session):
+    with joint_transaction([plan[2] for plan in plans], session):
         count = sum(_write_deletes(*plan, session) for plan in plans)
     session.set_session_values(ROW_COUNT=count)
 

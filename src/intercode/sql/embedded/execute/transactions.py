@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from intercode.sql.dialect.errors import StatementError, mysql_error, syntax_error
@@ -144,3 +147,38 @@ def _with_counter(table: Table, later: Table | None) -> Table:
     if later is None or (later.auto_increment or 0) <= (table.auto_increment or 0):
         return table
     return replace(table, auto_increment=later.auto_increment)
+
+
+# ---------------------------------------------------------------- of single statements
+@contextmanager
+def write_transaction(session: SessionContext, database: str) -> Iterator[sqlite3.Connection]:
+    """Run a transaction in the session's private copy of a database. It is rolled back on an
+    error. One inside another is part of it."""
+    connection = session.connection.sqlite
+    if connection.in_transaction:
+        yield connection
+        return
+    session.connection.make_private(database, session.limits.storage)
+    session.connection.attach([database])
+    connection.execute("BEGIN")
+    try:
+        yield connection
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def joint_transaction(databases: Sequence[str], session: SessionContext) -> Iterator[None]:
+    """Run one transaction over several databases. On an error nothing has changed."""
+    for database in databases:
+        session.connection.make_private(database, session.limits.storage)
+    before = session.state
+    try:
+        with write_transaction(session, databases[0]):
+            yield
+    except BaseException:
+        session.state = before
+        raise
