@@ -39,7 +39,7 @@ from intercode.environments.base.options import (
 )
 from intercode.environments.base.policy import PolicyGuard, PolicySource
 from intercode.environments.base.reward_mode import RewardMode, RewardShaper
-from intercode.environments.base.rewards import RewardFunction, open_episode_reward, score_states
+from intercode.environments.base.rewards import RewardFunction, open_episode_reward
 from intercode.environments.base.snapshots.copying import Copyable
 from intercode.environments.base.snapshots.snapshot import (
     Snapshot,
@@ -321,8 +321,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         agent = self._agent_state(self._last_result, self._answer)
         scores = []
         for gold in self._reached_golds():
-            reward = self.reward_function, self.reward_name
-            scores.append((score_states(*reward, self.task, agent, gold), gold))
+            scores.append((self._score_against(agent, gold), gold))
             if scores[-1][0].value >= 1 and not self.scores_every_gold:
                 break
         best, best_gold = max(scores, key=lambda pair: pair[0].value)

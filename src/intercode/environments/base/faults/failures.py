@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from intercode.core.errors import SandboxKilledError
-from intercode.core.types import ActionError, ExecResult, Score, StepResult, Task
+from intercode.core.errors import SandboxKilledError, UsageError
+from intercode.core.types import ActionError, ExecResult, Score, State, StepResult, Task
 from intercode.environments.base.contract import Workspace
 from intercode.environments.base.faults.action_error import describe_action_error, machine_error
 from intercode.environments.base.reward_mode import RewardShaper
+from intercode.environments.base.rewards import RewardFunction, score_states
 
 
 class EpisodeFailures:
@@ -21,8 +22,10 @@ class EpisodeFailures:
     _action_error: ActionError | None = None
     """The exception with which the agent's code has ended the episode."""
     _gold_error: Exception | None = None
-    """What a gold has raised that ran where no agent can reach it."""
+    """What a gold, or a reward that returns no Score, has raised where no agent can reach it."""
     _aborted = False
+    reward_name: str
+    reward_function: RewardFunction
     _running: bool
     _last_result: ExecResult | None
     _transcript: list[str]
@@ -99,6 +102,14 @@ class EpisodeFailures:
             self._loss = str(e)
         else:
             self._action_error = describe_action_error(error)
+
+    def _score_against(self, agent: State, gold: State) -> Score:
+        """Return what the reward function gives. That it returns no Score is no agent's doing."""
+        try:
+            return score_states(self.reward_function, self.reward_name, self.task, agent, gold)
+        except UsageError as e:
+            self._gold_error = e
+            raise
 
     def _failed_score(self) -> Score:
         """Return the score of an episode that has failed."""
