@@ -26,10 +26,10 @@ def test_a_machine_that_runs_sandboxes_has_all_that_is_needed() -> None:
     assert all(f.fix for f in findings.values() if not f.ok)
 
 
-@pytest.mark.parametrize("below", ["file", "file/below", "/proc/none"])
-def test_a_cache_that_cannot_be_made_is_a_line(tmp_path: Path, below: str) -> None:
+@pytest.mark.parametrize("name", ["file", "file/below", "/proc/none"])
+def test_a_cache_that_cannot_be_made_is_a_line(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
-    cache = str(tmp_path / below)  # an absolute path stays one
+    cache = str(tmp_path / name)  # an absolute path stays one
     done = subprocess.run(
         [sys.executable, "-m", "intercode", "doctor"],
         env={**os.environ, "INTERCODE_CACHE": cache}, capture_output=True, text=True,
