@@ -37,6 +37,8 @@ _SAME_IN_ALL = [
      "trap - DEBUG", "echo yes"],
     ["trap 'echo D' DEBUG", "cat <<E\nab\nE", "case x in x) echo y;; esac", "[[ a == a ]]; echo $?",
      "((1)) && echo u", "while false; do :; done", "{ echo g; }", "select x in 1; do :; done"],
+    ["shopt -s extdebug; trap 'echo D' DEBUG", "echo a", "trap 'echo E >&2' DEBUG",
+     "f() { echo f; }", "f", "echo b", "shopt -u extdebug", "trap - DEBUG", "echo c"],
     ["set -u; trap 'echo D' DEBUG", "echo ${x-unset}", "set -e", "true; echo a", "false || echo b"],
     ["IFS=0123456789; trap 'echo D' DEBUG", "echo a", "x='1a2'; echo $x"],
     ["readonly LINENO PWD; trap 'echo D' DEBUG", "echo a", "cd /usr; pwd"],

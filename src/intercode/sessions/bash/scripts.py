@@ -109,8 +109,12 @@ def quote(text: str) -> str:
 
 
 def loop_over_nothing(commands: str) -> str:
-    """Return a quiet script that runs commands in a fork of the shell."""
-    return f"{{ for _ in $( {{ {commands} }} >&- 2>&- ); do :; done; }} 2>&-\n"
+    """Return a quiet script that runs commands in a fork of the shell.
+
+    With functrace a DEBUG trap fires in the fork. It can write, because with extdebug a trap that
+    fails skips our commands.
+    """
+    return f"{{ for _ in $( {{ {commands} }} >/dev/null 2>&1 ); do :; done; }} 2>&-\n"
 
 
 def dump_script(token: str, quiet: bool) -> str:
@@ -163,9 +167,7 @@ def parse_script(code: str) -> str:
     """Return a quiet script that parses some code as the shell would, and writes what bash has to
     say about it to the report descriptor."""
     text = quote(f"builtin set -n\n{code}\n")
-    commands = (
-        f"{{ builtin set +x; builtin trap - DEBUG; }} 2>&-; builtin eval {text} 2>&{REPORT_FD};"
-    )
+    commands = f"builtin set +x; builtin trap - DEBUG; builtin eval {text} 2>&{REPORT_FD};"
     return loop_over_nothing(commands)
 
 
