@@ -24,6 +24,7 @@ from intercode.core.errors import (
 )
 from intercode.environments.base.pool import Episode, Pool
 from support import traces
+from support.fake_clock import FakeClock
 from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
@@ -202,11 +203,17 @@ async def _cancelled(step: asyncio.Task[Any]) -> None:
 
 def test_an_idle_episode_is_closed() -> None:
     async def work() -> None:
-        async with Pool("bash", size=1, idle_timeout=0.4) as pool:
+        clock = FakeClock()
+        async with Pool("bash", size=1, idle_timeout=600, clock=clock) as pool:
             forgotten = await pool.begin(0)
+            await clock.advance(599)
+            await forgotten.step("pwd")
+            await clock.advance(599)
+            assert not forgotten.closed
+            await clock.advance(200)
             other = await pool.begin(1)  # waits until the first episode is closed
             assert pool.idle_closed == 1 and not other.done
-            with pytest.raises(EnvironmentStateError, match=r"nothing happened in it for 0\.4 s"):
+            with pytest.raises(EnvironmentStateError, match="nothing happened in it for 600 s"):
                 await forgotten.step("pwd")
 
     run(work())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
+from intercode.core.clock import Clock
 from intercode.core.errors import EnvironmentStateError, InfrastructureError
 from intercode.core.types import Score, StepResult
 from intercode.environments.base.contract import BranchingEnvironment
@@ -31,12 +31,13 @@ class Episode:
         env: BranchingEnvironment,
         workers: WorkerThreads,
         give_back: Callable[[Episode], None],
+        clock: Clock,
     ) -> None:
-        self.env = env
+        self.env, self._clock = env, clock
         self.query, self.observation = "", ""
         self.last: StepResult | None = None
         self.reward, self.turns, self.done = 0.0, 0, False
-        self.last_used = time.monotonic()
+        self.last_used = clock.now()
         self._workers, self._release = workers, give_back
         self._running: asyncio.Future[Any] | None = None
         self._close_reason = ""  # empty while the episode is open
@@ -132,7 +133,7 @@ class Episode:
             await self._cancel(running, timeout)
             raise TimeoutError(f"{self._close_reason}: the episode is over") from e
         finally:
-            self._running, self.last_used = None, time.monotonic()
+            self._running, self.last_used = None, self._clock.now()
 
     async def _cancel(self, running: asyncio.Future[Any], timeout: float | None) -> None:
         """End the episode during a call."""

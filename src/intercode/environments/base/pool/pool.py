@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import Dataset
 from intercode.environments import make as make_environment
@@ -24,9 +24,10 @@ class Pool:
     """Runs up to ``size`` episodes of one environment. Further episodes wait for a free slot.
 
     ``idle_timeout``: an episode is closed after this number of seconds without a call (None:
-    never), so that an episode that its user forgot does not occupy a slot for ever. ``settings``:
-    settings of the environment, such as ``reward_mode="delta"`` or ``recycle=True``.
-    ``allow_exploitable``: allow the profile ``original``, whose faults training would exploit.
+    never), so that an episode that its user forgot does not occupy a slot for ever. ``clock``
+    measures that time. ``settings``: settings of the environment, such as
+    ``reward_mode="delta"`` or ``recycle=True``. ``allow_exploitable``: allow the profile
+    ``original``, whose faults training would exploit.
 
     When the pool is closed, or its process ends in any way, every episode ends and its sandbox is
     removed. Use a pool in one event loop only. Raises UsageError for an invalid size or timeout
@@ -40,6 +41,7 @@ class Pool:
         dataset: str | Dataset = "starter",
         *,
         idle_timeout: float | None = 600.0,
+        clock: Clock = SYSTEM_CLOCK,
         allow_exploitable: bool = False,
         **settings: Any,
     ) -> None:
@@ -53,7 +55,7 @@ class Pool:
         make: Callable[..., BranchingEnvironment] = partial(make_environment, environment)
         first = make(dataset, **settings)
         self.dataset = pick_dataset(dataset, first.name)
-        self.size, self.idle_timeout = size, idle_timeout
+        self.size, self.idle_timeout, self._clock = size, idle_timeout, clock
         self.idle_closed = 0
         """The number of episodes that were closed after ``idle_timeout``."""
         self._make_env: Callable[[], BranchingEnvironment] = lambda: make(self.dataset, **settings)
@@ -199,7 +201,7 @@ class Pool:
             raise
         if self.idle_timeout is not None and self._idle_closer is None:
             self._idle_closer = asyncio.create_task(self._close_idle_episodes(self.idle_timeout))
-        episodes = [Episode(env, self._workers, self._release) for env in envs]
+        episodes = [Episode(env, self._workers, self._release, self._clock) for env in envs]
         self._live_episodes.update(episodes)
         return episodes
 
@@ -228,8 +230,8 @@ class Pool:
     async def _close_idle_episodes(self, timeout: float) -> None:
         """Close episodes that have had no call for longer than ``timeout`` seconds."""
         while True:
-            await asyncio.sleep(timeout / _CHECKS_PER_TIMEOUT)
-            now = time.monotonic()
+            await self._clock.wait(timeout / _CHECKS_PER_TIMEOUT)
+            now = self._clock.now()
             idle = [e for e in self._live_episodes if not e.busy and now - e.last_used > timeout]
             for episode in idle:
                 self.idle_closed += not episode.closed
