@@ -8,7 +8,7 @@ import pytest
 
 from intercode.agents.parsing import is_shell, language_of, parse_answer, split_sections
 from intercode.agents.terminal_text import is_open_command, typed_code
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.datasets.hidden_tests import python_tests
 
 _COMMANDS = [

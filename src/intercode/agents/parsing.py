@@ -11,7 +11,7 @@ from typing import Any
 
 from intercode.agents.terminal_text import typed_code
 from intercode.core import languages
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import Brief
 

@@ -13,7 +13,7 @@ from intercode.agents.base import Feedback, check_integer
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import split_thought
 from intercode.agents.prompt import ObservationLimits
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.core.types import AgentOutput, Brief
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import ConfigError, UsageError
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Network, Profile
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.core.python_syntax import parse_python
 
 _TEST_KEYS = {"input", "output"}

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.datasets.files import read_text, require_inside
 
 _NAME = ".harborignore"

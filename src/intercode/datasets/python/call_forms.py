@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.core.python_syntax import parse_python
 
 _UNCLEAR = """

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from intercode.core.errors import InfrastructureError, InterCodeError
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.env import InterCodeEnv

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.models.providers.chat_responses import InvalidResponseError
 
 _FINAL = ("response.completed", "response.incomplete", "response.failed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.datasets.families.choices import WORDS, Choices
 
 _COMMENT = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.core.types import ExecResult, Image, Network
 from intercode.sandbox import strongest_kind
 from intercode.sandbox.contract import STANDARD_PATH, BaseSandbox, Limits, SandboxSpec

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from intercode.core.errors import DataError
-from intercode.core.portability.lines import split_lines
+from intercode.core.lines import split_lines
 from intercode.core.registry import unknown_name_error
 
 INSTRUCTIONS = (
