@@ -316,7 +316,7 @@ def test_an_ordinary_user_with_subordinate_ids() -> None:
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir"]
     done = run_as_ordinary_user([*pytest_, str(Path(__file__).parents[2]), *files])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "20 passed, 6 skipped" in done.stdout, done.stdout
+    assert "21 passed, 6 skipped" in done.stdout, done.stdout
 
 
 def test_an_ordinary_user_without_them_reads_the_remedy() -> None:

@@ -172,41 +172,35 @@ class GroupMemory:
     """The memory of a control group that also holds the files of its sandbox, for the watchdog.
 
     The kernel bounds both together, so that a program which fills the disk gets an error. This is a
-    cheap look at whether the processes alone may have exceeded ``limit``. ``event``: a descriptor
-    that becomes readable whenever a half of the limit is passed; -1 if the kernel has none.
+    cheap look at whether the processes alone may have exceeded ``limit``.
     """
 
     def __init__(self, paths: Mapping[str, str], limit: int) -> None:
-        self._limit, self.event = limit, -1
+        self._limit = limit
         directory = paths["memory"] if "memory" in paths else paths[""]
         name = "usage_in_bytes" if "memory" in paths else "current"
         self._usage = FileIO(f"{directory}/memory.{name}")
         self._statistics = f"{directory}/memory.stat"
-        if "memory" in paths:
-            self._request_event(f"{directory}/cgroup.event_control")
-
-    def _request_event(self, file: str) -> None:
-        event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        try:
-            write_control_file(file, f"{event} {self._usage.fileno()} {self._limit // 2}")
-            self.event = event
-        except OSError:
-            os.close(event)
-
-    def is_high(self) -> bool:
-        """Return whether more than a half of the limit is used, by processes or files."""
-        return self._used() > self._limit // 2
 
     def may_be_exceeded(self) -> bool:
         """Return whether more than the limit is used, besides copies of files on disks, or the
         group is gone."""
         if (used := self._used()) <= self._limit:
             return used < 0
+        counts = self._read_statistics()
+        return used - sum(counts.get(name, 0) for name in _DISK_CACHE) > self._limit
+
+    def is_certain(self) -> bool:
+        """Return whether processes map more than the limit, with each shared page once."""
+        counts = self._read_statistics()
+        own = counts.get(b"rss", counts.get(b"anon", 0))
+        shared = counts.get(b"mapped_file", counts.get(b"file_mapped", 0))
+        return own + min(shared, counts.get(b"shmem", 0)) > self._limit
+
+    def _read_statistics(self) -> dict[bytes, int]:
         with suppress(OSError, ValueError), open(self._statistics, "rb") as file:
-            for line in file:
-                name, _, count = line.partition(b" ")
-                used -= int(count) if name in _DISK_CACHE else 0
-        return used > self._limit
+            return {name: int(count) for name, _, count in (line.partition(b" ") for line in file)}
+        return {}
 
     def _used(self) -> int:
         with suppress(OSError, ValueError):  # ValueError: closed by another thread
@@ -214,7 +208,5 @@ class GroupMemory:
         return -1
 
     def close(self) -> None:
-        """Close the descriptors. Call it once."""
+        """Close the file. May be called again."""
         self._usage.close()
-        if self.event >= 0:
-            os.close(self.event)

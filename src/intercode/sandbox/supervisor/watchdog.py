@@ -8,14 +8,13 @@ not see the rest: shared memory that only an ended process has used, files in me
 passed over a socket, and processes that live for less than an interval.
 
 The control group of a sandbox bounds its memory together with its files, if those are in memory.
-The watchdog then bounds the memory alone, but reads /proc only while the group uses more than that.
-It is woken when a half is used, and looks ten times as often from then on.
+The watchdog then bounds the memory alone. It looks at the group every 20 ms, and reads /proc only
+while that uses more.
 """
 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import threading
 import time
@@ -30,8 +29,9 @@ from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
 from intercode.sandbox.supervisor.unmapped_memory import OpenFiles, SocketMemory
 
 _INTERVAL_SECONDS = 0.1  # minimum time between two checks
-_HIGH_SECONDS = 0.01  # the same while a control group uses much memory
+_GROUP_SECONDS = 0.02  # minimum time between two looks at a control group
 _MAX_CPU_SHARE = 0.1  # share of a processor that checks may take
+_ENDING_SECONDS = 1.0  # time for a killed process to give back its memory
 _GRACE_SECONDS = 0.2  # further processor time before another process is killed
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -64,16 +64,26 @@ class Watch:
     restart_requested: bool = True
     cpu_deadline: float = 0.0
     cpu_ticks_at_start: dict[int, int] = field(default_factory=dict)
+    victim: _Process | None = None
+    killed_at: float = 0.0
+
+    def is_victim_ending(self) -> bool:
+        """Return whether the last process that was killed still has its memory. To read its maps
+        would keep the memory while others already continue."""
+        if self.victim is None or time.monotonic() > self.killed_at + _ENDING_SECONDS:
+            return False
+        with suppress(OSError):
+            return process_start_ticks(self.victim.pid) == self.victim.start_ticks
+        return False
 
     def restart(self) -> None:
         """Begin an action, whose processor time counts from now."""
         self.restart_requested = True
 
-    def may_be_exceeded(self) -> bool:
-        """Return whether its processes have to be looked at."""
-        if self.cpu_seconds is not None or self.group is None:
-            return True
-        return self.group.may_be_exceeded()
+    @property
+    def needs_scan(self) -> bool:
+        """Whether its processes have to be looked at, whatever its control group uses."""
+        return self.cpu_seconds is not None or self.group is None
 
     def close(self) -> None:
         """Close the descriptors. Call it once, when it is not watched any more."""
@@ -93,7 +103,7 @@ class Watchdog:
     def __init__(self) -> None:
         self._watches: dict[int, Watch] = {}
         self._thread: threading.Thread | None = None
-        self._events = select.epoll()
+        self._next_check = 0.0  # of sandboxes without a control group
 
     @classmethod
     def watch(cls, watch: Watch) -> None:
@@ -104,8 +114,6 @@ class Watchdog:
             watchdog = cls._current = cls._current or cls()
             watch.start_ticks = process_start_ticks(watch.supervisor_pid)
             watchdog._watches[watch.supervisor_pid] = watch
-            if watch.group is not None and watch.group.event >= 0:
-                watchdog._events.register(watch.group.event, select.EPOLLIN | select.EPOLLET)
             if watchdog._thread is None:
                 watchdog._thread = threading.Thread(
                     target=watchdog._run, name="intercode-watch", daemon=True
@@ -121,25 +129,27 @@ class Watchdog:
     def _run(self) -> None:
         pause = _INTERVAL_SECONDS
         while True:
-            self._rest(pause)
+            time.sleep(pause)
             began = time.thread_time()  # processor time: a busy machine is checked as often
             with self._lock:
                 if not self._watches:
                     self._thread = None
                     return
             self.check_all()
-            groups = [watch.group for watch in list(self._watches.values()) if watch.group]
-            is_high = any(group.is_high() for group in groups)
-            interval = _HIGH_SECONDS if is_high else _INTERVAL_SECONDS
+            has_groups = any(watch.group for watch in list(self._watches.values()))
+            interval = _GROUP_SECONDS if has_groups else _INTERVAL_SECONDS
             pause = max(interval, (time.thread_time() - began) / _MAX_CPU_SHARE)
 
-    def _rest(self, seconds: float) -> None:
-        """Wait, or until the memory of a control group rises."""
-        self._events.poll(seconds)
-
     def check_all(self) -> None:
-        """Check every watched sandbox once."""
-        watches = [watch for watch in list(self._watches.values()) if watch.may_be_exceeded()]
+        """Check every watched sandbox, those without a control group at most ten times a second."""
+        is_due = time.monotonic() >= self._next_check
+        if is_due:
+            self._next_check = time.monotonic() + _INTERVAL_SECONDS
+        watches = [
+            watch
+            for watch in list(self._watches.values())
+            if (is_due and watch.needs_scan) or (watch.group and watch.group.may_be_exceeded())
+        ]
         if not watches:
             return
         found = {
@@ -156,7 +166,12 @@ class Watchdog:
                 self._watches.pop(watch.supervisor_pid, None)
                 continue
             members = _descendants(watch.supervisor_pid, families)
-            if watch.memory is not None:
+            if watch.memory is None or not members or watch.is_victim_ending():
+                pass
+            elif watch.group is not None and watch.group.is_certain():
+                # without a look at its maps, which would keep its memory after its end
+                _kill(watch, max(members, key=lambda p: p.resident), "memory")
+            elif is_due or watch.group is None:
                 _enforce_memory(watch, members)
             if watch.cpu_seconds is not None:
                 _enforce_cpu_time(watch, members, supervisor.child_cpu_ticks)
@@ -264,6 +279,7 @@ def _kill(watch: Watch, process: _Process, limit: LimitExceeded) -> None:
             if process_start_ticks(process.pid) == process.start_ticks:
                 # first, because another thread may read it as soon as the process has ended
                 watch.limit_exceeded = limit
+                watch.victim, watch.killed_at = process, time.monotonic()
                 signal.pidfd_send_signal(fd, signal.SIGKILL)
         finally:
             os.close(fd)
