@@ -216,10 +216,10 @@ def test_leaving_a_deleted_directory_keeps_the_shell(sandbox: BaseSandbox, trap:
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
-        ("T 3 a:b /dT\0", scripts.Report(3, frozenset("ab"), "/d", True)),
-        ("T 3 a:b /d\0", scripts.Report(3, frozenset("ab"), "/d", False)),
-        ("T 3 a:b ..T\0", scripts.Report(3, frozenset("ab"), "..", False)),
-        ("T 3 a:b \0", scripts.Report(3, frozenset("ab"), "/", False)),
+        ("T 3 a:b /d1\0", scripts.Report(3, frozenset("ab"), "/d", True)),
+        ("T 3 a:b /d0\0", scripts.Report(3, frozenset("ab"), "/d", False)),
+        ("T 3 a:b ..1\0", scripts.Report(3, frozenset("ab"), "..", False)),
+        ("T 3 a:b 0\0", scripts.Report(3, frozenset("ab"), "/", False)),
         ("bash: 1: /dev/null/T 0 a /d x/T: Not\n", scripts.Report(0, frozenset("a"), "/d x", None)),
         ("forged T 3 a:b /d\0", None),
         ("T 256 a /d\0", None),

@@ -67,10 +67,11 @@ _WHERE = (
 """Reports where the kernel has the shell, unless ``$PWD`` is there, too. The path is empty if the
 directory was deleted. Another shell finds it."""
 _REPORT = (
-    '{{ builtin printf "%s %s %s %s" {token} "$?" "$SHELLOPTS" "${{PWD-}}" >&{report}; '
-    "[[ ${{PWD-}} -ef . ]] && builtin printf {token} >&{report}; "
-    "builtin printf '\\0' >&{report}; }} 2>&-\n"
+    '{{ builtin printf %s "{token} $? $SHELLOPTS ${{PWD-}}">&{report};'
+    '! [[ ${{PWD-}} -ef . ]];builtin printf "$?\\0">&{report};}} 2>&-\n'
 )
+"""In few characters, because bash reads a script byte by byte. The last one is 1 if ``$PWD`` is the
+directory of the shell. Negated, the test ends no shell with errexit."""
 _REPORT_FORM = re.compile(r" ([0-9]{1,3}) (\S*) (.*)", re.DOTALL)
 _QUIET_PREFIX = re.compile("([^\n]*: /dev/null/)?")
 _NOTHING = '{{ for _ in; do :; done <"/dev/null/{words}" || for _ in; do :; done; }} 2>&{to}\n'
@@ -94,13 +95,16 @@ class Report:
 def parse_report(record: str, token: str) -> Report | None:
     """Return what a record of ``report_script`` says, or None if it is no such record."""
     before, first, rest = record.removesuffix("\0").partition(token)
-    text, second, _ = rest.partition(token)
+    text = rest.partition(token)[0]
     fields = _REPORT_FORM.fullmatch(text)
     if not first or fields is None or int(fields[1]) > 255 or not _QUIET_PREFIX.fullmatch(before):
         return None
-    is_there = None if before else bool(second) and fields[3].startswith("/")
-    directory = fields[3].removesuffix("/") if before else fields[3]
-    return Report(int(fields[1]), frozenset(fields[2].split(":")), directory or "/", is_there)
+    options = frozenset(fields[2].split(":"))
+    named, last = fields[3][:-1], fields[3][-1:]
+    if before:
+        return Report(int(fields[1]), options, fields[3].removesuffix("/") or "/", None)
+    is_there = last == "1" and named.startswith("/")
+    return Report(int(fields[1]), options, named or "/", is_there)
 
 
 def quote(text: str) -> str:

@@ -190,8 +190,9 @@ class Shell:
     def _source(self, code: str) -> str:
         """Return a script that sources some code, which it finds at the script's path."""
         if self._code is not None:
-            self._code.truncate(0)
-            os.pwrite(self._code.fileno(), _encode(f"{code}\n"), 0)
+            os.ftruncate(
+                self._code.fileno(), os.pwrite(self._code.fileno(), _encode(f"{code}\n"), 0)
+            )
         elif self._sandbox.opens_descriptors:
             word = secrets.token_hex(8)
             return f"{self._source_command} {SCRIPT_FD}<<'{word}'\n{code}\n{word}\n"
