@@ -9,6 +9,7 @@ from intercode.core.types import Dataset, ExecResult, Layer, State, Task
 from intercode.datasets.swe_bench.rows import TESTBED_PROGRAMS
 from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.environments.swe_bench.grading import grade_patch
+from intercode.environments.swe_bench.later_commits import later_commits_layer
 from intercode.environments.swe_bench.patch import read_patch
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import BaseSandbox, Limits
@@ -21,6 +22,8 @@ _LIMITS = Limits(disk=4 << 30, file_size=4 << 30, memory=4 << 30, address_space=
 
 class SweBenchEnv(TaskImageEnv):
     """Solve the problem of an issue in the repository that the image of the task has in /testbed.
+
+    The repositories of the image have no later commits than the task's; see later_commits.py.
 
     The answer is the difference of the repository from its start, without files that git ignores.
     ``score`` applies it in a fresh sandbox, adds the tests of the task there, and runs them; see
@@ -63,8 +66,9 @@ class SweBenchEnv(TaskImageEnv):
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         path = f"{TESTBED_PROGRAMS}:{self.image.env.get('PATH', _DEFAULT_PATH)}"
+        own = later_commits_layer(self.task, self.image, layers, _LIMITS)
         return SandboxSpec(
-            self.image, layers, network=self.network, limits=_LIMITS, env={"PATH": path}
+            self.image, (*layers, own), network=self.network, limits=_LIMITS, env={"PATH": path}
         )
 
     def _open_session(

@@ -10,7 +10,7 @@ from typing import Any
 
 from intercode.core.errors import SandboxError, UsageError
 from intercode.core.types import Layer, Network
-from intercode.sandbox.contract import BaseSandbox, SandboxSpec
+from intercode.sandbox.contract import BaseSandbox, Limits, SandboxSpec
 from intercode.sandbox.layers import write_layer
 from intercode.sandbox.remote.client import RemoteSandbox
 from intercode.sandbox.remote.connection import Connection, connect
@@ -106,13 +106,14 @@ def capture_layer(
     layers: tuple[Layer, ...],
     work: Callable[[BaseSandbox], None],
     network: Network,
+    limits: Limits,
 ) -> Layer:
     """Return the changes that ``work`` makes in a fresh sandbox of a server, as a layer there.
 
     The server makes it once for all clients with the same token.
     """
     connection = connect(image.url)
-    spec = SandboxSpec(image, layers, network=network, appearance="docker")
+    spec = SandboxSpec(image, layers, network=network, limits=limits, appearance="docker")
     number, values = connection.next_number(), _values(connection, spec)
     opened, _ = connection.request(
         "open", sandbox=number, spec=values, capture=key, seconds=BUILD_SECONDS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from intercode.core.registry import load_object
 from intercode.core.types import Image, Layer, Network
-from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.contract import BaseSandbox, Limits
 
 NOWHERE = Path("/nonexistent/remote")
 """The directory of files that are on another machine."""
@@ -26,11 +26,12 @@ class RemoteImage(Image):
         layers: tuple[Layer, ...],
         work: Callable[[BaseSandbox], None],
         network: Network = "none",
+        limits: Limits = Limits(),  # noqa: B008
     ) -> Layer:
         """Return the changes that ``work`` makes in a sandbox of the server, as a layer there."""
         # by name, because that module imports this one and loads an HTTP client
         capture = load_object("intercode.sandbox.remote.images:capture_layer")
-        layer: Layer = capture(self, key, layers, work, network)
+        layer: Layer = capture(self, key, layers, work, network, limits)
         return layer
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import Image, Layer, Network
 from intercode.sandbox import SandboxSpec, open_sandbox, strongest_kind
-from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.contract import BaseSandbox, Limits
 from intercode.sandbox.images.build import steps
 from intercode.sandbox.remote.references import RemoteImage
 
@@ -26,14 +26,15 @@ def captured_layer(
     layers: tuple[Layer, ...],
     work: Callable[[BaseSandbox], None],
     network: Network = "none",
+    limits: Limits = Limits(),  # noqa: B008
 ) -> Layer:
-    """Return the changes that ``work`` makes in a fresh sandbox, as a layer.
+    """Return the changes that ``work`` makes in a fresh sandbox with these limits, as a layer.
 
     The layer is made once, where the image is. Other processes wait for it.
     """
     if isinstance(image, RemoteImage):
-        return image.capture(key, layers, work, network)
-    spec = SandboxSpec(image, layers, network=network, appearance="docker")
+        return image.capture(key, layers, work, network, limits)
+    spec = SandboxSpec(image, layers, network=network, limits=limits, appearance="docker")
     return steps.cached_step(key, lambda home: capture_changes(home, spec, work))
 
 

@@ -1,0 +1,220 @@
+# Removes from every git repository of an image what is later than the task's commit.
+#
+# Arguments: the task's commit (may be empty) and the directory of the task's repository. Each
+# repository keeps the commit that it has checked out, the branches and tags in the history of that
+# or of the task's commit, and the objects that these need. The files of the task's repository stay
+# as they are; another checkout of a later commit is set back to the task's commit. First all
+# repositories are packed and then all old objects removed, as one may borrow from another.
+set -u
+base=$1 testbed=$2
+command -v git > /dev/null || exit 0
+unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_NAMESPACE
+unset GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR
+export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_NO_REPLACE_OBJECTS=1
+export GIT_NO_LAZY_FETCH=1 GIT_LITERAL_PATHSPECS=1 LC_ALL=C
+case $base in *[!0-9a-f]*) base= ;; esac
+work=$(mktemp -d /dev/shm/later.XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+g() {
+    git -c 'safe.directory=*' -c core.hooksPath=/dev/null -c core.fsmonitor=false -c gc.auto=0 \
+        -c core.logAllRefUpdates=false -c core.commitGraph=false -c submodule.recurse=false \
+        -c filter.lfs.process= -c filter.lfs.smudge= -c filter.lfs.required=false "$@"
+}
+commit() { g --git-dir="$1" rev-parse -q --verify "$2^{commit}" 2> /dev/null; }
+is_in() { [ -n "$3" ] && g --git-dir="$1" merge-base --is-ancestor "$2" "$3" 2> /dev/null; }
+
+# The checkout of a git directory, if it has one.
+tree_of() {
+    if [ -f "$1/gitdir" ]; then
+        dirname "$(cat "$1/gitdir")"
+    elif tree=$(g --git-dir="$1" config core.worktree); then
+        (cd "$1" && cd "$tree" && pwd -P) 2> /dev/null
+    elif [ "${1##*/}" = .git ]; then
+        dirname "$1"
+    fi
+}
+
+# Whether the task's repository has one commit over the task's, with just the files that it shows.
+is_shown() {
+    [ "$(g --git-dir="$1" rev-list --count "$2" "^$3")" = 1 ] || return 1
+    (
+        export GIT_INDEX_FILE="$work/index"
+        rm -f "$GIT_INDEX_FILE"
+        g --git-dir="$1" --work-tree="$testbed" read-tree "$2" &&
+            g --git-dir="$1" --work-tree="$testbed" update-index -q --ignore-submodules --refresh
+    ) > /dev/null
+}
+
+# Sets the index to HEAD, unless it has no other objects.
+set_index() {
+    [ -f "$1/index" ] || return 0
+    if [ -z "$(commit "$1" HEAD)" ]; then
+        rm -f "$1/index"
+    elif ! g --git-dir="$1" diff-index --cached --quiet HEAD 2> /dev/null ||
+        [ -n "$(g --git-dir="$1" ls-files --resolve-undo)" ]; then
+        rm -f "$1/index"
+        g --git-dir="$1" read-tree HEAD
+        tree=$(tree_of "$1")
+        [ -z "$tree" ] || g --git-dir="$1" --work-tree="$tree" update-index -q --refresh
+    fi > /dev/null 2>&1
+}
+
+# Sets a checkout back to the task's commit if it is later.
+set_back() {
+    head=$(commit "$1" HEAD) known=$2
+    if [ -z "$known" ] || { [ -n "$head" ] && { is_in "$1" "$head" "$known" ||
+        is_in "$1" "$head" "$(commit "$1" "$start")"; }; }; then
+        set_index "$1"
+        return
+    fi
+    if [ "$1" = "$own" ]; then
+        if [ -z "$head" ] || ! is_shown "$1" "$head" "$known"; then
+            g --git-dir="$1" update-ref HEAD "$known"
+        fi
+        set_index "$1"
+        return
+    fi
+    tree=$(tree_of "$1")
+    if [ -f "$1/gitdir" ]; then
+        [ ! -f "$tree/.git" ] || rm -rf "$tree"
+        rm -rf "$1"
+    elif [ -n "$tree" ] && [ -d "$tree" ]; then
+        g --git-dir="$1" --work-tree="$tree" reset -q --hard "$known"
+    else
+        g --git-dir="$1" update-ref HEAD "$known"
+        set_index "$1"
+    fi
+}
+
+known_commit() { commit "$1" "${base:-HEAD-}" || commit "$1" "${start:-HEAD-}"; }
+
+# Removes the references that are not in the history of a checkout or of the task's commit.
+remove_references() {
+    find "$1/" -name '*.lock' -type f ! -path '*/worktrees/*/locked' -exec rm -f {} +
+    rm -f "$1/info/grafts"
+    known=$(known_commit "$1")
+    for admin in "$1" "$1"/worktrees/*; do
+        [ -f "$admin/HEAD" ] && set_back "$admin" "$known"
+    done
+    : > "$work/kept"
+    : > "$work/heads"
+    for admin in "$1" "$1"/worktrees/*; do
+        [ -f "$admin/HEAD" ] || continue
+        g --git-dir="$admin" symbolic-ref -q HEAD >> "$work/kept"
+        commit "$admin" HEAD >> "$work/heads"
+    done
+    { cat "$work/heads"; echo "$known"; } | sort -u | while read -r tip; do
+        [ -z "$tip" ] || g --git-dir="$1" for-each-ref --merged="$tip" --format='%(refname)'
+    done 2> /dev/null | grep -v '^refs/replace/' >> "$work/kept"
+    g --git-dir="$1" for-each-ref --format='%(refname)' 2> /dev/null |
+        grep -vxFf "$work/kept" | sed 's/^/delete /' |
+        g --git-dir="$1" update-ref --no-deref --stdin || return 1
+    g --git-dir="$1" reflog expire --expire=all --expire-unreachable=all --all 2> /dev/null
+    g --git-dir="$1" pack-refs --all
+}
+
+# Packs what the references need into kept-objects, if the repository has more.
+pack() {
+    { cat "$work/heads"; g --git-dir="$1" for-each-ref --format='%(objectname)'; } |
+        sort -u > "$work/tips"
+    g --git-dir="$1" rev-list --objects --missing=allow-any --stdin \
+        < "$work/tips" > "$work/listed" || return 1
+    cut -d ' ' -f 1 "$work/listed" | sort -u - "$work/tips" > "$work/needed"
+    g --git-dir="$1" cat-file --batch-all-objects --batch-check='%(objectname)' \
+        2> /dev/null | sort -u > "$work/all"
+    [ -n "$shared" ] || [ -n "$(comm -13 "$work/needed" "$work/all")" ] || return 0
+    mkdir "$1/kept-objects" &&
+        g --git-dir="$1" pack-objects -q --revs --missing=allow-any --delta-base-offset \
+            "$1/kept-objects/pack" < "$work/tips" > /dev/null
+}
+
+# Removes what the present state of a git directory does not need: logs, messages, saved states.
+remove_records() {
+    for entry in "$1"/* "$1"/.[!.]*; do
+        case ${entry##*/} in
+        HEAD | config | config.worktree | description | hooks | index | sharedindex.* | info) ;;
+        objects | packed-refs | reftable | shallow | modules | worktrees | branches) ;;
+        commondir | gitdir | locked | lfs | annex) ;;
+        refs) [ ! -f "$1/gitdir" ] || rm -rf "$entry" ;;
+        *) rm -rf "$entry" ;;
+        esac
+    done
+    rm -f "$1/info/refs"
+}
+
+own=$(cd "$testbed" 2> /dev/null && g rev-parse --absolute-git-dir 2> /dev/null)
+start=
+if [ -n "$own" ]; then
+    own=$(cd "$own" && pwd -P)
+    [ -z "$(commit "$own" "${base:-HEAD-}")" ] && start=$(commit "$own" HEAD)
+fi
+find / \( -path /proc -o -path /sys -o -path /dev \) -prune -o -name objects -print 2> /dev/null |
+    while IFS= read -r objects; do
+        folder=${objects%/objects}
+        [ -d "$objects" ] && [ -d "$folder/refs" ] && [ -f "$folder/HEAD" ] || continue
+        folder=$(cd "$folder" && pwd -P)
+        g --git-dir="$folder" rev-parse --git-dir > /dev/null 2>&1 || continue
+        case $folder in
+        "$testbed"/*) # a repository that is a file of the task's commit
+            g -C "$testbed" cat-file -e "HEAD:${folder#"$testbed"/}/HEAD" 2> /dev/null && continue
+            ;;
+        esac
+        echo "$folder"
+    done > "$work/found"
+common=
+if [ -n "$own" ]; then # first, as the others are compared with it
+    common=$(cd "$own" && cd "$(g --git-dir="$own" rev-parse --git-common-dir)" && pwd -P)
+    echo "$common" > "$work/repositories"
+fi
+grep -vxF "${common:-/}" "$work/found" >> "$work/repositories"
+
+shared=
+while IFS= read -r folder; do
+    if [ -L "$folder/objects" ] || [ -f "$folder/objects/info/alternates" ]; then shared=1; fi
+done < "$work/repositories"
+while IFS= read -r folder; do
+    if ! { remove_references "$folder" && pack "$folder"; }; then
+        if [ "$folder" = "$common" ]; then
+            echo "git cannot remove the later commits of $folder"
+            exit 1
+        fi
+        rm -rf "$folder/kept-objects" # git cannot read it, but a program of the agent might
+        mkdir "$folder/kept-objects"
+    fi
+    if [ "$folder" = "$common" ]; then start=$(commit "$own" HEAD); fi
+done < "$work/repositories"
+while IFS= read -r folder; do
+    find "$folder/objects/" -name 'tmp_*' -type f -exec rm -f {} +
+    if [ -f "$folder/objects/info/alternates" ]; then
+        (
+            cd "$folder/objects" || exit
+            while IFS= read -r lender; do
+                lender=$(cd "$lender" 2> /dev/null && pwd -P) || continue
+                grep -qxF "${lender%/objects}" "$work/repositories" || echo "$lender"
+            done < info/alternates
+        ) >> "$work/lenders"
+    fi
+    if ls "$folder"/objects/pack/*.promisor > /dev/null 2>&1; then
+        for pack in "$folder"/kept-objects/*.pack; do
+            [ ! -f "$pack" ] || : > "${pack%.pack}.promisor"
+        done
+    fi
+done < "$work/repositories"
+if [ -f "$work/lenders" ]; then
+    while IFS= read -r lender; do find "$lender" -type f -exec rm -f {} +; done < "$work/lenders"
+fi
+while IFS= read -r folder; do
+    [ ! -d "$folder/kept-objects" ] || find "$folder/objects/" -mindepth 1 -delete
+done < "$work/repositories"
+while IFS= read -r folder; do
+    if [ -d "$folder/kept-objects" ]; then
+        mkdir -p "$folder/objects/pack" "$folder/objects/info"
+        find "$folder/kept-objects" -type f -exec mv {} "$folder/objects/pack/" \;
+    fi
+    remove_records "$folder"
+    for admin in "$folder"/worktrees/*; do
+        [ ! -d "$admin" ] || remove_records "$admin"
+    done
+done < "$work/repositories"
+exit 0

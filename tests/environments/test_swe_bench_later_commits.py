@@ -1,0 +1,180 @@
+"""No repository of a SWE-bench image shows an agent what is later than the task's commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from intercode.environments import make
+from intercode.environments.swe_bench.env import SweBenchEnv
+from support.swe_bench import git, read_rows, write_instances
+
+pytestmark = pytest.mark.sandbox
+
+LATER = "from_a_later_commit"
+SEARCH = f"""
+find / -xdev -name objects -type d -not -path '/proc/*' -exec test -d '{{}}/../refs' ';' -print |
+while read -r objects; do
+    git --git-dir="$objects/.." cat-file --batch-all-objects --batch --buffer | grep -a {LATER}
+done
+grep -rla {LATER} /testbed /srv
+"""
+"""Prints what an agent can find of a later commit: in objects, packed or not, and in files."""
+
+
+def _commit_later(repository: Path) -> None:
+    """Add a commit with the fix, and go back."""
+    (repository / "pkg.py").write_text(f"{LATER} = 1\n")
+    git(repository, "commit", "-qam", f"fix {LATER}")
+
+
+def _packed(testbed: Path, srv: Path) -> None:
+    _commit_later(testbed)
+    git(testbed, "tag", "-am", LATER, "v2")
+    git(testbed, "reset", "-q", "--hard", "HEAD~1")
+    git(testbed, "tag", "v1")
+    git(testbed, "gc", "-q")
+    (next((testbed / ".git/objects/pack").glob("*.pack")).with_suffix(".keep")).touch()
+
+
+def _reflog(testbed: Path, srv: Path) -> None:
+    _commit_later(testbed)
+    git(testbed, "reset", "-q", "--hard", "HEAD~1")
+
+
+def _branches(testbed: Path, srv: Path) -> None:
+    git(testbed, "checkout", "-q", "-b", "next")
+    _commit_later(testbed)
+    git(testbed, "update-ref", "refs/remotes/origin/main", "HEAD")
+    git(testbed, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+    git(testbed, "update-ref", "refs/pull/1/head", "HEAD")
+    git(testbed, "checkout", "-q", "main")
+    git(testbed, "pack-refs", "--all")
+    git(testbed, "notes", "add", "-m", LATER)
+    git(testbed, "tag", "blob", git(testbed, "rev-parse", "next:pkg.py").strip())
+
+
+def _staged(testbed: Path, srv: Path) -> None:
+    code = (testbed / "pkg.py").read_text()
+    (testbed / "pkg.py").write_text(f"{LATER} = 1\n")
+    git(testbed, "stash", "-q")
+    (testbed / "pkg.py").write_text(f"{LATER} = 2\n")
+    git(testbed, "add", "pkg.py")
+    (testbed / "pkg.py").write_text(code)
+    (testbed / ".git/ORIG_PATCH").write_text(LATER)
+
+
+def _worktree(testbed: Path, srv: Path) -> None:
+    git(testbed, "worktree", "add", "-q", "-b", "next", str(testbed / "w.log"))
+    _commit_later(testbed / "w.log")
+
+
+def _moved(testbed: Path, srv: Path) -> None:
+    """The task's repository is a worktree of another, which has the later commit."""
+    _commit_later(testbed)
+    later = git(testbed, "rev-parse", "HEAD").strip()
+    git(testbed, "reset", "-q", "--hard", "HEAD~1")
+    (testbed / ".git").rename(srv / "main")
+    (srv / "main/worktrees/testbed").mkdir(parents=True)
+    for name, text in {
+        "HEAD": git(srv / "main", "rev-parse", "HEAD"), "commondir": "../..\n",
+        "gitdir": "/testbed/.git\n",
+    }.items():  # fmt: skip
+        (srv / "main/worktrees/testbed" / name).write_text(text)
+    (srv / "main/index").rename(srv / "main/worktrees/testbed/index")
+    git(srv / "main", "config", "core.bare", "true")
+    git(srv / "main", "update-ref", "refs/heads/main", later)
+    (testbed / ".git").write_text("gitdir: /srv/main/worktrees/testbed\n")
+
+
+def _clones(testbed: Path, srv: Path) -> None:
+    """A mirror, a checkout of the later commit, and a repository that borrows the objects."""
+    base = git(testbed, "rev-parse", "HEAD").strip()
+    _commit_later(testbed)
+    git(srv, "clone", "-q", "--mirror", "--no-local", str(testbed), str(srv / "mirror"))
+    git(srv, "clone", "-q", "--no-local", str(testbed), str(srv / "clone"))
+    git(testbed, "reset", "-q", "--hard", base)
+    git(srv, "clone", "-q", "--shared", str(srv / "mirror"), str(srv / "borrower"))
+    for borrower in (srv / "borrower", testbed):
+        (borrower / ".git/objects/info/alternates").write_text("/srv/mirror/objects\n")
+
+
+def _grafted(testbed: Path, srv: Path) -> None:
+    """A later commit is declared a parent of the task's."""
+    base = git(testbed, "rev-parse", "HEAD").strip()
+    _commit_later(testbed)
+    later = git(testbed, "rev-parse", "HEAD").strip()
+    git(testbed, "checkout", "-q", "--orphan", "other")
+    git(testbed, "commit", "-qm", "other", "--allow-empty")
+    git(testbed, "replace", "--graft", "HEAD", later)
+    git(testbed, "checkout", "-q", "-B", "main", base)
+    (testbed / ".git/info/grafts").write_text(f"{base} {git(testbed, 'rev-parse', 'other')}")
+
+
+def _reverted(testbed: Path, srv: Path) -> None:
+    """The image has commits of its own: the fix and its reverse."""
+    _commit_later(testbed)
+    git(testbed, "revert", "-n", "HEAD")
+    git(testbed, "commit", "-qm", "back")
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [_packed, _reflog, _branches, _staged, _worktree, _moved, _clones, _grafted, _reverted],
+)
+def test_nothing_of_a_later_commit_is_found(
+    tmp_path: Path, hide: Callable[[Path, Path], None]
+) -> None:
+    env = _open(tmp_path, hide)
+    with env:
+        env.reset(options={"task": 0})
+        assert env.step(SEARCH)[0] == ""
+        _, _, _, _, info = env.step("git status --porcelain -- pkg.py tests; git fsck --full")
+        assert info["exit_code"] == 0
+        base = env.task.data["base_commit"]
+        assert env.step("git rev-parse HEAD; git diff HEAD -- pkg.py")[0].strip() == base
+        assert env.step("git log --format=%s --all")[0].strip() == "start"
+        tags = env.step("git tag")[0].strip()
+        assert tags == ("v1" if hide is _packed else "")
+        env.step(env.task.solution or "")
+        score = env.score()
+        assert score.value == 1.0 and LATER not in score.details["patch"]
+
+
+def test_the_history_and_the_commit_of_the_image_stay(tmp_path: Path) -> None:
+    """An image may have one commit over the task's, with the files that it shows."""
+
+    def hide(testbed: Path, srv: Path) -> None:
+        (testbed / "setup.cfg").write_text("[tool:pytest]\naddopts = -q -q\n")
+        git(testbed, "commit", "-qam", "made by the image")
+        git(srv, "init", "-q", "other")
+        (srv / "other/a").write_text("a")
+        git(srv / "other", "add", "a")
+        git(srv / "other", "commit", "-qm", "another project")
+
+    with _open(tmp_path, hide, "one") as env:
+        env.reset(options={"task": 0})
+        assert env.step("git log --format=%s")[0].split("\n")[:2] == ["made by the image", "start"]
+        assert env.step("cd /srv/other && git log --format=%s")[0].strip() == "another project"
+
+
+def _open(folder: Path, hide: Callable[[Path, Path], None], name: str = "instances") -> SweBenchEnv:
+    rows = write_instances(folder / name)
+    context = rows.parent / "acme__pkg-1"
+    (context / "srv").mkdir()
+    git(context / "testbed", "checkout", "-q", "--", ".")  # without what is not committed
+    hide(context / "testbed", context / "srv")
+    for admin in context.glob("testbed/.git/worktrees/*"):
+        (admin / "gitdir").write_text("/testbed/w.log/.git\n")
+        (context / "testbed/w.log/.git").write_text(f"gitdir: /testbed/.git/worktrees/{admin.name}")
+    with (context / "Dockerfile").open("a") as file:
+        file.write("COPY srv /srv\n")
+    (rows.parent / "row.jsonl").write_text(json.dumps(read_rows(rows)[0]))
+    opened = make(
+        "swe-bench", f"swe-bench:{rows.parent}/row.jsonl?images={rows.parent}/images.json"
+    )
+    assert isinstance(opened, SweBenchEnv)
+    return opened
