@@ -148,4 +148,4 @@ def test_a_configuration_takes_no_further_settings() -> None:
     with pytest.raises(UsageError, match="already has the agent"):
         intercode.evaluate(EvalConfig("starter", "gold"), "noop")  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="unknown setting"):
-        intercode.evaluate("starter", "gold", limits=2)
+        intercode.evaluate("starter", "gold", limit_of_tasks=2)

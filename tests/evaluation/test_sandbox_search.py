@@ -121,7 +121,7 @@ def test_the_report_says_where_a_gold_is_volatile_and_perhaps_why() -> None:
 
 @pytest.mark.parametrize(
     ("reward", "says"),
-    [(lambda *_: 1 / 0, "(test_sandbox_search.py, line "), (lambda *_: 0.5, "returned float")],
+    [(lambda *_: 1 / 0, "(test_sandbox_search.py, line "), (lambda *_: 0.5, "of type float")],
 )
 def test_a_reward_that_gives_no_score_is_a_fault(reward: Any, says: str) -> None:
     report = check(made(task(gold="echo some words of text")), env_options={"reward": reward})

@@ -53,8 +53,9 @@ def _losing_env(**settings: Any) -> BashEnv:
 def test_an_agent_that_ends_its_sandbox_has_earned_nothing(reward_mode: str) -> None:
     """Not an infrastructure error: every adapter gets the rewards of a terminated episode."""
     with BashEnv(reward_mode=reward_mode) as env:  # type: ignore[arg-type]
-        env.reset(options={"task": 0})
-        first = env.execute("true")
+        env.reset(options={"task": "starter/bash/export-dirs"})
+        first = env.execute("mkdir -p /srv/quaywheel/exports/2024/05")
+        assert first.reward > 0 or reward_mode == "final"
 
         def ended(action: str) -> Any:
             raise SandboxKilledError(f"the sandbox ended during {action!r}")
@@ -67,8 +68,8 @@ def test_an_agent_that_ends_its_sandbox_has_earned_nothing(reward_mode: str) -> 
 
 def test_a_single_environment_raises() -> None:
     with _losing_env(reward_mode="delta") as env:
-        env.reset(options={"task": 0})
-        assert env.step("true")[1] > 0
+        env.reset(options={"task": "starter/bash/export-dirs"})
+        assert env.step("mkdir -p /srv/quaywheel/exports/2024/05")[1] > 0
         with pytest.raises(InfrastructureError):
             env.step(LOSE)
         with pytest.raises(EnvironmentStateError):

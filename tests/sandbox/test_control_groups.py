@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -103,9 +104,18 @@ def test_groups_do_not_accumulate() -> None:
     )
 
 
+FORKS = """
+import os, time
+for _ in range(50):
+    if os.fork() == 0:
+        time.sleep(600)
+"""
+
+
 def test_a_group_with_an_exceeded_limit_is_not_used_again() -> None:
-    with shell("namespace/1", memory=50 * MIB, disk=50 * MIB) as (sandbox, session):
-        session.run("python3 -c 'bytearray(400 << 20)'", 20)
+    with shell("namespace/1", processes=20) as (sandbox, session):
+        result = session.run(f"python3 -c {shlex.quote(FORKS)}", 60)
+        assert "unavailable" in result.observation, result
         group = own_group(sandbox)
     eventually(lambda: not group.exists(), "it is removed")
 

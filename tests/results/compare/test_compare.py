@@ -82,7 +82,7 @@ def test_paired_by_task(tmp_path: Path) -> None:
     assert found.detectable is None or found.detectable > 60
     assert [d.name for d in found.other_differences] == ["agent"]
     measured = {m.name: (m.first, m.second) for m in found.figures}
-    assert measured["cost"] == (1.0, 1.0) and measured["prompt tokens"] == (100, 100)
+    assert measured["cost"] == (0.01, 0.01) and measured["prompt tokens"] == (100, 100)
     assert "time" not in measured  # unknown, not zero
 
 

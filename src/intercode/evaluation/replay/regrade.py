@@ -29,7 +29,7 @@ from intercode.evaluation.replay.recorded_environments import (
     open_recorded_env,
     reset_to_task,
 )
-from intercode.evaluation.tracebacks import traceback_metadata
+from intercode.evaluation.tracebacks import portable_traceback, traceback_metadata
 from intercode.results.statistics.metrics import is_failed
 
 DIFFERENCES_FILE = "differences.jsonl"
@@ -179,6 +179,11 @@ def _regrade_episode(
     rules = replay_rules_for(old)
     with envs.borrow(old) as env:
         steps = play_again(env, old)
+        failure = env.action_error
+    if failure is not None and old.end != "action_error":
+        text, trace = f"{failure.type}: {failure.message}", portable_traceback(failure.traceback)
+        run = {**old.run, "traceback": trace}
+        return old.replace(steps=(), end="error", error=text, seconds=None, run=run), []
     differences = [
         StepDifference(old.task, old.epoch, n, a.reward, b.reward, text)
         for n, (raw, b) in enumerate(zip(old.steps, steps, strict=False), start=1)

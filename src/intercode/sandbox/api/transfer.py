@@ -287,7 +287,7 @@ class _DownloadWriter(TreeWriter):
             raise DataError(f"{self.origin} is not a complete tar archive: {e}") from e
         for name, (target, time_ns) in self._links.items():
             if self._stays_inside(name) and not os.path.lexists(self._full_path(name)):
-                self.symlink(name, target, time_ns)
+                self._make_symlink(name, target, time_ns)
             else:
                 self.left_out.append(name)
         self.finish()
@@ -330,9 +330,11 @@ class _DownloadWriter(TreeWriter):
                 raise _too_large(self._path, self._limit)
             with source:
                 self.file(name, source, entry.size, entry.mode, mtime_ns(entry))
-        elif entry.issym():
+        elif entry.issym() and entry.linkname:
+            self.limits.count_entry(self.origin)
             self._links[name] = entry.linkname, mtime_ns(entry)
         elif entry.islnk() and self.normalize(entry.linkname) in self._links:
+            self.limits.count_entry(self.origin)
             self._links[name] = self._links[self.normalize(entry.linkname)]
         elif entry.islnk() and self.normalize(entry.linkname) not in self.left_out:
             self.hardlink(name, entry.linkname)

@@ -48,6 +48,11 @@ class EpisodeFailures:
         return bool(self._loss)
 
     @property
+    def action_error(self) -> ActionError | None:
+        """The exception with which the agent's code has ended the episode, or None."""
+        return self._action_error
+
+    @property
     def _has_failed(self) -> bool:
         return bool(self._loss) or self._action_error is not None
 

@@ -90,6 +90,9 @@ class TreeWriter:
         """Create a symbolic link. Any target is allowed, because only code in a sandbox follows
         it."""
         self.limits.count_entry(self.origin)
+        self._make_symlink(name, target, mtime_ns)
+
+    def _make_symlink(self, name: str, target: str, mtime_ns: int) -> None:
         path = self._prepare_path(name)
         os.symlink(target, path)
         self._set_metadata(path, mtime_ns)
