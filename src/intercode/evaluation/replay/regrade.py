@@ -181,9 +181,9 @@ def _regrade_episode(
         steps = play_again(env, old)
         failure = env.action_error
     if failure is not None and old.end != "action_error":
-        text, trace = f"{failure.type}: {failure.message}", portable_traceback(failure.traceback)
-        run = {**old.run, "traceback": trace}
-        return old.replace(steps=(), end="error", error=text, seconds=None, run=run), []
+        error = f"{failure.type}: {failure.message}"
+        run = {**old.run, "traceback": portable_traceback(failure.traceback)}
+        return old.replace(steps=(), end="error", error=error, seconds=None, run=run), []
     differences = [
         StepDifference(old.task, old.epoch, n, a.reward, b.reward, text)
         for n, (raw, b) in enumerate(zip(old.steps, steps, strict=False), start=1)
