@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -145,6 +145,34 @@ def test_a_lost_connection_is_reported(bash: str) -> None:
             remote.step("pwd")
         remote.reset(options={"task": 0})
         assert remote.step("echo on")[0] == "on\n"
+
+
+def test_a_session_that_was_idle_is_a_lost_episode() -> None:
+    """A trainer that leaves lost episodes out goes on, with a new session."""
+    turns: tuple[Callable[[RemoteEnv], object], ...] = (
+        lambda e: e.step("pwd"), RemoteEnv.submit, RemoteEnv.score, RemoteEnv.snapshot
+    )  # fmt: skip
+    with serving("-m", "intercode", "serve", "bash", "--idle-timeout", "0.1") as url:
+        remotes = [RemoteEnv(url) for _ in turns]
+        for remote in remotes:
+            remote.reset(options={"task": 0})
+        for remote, turn in zip(remotes, turns, strict=True):
+            with remote:
+                state = remote._client.state
+                eventually(lambda state=state: not state()["live"], "the session ends")  # type: ignore[misc]
+                with pytest.raises(SandboxLostError, match="the server has ended this session"):
+                    turn(remote)
+                remote.reset(options={"task": 0})
+                assert remote.step("echo on")[0] == "on\n"
+
+
+def test_a_server_that_ends_loses_the_episode() -> None:
+    with serving("-m", "intercode", "serve", "bash") as url:
+        remote = RemoteEnv(url)
+        remote.reset(options={"task": 0})
+    with pytest.raises(SandboxLostError):
+        remote.step("pwd")
+    remote.close()
 
 
 def test_a_missing_answer_ends_the_episode(bash: str) -> None:

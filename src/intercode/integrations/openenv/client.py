@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -17,8 +18,14 @@ from intercode.integrations.openenv.imports import without_gradio
 try:
     with without_gradio():
         from openenv.core.generic_client import GenericEnvClient
+        from websockets.exceptions import ConnectionClosed
 
-    from intercode.integrations.openenv.server import EPISODE_LOST, REQUEST_KEY, TIMEOUT_KEY
+    from intercode.integrations.openenv.server import (
+        EPISODE_LOST,
+        REQUEST_KEY,
+        SESSION_ENDED,
+        TIMEOUT_KEY,
+    )
 except ImportError as e:
     raise ImportError("RemoteEnv needs OpenEnv: pip install 'intercode-gym[openenv]'") from e
 
@@ -31,8 +38,8 @@ class RemoteEnv(gym.Env[str, str]):
 
     ``timeout`` is the number of seconds an action may take; the server enforces it. ``margin`` is
     how many seconds longer the client waits for a response. If none arrives, the connection is lost
-    or the server loses the sandbox, the episode is lost: SandboxLostError is raised, and ``reset``
-    begins another.
+    or the server loses the sandbox or ends the session as idle, the episode is lost:
+    SandboxLostError is raised, and ``reset`` begins another.
     ``token`` is that of the server, if it requires one. Before ``reset`` the environment can be
     pickled, with the token: the copy connects to the same server.
     """
@@ -184,7 +191,7 @@ class RemoteEnv(gym.Env[str, str]):
         episode."""
         try:
             return getattr(self._client, method)(*arguments, **named)
-        except OSError as e:
+        except (OSError, ConnectionClosed) as e:
             self._task = None
             if (reason := _refusal(e)) is not None:
                 raise UsageError(f"the server refuses this client: {reason}") from e
@@ -195,6 +202,8 @@ class RemoteEnv(gym.Env[str, str]):
                 raise SandboxLostError(f"the connection was lost, and the episode: {e}") from e
             if EPISODE_LOST in str(e):
                 self._task = None
+                if SESSION_ENDED in str(e):
+                    self._client.disconnect()  # the next reset gets a session of its own
                 raise SandboxLostError(str(e)) from e
             raise UsageError(str(e)) from e
 
@@ -214,7 +223,8 @@ class RemoteSnapshot:
         """Free the snapshot on the server. May be called again."""
         if self._env._task is not None:  # else the server has freed it with the session
             request = {REQUEST_KEY: "release", "snapshot": self.id}
-            self._env._request_step({"code": "", "metadata": request})
+            with suppress(SandboxLostError):
+                self._env._request_step({"code": "", "metadata": request})
 
     def __enter__(self) -> Self:
         return self
@@ -223,7 +233,7 @@ class RemoteSnapshot:
         self.close()
 
 
-def _refusal(error: OSError) -> str | None:
+def _refusal(error: Exception) -> str | None:
     """Return what the server said if it refused the connection itself."""
     response = getattr(error.__cause__, "response", None)
     status = getattr(response, "status_code", None)

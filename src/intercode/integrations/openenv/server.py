@@ -11,7 +11,12 @@ from fastapi import FastAPI
 from pydantic import ConfigDict, Field, field_validator
 
 import intercode
-from intercode.core.errors import EnvironmentStateError, InfrastructureError, UsageError
+from intercode.core.errors import (
+    EnvironmentStateError,
+    InfrastructureError,
+    SandboxLostError,
+    UsageError,
+)
 from intercode.core.types import to_jsonable
 from intercode.environments.base.env import MAX_OBSERVATION_LENGTH, InterCodeEnv
 from intercode.environments.base.options import check_training
@@ -34,6 +39,8 @@ with without_gradio():
 
 EPISODE_LOST = "the episode is lost"
 """The beginning of the error of a request whose sandbox was lost."""
+SESSION_ENDED = "the server has ended this session"
+"""In the error of a step after the server closed its session. Its connection has no other."""
 REQUEST_KEY = "request"
 """A key in an action's metadata, for a request that runs no code, counts no turn and pays nothing.
 
@@ -114,6 +121,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         self._max_timeout = self._env.timeout
         self._state = CodeState()
         self._lock = threading.Lock()  # held by a call that uses the environment
+        self._ended = False  # whether ``close`` ended an episode, and no ``reset`` began another
 
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, **options: Any
@@ -129,6 +137,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         turns: Turns = ()
         self._env.timeout = self._max_timeout
         with self._lock:
+            self._ended = False
             if snapshot is None:
                 turns = self._snapshots.prefixes.begin(self._env, task, seed, prefix)
             elif (task, seed, prefix) == (None, None, None):
@@ -165,6 +174,11 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             raise UsageError(f"{TIMEOUT_KEY} is {timeout_s!r}; it must be a number above 0")
         try:
             with self._lock:
+                if self._ended:
+                    raise SandboxLostError(
+                        f"{SESSION_ENDED}, as it does with one in which nothing happens for the "
+                        "idle time-out: reset begins another episode"
+                    )
                 return self._answer(action, timeout_s)
         except InfrastructureError as e:
             self._state.live = False
@@ -205,6 +219,8 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         """Interrupt the call that another thread makes, wait for its end, and free everything."""
         self._env.abort()
         with self._lock:
+            self._ended = bool(self._state.task)
+            self._state.live = False
             self._snapshots.release(self._env)
             self._env.close()
 
