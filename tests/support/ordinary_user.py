@@ -15,7 +15,7 @@ import pytest
 
 UID, _FIRST_SUBORDINATE = 64999, 0x6F000000
 _GROUPS = "4,27"  # supplementary ones
-_ROOT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[2]
 _SECONDS = 300
 # In a mount namespace of its own, the user is in the tables of the machine. The interpreter's
 # directory is mounted again where the way to it is closed for other users.
@@ -38,7 +38,7 @@ def run_as_ordinary_user(command: list[str], ids: int = 65536) -> subprocess.Com
         pytest.skip("only root can add an ordinary user")
     if shutil.which("newuidmap") is None:
         pytest.skip("needs newuidmap (package uidmap)")
-    if closed := _closed(_ROOT):
+    if closed := closed_directory(CHECKOUT):
         pytest.skip(f"give everybody access to {closed}, which leads to the checkout")
     with tempfile.TemporaryDirectory(prefix="intercode-user-") as directory:
         top, home = Path(directory), Path(directory, "home")
@@ -52,7 +52,7 @@ def run_as_ordinary_user(command: list[str], ids: int = 65536) -> subprocess.Com
         env = {
             "PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home),
             "INTERCODE_CACHE": str(home / "cache"), "PYTHONPATH": ":".join(sys.path),
-            "PYTHONDONTWRITEBYTECODE": "1", "BASE": str(base), "CLOSED": _closed(base),
+            "PYTHONDONTWRITEBYTECODE": "1", "BASE": str(base), "CLOSED": closed_directory(base),
         }  # fmt: skip
         return subprocess.run(
             ["unshare", "--mount", "sh", "-c", _SCRIPT, "sh", *command], cwd=top, env=env,
@@ -60,7 +60,8 @@ def run_as_ordinary_user(command: list[str], ids: int = 65536) -> subprocess.Com
         )  # fmt: skip
 
 
-def _closed(path: Path) -> str:
-    """Return the topmost directory on the way to a path that other users cannot enter."""
-    found = [p for p in path.parents if not p.stat().st_mode & stat.S_IXOTH]
+def closed_directory(path: Path) -> str:
+    """Return the topmost directory, of a path and those above it, that other users cannot enter, or
+    an empty string."""
+    found = [p for p in (path, *path.parents) if not p.stat().st_mode & stat.S_IXOTH]
     return str(found[-1]) if found else ""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.ordinary_user import CHECKOUT, closed_directory
 
 _IDS = "0 0 100000"
 _UID = 1000
@@ -31,16 +32,17 @@ def run_without_namespaces(
     """Run a command as an ordinary user for whom user namespaces are forbidden.
 
     ``home``: a directory that is given to this user. ``remedy``: a shell command that root runs
-    before. Skips the test unless root runs it.
+    before. Skips the test unless root runs it, and that user can read the checkout.
     """
     if os.geteuid() != 0:
         pytest.skip("only root can set the limit of user namespaces")
+    if closed := closed_directory(CHECKOUT):
+        pytest.skip(f"give everybody access to {closed}, which leads to the checkout")
     os.chown(home, _UID, _UID)
     base = Path(sys.base_prefix).resolve()
-    closed = [p for p in base.parents if not p.stat().st_mode & stat.S_IXOTH]
     env = {
         **os.environ, "HOME": str(home), "INTERCODE_CACHE": str(home / "cache"), "REMEDY": remedy,
-        "BASE": str(base), "CLOSED": str(closed[-1]) if closed else "",
+        "BASE": str(base), "CLOSED": closed_directory(base),
         "PYTHONDONTWRITEBYTECODE": "1",
     }  # fmt: skip
     process = subprocess.Popen(
