@@ -135,6 +135,11 @@ def test_broken_and_unsupported_tasks_are_errors(
         load(f"harbor:{folder}")
 
 
+def test_a_compose_file_that_harbor_does_not_read_is_a_file(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "t", **{"environment__docker-compose.yml": "services: {}"})
+    assert len(load(f"harbor:{folder}").tasks) == 1
+
+
 def test_skip_leaves_unplayable_tasks_out(tmp_path: Path) -> None:
     broken = {"a": {}, "b": {"task.toml": "[[steps]]"}, "c": {"tests__test.sh": ""}}
     for name, files in broken.items():

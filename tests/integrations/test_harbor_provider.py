@@ -64,6 +64,9 @@ def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
     write_task(tasks / "wrong", **{"solution/solve.sh": WRONG})
     write_task(tasks / "unhealthy", **{"task.toml": TOML + HEALTH.replace("words", "no")})
     write_service_task(tasks / "serving")
+    write_task(tasks / "compose", **{"environment/docker-compose.yml": "services: {}"})
+    write_task(tasks / "containers", **{"environment/docker-compose.yaml": "services: {}"})
+    write_task(tasks / "gpu", **{"task.toml": f"{TOML}gpus = 1\n"})
     files = {"task.toml": USERS, "solution/solve.sh": SOLVE_AS_NOBODY, "tests/test.sh": TEST_AS_1}
     write_task(tasks / "users", **files)
     _run(
@@ -83,6 +86,9 @@ def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
         "users": ({"reward": 1.0}, None),
         "serving": ({"reward": 1.0}, None),
         "unhealthy": (None, "HealthcheckError"),
+        "compose": ({"reward": 1.0}, None),
+        "containers": (None, "UsageError"),
+        "gpu": (None, "RuntimeError"),
     }
 
 
@@ -114,7 +120,7 @@ def test_its_methods(programs: Path, tmp_path: Path) -> None:
     assert found["memory"] == 256 << 20
     assert found["files"] == {
         "uploaded": "ran\nempty\nlink\nrun.sh\nran\n",
-        "downloaded": {"kept": "kept", "run.sh": "new\n"},
+        "downloaded": {"kept": "kept", "link": "new\n", "run.sh": "new\n"},
         "file": "new\n",
         "excluded": ["empty"],
         "filtered": ["run.sh"],

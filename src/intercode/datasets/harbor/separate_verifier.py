@@ -26,7 +26,8 @@ LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built
 """Matches names of images that refer to files of this machine."""
 DEFAULT_MEMORY, DEFAULT_STORAGE = 2 << 30, 10 << 30
 _PLACES = ("/tests", "/logs/verifier")  # of the tests and their verdict
-_COMPOSE_FILE = "docker-compose.yaml"
+COMPOSE_FILE = "docker-compose.yaml"
+"""The only name of a compose file that Harbor reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +141,9 @@ def _image(
             )
         if image:
             return image, ""
-        if (path.parent / directory / _COMPOSE_FILE).exists():
+        if (path.parent / directory / COMPOSE_FILE).exists():
             raise DataError(
-                f"{path.parent / directory / _COMPOSE_FILE} defines several containers, which are "
+                f"{path.parent / directory / COMPOSE_FILE} defines several containers, which are "
                 "not supported"
             )
         if (path.parent / directory / "Dockerfile").is_file():

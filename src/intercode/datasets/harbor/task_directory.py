@@ -22,7 +22,7 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets.columns import parse_options
 from intercode.datasets.files import read_text, require_inside
 from intercode.datasets.harbor.ignore_file import Exclusion, read_exclusion
-from intercode.datasets.harbor.separate_verifier import LOCAL_IMAGE, SeparateVerifier
+from intercode.datasets.harbor.separate_verifier import COMPOSE_FILE, LOCAL_IMAGE, SeparateVerifier
 from intercode.datasets.harbor.steps import StepConfig
 from intercode.datasets.harbor.task_toml import Config, read_config
 
@@ -249,12 +249,9 @@ def solution_action(files: Files, env: Mapping[str, str], user: str = "") -> str
 
 
 def _image_reference(folder: Path, config: Config) -> str:
-    environment = folder / "environment"
-    for name in ("docker-compose.yaml", "docker-compose.yml"):
-        if (environment / name).exists():
-            raise DataError(
-                f"{environment / name} defines several containers, which are not supported"
-            )
+    compose = folder / "environment" / COMPOSE_FILE
+    if compose.exists():
+        raise DataError(f"{compose} defines several containers, which are not supported")
     if LOCAL_IMAGE.match(config.docker_image):
         raise DataError(
             f"{folder / 'task.toml'}: docker_image = {config.docker_image!r} refers to files of "

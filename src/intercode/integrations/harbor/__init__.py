@@ -68,6 +68,7 @@ class InterCodeEnvironment(BaseEnvironment):
             )
         self._network_if_public, self._back_end = network, back_end
         self._sandbox: AsyncSandbox | None = None
+        self._refusal: Exception | None = None
         self._shell = "/bin/sh"
         self._directory = "/"
         self._unowned: list[str] = []  # the working directory, until a user gets it
@@ -95,7 +96,30 @@ class InterCodeEnvironment(BaseEnvironment):
         except InterCodeError as e:
             raise SystemExit(f"{e} (see `intercode doctor`)") from e
 
+    # The constructor checks these, where an error would end the whole job for one of its tasks.
     def _validate_definition(self) -> None:
+        self._check_at_start(self._require_one_container)
+
+    def _validate_gpu_support(self) -> None:
+        self._check_at_start(super()._validate_gpu_support)
+
+    def _validate_tpu_support(self) -> None:
+        self._check_at_start(super()._validate_tpu_support)
+
+    def _validate_network_policy_support(self) -> None:
+        self._check_at_start(super()._validate_network_policy_support)
+
+    def _validate_windows_support(self) -> None:
+        self._check_at_start(super()._validate_windows_support)
+
+    def _check_at_start(self, check: Callable[[], None]) -> None:
+        """Run a check of the task. What it raises, ``start`` raises."""
+        try:
+            check()
+        except Exception as e:
+            self._refusal = self._refusal or e
+
+    def _require_one_container(self) -> None:
         image = self.task_env_config.docker_image
         require_agent_environment_definition(self.environment_dir, docker_image=image)
         if (self.environment_dir / COMPOSE_FILE_NAME).exists():
@@ -107,7 +131,10 @@ class InterCodeEnvironment(BaseEnvironment):
     # ------------------------------------------------------------- start and stop
     async def start(self, force_build: bool) -> None:
         """Open the sandbox; fetch or build its image first if necessary. Start the image's
-        ENTRYPOINT. Raises TaskSetupError if that is not possible."""
+        ENTRYPOINT. Raises TaskSetupError if that is not possible, and the reason for which a
+        sandbox cannot run the task."""
+        if self._refusal is not None:
+            raise self._refusal
         image = await asyncio.to_thread(self._find_image, force_build)
         self._sandbox = AsyncSandbox.of(await asyncio.to_thread(self._open, image))
         self._directories = UserDirectories(self._sandbox.sandbox)
@@ -223,8 +250,8 @@ class InterCodeEnvironment(BaseEnvironment):
         await self._opened.download(source_path, target_path, _MAX_FILE)
 
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        """Copy a directory of the sandbox over a local one. Links are left out, because hostile
-        code may have made them. Does nothing if `start` has failed, which Harbor reports itself."""
+        """Copy a directory of the sandbox over a local one. A link within the directory becomes a
+        copy of what it names; others, which hostile code may have made, are left out. Does nothing if `start` has failed, which Harbor reports itself."""
         if self._sandbox is None:
             return
         target = Path(target_dir)
