@@ -250,8 +250,9 @@ class InterCodeEnvironment(BaseEnvironment):
         await self._opened.download(source_path, target_path, _MAX_FILE)
 
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        """Copy a directory of the sandbox over a local one. A link within the directory becomes a
-        copy of what it names; others, which hostile code may have made, are left out. Does nothing if `start` has failed, which Harbor reports itself."""
+        """Copy a directory of the sandbox over a local one. A link within it becomes a copy of what
+        it names; others, which hostile code may have made, are left out. Does nothing if `start`
+        has failed, which Harbor reports itself."""
         if self._sandbox is None:
             return
         target = Path(target_dir)
