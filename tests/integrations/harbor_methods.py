@@ -34,6 +34,15 @@ def make(
     )  # fmt: skip
 
 
+async def refusal_at_start(*args: Any) -> str:
+    env = make(*args)
+    try:
+        await env.start(force_build=False)
+    except (ValueError, RuntimeError) as e:
+        return str(e)
+    return ""
+
+
 def refusal(*args: Any, **settings: Any) -> str:
     try:
         make(*args, **settings)
@@ -167,12 +176,12 @@ async def main(folder: Path) -> dict[str, Any]:
     found["service"] = await service(folder)
     found["left out"] = left_out(folder / "ignoring")
     found["refused"] = [
-        refusal(folder, {"gpus": 1}), refusal(folder, network="some"),
+        await refusal_at_start(folder, {"gpus": 1}), refusal(folder, network="some"),
         refusal(folder, {"cpus": 1}, cpu_enforcement_policy="limit"),
         refusal(folder, mounts=[{"type": "bind", "source": "/", "target": "/here"}]),
     ]  # fmt: skip
     (folder / "task" / "environment" / "docker-compose.yaml").write_text("services: {}")
-    found["refused"] += [refusal(folder), preflight("dokcer")]
+    found["refused"] += [await refusal_at_start(folder), preflight("dokcer")]
     return found
 
 

@@ -97,6 +97,40 @@ def test_what_a_sandbox_cannot_honour_is_an_error(
         asyncio.run(InterCodeSandbox.task_init("t", str(compose)))
 
 
+@pytest.mark.parametrize("name", ["settings.yaml", "target.yml", "compose", "dev.conf"])
+def test_a_compose_file_may_have_any_name(name: str, tmp_path: Path) -> None:
+    compose = tmp_path / name
+    compose.write_text("services:\n  a:\n    image: host\n    working_dir: /srv\n")
+    assert read_config(str(compose)) == SandboxConfig(directory="/srv")
+    compose.write_text("FROM debian\n")
+    with pytest.raises(ValueError, match=f"Invalid compose file format: .*{name}"):
+        read_config(str(compose))
+
+
+@pytest.mark.sandbox
+def test_the_working_directory_is_that_of_the_image_as_with_docker() -> None:
+    opened = InterCodeSandbox.open(SandboxConfig())
+    with opened.sandbox:
+        done = asyncio.run(opened.exec(["sh", "-c", "pwd"]))
+        assert (opened.working_directory, done.stdout) == ("/", "/\n")
+
+
+@pytest.mark.sandbox
+def test_a_null_byte_is_the_error_that_inspect_reports_to_the_model() -> None:
+    opened = InterCodeSandbox.open(SandboxConfig())
+    with opened.sandbox:
+        for call in (
+            opened.exec(["echo", "a\0b"]),
+            opened.exec(["env"], env={"A": "\0"}),
+            opened.exec(["pwd"], cwd="/\0"),
+            opened.exec(["id"], user="\0"),
+            opened.write_file("a\0b", "text"),
+            opened.read_file("a\0b"),
+        ):
+            with pytest.raises(ValueError, match=r"^embedded null byte$"):
+                asyncio.run(call)
+
+
 def test_several_services_are_an_error(tmp_path: Path) -> None:
     compose = tmp_path / "compose.yaml"
     compose.write_text("services:\n  a:\n    image: host\n  b:\n    image: host\n")
@@ -114,8 +148,9 @@ def test_commands_run_as_the_user_of_a_compose_file() -> None:
     opened = InterCodeSandbox.open(config)
     with opened.sandbox as sandbox:
         directory = opened.working_directory
+        assert config.user == "1000:1000" and directory == "/"
+        directory = "/home/1000"
         assert sandbox.run("touch file", cwd=directory, user=config.user).ok
-        assert config.user == "1000:1000" and directory == "/home/1000"
         assert sandbox.run(["id", "-u"], user=config.user).output == "1000\n"
         assert sandbox.run(["stat", "-c", "%u %g", directory]).output == "1000 1000\n"
 

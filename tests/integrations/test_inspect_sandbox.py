@@ -37,7 +37,7 @@ def anyio_backend() -> str:
 @pytest.fixture
 async def sandbox_env(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEnvironment]:
     has_users = not back_end.is_container() and not Launcher.get().user_ids_error
-    config = SandboxConfig(image=IMAGE, user="nobody" if has_users else None)
+    config = SandboxConfig(image=IMAGE, user="nobody" if has_users else None, directory="/work")
     made = await InterCodeSandbox.sample_init("check", config, {})
     default = made["default"].as_type(InterCodeSandbox)
     why = None if has_users else CANNOT.get(request.node.originalname)

@@ -47,7 +47,7 @@ class SandboxConfig(BaseModel):
 
     ``image`` is a form of docs/images.md or a name as in a FROM line, ``back_end`` and ``network``
     are as in `intercode eval`. ``user`` runs the commands that name no user (None: root).
-    ``directory`` is that of commands and relative paths (None: the image's, or the user's home).
+    ``directory`` is that of commands and relative paths (None: the image's, as with Docker).
     ``command`` is started in the background when the sandbox opens. ``memory`` is in bytes.
     """
 
@@ -84,9 +84,16 @@ def read_config(config: Any) -> SandboxConfig:
         return config
     if isinstance(config, ComposeConfig):
         return _read_compose(config, Path())
-    if is_compose_yaml(config):
+    if is_compose_yaml(config) or _is_compose_file(str(config)):
         return _read_compose(parse_compose_yaml(config), Path(config).parent)
     return SandboxConfig(image=_find_name(str(config)))
+
+
+def _is_compose_file(text: str) -> bool:
+    """Return whether a text is the path of a compose file, whatever its name: of a file that is no
+    Dockerfile, and not the name of an image."""
+    is_image = _IMAGE.search(text) or Path(text).name == "host"
+    return not is_image and not is_dockerfile(text) and Path(text).is_file()
 
 
 def _find_name(text: str) -> str:

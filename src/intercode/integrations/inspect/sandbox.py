@@ -39,12 +39,13 @@ from intercode.sandbox.back_ends import open_with_users
 from intercode.sandbox.users import find_user
 
 _PREPARE = """
-mkdir -p "$0"
+mkdir -p "$0" "$1"
 [ -e /etc/os-release ] || ln -s ../usr/lib/os-release /etc/os-release
 [ -e ~/.profile ] || echo '[ -z "$BASH" ] || [ ! -f ~/.bashrc ] || . ~/.bashrc' > ~/.profile
 """
-"""Makes the working directory, and what Inspect's tools expect of an image: the name of the system,
-and a profile that reads .bashrc, in which its human agent configures a shell."""
+"""Makes the working directory, the home directory, and what Inspect's tools expect of an image: the
+name of the system, and a profile that reads .bashrc, in which its human agent configures a shell.
+"""
 _START = '"$0" "$@" </dev/null >/dev/null 2>&1 &'
 
 
@@ -94,11 +95,11 @@ class InterCodeSandbox(SandboxEnvironment):
         try:
             user = find_user(sandbox.base, config.user)
             home = "/root" if user is None else f"/home/{user.name}"
-            directory = config.directory or (image.cwd if image.cwd != "/" else home)
+            directory = config.directory or image.cwd or "/"
             with suppress(OSError):  # an image without programs
-                sandbox.run(["/bin/sh", "-c", _PREPARE, directory], cwd="/")
+                sandbox.run(["/bin/sh", "-c", _PREPARE, directory, home], cwd="/")
                 if config.user is not None:
-                    owned = [directory] if directory != "/" else []
+                    owned = [path for path in (directory, home) if path != "/"]
                     UserDirectories(sandbox).give(config.user, owned)
             if config.command:
                 start = ["/bin/sh", "-c", _START, *config.command]
@@ -146,6 +147,8 @@ class InterCodeSandbox(SandboxEnvironment):
         timeout_retry: bool = True,  # a program may have changed the sandbox
         concurrency: bool = True,  # sandboxes need no limit of Inspect's
     ) -> ExecResult[str]:
+        for text in (*cmd, *(env or {}), *(env or {}).values(), user or ""):
+            _refuse_null_byte(text)
         run = partial(
             self.sandbox.run, cmd, stdin=input or b"", cwd=self._path(cwd or ""), env=env,
             user=user or self._user, timeout=timeout,
@@ -219,4 +222,12 @@ class InterCodeSandbox(SandboxEnvironment):
         return self._user or "root"
 
     def _path(self, file: str) -> str:
+        _refuse_null_byte(file)
         return str(PurePosixPath(self.working_directory, file))
+
+
+def _refuse_null_byte(text: str) -> None:
+    """Raise the ValueError of Python's ``subprocess``, which Inspect shows the model as an error of
+    its tool."""
+    if "\0" in text:
+        raise ValueError("embedded null byte")
