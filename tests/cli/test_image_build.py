@@ -13,6 +13,9 @@ from intercode.core.errors import UsageError
 
 def test_what_the_argument_means(tmp_path: Path) -> None:
     assert image_spec("nl2bash") == "recipe:nl2bash"
+    assert image_spec("recipe:nl2bash") == "recipe:nl2bash"
+    assert image_spec(f"recipe:{tmp_path}/own.toml") == f"recipe:{tmp_path}/own.toml"
+    assert image_spec(f"dockerfile:{tmp_path}/x") == f"dockerfile:{tmp_path}/x"
     assert image_spec(f"{tmp_path}/own.toml") == f"recipe:{tmp_path}/own.toml"
     assert image_spec(f"{tmp_path}/Containerfile") == f"dockerfile:{tmp_path}/Containerfile"
     with pytest.raises(UsageError, match="neither a recipe"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from intercode.cli.output import log
 from intercode.core.errors import UsageError
+from intercode.sandbox.images.build.base_images import is_packaged_recipe
 from intercode.sandbox.images.build.container_engines import build_with_engine
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 from intercode.sandbox.images.dockerfile.build import locate_dockerfile
@@ -54,8 +55,8 @@ def _build(args: argparse.Namespace) -> str:
         )
     if args.engine:
         return _build_with_engine(args, Path(spec.partition(":")[2]), chosen[1])
-    if spec == f"recipe:{args.name}" and "/" not in args.name:
-        return str(build_recipe(args.name, args.mirror, log, force=args.force))
+    if is_packaged_recipe(spec):
+        return str(build_recipe(spec.removeprefix("recipe:"), args.mirror, log, force=args.force))
     image = resolve_or_build(
         spec, log, aliases=chosen[0], args=chosen[1], target=args.target, mirrors=args.mirror,
         force=args.force,
@@ -81,6 +82,11 @@ def image_spec(name: str) -> str:
 
     Raises UsageError for a path that is neither a recipe nor a Dockerfile.
     """
+    kind, mark, given = name.partition(":")
+    if mark and kind in ("recipe", "dockerfile"):  # a specification, as other commands take it
+        if is_packaged_recipe(name):
+            return name
+        name = given
     path = Path(name).expanduser()
     if path.is_dir():
         for file, kind in (("recipe.toml", "recipe"), ("Dockerfile", "dockerfile")):
