@@ -212,6 +212,7 @@ def test_a_solution_that_is_absent_or_too_large(tmp_path: Path) -> None:
 
 def test_ignore_files_leave_out_tests_and_solutions(tmp_path: Path) -> None:
     """test_harbor_provider.py compares the same files with what Harbor leaves out."""
+    pytest.importorskip("pathspec", reason="pip install 'intercode-gym[harbor]'")
     folder = write_ignoring_task(tmp_path / "t")
     excluded = read_exclusion(folder)
     assert [name for name in LEFT_OUT if not excluded(folder / name)] == []
