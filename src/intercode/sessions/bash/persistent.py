@@ -25,6 +25,7 @@ from intercode.sandbox.marks import mark_after
 from intercode.sandbox.streams import Collector, decode
 from intercode.sandbox.users import User
 from intercode.sessions.base import SessionState, is_infrastructure_failure
+from intercode.sessions.bash.scripts import split_debug_trap
 from intercode.sessions.bash.shell import (
     START_SECONDS,
     Shell,
@@ -63,6 +64,7 @@ class BashSession:
         self._start_program = partial(Shell, sandbox, shell, separate_stderr, user)
         self._state = state or SessionState(cwd)
         self._shell: Shell | None = None
+        self._has_just_ended = False  # the shell, during the last action
         self._last_job_mark: int | None = None
         self._may_leave_jobs = False
         try:
@@ -126,6 +128,7 @@ class BashSession:
                 raise ShellEndedError
         except ShellEndedError:
             return self._replace_ended_shell(shell, collector, deadline)
+        self._has_just_ended = False
         if report[1] != self._state.cwd:
             self._state = replace(self._state, cwd=report[1])
         if self._may_leave_jobs:
@@ -175,6 +178,9 @@ class BashSession:
         result = action_result(shell, collector, status, timed_out)
         shell.close()
         self._shell = None
+        if self._has_just_ended:  # a DEBUG trap that exits would end each new one
+            self._state = replace(self._state, text=split_debug_trap(self._state.text)[0])
+        self._has_just_ended = True
         try:
             self._start(max(0.0, deadline - time.monotonic()) + _GRACE_SECONDS)
         except (OSError, SandboxError) as e:

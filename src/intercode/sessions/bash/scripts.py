@@ -60,10 +60,7 @@ variables with which every bash starts are unset first, because the action may h
 removed their export. The script opens no file, because a restricted shell may not.
 """
 
-_WHERE = (
-    "[[ ${{PWD-}} -ef . ]] || {program} -p -c 'builtin printf %s \"$PWD\"' >&{report}; "
-    "builtin printf '\\0' >&{report};"
-)
+_WHERE = "[[ ${{PWD-}} -ef . ]] || {program} -p -c 'builtin printf %s\\\\n \"$PWD\"' >&{report};"
 """Reports where the kernel has the shell, unless ``$PWD`` is there, too. The path is empty if the
 directory was deleted. Another shell finds it."""
 _REPORT = (

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from typing import IO
 
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox
@@ -89,14 +88,14 @@ class Shell:
         self._program_word = shlex.quote(program)
         directory, _, name = sandbox.script_path.rpartition("/")
         self._source_command = f"builtin . {shlex.quote(sandbox.script_path)}"
-        self._code = memory_file(b"") if sandbox.shares_files else None
+        self._code = _CodePipe() if sandbox.shares_files else None
         text = state.replace(_DIRECTORY_MARK, sandbox.host_directory or _DIRECTORY_MARK)
         text, self._waiting_trap = scripts.split_debug_trap(text)
         self.is_quiet = self._is_observed = bool(self._waiting_trap) or scripts.observes_shell(text)
         self.is_armed = True
         os.set_blocking(self.script, False)
         fds = {1: out_w, 2: err_w, SCRIPT_FD: script_r, scripts.REPORT_FD: remote.fileno()}
-        argv, code_r = [program, "--norc", "--noprofile", name], -1
+        argv = [program, "--norc", "--noprofile", name]
         try:
             first = self._with_report(self._first_script(cwd, bool(text)), quiet=False)
             self._unsent = self._write_script(memoryview(_encode(first)))
@@ -104,7 +103,7 @@ class Shell:
                 if file is not None:
                     fds[scripts.STATE_FD] = file.fileno()
                 if self._code is not None:
-                    fds[scripts.CODE_FD] = code_r = _open_for_reading(self._code)
+                    fds[scripts.CODE_FD] = self._code.shells_end
                 self.process: Process = sandbox.spawn_as(
                     user,
                     argv,
@@ -116,8 +115,8 @@ class Shell:
             self.close()
             raise
         finally:
-            if code_r >= 0:
-                os.close(code_r)
+            if self._code is not None:
+                os.close(self._code.shells_end)
             os.close(script_r)
             os.close(out_w)
             os.close(err_w)
@@ -189,10 +188,8 @@ class Shell:
 
     def _source(self, code: str) -> str:
         """Return a script that sources some code, which it finds at the script's path."""
-        if self._code is not None:
-            os.ftruncate(
-                self._code.fileno(), os.pwrite(self._code.fileno(), _encode(f"{code}\n"), 0)
-            )
+        if self._code is not None and self._code.fill(_encode(f"{code}\n")):
+            pass
         elif self._sandbox.opens_descriptors:
             word = secrets.token_hex(8)
             return f"{self._source_command} {SCRIPT_FD}<<'{word}'\n{code}\n{word}\n"
@@ -382,10 +379,14 @@ class Shell:
         or if it cannot be found without a trap of the agent's."""
         if self.is_quiet and "functrace" in self._options:  # a fork would fire the DEBUG trap
             return named
-        script = _encode(scripts.directory_script(self._program_word))
-        self._own_texts.append(script)
-        record = self._exchange(script, Collector(1 << 12), _STATE_SECONDS)
-        return (record or b"")[:-1].decode("utf-8", "surrogateescape") or named
+        script = scripts.directory_script(self._program_word)
+        self._own_texts.append(_encode(script))
+        text = self._with_report(script, quiet=True)
+        record = self._exchange(_encode(text), Collector(1 << 12), _STATE_SECONDS)
+        if record is None:
+            raise ShellEndedError
+        found = record.partition(self._token.encode())[0].rpartition(b"\n")[0]
+        return found.decode("utf-8", "surrogateescape") or named
 
     def close(self) -> None:
         if self._code is not None:
@@ -395,10 +396,44 @@ class Shell:
         self.report.close()
 
 
-def _open_for_reading(file: IO[bytes]) -> int:
-    """Return another descriptor of a file in memory, for programs that may only read it."""
-    os.fchmod(file.fileno(), 0o444)
-    return os.open(f"/proc/self/fd/{file.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
+class _CodePipe:
+    """The code of an action on its way to a shell, which opens the pipe by name and reads it to its
+    end. Nobody else holds its writing end, and it has no name or content that an agent could see
+    later. ``shells_end`` is the descriptor that the shell gets."""
+
+    _MAX_READS = 100
+
+    def __init__(self) -> None:
+        self.shells_end, writer = os.pipe()
+        os.close(writer)
+        os.fchmod(self.shells_end, 0o644)  # for shells with another user id, which may only read
+        own = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        self._reader = os.open(f"/proc/self/fd/{self.shells_end}", own)
+
+    def fill(self, data: bytes) -> bool:
+        """Write some code in place of what an earlier action left. Return whether it had room."""
+        if not self._empty():
+            return False
+        writer = os.open(
+            f"/proc/self/fd/{self._reader}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        )
+        try:
+            written = os.write(writer, data)
+        finally:
+            os.close(writer)
+        return written == len(data) or (self._empty() and False)
+
+    def _empty(self) -> bool:
+        for _ in range(self._MAX_READS):  # a process of the agent may go on writing
+            try:
+                if not os.read(self._reader, 1 << 16):
+                    return True
+            except BlockingIOError:
+                return True
+        return False
+
+    def close(self) -> None:
+        os.close(self._reader)
 
 
 def _encode(text: str) -> bytes:
