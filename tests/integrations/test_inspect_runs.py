@@ -21,7 +21,7 @@ from support.knowing_model import knowing
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.nl2bash, pytest.mark.rootfs]
 SAMPLES = {
-    "nl2bash": ("nl2bash/fs_1/0", "nl2bash/fs_2/3", "nl2bash/fs_3/5", "nl2bash/fs_4/1"),
+    "nl2bash": ("nl2bash/fs_1/0", "nl2bash/fs_2/3", "nl2bash/fs_3/5", "nl2bash/fs_4/2"),
     "ic-ctf": ("ic-ctf/0", "ic-ctf/2", "ic-ctf/17"),
 }
 _IMAGES = {"nl2bash": "nl2bash", "ic-ctf": "ctf"}

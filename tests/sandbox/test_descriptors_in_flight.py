@@ -11,8 +11,9 @@ pytestmark = pytest.mark.sandbox
 
 _OWNER = """
 import os, resource
-if os.environ.get("INTERCODE_SANDBOX") != "podman":  # which may not raise it again for a supervisor
-    resource.setrlimit(resource.RLIMIT_NOFILE, (700, 700))
+if os.environ.get("INTERCODE_SANDBOX") != "podman":
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (700, hard))
 from intercode.sandbox import images
 from intercode.sandbox import Limits, SandboxSpec, open_sandbox
 
