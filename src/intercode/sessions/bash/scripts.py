@@ -147,6 +147,7 @@ def parse_dump(
         text = text[:start] + _OPTION_LINE.sub(
             lambda line: f"set {'-' if line[1] in options else '+'}o {line[1]}", text[start:]
         )
+    traps = traps.replace(_STOP_TRAP_LINE, "")  # ours, which every new shell sets
     return text + traps.replace(debug_trap, "", 1), debug_trap
 
 
