@@ -112,7 +112,8 @@ def test_a_recycled_container_is_clean_and_faster_than_a_new_one(
     container_pool.close_idle()
     sandbox = open_one(container_engine)
     first = sandbox.supervisor_pid
-    sandbox.run(["/bin/sh", "-c", "rm -rf /etc/passwd /etc/group /tmp; mkdir /tmp; echo x > /new; sleep 100 &"])
+    remove = "rm -rf /etc/passwd /etc/group /tmp; mkdir /tmp; echo x > /new; sleep 100 &"
+    sandbox.run(["/bin/sh", "-c", remove])
     assert sandbox.changes()
     sandbox.close()
     with pytest.raises(SandboxError):
