@@ -64,10 +64,11 @@ _SAME_IN_ONE_SHELL = [
 
 
 def run_in_bash(actions: list[str]) -> str:
-    """Return what one bash prints that reads the actions as its script, from a pipe."""
+    """Return what one bash prints that reads the actions as its script, from a pipe. It ignores no
+    signal, however the tests were started."""
     script = "".join(f"{action}\n" for action in actions)
     return subprocess.run(
-        ["/bin/bash", "--norc", "--noprofile"], input=script, stdout=subprocess.PIPE,
+        ["env", "--default-signal", "/bin/bash", "--norc", "--noprofile"], input=script, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, cwd="/", env={"PATH": "/usr/bin:/bin"}, check=False,
     ).stdout  # fmt: skip
 
