@@ -69,7 +69,8 @@ def run_in_bash(actions: list[str]) -> str:
     script = "".join(f"{action}\n" for action in actions)
     return subprocess.run(
         ["env", "--default-signal", "/bin/bash", "--norc", "--noprofile"], input=script,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/", env={"PATH": "/usr/bin:/bin"}, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
+        env={"PATH": "/usr/bin:/bin"}, check=False,
     ).stdout  # fmt: skip
 
 
