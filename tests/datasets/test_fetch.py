@@ -18,6 +18,7 @@ from intercode.datasets import fetch as fetching
 from intercode.datasets import load
 from intercode.datasets.fetch import fetch
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
+from support.fake_clock import FakeClock
 
 SCRIPT = "docker/bash_scripts/setup_nl2b_fs_1.sh"
 BODY = bytes(range(256)) * 2000
@@ -93,7 +94,7 @@ def test_a_file_of_unknown_size_is_known_by_gits_checksum(server: Server, tmp_pa
     server.files["big.sql"], server.cuts = BODY, 1
     reports: list[tuple[str, int, int]] = []
     pins = {"x": _by_git(BODY)}
-    fetch("x", server.url, tmp_path, lambda *a: reports.append(a), pins=pins, retry_delay=0.01)
+    fetch("x", server.url, tmp_path, lambda *a: reports.append(a), pins=pins, clock=FakeClock())
     assert (tmp_path / "big.sql").read_bytes() == BODY
     assert reports[-1] == ("big.sql", len(BODY), len(BODY))
     requests = len(server.requests)
@@ -130,7 +131,7 @@ def test_a_cut_connection_is_taken_up_again(
     server: Server, one: dict[str, Pin], tmp_path: Path, ranges: bool
 ) -> None:
     server.ranges, server.cuts = ranges, 2
-    fetch("mine", server.url, tmp_path, pins=one, retry_delay=0)
+    fetch("mine", server.url, tmp_path, pins=one, clock=FakeClock())
     assert (tmp_path / "a/big").read_bytes() == BODY
     half, more = len(BODY) // 2, len(BODY) * 3 // 4
     resumed = [f"bytes={half}-", f"bytes={more if ranges else half}-"]
@@ -142,7 +143,7 @@ def test_a_later_fetch_continues_where_the_first_gave_up(
 ) -> None:
     server.cuts = 4
     with pytest.raises(InfrastructureError, match=r"4 attempts.*run the same command again"):
-        fetch("mine", server.url, tmp_path, pins=one, retry_delay=0)
+        fetch("mine", server.url, tmp_path, pins=one, clock=FakeClock())
     have = (tmp_path / "a/big.part").stat().st_size
     assert have == len(BODY) - len(BODY) // 16
     fetch("mine", server.url, tmp_path, pins=one)
@@ -184,12 +185,12 @@ def test_servers_that_refuse(server: Server, one: dict[str, Pin], tmp_path: Path
         fetch("mine", server.url + "/elsewhere", tmp_path, pins=one)
     server.status = 503
     with pytest.raises(InfrastructureError, match="status 503"):
-        fetch("mine", server.url, tmp_path, pins=one, retry_delay=0)
+        fetch("mine", server.url, tmp_path, pins=one, clock=FakeClock())
     url = server.url
     server.shutdown()
     server.server_close()
     with pytest.raises(InfrastructureError, match="4 attempts"):
-        fetch("mine", url, tmp_path, pins=one, retry_delay=0)
+        fetch("mine", url, tmp_path, pins=one, clock=FakeClock())
 
 
 def test_load_reads_the_fetched_files(
@@ -226,7 +227,7 @@ def test_the_pins_are_whole() -> None:
 @pytest.mark.network
 def test_the_real_thing(tmp_path: Path) -> None:
     try:
-        root = fetch("nl2bash", dest=tmp_path, retry_delay=0)
+        root = fetch("nl2bash", dest=tmp_path, clock=FakeClock())
     except InfrastructureError as e:
         if isinstance(e.__cause__, ConnectError):
             pytest.skip(f"needs the internet: {e}")

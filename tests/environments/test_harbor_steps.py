@@ -9,10 +9,14 @@ import pytest
 
 from intercode.agents.baselines import GoldAgent
 from intercode.core.errors import DataError, TaskSetupError
+from intercode.datasets.harbor.health_check import HealthCheck
 from intercode.datasets.harbor.steps import StepConfig, combine_rewards, is_passed
 from intercode.environments.harbor.env import HarborEnv
+from intercode.environments.harbor.preparation import run_health_check
 from intercode.evaluation.check.dataset import check
 from intercode.evaluation.rollout import rollout
+from intercode.sandbox.contract import BaseSandbox
+from support.fake_clock import FakeClock
 from support.harbor import STEPS_TOML, write_steps_task
 
 pytestmark = pytest.mark.sandbox
@@ -94,6 +98,22 @@ def test_a_step_that_cannot_begin(tmp_path: Path) -> None:
         shown, reward, terminated, *_ = env.step("submit")
         assert (reward, terminated) == (pytest.approx(1 / 3), True)
         assert "setup.sh of step 'two' ended with 3" in shown
+
+
+def test_a_health_check_waits_between_its_runs() -> None:
+    clock = FakeClock()
+    check = HealthCheck(
+        "echo x >> /tmp/runs; exit 3", interval=7, start_period=60, start_interval=25, retries=2
+    )
+    with (
+        BaseSandbox.open("host") as sandbox,
+        pytest.raises(TaskSetupError, match="failed 2 times in a row and ended with 3"),
+    ):
+        try:
+            run_health_check(sandbox, check, "/", clock=clock)
+        finally:
+            assert sandbox.read("/tmp/runs", 100) == b"x\n" * 5
+    assert clock.slept == [25, 25, 25, 7]
 
 
 def test_health_checks(tmp_path: Path) -> None:

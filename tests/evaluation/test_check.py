@@ -14,8 +14,10 @@ from intercode.core.errors import SandboxLostError, UsageError
 from intercode.core.types import Dataset, ExecResult, Score, State, Task
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.bash.env import BashEnv
-from intercode.evaluation.check.dataset import check, compare_with_baseline
+from intercode.evaluation.check.dataset import TaskCheck, check, compare_with_baseline
 from intercode.evaluation.check.findings import FAULT_KINDS, CheckReport, findings_in_output
+from intercode.evaluation.check.task_runs import TaskRun
+from support.fake_clock import FakeClock
 
 pytestmark = pytest.mark.sandbox
 
@@ -62,6 +64,17 @@ def test_each_fault_of_a_gold(gold: str | None, expected: set[str]) -> None:
 
 def test_a_gold_with_varying_results_does_not_score_1() -> None:
     assert kinds(check(made("date +%N"))) == {"volatile", "gold-below-1"}
+
+
+def test_the_second_run_of_a_gold_begins_in_another_second() -> None:
+    clock = FakeClock()
+    found = TaskCheck(0, Task("t/0", "q"), clock)
+    found.wait_for_second_run()
+    assert clock.slept == [], "there was no first run"
+    found.first_run = TaskRun(clock.date() - 0.25, "", 0, False)
+    found.wait_for_second_run()
+    found.wait_for_second_run()
+    assert clock.slept == [pytest.approx(0.85), pytest.approx(0.0)]
 
 
 def test_further_golds_are_checked() -> None:

@@ -26,6 +26,7 @@ from intercode.evaluation.evaluate.budgets import MAX_REFUSALS
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate, run_plan
 from intercode.models import OpenAIModel, ScriptedModel
+from support.fake_clock import FakeClock
 from support.faulty_endpoint import FaultyEndpoint, ok, status
 
 pytestmark = pytest.mark.sandbox
@@ -223,19 +224,19 @@ def test_the_original_profile_tries_golds_before_it_asks_a_model(
 def test_a_run_that_no_endpoint_answers_stops_with_the_cause(
     dataset: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     printed = ""
 
-    async def wait(_: float) -> None:
-        """Wait for the first error instead of the delay: it is printed during the first call."""
-        nonlocal printed
-        for _ in range(1000):
-            printed += capsys.readouterr().err
-            if "first error" in printed:
-                return
-            await asyncio.sleep(0.01)
+    class UntilPrinted(FakeClock):
+        """Waits for the first error instead of the delay: it is printed during the first call."""
+
+        async def wait(self, seconds: float) -> None:
+            nonlocal printed
+            while "first error" not in printed:
+                printed += capsys.readouterr().err
+                await asyncio.sleep(0)
+            self.pass_time(seconds)
 
     with FaultyEndpoint(status(500, {"error": {"message": "no such host"}})) as server:
         config = EvalConfig(
@@ -244,7 +245,7 @@ def test_a_run_that_no_endpoint_answers_stops_with_the_cause(
         )  # fmt: skip
         plan = make_plan(config)
         assert isinstance(plan.model, OpenAIModel)
-        monkeypatch.setattr(plan.model.retry, "sleep", wait)
+        plan.model.retry.clock = UntilPrinted()
         with pytest.raises(ModelUnavailableError, match=r"none .* answered: .*no such host.*--out"):
             run_plan(plan)
         plan.close()

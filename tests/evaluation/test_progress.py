@@ -16,12 +16,13 @@ import pytest
 from intercode.core.config import EvalConfig
 from intercode.core.types import Step, Trajectory, Usage
 from intercode.evaluation.evaluate.plan import make_plan
-from intercode.evaluation.evaluate.progress import Progress, lines, make_report
+from intercode.evaluation.evaluate.progress import Progress, make_report
 from intercode.evaluation.evaluate.progress.header import describe_plan
 from intercode.evaluation.evaluate.progress.lines import LineReport, progress_line
 from intercode.evaluation.evaluate.progress.terminal import TerminalReport
 from intercode.evaluation.evaluate.run_state import EpisodeKey, EpisodeOutcome
 from intercode.models import Traffic
+from support.fake_clock import FakeClock
 from support.faulty_endpoint import FaultyEndpoint, Handler, completion, hang, status
 from support.terminal import Terminal
 
@@ -66,22 +67,25 @@ def test_what_the_model_used_is_in_the_progress() -> None:
     assert late.usage_texts() == ["0 errors", "2 retries", "2 time-outs"]
 
 
-def test_a_log_gets_the_header_and_few_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = io.StringIO()
-    progress = Progress(100)
-    with LineReport(HEADER, stream, "[1/2 a] ") as report:
+def test_a_log_gets_the_header_and_few_plain_lines() -> None:
+    stream, clock = io.StringIO(), FakeClock()
+    progress = Progress(100, clock=clock)
+    with LineReport(HEADER, stream, "[1/2 a] ", clock) as report:
         report.begin(progress)
         for number in range(100):
             progress.add(episode(1.0, f"t{number}"))
             report.update()
+            clock.pass_time(0.06)
         report.note("first error: \x1b[31mno\nanswer")
-    header, dataset, note, last = stream.getvalue().splitlines()
+    header, dataset, middle, note, last = stream.getvalue().splitlines()
     assert header == "[1/2 a] run      runs/first" and "starter (1234)" in dataset
+    assert "85/100 done" in middle and "16.9/s, 0:01 left" in middle
     assert note == "[1/2 a] first error: [31mno answer"
     assert "100/100 done, success 100.0 %" in last and "\r" not in stream.getvalue()
-    monkeypatch.setattr(lines, "IDLE_INTERVAL", 0.0)
-    report.update()
-    assert len(stream.getvalue().splitlines()) == 5, "a run in which nothing ends shows its life"
+    for seconds, count in ((59, 5), (2, 6)):
+        clock.pass_time(seconds)
+        report.update()
+        assert len(stream.getvalue().splitlines()) == count, "a run in which nothing ends lives"
     with LineReport(HEADER, None) as silent:
         silent.begin(progress)
 

@@ -24,6 +24,9 @@ from intercode.integrations.trl import (
     PythonEnvironment,
     rows,
 )
+from intercode.integrations.trl import episode as trl_episode
+from intercode.integrations.trl.idle_timeout import IdleReaper
+from support.fake_clock import FakeClock
 from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
@@ -180,12 +183,17 @@ def test_the_sandbox_is_freed_after_the_reward_and_with_the_object() -> None:
     eventually(lambda: not any(m.is_alive() for m in left), "freed with the object")
 
 
-def test_idle_episodes_are_scored_and_freed() -> None:
-    gold = task_of("bash").gold
+def test_idle_episodes_are_scored_and_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    gold, clock = task_of("bash").gold, FakeClock()
+    monkeypatch.setattr(trl_episode, "_reaper", IdleReaper(clock))
     facade = BashEnvironment(idle_timeout=3)
     facade.reset(task=0)
-    facade.bash(gold)
     members = facade._env.sandbox._list_processes()
+    clock.advance_threads(2.9)
+    assert facade.bash("echo used") == "used"
+    clock.advance_threads(2.9)
+    facade.bash(gold)
+    clock.advance_threads(3.1)
     eventually(lambda: not any(m.is_alive() for m in members), "the sandbox has ended")
     eventually(lambda: "nothing happened" in facade._end_reason, "the reason is recorded")
     with pytest.raises(EnvironmentStateError, match=r"nothing happened in it for 3 s"):

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from aiohttp import WSMessage, WSMsgType
 
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import (
     ConfigError,
     SandboxError,
@@ -44,10 +45,13 @@ from intercode.sandbox.remote.protocol import (
     frame,
     pack_message,
     parse_error,
+    parse_frame,
     parse_limits,
+    parse_message,
 )
 from intercode.sandbox.remote.relay import Group, Relay
 from intercode.sandbox.remote.served import Capture, ServedSandbox
+from support.fake_clock import FakeClock
 from support.sandbox_server import ServerProcess
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
@@ -138,9 +142,13 @@ def _passing(count: int, data: bytes) -> bytes:
 
 
 # ----------------------------------------------------------------------- sessions
-def _session(socket: Any, client: Client) -> session.ClientSession:
-    limits = Bounds(sandboxes=1)
-    return session.ClientSession(socket, client, limits, Store(limits), "namespace", lambda: None)
+def _session(
+    socket: Any, client: Client, clock: Clock = SYSTEM_CLOCK, **limits: Any
+) -> session.ClientSession:
+    bounds = Bounds(**{"sandboxes": 1, **limits})
+    return session.ClientSession(
+        socket, client, bounds, Store(bounds), "namespace", lambda: None, clock
+    )
 
 
 def test_a_layer_waits_until_its_client_may_open_a_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,6 +164,55 @@ def test_a_layer_waits_until_its_client_may_open_a_sandbox(monkeypatch: pytest.M
     with pytest.raises(TimeoutError):
         asyncio.run(open_capture())
     assert not begun
+
+
+def test_idle_and_old_sandboxes_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "tier_of", lambda kind: kind)
+    use = WSMessage(
+        WSMsgType.BINARY,
+        frame(Kind.REQUEST, 0, pack_message({"do": "mark", "sandbox": 1, "mark": 1})),
+        None,
+    )
+
+    async def serve() -> None:
+        clock, client = FakeClock(), Client("key", sandboxes=2)
+        arriving, sent = asyncio.Queue[WSMessage | None](), asyncio.Queue[bytes]()
+
+        class Socket:
+            send_bytes = staticmethod(sent.put)
+
+            async def __aiter__(self) -> AsyncIterator[WSMessage]:
+                while (message := await arriving.get()) is not None:
+                    yield message
+                    arriving.task_done()
+
+        async def lost() -> tuple[int, str]:
+            kind, number, payload = parse_frame(await sent.get())
+            assert kind is Kind.LOST
+            return number, str(parse_error(parse_message(payload)[0], "http://server"))
+
+        connection = _session(Socket(), client, clock, sandboxes=2, idle=100.0, lifetime=250.0)
+        files = SimpleNamespace(mark=lambda: 1, close=lambda *_: None)
+        for number in (1, 2):
+            served = ServedSandbox(number, files, client, clock)  # type: ignore[arg-type]
+            connection._sandboxes[number] = served
+        running = asyncio.ensure_future(connection.run())
+        await sent.get()  # the greeting
+        for seconds, alive in ((90, {1, 2}), (90, {1}), (60, {1})):
+            await clock.advance(seconds)
+            assert set(connection._sandboxes) == alive
+            await arriving.put(use)
+            await arriving.join()
+        number, why = await lost()
+        assert number == 2 and "there was no request for 100 s" in why
+        await clock.advance(20)
+        number, why = await lost()
+        assert number == 1 and "it is older than 250 s" in why
+        assert not connection._sandboxes and client.sandboxes == 0
+        await arriving.put(None)
+        await running
+
+    asyncio.run(serve())
 
 
 def test_a_client_makes_no_more_layers_than_sandboxes() -> None:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 Fault = Callable[["Handler"], None]
+_PATIENCE = 600.0  # seconds that a fault lasts if the endpoint is not closed
 
 
 def completion(content: Any = "fine", **changes: Any) -> dict[str, Any]:
@@ -74,14 +75,14 @@ def silent_after(*events: Any, **options: Any) -> Fault:
     def play(handler: Handler) -> None:
         streamed(*events, **options, end="")(handler)
         handler.wfile.flush()
-        handler.endpoint.closing.wait(20)
+        handler.endpoint.closing.wait(_PATIENCE)
 
     return play
 
 
 def hang(handler: Handler) -> None:
     """Never answers, until the server is closed."""
-    handler.endpoint.closing.wait(20)
+    handler.endpoint.closing.wait(_PATIENCE)
     handler.close_connection = True
 
 

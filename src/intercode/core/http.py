@@ -6,7 +6,6 @@ import asyncio
 import ipaddress
 import os
 import ssl
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
@@ -15,6 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 from yarl import URL
 
 from intercode.core import event_loop
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:  # imported where it is used, because that takes a tenth of a second
@@ -277,7 +277,7 @@ def _redirect_target(url: URL, response: aiohttp.ClientResponse) -> URL | None:
     return target
 
 
-def retry(attempt: Callable[[], T], attempts: int, delay: float) -> T:
+def retry(attempt: Callable[[], T], attempts: int, delay: float, clock: Clock = SYSTEM_CLOCK) -> T:
     """Call ``attempt`` until it does not raise HttpError, at most ``attempts`` times, and return
     its result. ``delay`` is the pause in seconds after the first failure; it doubles with every
     further one."""
@@ -285,7 +285,7 @@ def retry(attempt: Callable[[], T], attempts: int, delay: float) -> T:
         try:
             return attempt()
         except HttpError as e:
-            time.sleep(min(max(e.retry_after, delay * 2**number), _MAX_DELAY))
+            clock.sleep(min(max(e.retry_after, delay * 2**number), _MAX_DELAY))
     return attempt()
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode.core.http import (
     HttpClient,
@@ -25,6 +26,7 @@ from intercode.datasets.pins import Pin, PinnedFile, load_pins
 
 MAX_ATTEMPTS = 4
 """Requests for a file before the download fails."""
+_RETRY_DELAY = 1.0  # seconds before the second attempt; it doubles with every further one
 
 Progress = Callable[[str, int, int], None]
 """Called with a file's path, the bytes received so far and its size in bytes."""
@@ -37,13 +39,13 @@ def fetch(
     progress: Progress | None = None,
     *,
     pins: Mapping[str, Pin] | None = None,
-    retry_delay: float = 1.0,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Path:
     """Download the files of dataset ``name`` and return the directory that holds them.
 
     ``mirror`` is a base URL that serves the same paths; ``dest`` defaults to the cache. Correct
-    files are not downloaded again, and truncated ones are continued. ``retry_delay`` is the delay
-    in seconds before the second attempt; it doubles with every further one.
+    files are not downloaded again, and truncated ones are continued. ``clock`` waits between
+    two attempts.
 
     Raises UnknownNameError for a dataset that is not pinned, DataError when a file differs from the
     pinned one, UsageError when the server does not have it, InfrastructureError when the connection
@@ -64,7 +66,7 @@ def fetch(
             target = root / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
             if not _is_complete(target, file):
-                _Download(client, f"{base}/{file.path}", target, file, report, retry_delay).run()
+                _Download(client, f"{base}/{file.path}", target, file, report, clock).run()
             size = target.stat().st_size
             report(file.path, size, size)
     return root
@@ -117,7 +119,7 @@ class _Download:
     target: Path
     file: PinnedFile
     progress: Progress
-    retry_delay: float
+    clock: Clock
 
     @property
     def part(self) -> Path:
@@ -144,7 +146,7 @@ class _Download:
         if part.is_file() and (part.stat().st_size == file.size or _is_complete(part, file)):
             return
         try:
-            retry(self._attempt, MAX_ATTEMPTS, self.retry_delay)
+            retry(self._attempt, MAX_ATTEMPTS, _RETRY_DELAY, self.clock)
         except TooLongError as e:
             raise self._reject(str(e)) from e
         except HttpError as e:

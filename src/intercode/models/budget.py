@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import BudgetError, ConfigError
 from intercode.core.types import Usage
 from intercode.models.prices import Price
@@ -73,11 +72,11 @@ class Budget:
         limits: SpendingLimits,
         whole_run: bool = False,
         spent: Usage = Usage(),  # noqa: B008  (frozen)
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.limits, self.whole_run = limits, whole_run
         self._clock = clock
-        self._started = clock() - (spent.seconds if whole_run else 0.0)
+        self._started = clock.now() - (spent.seconds if whole_run else 0.0)
         self._tokens = (spent.prompt_tokens or 0) + (spent.completion_tokens or 0)
         self._cost = spent.cost or 0.0
         self._reserved: list[Reservation] = []
@@ -174,7 +173,7 @@ class Budget:
 
     def check(self) -> None:
         """Raise BudgetError if the time limit has been reached."""
-        if self.deadline is not None and self._clock() >= self.deadline:
+        if self.deadline is not None and self._clock.now() >= self.deadline:
             raise self._error(f"{self.limits.seconds:g} s have passed")
 
     def _granted_tokens(self, prompt: int, completion: int, price: Price | None) -> int | None:

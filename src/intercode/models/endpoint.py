@@ -31,7 +31,7 @@ class DeadlineExceededError(ModelUnavailableError):
 class CallLimits:
     """The limits that budgets set for one call.
 
-    ``max_tokens`` bounds the answer; ``deadline`` is by ``time.monotonic``. ``on_lost_response`` is
+    ``max_tokens`` bounds the answer; ``deadline`` is by the budget's clock. ``on_lost_response`` is
     called after every attempt whose answer was lost. ``on_error`` is called with the error of every
     failed attempt. ``before_retry`` returns whether a further attempt may begin, is called until it
     may, and may raise.
@@ -68,7 +68,7 @@ async def request_completion(
             wait = call.retry_delay(e)
         else:
             return call.with_usage(answer)
-        await model.retry.sleep(wait)
+        await model.retry.clock.wait(wait)
         await call.wait_for_budgets()
 
 
@@ -83,7 +83,7 @@ class _Call:
             granted = limits.max_tokens if own is None else min(own, limits.max_tokens)
             self.request = {**request, "max_tokens": granted}
         self.clock = model.retry.clock
-        self.started = self.clock()
+        self.started = self.clock.now()
         self.queued = 0.0  # seconds in the queue
         self.attempts = self.requests_sent = 0
 
@@ -95,18 +95,18 @@ class _Call:
     async def attempt(self) -> Completion:
         """Make one attempt, once the concurrency limiter allows it."""
         channel = self.model.channel()
-        joined = self.clock()
+        joined = self.clock.now()
         try:
             async with asyncio.timeout(self._seconds_left(joined, None)):
                 round_number = await channel.limiter.acquire()
         except TimeoutError as e:
             raise AttemptError("the deadline passed before the request could be sent") from e
-        self.queued += self.clock() - joined
+        self.queued += self.clock.now() - joined
         return await self._send(channel, round_number)
 
     async def _send(self, channel: Channel, round_number: int) -> Completion:
         self.attempts += 1
-        now = self.clock()
+        now = self.clock.now()
         seconds = max(
             self._seconds_left(now, min(self.model.attempt_timeout, self.patience_deadline - now)),
             0.001,
@@ -139,7 +139,7 @@ class _Call:
             self.limits.on_lost_response()
         self.limits.on_error(self._error_text(f"{error}"))
         wait = retry.delay_after(max(self.attempts, 1), error.retry_after)
-        now = self.clock()
+        now = self.clock.now()
         deadline = self.limits.deadline
         if deadline is not None and now + wait >= deadline:
             raise DeadlineExceededError(self._error_text(f"{error}")) from error
@@ -156,10 +156,10 @@ class _Call:
 
     async def wait_for_budgets(self) -> None:
         """Wait until the budgets allow a further attempt. Raises what they raise."""
-        began = self.clock()
+        began = self.clock.now()
         while not self.limits.before_retry():
-            await asyncio.sleep(BUDGET_POLL)
-        self.queued += self.clock() - began
+            await self.clock.wait(BUDGET_POLL)
+        self.queued += self.clock.now() - began
 
     def with_usage(self, answer: Completion) -> Completion:
         """Return the answer with its cost, the number of requests and the time taken."""
@@ -174,7 +174,7 @@ class _Call:
             usage,
             requests=usage.requests + self.requests_sent,
             cost=cost,
-            seconds=self.clock() - self.started,
+            seconds=self.clock.now() - self.started,
         )
         return replace(answer, usage=usage)
 

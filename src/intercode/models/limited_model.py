@@ -142,7 +142,7 @@ class LimitedModel(Model):
         if (cached := await asyncio.to_thread(model.get_cached, messages, tools)) is not None:
             return self._calibrate_cached(messages, tools, cached)
         while (reserved := self._reserve(messages, tools, wait=False)) is None:
-            await asyncio.sleep(BUDGET_POLL)  # other requests hold what this one needs
+            await model.retry.clock.wait(BUDGET_POLL)  # other requests hold what this one needs
         with self._releasing(reserved):
             answer = await model.acomplete(
                 messages, tools=tools, limits=self._call_limits(reserved)

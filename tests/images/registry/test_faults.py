@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from intercode.core import http
 from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode.sandbox.images import resolve
 from intercode.sandbox.images.registry import client
+from support.fake_clock import FakeClock
 from support.registries import Faults, faulty
 from support.saved_images import Saved, entry, layer, sha
 
@@ -24,7 +26,7 @@ IMAGE = Saved([layer(entry("a", content=DATA))])
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Removes delays between attempts, and all credentials."""
-    monkeypatch.setattr(http.time, "sleep", lambda _: None)
+    monkeypatch.setattr(client, "retry", partial(http.retry, clock=FakeClock()))
     monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "none.json"))
 
 

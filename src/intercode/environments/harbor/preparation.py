@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import MissingCapabilityError, TaskSetupError, UsageError
 from intercode.datasets.harbor.health_check import HealthCheck
 from intercode.datasets.harbor.steps import StepConfig
@@ -58,14 +58,15 @@ def run_health_check(
     cwd: str,
     user: User | None = None,
     entry: Process | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> None:
     """Run a health check until it succeeds. Raises TaskSetupError if it fails. The message says
-    whether ``entry``, the image's entry point, has ended."""
+    whether ``entry``, the image's entry point, has ended. ``clock`` waits between two runs."""
     command, env = ["/bin/bash", "-c", check.command], _variables(sandbox, user)
-    start_end = time.monotonic() + check.start_period
+    start_end = clock.now() + check.start_period
     failures = 0
     while True:
-        starts = time.monotonic() < start_end
+        starts = clock.now() < start_end
         try:
             result = sandbox.run(command, cwd=cwd, env=env, timeout=check.timeout, user=user)
         except OSError as e:
@@ -81,7 +82,7 @@ def run_health_check(
                 f"the health check {check.command!r} failed {failures} times in a row and {ended}: "
                 f"{result.output[-_MAX_OUTPUT:].strip()!r}"
             )
-        time.sleep(check.start_interval if starts else check.interval)
+        clock.sleep(check.start_interval if starts else check.interval)
 
 
 def _variables(sandbox: BaseSandbox, user: User | None) -> dict[str, str]:

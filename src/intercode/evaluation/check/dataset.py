@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from intercode import datasets
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import (
     DataError,
     GoldError,
@@ -145,7 +145,8 @@ def _run_passes(
 class TaskCheck:
     """The check of one task: its findings and the runs of its gold."""
 
-    def __init__(self, index: int, task: Task) -> None:
+    def __init__(self, index: int, task: Task, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self.index, self.task, self.solution = index, task, task.solution_actions
         self.findings: list[TaskFinding] = []
         self.first_run: TaskRun | None = None
@@ -205,8 +206,8 @@ class TaskCheck:
     def wait_for_second_run(self) -> None:
         """Sleep until a gold that prints the time gives another result than in the first run."""
         if self.first_run is not None:
-            passed = time.time() - self.first_run.started
-            time.sleep(max(0.0, _MIN_SECONDS_BETWEEN_RUNS - passed))
+            passed = self._clock.date() - self.first_run.started
+            self._clock.sleep(max(0.0, _MIN_SECONDS_BETWEEN_RUNS - passed))
 
     def add_second_run(self, runner: TaskRunner, run: TaskRun) -> None:
         """Record another run of the gold, which must do the same as the first."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary, finalize
 
@@ -82,7 +81,7 @@ class TrlEnvironment:
             observation_limit,
             binary,
         )
-        self._lock, self._last_used = threading.RLock(), time.monotonic()
+        self._lock, self._last_used = threading.RLock(), _reaper.clock.now()
         self._end_reason, self._submitted, self._reward_sum = (
             "no row has been given yet",
             False,
@@ -110,7 +109,7 @@ class TrlEnvironment:
             self._reward = None
             turns = self._begin(row["task"], row.get("seed"), row.get("prefix"))
             self._reward_sum = self._env.reward_sum
-            self._end_reason, self._last_used = "", time.monotonic()
+            self._end_reason, self._last_used = "", _reaper.clock.now()
         if self._idle_timeout is not None:
             _reaper.watch(self, self._idle_timeout)
         query = prompt_suffix(row.get("prompt"), self._env.brief) or ""
@@ -154,7 +153,7 @@ class TrlEnvironment:
                 self._env.end_episode()
                 raise
             finally:
-                self._last_used = time.monotonic()
+                self._last_used = _reaper.clock.now()
             self._reward_sum += result.reward
             self._submitted = result.terminated
             if result.done:
@@ -183,7 +182,7 @@ class TrlEnvironment:
         if self._idle_timeout is None or not self._lock.acquire(blocking=False):
             return  # there is no time-out, or the episode is in use
         try:
-            if self._reward is None and time.monotonic() - self._last_used > self._idle_timeout:
+            if self._reward is None and _reaper.clock.now() - self._last_used > self._idle_timeout:
                 self.get_reward()
                 self._end_reason = f"nothing happened in it for {self._idle_timeout:g} s"
         finally:

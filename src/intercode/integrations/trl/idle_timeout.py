@@ -6,6 +6,8 @@ import threading
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from intercode.core.clock import SYSTEM_CLOCK, Clock
+
 _CHECKS_PER_TIMEOUT = 4
 
 
@@ -17,9 +19,12 @@ class Expirable(Protocol):
 
 
 class IdleReaper:
-    """One thread for all watched objects of a process; it runs while there are any."""
+    """One thread for all watched objects of a process; it runs while there are any.
 
-    def __init__(self) -> None:
+    ``clock`` is also the one by which the objects measure how long they have been idle."""
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.clock = clock
         self._watched: WeakKeyDictionary[Expirable, float] = WeakKeyDictionary()
         self._lock, self._wake = threading.Lock(), threading.Event()
         self._interval = 0.0
@@ -40,7 +45,7 @@ class IdleReaper:
 
     def _run(self) -> None:
         while self._check_all():
-            self._wake.wait(self._interval)
+            self.clock.wait_for(self._wake, self._interval)
             self._wake.clear()
 
     def _check_all(self) -> bool:

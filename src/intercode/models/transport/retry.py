@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
-import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 """Statuses below 500 after which the same request may succeed. Every 5xx is retried as well."""
@@ -76,15 +75,14 @@ class RetryPolicy:
     The wait before attempt k+1 is between half and all of ``initial_delay * 2**(k-1)`` seconds, at
     most ``max_delay``. A wait that the server asks for is kept in full, plus up to a second so that
     parallel episodes do not retry at the same moment. ``patience`` bounds a whole call in seconds,
-    attempts included. Tests may replace ``sleep`` and ``clock``.
+    attempts included, by ``clock``.
     """
 
     max_attempts: int = 6
     initial_delay: float = 1.0
     max_delay: float = 60.0
     patience: float = 900.0
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    clock: Callable[[], float] = time.monotonic
+    clock: Clock = SYSTEM_CLOCK
     jitter: random.Random = field(default_factory=random.Random)
 
     def delay_after(self, attempt: int, retry_after: float | None) -> float:

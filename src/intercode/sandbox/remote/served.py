@@ -6,7 +6,6 @@ import asyncio
 import errno
 import os
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -14,6 +13,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import (
     SandboxError,
     SandboxLostError,
@@ -119,13 +119,15 @@ class ServedSandbox:
     each sandbox (``lock``).
     """
 
-    def __init__(self, number: int, sandbox: BaseSandbox, client: Client) -> None:
+    def __init__(
+        self, number: int, sandbox: BaseSandbox, client: Client, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self.number, self.sandbox, self._client = number, sandbox, client
         self.capture: Capture | None = None
         self.checkpoint: Checkpoint | None = None
         self._script: list[FileIO] = []  # both ends of the pipe, or the reading end
         self.lock = asyncio.Lock()
-        self.began = self.last_used = time.monotonic()
+        self.began = self.last_used = clock.now()
         self.processes: dict[int, tuple[Process, Group]] = {}
         self.is_closed = False
         self._marks: dict[int, int] = {0: 0}

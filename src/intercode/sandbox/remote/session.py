@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 
 from aiohttp import WSMsgType, web
 
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import (
     InterCodeError,
     SandboxLostError,
@@ -63,6 +63,7 @@ class ClientSession:
     """The sandboxes of one connection. They end with it.
 
     ``kind``: the local back end, as in ``open_sandbox``. ``abort`` ends the connection at once.
+    ``clock`` measures idleness and age.
     """
 
     def __init__(
@@ -73,8 +74,9 @@ class ClientSession:
         store: Store,
         kind: str,
         abort: Callable[[], None],
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._abort = abort
+        self._abort, self._clock = abort, clock
         self._socket, self._client, self._bounds, self._store = socket, client, bounds, store
         self._kind = kind
         self._sandboxes: dict[int, ServedSandbox] = {}
@@ -103,7 +105,7 @@ class ClientSession:
                     raise ProtocolError("a message that is not binary")
                 await self._receive(message.data)
                 while self._client.unfinished > _MAX_UNFINISHED:
-                    await asyncio.sleep(_PAUSE_SECONDS)
+                    await self._clock.wait(_PAUSE_SECONDS)
         except ProtocolError as e:
             await self._socket.close(code=1002, message=str(e).encode()[:100])
         finally:
@@ -130,7 +132,7 @@ class ClientSession:
         else:
             served = self._sandboxes.get(self._relay.receive(kind, number, payload))
             if served is not None:
-                served.last_used = time.monotonic()
+                served.last_used = self._clock.now()
 
     async def _receive_request(self, kind: Kind, number: int, payload: bytes) -> None:
         parts = self._partial.pop(number, None)
@@ -148,7 +150,7 @@ class ClientSession:
             raise ProtocolError("too many requests at one time")
         served = self._sandboxes.get(number_value(arguments.get("sandbox", 0)))
         if served is not None:
-            served.last_used = time.monotonic()
+            served.last_used = self._clock.now()
         if operation == "mark":
             with suppress(InterCodeError):
                 if served is not None:
@@ -325,18 +327,18 @@ class ClientSession:
             self._client.sandboxes -= 1
             await self._in_thread(sandbox.close)
             raise SandboxLostError("the client closed the sandbox before it was open")
-        served = self._sandboxes[number] = ServedSandbox(number, sandbox, self._client)
+        served = self._sandboxes[number] = ServedSandbox(number, sandbox, self._client, self._clock)
         return served
 
     async def _wait_for_room(self) -> None:
-        deadline = time.monotonic() + _WAIT_SECONDS
+        deadline = self._clock.now() + _WAIT_SECONDS
         while self._client.sandboxes >= self._bounds.sandboxes:
-            if time.monotonic() > deadline:
+            if self._clock.now() > deadline:
                 raise SandboxUnavailableError(
                     f"this client already has {self._bounds.sandboxes} sandboxes, the most that "
                     "the server allows (--max-sandboxes): play fewer episodes at once"
                 )
-            await asyncio.sleep(_PAUSE_SECONDS)
+            await self._clock.wait(_PAUSE_SECONDS)
         self._client.sandboxes += 1
 
     async def _fork(self, served: ServedSandbox, arguments: Arguments) -> tuple[Arguments, bytes]:
@@ -401,7 +403,7 @@ class ClientSession:
                 await self._in_thread(lambda: served.restore(source))
                 return {}, b""
             while self._queued > _MAX_WAITING:  # the client has to read its answers first
-                await asyncio.sleep(_PAUSE_SECONDS)
+                await self._clock.wait(_PAUSE_SECONDS)
             value, answer = await self._in_thread(
                 lambda: served.perform(operation, arguments, body)
             )
@@ -441,8 +443,8 @@ class ClientSession:
     async def _end_idle(self) -> None:
         """End sandboxes that are idle or too old."""
         while True:
-            await asyncio.sleep(_CHECK_SECONDS)
-            now = time.monotonic()
+            await self._clock.wait(_CHECK_SECONDS)
+            now = self._clock.now()
             for served in list(self._sandboxes.values()):
                 reason = ""
                 if now - served.last_used > self._bounds.idle:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.types import Trajectory, Usage
 from intercode.evaluation.evaluate.run_state import EpisodeKey, EpisodeOutcome
 from intercode.models import Traffic
@@ -31,9 +31,10 @@ class Progress:
     retried: int = 0
     ended_here: int = 0
     running: dict[EpisodeKey, float] = field(default_factory=dict)
+    clock: Clock = SYSTEM_CLOCK
 
     def __post_init__(self) -> None:
-        self.started = time.monotonic()
+        self.started = self.clock.now()
         self._tasks: dict[str, Cluster] = {}
         self.done = 0
         for key, outcome in self.finished.items():
@@ -41,7 +42,7 @@ class Progress:
 
     def start(self, key: EpisodeKey) -> None:
         """Count an episode that begins."""
-        self.running[key] = time.monotonic()
+        self.running[key] = self.clock.now()
 
     def add(self, trajectory: Trajectory) -> None:
         """Count an episode that has ended."""
@@ -55,7 +56,7 @@ class Progress:
     @property
     def seconds(self) -> float:
         """The seconds since this process began."""
-        return time.monotonic() - self.started
+        return self.clock.now() - self.started
 
     @property
     def seconds_left(self) -> float | None:
@@ -103,7 +104,7 @@ class Progress:
 
     def running_texts(self, most: int) -> list[str]:
         """Return the episodes in progress, longest first, with their time; at most so many."""
-        now = time.monotonic()
+        now = self.clock.now()
         rows = sorted(self.running.copy().items(), key=lambda row: row[1])
         texts = [
             f"{one_line(key.task)}{f' #{key.epoch}' if key.epoch else ''} "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Self, TextIO
 
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.evaluation.evaluate.progress.counts import Progress, format_duration, one_line
 
 INTERVAL, IDLE_INTERVAL = 5.0, 60.0
@@ -16,11 +16,16 @@ class LineReport:
     """Writes a line now and then. ``stream`` None: writes nothing."""
 
     def __init__(
-        self, header: Sequence[tuple[str, str]], stream: TextIO | None, label: str = ""
+        self,
+        header: Sequence[tuple[str, str]],
+        stream: TextIO | None,
+        label: str = "",
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._header, self._stream, self._label = header, stream, label
         self._progress: Progress | None = None
-        self._last, self._shown = time.monotonic(), -1
+        self._last, self._shown = self._clock.now(), -1
 
     def __enter__(self) -> Self:
         width = max((len(name) for name, _ in self._header), default=0)
@@ -37,7 +42,7 @@ class LineReport:
         if self._progress is None:
             return
         interval = IDLE_INTERVAL if self._progress.ended_here == self._shown else INTERVAL
-        if time.monotonic() - self._last >= interval:
+        if self._clock.now() - self._last >= interval:
             self._show(self._progress)
 
     def note(self, text: str) -> None:
@@ -49,7 +54,7 @@ class LineReport:
             self._show(self._progress)
 
     def _show(self, progress: Progress) -> None:
-        self._last, self._shown = time.monotonic(), progress.ended_here
+        self._last, self._shown = self._clock.now(), progress.ended_here
         self._write(progress_line(progress))
 
     def _write(self, text: str) -> None:

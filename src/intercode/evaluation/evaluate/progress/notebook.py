@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import time
 from collections.abc import Sequence
 from html import escape
 from typing import Any, Self
 
+from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.evaluation.evaluate.progress.counts import Progress, format_duration, one_line
 
 INTERVAL = 0.5
@@ -19,8 +19,10 @@ MAX_RUNNING = 8
 class NotebookReport:
     """An output of the cell that is replaced as the run goes on. Needs no extension."""
 
-    def __init__(self, header: Sequence[tuple[str, str]], label: str = "") -> None:
-        self._header, self._label = header, label
+    def __init__(
+        self, header: Sequence[tuple[str, str]], label: str = "", clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._header, self._label, self._clock = header, label, clock
         self._progress: Progress | None = None
         self._notes: list[str] = []
         self._display: Any = importlib.import_module("IPython.display")
@@ -38,7 +40,7 @@ class NotebookReport:
 
     def update(self) -> None:
         """Replace the output if the last is old enough."""
-        if time.monotonic() - self._last >= INTERVAL:
+        if self._clock.now() - self._last >= INTERVAL:
             self._show()
 
     def note(self, text: str) -> None:
@@ -82,6 +84,6 @@ class NotebookReport:
         )
 
     def _show(self) -> None:
-        self._last = time.monotonic()
+        self._last = self._clock.now()
         if self._output is not None:
             self._output.update(self._display.HTML(self.html()))
