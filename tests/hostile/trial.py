@@ -100,7 +100,7 @@ class Trial:
         """Run the actions, and check what must hold afterwards."""
         case = self.case
         # what has to end by itself gets more time, because the machine may stand still meanwhile
-        limit = max(case.limit * self.slower, 5.0 if case.late is False else 0.0)
+        limit = max(case.limit * self.slower, 20.0 if case.late is False else 0.0)
         result: ExecResult | None = None
         for action in case.actions:
             code = self.fill(action)
@@ -130,7 +130,7 @@ class Trial:
         def say() -> ExecResult:
             limit = 2.0 * self.planted.pulse.slower()  # background processes may still act
             if self.case.after != "wrecked":  # else it may answer too late
-                limit = max(limit, 5.0)
+                limit = max(limit, 10.0)
             return self.timed(lambda: session.run("builtin echo on", limit), limit, "`echo on`")
 
         result = say()

@@ -171,7 +171,7 @@ def test_gdm_intercode_ctf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data
         solution.mkdir(parents=True, exist_ok=True)
         (solution / "README.md").touch()
     offline = [int(t.id.partition("/")[2]) for t in datasets.load("ic-ctf:offline").tasks]
-    config = SandboxConfig(image=requirements.image("ctf"))
+    config = SandboxConfig(image=requirements.image("ctf"), directory="/tmp")  # as its Dockerfile
     challenges = gdm_intercode_ctf(
         solver=runs_solutions(), sample_ids=offline,
         sandbox_config=SandboxEnvironmentSpec("intercode", config),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 
 import pytest
 
 from intercode.sandbox.contract import BaseSandbox
+from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
 
@@ -99,6 +102,21 @@ def test_files_with_forbidding_modes_are_read_and_written(sandbox: BaseSandbox) 
     modes = {path: rows[f"/tmp/a{path}"].mode for path in ("", "/b", "/b/f", "/b/c", "/b/c/d")}
     assert modes == {"": 0, "/b": 0, "/b/f": 0o200, "/b/c": 0o755, "/b/c/d": 0o644}
     assert [sandbox.read(f"/tmp/a/b/{path}") for path in ("l", "c/d")] == [b"yy", b"z"]
+
+
+def test_paths_are_followed_while_other_programs_rename_files(
+    sandbox: BaseSandbox, tmp_path: Path
+) -> None:
+    sh(sandbox, "mkdir -p /tmp/a/b; cd /tmp/a/b; echo x > f; ln -s ../b/f l")
+    renames = "import os\nopen('a', 'w')\nwhile 1: os.rename('a', 'b'); os.rename('b', 'a')"
+    other = subprocess.Popen([sys.executable, "-c", renames], cwd=tmp_path)
+    try:
+        eventually(lambda: any(tmp_path.iterdir()), "the other program runs")
+        for _ in range(2000):
+            assert sandbox.read("/tmp/a/b/l") == b"x\n"
+    finally:
+        other.kill()
+        other.wait()
 
 
 def test_a_nul_byte_in_a_path_is_refused(sandbox: BaseSandbox) -> None:

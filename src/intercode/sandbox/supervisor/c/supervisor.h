@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+struct open_how;  /* of linux/openat2.h */
+
 #define MOST_FDS 250  /* the kernel passes at most 253 with a message */
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define UNREAD "unread"
@@ -69,6 +71,7 @@ int make_read_only(const char *target);
 int clear_read_only(const char *target);
 int clone_mount(int fd);
 int attach_mount(int fd, const char *target);
+int open_resolved(int directory, const char *path, const struct open_how *how);
 int open_in_root(int root, const char *path, int flags, mode_t mode);
 int open_proc(const char *path, int flags);  /* a path below /proc */
 /* of a sandbox; the kernel counts them by user, and a timer as a pending signal */

@@ -136,13 +136,24 @@ int attach_mount(int fd, const char *target) {
     return 0;
 }
 
+/* Call openat2, again while the kernel cannot tell whether `..` stays in the directory: it returns EAGAIN
+   if anything on the machine was renamed or mounted meanwhile. */
+int open_resolved(int directory, const char *path, const struct open_how *how) {
+    int fd = -1;
+    for (int tries = 0; tries < 1000; tries++) {
+        fd = (int)syscall(SYS_openat2, directory, path, how, sizeof *how);
+        if (fd >= 0 || errno != EAGAIN) break;
+    }
+    return fd;
+}
+
 /* Open a path as a process whose root directory is `root` would, without magic links. */
 int open_in_root(int root, const char *path, int flags, mode_t mode) {
     struct open_how how = {
         .flags = (uint64_t)(flags | O_CLOEXEC), .mode = mode,
         .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
     };
-    return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    return open_resolved(root, path, &how);
 }
 
 /* Set a resource limit, or leave a lower one. */

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 struct mode_record { int root; char *path; mode_t mode; };
@@ -37,7 +36,7 @@ int open_exact(int root, const char *path, int flags, mode_t mode) {
         .flags = (uint64_t)(flags | O_CLOEXEC), .mode = mode,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
     };
-    return (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof how);
+    return open_resolved(root, *path ? path : ".", &how);
 }
 
 /* Record the mode that `restore_modes` gives a path. */

@@ -134,7 +134,7 @@ static int check_path(pid_t pid, int directory, const char *path, bool follows) 
         else snprintf(link, sizeof link, "/proc/%d/fd/%d", pid, directory);
         if ((base = open(link, O_PATH | O_CLOEXEC)) < 0) return errno;
     }
-    int fd = (int)syscall(SYS_openat2, base, path, &how, sizeof how), code = fd < 0 ? errno : 0;
+    int fd = open_resolved(base, path, &how), code = fd < 0 ? errno : 0;
     if (base >= 0) close(base);
     if (fd < 0) return code;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
