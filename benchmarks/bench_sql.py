@@ -91,7 +91,9 @@ def plain_loop(dataset: Dataset) -> Iterator[Play]:
                 common = Counter(a) & Counter(g)
                 share = common.total() / max(1, (Counter(a) | Counter(g)).total())
                 if len(a) > 1:
-                    round(float(kendalltau(a, g).statistic) * share, 2)
+                    rank = {row: number for number, row in enumerate(sorted({*a, *g}))}
+                    tau = kendalltau([rank[row] for row in a], [rank[row] for row in g]).statistic
+                    round(float(tau) * share, 2)
 
     yield play
     connection.close()

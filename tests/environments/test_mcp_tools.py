@@ -27,8 +27,11 @@ INSIDE = {"test": f"exec python3 -c {shlex.quote(_SCRIPT.read_text())}"}
 
 _REFERENCE_SERVER = """
 import pathlib
-from mcp.server.fastmcp import FastMCP
-server = FastMCP("files")
+try:
+    from mcp.server.mcpserver import MCPServer  # line 2 of the library
+except ImportError:
+    from mcp.server.fastmcp import FastMCP as MCPServer
+server = MCPServer("files")
 @server.tool()
 def read(path: str) -> str:
     "Read a file."
@@ -149,7 +152,7 @@ def test_a_server_of_the_reference_library_outside_of_an_environment_without_san
         result = env.execute('call files__read {"path": "/proc/self/comm"}')
         assert result.observation.startswith("python") and result.valid
         result = env.execute('call files__read {"path": "/nope"}')
-        assert "No such file" in result.observation and result.exit_code == 1
+        assert "Error executing tool read" in result.observation and result.exit_code == 1
 
 
 @pytest.mark.sandbox

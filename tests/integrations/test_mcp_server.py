@@ -1,10 +1,16 @@
-"""Environments as MCP tools, played by the reference client over stdio and HTTP."""
+"""Environments as MCP tools, played by the reference client over stdio and HTTP.
+
+The last test runs all of them with the other line of the reference library, which needs a virtual
+environment of its own: set INTERCODE_MCP to the directory of its programs (``.ci/mcp.txt`` lists
+what is installed there).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -12,28 +18,38 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 
 pytest.importorskip("mcp", reason="pip install 'intercode-gym[mcp]'")
 
+import mcp
 from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
+from pydantic import BaseModel
 from starlette.testclient import TestClient
 
 import intercode
 from intercode.agents.parsing import CHANGES_NOTE
 from intercode.cli import main
 from intercode.core.errors import EnvironmentStateError, GoldError, UsageError
-from intercode.integrations.mcp.server import EnvironmentServer, ToolCallError, _call, build_app
+from intercode.integrations.mcp.library import ToolCallError
+from intercode.integrations.mcp.server import EnvironmentServer, _call, build_app
 from intercode.integrations.mcp.session import MAX_SNAPSHOTS, EnvironmentSession
 from intercode.sandbox.remote.access import Access
+from support import requirements
 from support.serving import serving
 from support.snippets import Reader, read_snippets
 
 TOKEN = "a-secret-of-this-test"
+START = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-06-18", "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}}  # fmt: skip
 
 
 def _session(score_requests: bool = False) -> EnvironmentSession:
@@ -53,36 +69,60 @@ def _text(result: types.CallToolResult) -> str:
     return content.text
 
 
-async def _play(client: ClientSession, environment: str, task: int) -> None:
+def _field(result: BaseModel, name: str) -> Any:
+    """Return a field by its name in the protocol; the library's lines name attributes otherwise."""
+    return result.model_dump(by_alias=True)[name]
+
+
+async def _play(client: Any, environment: str, task: int) -> None:
     """Solve a task with its gold, after a way that was taken back."""
     task_id, solution = _solution(environment, task)
-    await client.initialize()
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert list(tools) == ["reset", "step", "score", "snapshot", "restore"]
-    assert (await client.call_tool("step", {"action": "x"})).isError
+    assert _field(await client.call_tool("step", {"action": "x"}), "isError")
+    unknown = await client.call_tool("step", {"action": "x", "more": 1})
+    assert _field(unknown, "isError") and "Input validation error" in _text(unknown)
     results = [await client.call_tool("reset", {"task": task, "seed": 1})]
     results.append(await client.call_tool("snapshot"))
     results.append(await client.call_tool("step", {"action": "not what was asked"}))
-    saved = {"snapshot": (results[1].structuredContent or {})["snapshot"]}
+    saved = {"snapshot": _field(results[1], "structuredContent")["snapshot"]}
     results.append(await client.call_tool("restore", saved))
-    assert not any(result.isError for result in results)
+    assert not any(_field(result, "isError") for result in results)
     assert not any(golden in str(results) for golden in (task_id, solution))
     await client.call_tool("step", {"action": solution})
     last = await client.call_tool("step", {"action": "submit"})
-    assert last.structuredContent is not None
-    assert last.structuredContent["reward"] == 1.0 and last.structuredContent["terminated"]
+    values = _field(last, "structuredContent")
+    assert values["reward"] == 1.0 and values["terminated"]
     assert "ended with the reward 1" in _text(last)
     refused = await client.call_tool("restore", saved)
-    assert refused.isError and "Snapshots end with their episode" in _text(refused)
+    assert _field(refused, "isError") and "Snapshots end with their episode" in _text(refused)
+
+
+def _client(transport: Any, begin: str) -> Any:
+    """Return a client: ``session`` initializes a session, ``newest`` does what line 2 prefers."""
+    if begin == "newest":
+        return mcp.Client(transport)
+
+    @asynccontextmanager
+    async def connected() -> AsyncIterator[ClientSession]:
+        async with transport as (read, write, *_), ClientSession(read, write) as client:
+            await client.initialize()
+            yield client
+
+    return connected()
+
+
+CLIENTS = ["session", *(["newest"] if hasattr(mcp, "Client") else [])]
 
 
 @pytest.mark.sandbox
 @pytest.mark.heavy
-def test_the_reference_client_plays_over_stdio() -> None:
+@pytest.mark.parametrize("begin", CLIENTS)
+def test_the_reference_client_plays_over_stdio(begin: str) -> None:
     async def play() -> None:
         command = ["-m", "intercode", "mcp", "bash"]
         server = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
-        async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
+        async with _client(stdio_client(server), begin) as client:
             await _play(client, "bash", 1)
 
     asyncio.run(play())
@@ -96,42 +136,39 @@ def url() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def _connected(url: str) -> AsyncIterator[ClientSession]:
+async def _connected(url: str, begin: str = "session") -> AsyncIterator[Any]:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with (
         create_mcp_http_client(headers=headers) as http,
-        streamable_http_client(url, http_client=http) as (read, write, _),
-        ClientSession(read, write) as client,
+        _client(streamable_http_client(url, http_client=http), begin) as client,
     ):
         yield client
 
 
 @pytest.mark.heavy
-def test_the_reference_client_plays_over_http_in_sessions_of_its_own(url: str) -> None:
+@pytest.mark.parametrize("begin", CLIENTS)
+def test_the_reference_client_plays_over_http_in_sessions_of_its_own(url: str, begin: str) -> None:
     async def play() -> None:
-        async with _connected(url) as one, _connected(url) as two:
+        async with _connected(url, begin) as one, _connected(url, begin) as two:
             await _play(one, "sql", 1)
-            await two.initialize()
             assert _text(await two.call_tool("score")).startswith("there is nothing to score yet")
-            with pytest.raises(ExceptionGroup) as refused:
-                async with _connected(url) as three:
-                    await three.initialize()
-            assert "503 Service Unavailable" in repr(refused.value.exceptions)
+            assert await _status_of_a_new_session(url) == 503
         async with asyncio.timeout(60):  # a session that ended makes room
-            while not await _finds_room(url):
+            while await _status_of_a_new_session(url) == 503:
                 await asyncio.sleep(0.1)
 
     asyncio.run(play())
 
 
-async def _finds_room(url: str) -> bool:
-    try:
-        async with _connected(url) as client:
-            await client.initialize()
-    except ExceptionGroup as e:
-        assert "503 Service Unavailable" in repr(e.exceptions)
-        return False
-    return True
+async def _status_of_a_new_session(url: str) -> int:
+    """Begin a session, end it, and return the status of the answer."""
+    headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream"}
+    async with aiohttp.ClientSession(headers=headers) as http:
+        async with http.post(url, json=START) as answer:
+            name = answer.headers.get("mcp-session-id")
+        if name is not None:
+            await http.delete(url, headers={"mcp-session-id": name})
+        return answer.status
 
 
 @pytest.mark.heavy
@@ -144,7 +181,7 @@ def test_the_client_of_the_page_runs(tmp_path: Path) -> None:
         body = snippet.body.replace("http://127.0.0.1:8000", url)
         reader = Reader(tmp_path, root)
         reader.run(replace(snippet, body=body))
-    assert not reader.names["step"].isError
+    assert reader.names["step"].content[0].text
 
 
 @pytest.mark.heavy
@@ -166,13 +203,9 @@ def test_requests_are_refused_as_by_serve(url: str, headers: dict[str, str], sta
 def test_a_session_without_requests_ends() -> None:
     server = EnvironmentServer(lambda: intercode.make("sql"))
     app = build_app(server, Access(), idle_timeout=0.05)
-    start = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    }}  # fmt: skip
     headers = {"Accept": "application/json, text/event-stream"}
     with TestClient(app, headers=headers) as client:
-        name = client.post("/mcp", json=start).headers["mcp-session-id"]
+        name = client.post("/mcp", json=START).headers["mcp-session-id"]
         ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
         headers = {"mcp-session-id": name}
         while client.post("/mcp", json=ping, headers=headers).status_code != 404:
@@ -268,3 +301,18 @@ def test_results_are_json() -> None:
     session = _session()
     assert json.dumps(session.reset(0).values) and json.dumps(session.step("SELECT 1").values)
     session.close()
+
+
+@pytest.mark.skipif(hasattr(mcp, "Client"), reason="this is line 2")
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_line_2_of_the_library_passes_the_same_tests() -> None:
+    programs = requirements.framework_programs("mcp")
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [programs / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__,
+         root / "tests/environments/test_mcp_tools.py"],
+        capture_output=True, text=True, check=False, cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root / "src")},
+    )  # fmt: skip
+    assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr

@@ -151,6 +151,7 @@ CHECKS: dict[str, Check] = {
     "openssl": _program("openssl", "openssl"),
     "index": _index,
     "harbor": _framework("harbor"),
+    "mcp": _framework("mcp"),
     "verifiers": _framework("verifiers"),
     "data": _directory("INTERCODE_DATA", "data"),
     "recorded": _directory("INTERCODE_RECORDED", "recorded"),
@@ -163,8 +164,8 @@ MARKERS = ("sandbox", "mysql", "browser", "rootfs")
 
 
 def framework_programs(name: str) -> Path:
-    """Return the directory with the programs of ``harbor`` or ``verifiers``, which have a virtual
-    environment of their own; skip or fail the test if there is none."""
+    """Return the directory with the programs of ``harbor``, ``mcp`` or ``verifiers``, which have a
+    virtual environment of their own; skip or fail the test if there is none."""
     require(name)
     return Path(os.environ[f"INTERCODE_{name.upper()}"]).absolute()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import warnings
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,18 +12,11 @@ import pytest
 from intercode.core import logs
 from intercode.environments.sql.recorded_results import parse_rows
 from intercode.environments.sql.reward import count_inversions, tau_b
-
-
-def _theirs(x: list[str], y: list[str]) -> float:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from scipy.stats import kendalltau  # each worker would import it
-
-        return float(kendalltau(x, y, nan_policy="omit").statistic)
+from support.kendall import scipy_tau
 
 
 def _assert_equal(x: list[str], y: list[str]) -> None:
-    ours, theirs = tau_b(x, y), _theirs(x, y)
+    ours, theirs = tau_b(x, y), scipy_tau(x, y)
     assert ours == theirs or (math.isnan(ours) and math.isnan(theirs)), (x, y)
 
 

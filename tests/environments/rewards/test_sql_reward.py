@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import datetime
 import random
-import warnings
 from collections import Counter
 from decimal import Decimal
 from math import isnan
 from typing import Any
 
 import pytest
-from scipy.stats import kendalltau
 
 from intercode.core.types import Rows, State, Task
 from intercode.environments.base.rewards import REWARDS
 from intercode.environments.sql.reward import original, original_iou, standard
+from support.kendall import scipy_tau
 
 TASK = Task("t", "q", gold="g")
 
@@ -77,9 +76,7 @@ def _theirs(a: list[Any], g: list[Any]) -> float:
     if not common:
         return iou
     x, y = _first(left, common), _first(right, common)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tau = kendalltau(x, y, nan_policy="omit").statistic
+    tau = scipy_tau(x, y)
     return iou if isnan(tau) else float(round(tau * iou, 2))
 
 

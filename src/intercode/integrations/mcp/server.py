@@ -12,7 +12,6 @@ from typing import Any
 import anyio
 import anyio.to_thread
 from mcp import types
-from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
@@ -21,7 +20,6 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from intercode.core.errors import GoldError, InterCodeError
-from intercode.core.version import __version__
 from intercode.environments.base.env import InterCodeEnv
 from intercode.integrations.checked_application import (
     HEALTH_PATH,
@@ -31,16 +29,14 @@ from intercode.integrations.checked_application import (
     Receive,
     Send,
 )
+from intercode.integrations.mcp import library
+from intercode.integrations.mcp.library import LiveSession, ToolCallError
 from intercode.integrations.mcp.session import EnvironmentSession, ToolResult
 from intercode.sandbox.remote.access import Access
 
 PATH = "/mcp"
 """The path of the address at which clients find the tools."""
 _log = logging.getLogger(__name__)
-
-
-class ToolCallError(Exception):
-    """A call that fails; its text is for the client."""
 
 
 class EnvironmentServer:
@@ -52,34 +48,20 @@ class EnvironmentServer:
     def __init__(
         self, make: Callable[[], InterCodeEnv], score_requests: bool = False, sessions: int = 64
     ) -> None:
-        self._make, self._score_requests = make, score_requests
         self._threads = anyio.CapacityLimiter(sessions)
-        self.server: Server[_LiveSession, Any] = Server(
-            "intercode", __version__, lifespan=self._session
+        self.server = library.make_server(
+            partial(EnvironmentSession, make, score_requests),
+            _tools(score_requests),
+            self._call_tool,
         )
-        self.server.list_tools()(self._list_tools)  # type: ignore[no-untyped-call]
-        self.server.call_tool()(self._call_tool)
 
-    @asynccontextmanager
-    async def _session(self, _: object) -> AsyncIterator[_LiveSession]:
-        """Hold the environment of a session until the session ends."""
-        session = EnvironmentSession(self._make, self._score_requests)
-        try:
-            yield _LiveSession(session)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(session.close)
-
-    async def _list_tools(self) -> list[types.Tool]:
-        return _tools(self._score_requests)
-
-    async def _call_tool(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        live: _LiveSession = self.server.request_context.lifespan_context
+    async def _call_tool(
+        self, live: LiveSession[EnvironmentSession], name: str, arguments: dict[str, Any]
+    ) -> types.CallToolResult:
         async with live.lock:
             call = partial(_call, live.session, name, arguments)
             result = await anyio.to_thread.run_sync(call, limiter=self._threads)
-        content: list[types.ContentBlock] = [types.TextContent(type="text", text=result.text)]
-        return types.CallToolResult(content=content, structuredContent=result.values)
+        return library.tool_result(result.text, result.values)
 
     async def serve_stdio(self) -> None:
         """Serve one session on standard input and output, until the input ends.
@@ -94,13 +76,6 @@ class EnvironmentServer:
             streams = stdio_server(anyio.wrap_file(given), anyio.wrap_file(answers))
             async with streams as (read, write):
                 await self.server.run(read, write, self.server.create_initialization_options())
-
-
-class _LiveSession:
-    """A session, and a lock: a client may send a request before the last one is answered."""
-
-    def __init__(self, session: EnvironmentSession) -> None:
-        self.session, self.lock = session, anyio.Lock()
 
 
 def _call(session: EnvironmentSession, name: str, arguments: dict[str, Any]) -> ToolResult:
@@ -147,7 +122,7 @@ def _tool(
         "type": "object", "properties": properties, "required": required or [],
     }  # fmt: skip
     schema["additionalProperties"] = False
-    return types.Tool(name=name, description=description, inputSchema=schema)
+    return library.tool(name, description, schema)
 
 
 def build_app(
@@ -181,7 +156,11 @@ class _Endpoint:
         self._manager = manager
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        await self._manager.handle_request(scope, receive, send)
+        version = dict(scope["headers"]).get(library.VERSION_HEADER)
+        if version is not None and (error := library.refusal(version.decode("latin-1"))):
+            await JSONResponse(error, status_code=400)(scope, receive, send)
+        else:
+            await self._manager.handle_request(scope, receive, send)
 
 
 async def _health(_: Request) -> JSONResponse:
