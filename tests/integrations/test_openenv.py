@@ -28,6 +28,7 @@ from intercode.core.errors import EnvironmentStateError, SandboxLostError, Usage
 from intercode.evaluation.rollout import rollout
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.integrations.openenv.imports import without_gradio
+from intercode.integrations.openenv.server import ServedEnv
 from support.sandboxes import eventually
 from support.serving import serving
 from support.snippets import read_snippets
@@ -152,7 +153,7 @@ def test_a_session_that_was_idle_is_a_lost_episode() -> None:
     turns: tuple[Callable[[RemoteEnv], object], ...] = (
         lambda e: e.step("pwd"), RemoteEnv.submit, RemoteEnv.score, RemoteEnv.snapshot
     )  # fmt: skip
-    with serving("-m", "intercode", "serve", "bash", "--idle-timeout", "0.1") as url:
+    with serving("-m", "intercode", "serve", "bash", "--idle-timeout", "2") as url:
         remotes = [RemoteEnv(url) for _ in turns]
         for remote in remotes:
             remote.reset(options={"task": 0})
@@ -164,6 +165,30 @@ def test_a_session_that_was_idle_is_a_lost_episode() -> None:
                     turn(remote)
                 remote.reset(options={"task": 0})
                 assert remote.step("echo on")[0] == "on\n"
+
+
+def test_reset_of_a_session_that_was_idle_begins_another_session() -> None:
+    """OpenEnv counts and ends the old one no longer: its sandbox would stay open."""
+    with serving(
+        "-m", "intercode", "serve", "bash", "--idle-timeout", "2", "--sessions", "1"
+    ) as url:
+        with GenericEnvClient(base_url=url).sync() as client:
+            client.reset(task=0)
+            eventually(lambda: not client.state()["live"], "the session ends")
+            with pytest.raises(RuntimeError, match="the server has ended this session"):
+                client.reset(task=0)
+        with RemoteEnv(url) as remote:
+            for _ in range(2):
+                remote.reset(options={"task": 0})
+                assert remote._client.state()["task"]
+                eventually(lambda: not remote._client.state()["live"], "the session ends")
+
+
+def test_an_ended_session_begins_no_episode() -> None:
+    served = ServedEnv(lambda: intercode.make("sql"))
+    served.close()  # as an idle session is, before its first episode
+    with pytest.raises(SandboxLostError, match="the server has ended this session"):
+        served.reset(task=0)
 
 
 def test_a_server_that_ends_loses_the_episode() -> None:

@@ -109,7 +109,13 @@ class RemoteEnv(gym.Env[str, str]):
 
     def _begin(self, **options: Any) -> None:
         """Begin an episode and read its task."""
-        self._first_observation = self._request("reset", **options).observation["text"]
+        try:
+            answer = self._request("reset", **options)
+        except SandboxLostError as e:
+            if SESSION_ENDED not in str(e):
+                raise
+            answer = self._request("reset", **options)  # in a session of its own
+        self._first_observation = answer.observation["text"]
         metadata = self._request("state")["task_metadata"]
         if not metadata:
             raise SandboxLostError("the connection was lost, and with it the new episode")
@@ -200,7 +206,7 @@ class RemoteEnv(gym.Env[str, str]):
             if "step before reset" in str(e):
                 self._task = None
                 raise SandboxLostError(f"the connection was lost, and the episode: {e}") from e
-            if EPISODE_LOST in str(e):
+            if EPISODE_LOST in str(e) or SESSION_ENDED in str(e):
                 self._task = None
                 if SESSION_ENDED in str(e):
                     self._client.disconnect()  # the next reset gets a session of its own

@@ -121,7 +121,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         self._max_timeout = self._env.timeout
         self._state = CodeState()
         self._lock = threading.Lock()  # held by a call that uses the environment
-        self._ended = False  # whether ``close`` ended an episode, and no ``reset`` began another
+        self._ended = False  # by ``close``: OpenEnv counts and ends this session no longer
 
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, **options: Any
@@ -133,11 +133,11 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             raise UsageError(
                 "reset takes seed, episode_id, task, prefix and snapshot, not " + ", ".join(options)
             )
-        self._state = CodeState(episode_id=episode_id)
         turns: Turns = ()
-        self._env.timeout = self._max_timeout
         with self._lock:
-            self._ended = False
+            self._check_session()
+            self._state = CodeState(episode_id=episode_id)
+            self._env.timeout = self._max_timeout
             if snapshot is None:
                 turns = self._snapshots.prefixes.begin(self._env, task, seed, prefix)
             elif (task, seed, prefix) == (None, None, None):
@@ -174,15 +174,18 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             raise UsageError(f"{TIMEOUT_KEY} is {timeout_s!r}; it must be a number above 0")
         try:
             with self._lock:
-                if self._ended:
-                    raise SandboxLostError(
-                        f"{SESSION_ENDED}, as it does with one in which nothing happens for the "
-                        "idle time-out: reset begins another episode"
-                    )
+                self._check_session()
                 return self._answer(action, timeout_s)
         except InfrastructureError as e:
             self._state.live = False
             raise type(e)(f"{EPISODE_LOST}: {e}") from e
+
+    def _check_session(self) -> None:
+        if self._ended:
+            raise SandboxLostError(
+                f"{SESSION_ENDED}, as it does with one in which nothing happens for the idle "
+                "time-out: reset in a new session begins another episode"
+            )
 
     def _answer(self, action: CodeAction, timeout_s: float | None) -> CodeObservation:
         request = action.metadata.get(REQUEST_KEY)
@@ -219,7 +222,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         """Interrupt the call that another thread makes, wait for its end, and free everything."""
         self._env.abort()
         with self._lock:
-            self._ended = bool(self._state.task)
+            self._ended = True
             self._state.live = False
             self._snapshots.release(self._env)
             self._env.close()
