@@ -101,6 +101,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
         "25001",
         "Transaction characteristics can't be changed while a transaction is in progress",
     ),
+    1701: ("42000", "Cannot truncate a table referenced in a foreign key constraint ({})"),
     1792: ("25006", "Cannot execute statement in a READ ONLY transaction."),
     3029: (
         "HY000",
@@ -147,6 +148,11 @@ def mysql_error(number: int, *values: object) -> StatementError:
     """Return MySQL's error of that number. ``values`` fill the placeholders of its message in
     order."""
     return StatementError(number, ERROR_MESSAGES[number][1].format(*values))
+
+
+def truncated_error(kind: str, value: str) -> StatementError:
+    """Return the error 1292 for a value inside an expression, of which only a part can be read."""
+    return StatementError(1292, f"Truncated incorrect {kind} value: '{value}'")
 
 
 def unsupported(what: str) -> StatementError:

@@ -92,6 +92,15 @@ class TokenReader:
             raise self.error(token)
         return first, token.name
 
+    def bracketed_names(self) -> tuple[str, ...]:
+        """Return the names of a list in brackets, or nothing if none comes next."""
+        found: list[str] = []
+        while self.accept("," if found else "("):
+            found.append(self.name())
+        if found:
+            self.expect(")")
+        return tuple(found)
+
     def number(self) -> int:
         """Return the next whole number."""
         token = self.take()

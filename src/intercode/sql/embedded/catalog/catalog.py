@@ -62,6 +62,10 @@ class ForeignKey:
     on_delete: str = ""
     on_update: str = ""
 
+    def refers_to(self, table: str) -> bool:
+        """Return whether the parent is the table of that name in any case."""
+        return self.parent.lower() == table.lower()
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

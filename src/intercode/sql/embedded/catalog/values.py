@@ -10,6 +10,7 @@ import datetime as dt
 import math
 import re
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
@@ -29,6 +30,8 @@ from intercode.sql.embedded.catalog.types import Type
 _WIDE = Context(prec=400)
 MAX_EXACT_INTEGER = 1 << 53
 """Integers up to this value are exact in a REAL."""
+MAX_DOUBLE = sys.float_info.max
+MAX_FLOAT = 3.4028234663852886e38
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 
 
@@ -36,10 +39,29 @@ INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigin
 
 
 # ---------------------------------------------------------------- parsing
+def is_number(text: str) -> bool:
+    """Return whether a string is a number as a whole, but for spaces around it."""
+    found = _NUMBER.match(text)
+    return found is not None and not text[found.end() :].strip(" ")
+
+
 def leading_number(text: str) -> float:
     """Return the number that a string begins with, as MySQL's arithmetic reads it, or 0."""
     found = _NUMBER.match(text)
     return float(found[1]) if found else 0.0
+
+
+def number_prefix(value: Any) -> Decimal:
+    """Return the number that a value is or begins with, or 0."""
+    if isinstance(value, bytes):
+        value = value.decode("latin-1")
+    if isinstance(value, str):
+        found = _NUMBER.match(value)
+        value = found[1] if found else "0"
+    try:
+        return value if isinstance(value, Decimal) else Decimal(repr(value).strip("'"))
+    except InvalidOperation:
+        return Decimal(0)
 
 
 def parse_datetime_text(text: str) -> tuple[str, str] | None:
@@ -87,7 +109,7 @@ def to_stored(value: Any, column: Column, row: int = 1) -> Any:
         return None
     kind = column.type
     if isinstance(value, (dt.date, dt.timedelta)):
-        value = _moment_text(value)
+        value = moment_text(value)
         if kind.number and kind.kind != "year":
             value = Decimal(re.sub(r"[-: ]", "", value))
     if column.declared.startswith("bit("):
@@ -105,7 +127,8 @@ def to_stored(value: Any, column: Column, row: int = 1) -> Any:
     return _stored_text(value, column, row)
 
 
-def _moment_text(value: dt.date | dt.timedelta) -> str:
+def moment_text(value: dt.date | dt.timedelta) -> str:
+    """Return a moment of Python as MySQL's text."""
     if isinstance(value, dt.timedelta):
         return time_text(value // dt.timedelta(microseconds=1))
     return value.isoformat(" ") if isinstance(value, dt.datetime) else value.isoformat()
@@ -113,7 +136,7 @@ def _moment_text(value: dt.date | dt.timedelta) -> str:
 
 def _to_decimal(value: Any, column: Column, row: int) -> Decimal:
     if isinstance(value, bytes):
-        value = _printable(value)
+        value = printable(value)
     if isinstance(value, str):
         found = _NUMBER.match(value)
         if found is None or value[found.end() :].strip():
@@ -180,7 +203,10 @@ def _stored_real(value: Any, column: Column, row: int) -> float:
             raise mysql_error(1264, column.name, row)
     if kind.kind == "decimal" and Decimal(repr(float(number))) != number:
         raise unsupported(f"the exact decimal {number}, which has more than 15 digits")
-    return to_single_precision(float(number)) if kind.kind == "float" else float(number)
+    stored = float(number)
+    if abs(stored) > (MAX_FLOAT if kind.kind == "float" else MAX_DOUBLE):
+        raise mysql_error(1264, column.name, row)
+    return to_single_precision(stored) if kind.kind == "float" else stored
 
 
 def _stored_temporal(value: Any, column: Column, row: int) -> str:
@@ -215,7 +241,7 @@ def _stored_text(value: Any, column: Column, row: int) -> str:
     try:
         text = value.decode() if isinstance(value, bytes) else str(value)
     except UnicodeDecodeError as e:
-        shown = _printable(value[e.start : e.start + 6])
+        shown = printable(value[e.start : e.start + 6])
         raise mysql_error(1366, "string", shown, column.name, row) from e
     if column.values:
         return _stored_set(text, column, row)
@@ -242,7 +268,7 @@ def _stored_set(text: str, column: Column, row: int) -> str:
     return ",".join(word for word in column.values if word.lower() in given)
 
 
-def _printable(value: bytes) -> str:
+def printable(value: bytes) -> str:
     """Return bytes as errors quote them."""
     return "".join(chr(c) if 32 <= c < 127 else f"\\x{c:02X}" for c in value)
 
@@ -272,6 +298,8 @@ def default_value(column: Column, now: str) -> Any:
     if column.default is not None and column.declared.startswith("bit("):
         return int(column.default[2:-1] or "0", 2)
     if column.default is None and not column.nullable and not column.auto:
+        if column.declared.startswith("enum"):
+            return column.values[0]
         raise mysql_error(1364, column.name)
     return column.default
 

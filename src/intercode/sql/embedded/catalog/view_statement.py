@@ -30,14 +30,9 @@ def read_create_view(code: str, reserved: bool = True) -> ViewStatement:
         replacing |= reader.take().upper == "REPLACE"
     reader.accept("IF", "NOT", "EXISTS")
     database, name = reader.names()
-    columns: list[str] = []
-    if reader.accept("("):
-        columns.append(reader.name())
-        while reader.accept(","):
-            columns.append(reader.name())
-        reader.expect(")")
+    columns = reader.bracketed_names()
     reader.expect("AS")
     if reader.done:
         raise reader.error()
     query = _CHECK_OPTION.sub("", reader.rest())
-    return ViewStatement(database, name, tuple(columns), query, replacing)
+    return ViewStatement(database, name, columns, query, replacing)

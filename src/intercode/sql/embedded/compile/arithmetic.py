@@ -23,6 +23,7 @@ from intercode.sql.embedded.catalog.types import (
 from intercode.sql.embedded.compile.conversions import as_integer, as_number, as_text, quote_text
 from intercode.sql.embedded.compile.item_text import item_text
 from intercode.sql.embedded.compile.scope import Expression, Scope
+from intercode.sql.embedded.compile.strict_values import divisor, whole_number
 
 ExpressionCompiler = Callable[[exp.Expr, Scope], Expression]
 _BIT_OPERATORS: dict[type[exp.Expr], str] = {
@@ -56,9 +57,8 @@ def binary_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler) -
         return divide(a, b)
     if kind is exp.IntDiv:
         whole = a.type.kind == "int" and b.type.kind == "int"
-        return Expression(
-            f"({a.sql} / {b.sql})" if whole else f"CAST({a.sql} / {b.sql} AS INTEGER)", INT
-        )
+        sql = f"{a.sql} / {divisor(a.sql, b.sql)}"
+        return Expression(f"({sql})" if whole else f"CAST({sql} AS INTEGER)", INT)
     return modulo(a, b)
 
 
@@ -153,7 +153,7 @@ def divide(a: Expression, b: Expression) -> Expression:
     """Compile ``a / b``: NULL for a division by zero; a decimal gains four digits after the
     point."""
     x, y = a.type, b.type
-    sql = f"(({a.sql}) * 1.0 / ({b.sql}))"
+    sql = f"(({a.sql}) * 1.0 / ({divisor(a.sql, b.sql)}))"
     if is_exact(x, y):
         scale = (x.scale or 0) + SCALE_STEP
         kind = decimal(integer_digits(x) + (y.scale or 0) + scale, scale)
@@ -165,9 +165,9 @@ def divide(a: Expression, b: Expression) -> Expression:
 def modulo(a: Expression, b: Expression) -> Expression:
     """Compile ``a % b``, which has the sign of a; NULL for a division by zero."""
     if a.type.kind == "int" and b.type.kind == "int":
-        return Expression(f"({a.sql} % {b.sql})", INT)
+        return Expression(f"({a.sql} % {divisor(a.sql, b.sql)})", INT)
     kind = _sum_type(a.type, b.type)
-    sql = f"mysql_mod({a.sql}, {b.sql})"
+    sql = f"mysql_mod({a.sql}, {divisor(a.sql, b.sql)})"
     return Expression(f"ROUND({sql}, {kind.scale})" if kind.kind == "decimal" else sql, kind)
 
 
@@ -202,6 +202,8 @@ def add_interval(
     amount = make(interval.this, scope)
     clock = any(w in unit for w in ("HOUR", "MINUTE", "SECOND"))
     size = as_text(amount) if "_" in unit else amount
+    if "_" not in unit and unit != "SECOND" and amount.type.kind == "string":
+        size = replace(amount, sql=whole_number(amount.sql, "INTEGER"))
     name = "time_add" if base.type.kind == "time" else "date_add"
     text = base if base.type.moment else as_text(base)
     sql = f"mysql_{name}({text.sql}, {size.sql}, '{unit}', {sign})"

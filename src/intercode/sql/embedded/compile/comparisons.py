@@ -94,7 +94,7 @@ def _compare_rows(op: str, left: Expression, right: Expression) -> Expression:
 # ---------------------------------------------------------------- LIKE and REGEXP
 def compile_like(node: exp.Like | exp.Escape, scope: Scope, make: ExpressionCompiler) -> Expression:
     """Compile LIKE. SQLite's own LIKE is used if NOCASE is equivalent to the collation."""
-    escape = "\\"
+    escape = "" if "NO_BACKSLASH_ESCAPES" in scope.context.modes else "\\"
     like = node
     if isinstance(node, exp.Escape):
         like, escape = node.this, node.expression.this

@@ -21,8 +21,13 @@ from intercode.sql.embedded.catalog.types import (
     Type,
     decimal,
 )
-from intercode.sql.embedded.catalog.values import leading_number
+from intercode.sql.embedded.catalog.values import is_number, leading_number
 from intercode.sql.embedded.compile.scope import Expression
+from intercode.sql.embedded.compile.strict_values import (
+    checks_conversions,
+    whole_moment,
+    whole_number,
+)
 
 NULL_EXPRESSION = Expression("NULL", NULL)
 
@@ -94,16 +99,17 @@ def as_number(ex: Expression) -> Expression:
         target = decimal(digits + scale, scale) if scale else replace(INT, precision=digits)
         target = replace(target, nullable=kind.nullable)
         return Expression(f"mysql_temporal_number({ex.sql})", target)
-    if isinstance(ex.literal, str):
+    if isinstance(ex.literal, str) and (is_number(ex.literal) or not checks_conversions()):
         value = leading_number(ex.literal)
         return Expression(repr(value), replace(DOUBLE, nullable=False), literal=value)
     if kind.words:
         return Expression(enum_index(ex), replace(INT, precision=5, nullable=kind.nullable))
     if kind.kind == "string":
-        return Expression(f"CAST({ex.sql} AS REAL)", replace(DOUBLE, nullable=kind.nullable))
+        text = whole_number(ex.sql, "DOUBLE")
+        return Expression(f"CAST({text} AS REAL)", replace(DOUBLE, nullable=kind.nullable))
     if kind.binary and isinstance(ex.literal, bytes):
         return number_constant(str(int.from_bytes(ex.literal, "big")))
-    return Expression(f"mysql_number({ex.sql})", DOUBLE)
+    return Expression(f"mysql_number({whole_number(ex.sql, 'DOUBLE')})", DOUBLE)
 
 
 def as_integer(ex: Expression) -> Expression:
@@ -114,7 +120,8 @@ def as_integer(ex: Expression) -> Expression:
     if isinstance(ex.literal, float):
         return value_constant(math.floor(abs(ex.literal) + 0.5) * (-1 if ex.literal < 0 else 1))
     if kind.kind == "string" and not kind.words:
-        return Expression(f"CAST({ex.sql} AS INTEGER)", replace(INT, nullable=kind.nullable))
+        text = whole_number(ex.sql, "INTEGER")
+        return Expression(f"CAST({text} AS INTEGER)", replace(INT, nullable=kind.nullable))
     number = as_number(ex)
     exact = int(number.type.kind in ("int", "decimal"))
     sql = f"mysql_int({number.sql}, {exact})"
@@ -181,7 +188,10 @@ def as_moment_text(ex: Expression, today: str = "") -> Expression:
         return Expression(f"mysql_datetime('{today}', {ex.sql})", replace(STRING, plain=2))
     if ex.type.kind == "time":
         raise unsupported("a date from a time: the current day")
-    return ex if ex.type.moment else as_text(ex)
+    if ex.type.moment:
+        return ex
+    text = as_text(ex)
+    return replace(text, sql=whole_moment(text.sql, "datetime"))
 
 
 def as_clock_text(ex: Expression) -> Expression:
@@ -190,7 +200,10 @@ def as_clock_text(ex: Expression) -> Expression:
         return Expression(f"({ex.sql} || ' 00:00:00')", replace(STRING, plain=2))
     if ex.type.number:
         return Expression(f"mysql_number_clock({as_number(ex).sql})", replace(STRING, plain=2))
-    return ex if ex.type.moment else as_text(ex)
+    if ex.type.moment:
+        return ex
+    text = as_text(ex)
+    return replace(text, sql=whole_moment(text.sql, "time"))
 
 
 def as_temporal(ex: Expression, kind: str, strict: bool = True) -> Expression:
@@ -211,7 +224,7 @@ def as_temporal(ex: Expression, kind: str, strict: bool = True) -> Expression:
         return _temporal_constant(str(ex.literal), kind, target, strict)
     if ex.type.kind == "datetime" and kind == "date":
         return Expression(f"SUBSTR({ex.sql}, 1, 10)", target)
-    text = as_clock_text(ex) if kind == "time" else as_text(ex)
+    text = as_clock_text(ex) if kind == "time" else as_moment_text(ex)
     if strict and not ex.type.moment:  # in a comparison, what is no date is before all dates
         return Expression(f"mysql_compared_moment({text.sql}, '{kind}')", target)
     return Expression(f"mysql_{kind}({text.sql})", target)
@@ -231,7 +244,9 @@ def _temporal_constant(value: str, kind: str, target: Type, strict: bool) -> Exp
         return Expression(quote_text(text), target)
     if strict:
         raise mysql_error(1525, kind.upper(), value)
-    return Expression("NULL", target)
+    return Expression(
+        whole_moment(quote_text(value), kind) if checks_conversions() else "NULL", target
+    )
 
 
 def convert_to(ex: Expression, kind: Type) -> Expression:

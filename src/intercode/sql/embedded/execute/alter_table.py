@@ -31,7 +31,7 @@ def alter_table(code: str, session: SessionContext) -> None:
     if after.name != table.name and session.state.catalog.table(database, after.name):
         raise mysql_error(1050, after.name)
     for child in session.state.catalog.databases[database].values():
-        if after.name != table.name and any(k.parent == table.name for k in child.foreign_keys):
+        if after.name != table.name and any(k.refers_to(table.name) for k in child.foreign_keys):
             raise unsupported("RENAME of a table that foreign keys point to")
     with write_transaction(session, database) as connection:
         rows = migrate_rows(connection, database, table, plan, session.compile_context().now)

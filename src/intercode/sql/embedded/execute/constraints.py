@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode.sql.dialect.parser import FUNCTION_MARK, parse
 from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
 from intercode.sql.embedded.catalog.collations import collate_clause
@@ -67,6 +67,21 @@ def apply_constraints(
             query = f"SELECT 1 FROM {source.sql()}{place} AND ({condition}) LIMIT 1"
             if connection.execute(query).fetchone():
                 raise mysql_error(3819, name)
+
+
+def violates_check(
+    rowid: int, table: Table, database: str, session: SessionContext, connection: sqlite3.Connection
+) -> bool:
+    """Return whether a row violates a condition of its table."""
+    if not table.checks:
+        return False
+    try:
+        apply_constraints([rowid], table, database, session, connection)
+    except StatementError as e:
+        if e.number != 3819:
+            raise
+        return True
+    return False
 
 
 def _expression(text: str) -> exp.Expr:

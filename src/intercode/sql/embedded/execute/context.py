@@ -83,7 +83,7 @@ class SessionContext:
     def compile_context(self) -> CompileContext:
         """Return what the parts of a statement share when it is compiled."""
         state = self.state
-        modes = _mode_set(str(self.setting("sql_mode")))
+        modes = self.modes
         moment = dt.datetime.now() if self._determinism is None else self._determinism.now()
         now = moment.isoformat(" ", "seconds")
         session = {**_INITIAL_SESSION_VALUES, **state.session_values}
@@ -97,6 +97,16 @@ class SessionContext:
         """Return the value of a system variable in this session."""
         found = self.state.settings.get(name)
         return DEFAULT_SETTINGS.get(name) if found is None else found
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """The modes of sql_mode."""
+        return _mode_set(str(self.setting("sql_mode")))
+
+    @property
+    def strict(self) -> bool:
+        """Whether a statement that writes rejects values that do not fit."""
+        return not self.modes.isdisjoint(("STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"))
 
     def set_session_values(self, **values: Any) -> None:
         """Set the results of functions such as LAST_INSERT_ID."""

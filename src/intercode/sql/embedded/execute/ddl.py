@@ -23,6 +23,7 @@ from intercode.sql.embedded.catalog.table_statements import (
 from intercode.sql.embedded.catalog.types import Type
 from intercode.sql.embedded.catalog.values import convert_rows
 from intercode.sql.embedded.catalog.view_statement import ViewStatement, read_create_view
+from intercode.sql.embedded.compile.strict_values import checked_values
 from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import transactions
 from intercode.sql.embedded.execute.alter_table import alter_table, rebuild_table
@@ -98,7 +99,9 @@ def create_table(code: str, session: SessionContext) -> None:
         table = replace(table, temporary=statement.table.temporary)
     rows: list[tuple[Any, ...]] = []
     if statement.query:
-        table, rows = _with_query(table, parse(statement.query, False, session.database), session)
+        with checked_values(session.strict, session.modes):
+            query = parse(statement.query, False, session.database)
+            table, rows = _with_query(table, query, session)
     if not table.columns:
         raise mysql_error(1064, "", 1)
     with write_transaction(session, database) as connection:
@@ -234,7 +237,7 @@ def _drop_table(database: str, table: Table, gone: set[str], session: SessionCon
     if str(session.setting("foreign_key_checks")) not in ("0", "OFF"):
         for other in session.state.catalog.databases[database].values():
             for key in other.foreign_keys:
-                if key.parent == table.name and other.name not in gone:
+                if key.refers_to(table.name) and other.name not in gone:
                     raise mysql_error(3730, table.name, key.name, other.name)
     if table.query is None:
         with write_transaction(session, database) as connection:
@@ -267,10 +270,10 @@ def _truncate(tree: exp.TruncateTable, session: SessionContext) -> None:
         database, table = target_table(node, session)
         if str(session.setting("foreign_key_checks")) not in ("0", "OFF"):
             for other in session.state.catalog.databases[database].values():
-                if other.name != table.name and any(
-                    k.parent == table.name for k in other.foreign_keys
-                ):
-                    raise unsupported("TRUNCATE of a table that foreign keys point to")
+                keys = [k for k in other.foreign_keys if k.refers_to(table.name)]
+                if other.name != table.name and keys:
+                    name = f"`{database}`.`{other.name}`, CONSTRAINT `{keys[0].name}`"
+                    raise mysql_error(1701, name)
         with write_transaction(session, database) as connection:
             connection.execute(
                 f"DELETE FROM {quote_identifier(database)}.{quote_identifier(table.name)}"

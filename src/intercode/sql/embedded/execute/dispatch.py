@@ -11,7 +11,9 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import access_denied, mysql_error, syntax_error, unsupported
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.parser import parse, sqlglot_tokens
-from intercode.sql.embedded.execute import ddl, dml, set_statement, show, transactions
+from intercode.sql.dialect.write_forms import parsed_form
+from intercode.sql.embedded.compile.translation import translate
+from intercode.sql.embedded.execute import ddl, dml, insert, set_statement, show, transactions
 from intercode.sql.embedded.execute.context import SessionContext
 
 _UNPARSED_STATEMENTS = word_set("""
@@ -60,8 +62,12 @@ def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
         return None
     if word in ("CALL", "HANDLER", "PREPARE", "EXECUTE", "DEALLOCATE", "XA", "SIGNAL", "GET"):
         raise unsupported(f"the statement {word}")
-    space = "IGNORE_SPACE" in str(session.setting("sql_mode"))
-    return parse(code, space, session.database)
+    plain, ignore = parsed_form(code, word)
+    tree = parse(plain, "IGNORE_SPACE" in session.modes, session.database)
+    if ignore:
+        tree = tree.copy()
+        tree.set("ignore", True)
+    return tree
 
 
 def execute(
@@ -77,7 +83,7 @@ def execute(
         return _execute_unparsed(word, code, session)
     transactions.before_write(session)
     if isinstance(tree, exp.Insert):
-        dml.insert(tree, session)
+        insert.insert(tree, session)
     elif isinstance(tree, exp.Update):
         dml.update(tree, session)
     elif isinstance(tree, exp.Delete):
@@ -85,11 +91,12 @@ def execute(
     elif isinstance(tree, (exp.Create, exp.Drop, exp.Alter, exp.TruncateTable)):
         ddl.execute(tree, session)
     elif word == "REPLACE":
-        insert_text = re.sub(r"^\s*REPLACE", "INSERT", code, count=1, flags=re.I)
+        plain, _ = parsed_form(code, word)
+        insert_text = re.sub(r"^\s*REPLACE", "INSERT", plain, count=1, flags=re.I)
         insert_tree = parse(insert_text, False, session.database)
         if not isinstance(insert_tree, exp.Insert):
             raise syntax_error(code, 0)
-        dml.insert(insert_tree, session, replacing=True)
+        insert.insert(insert_tree, session, replacing=True)
     else:
         raise unsupported(f"the statement {word}")
     return None
@@ -128,6 +135,9 @@ def _execute_unparsed(
         ddl.rename_table(code, session)
         return None
     if word == "DO":
-        raise unsupported("the statement DO")
+        query = re.sub(r"\bDO\b", "SELECT", code, count=1, flags=re.I)
+        session.rows(translate(parse(query, False, session.database), session.compile_context()))
+        session.set_session_values(ROW_COUNT=0)
+        return None
     transactions.execute(word, code, session)
     return None

@@ -82,30 +82,49 @@ def referencing_tables(
     """Yield the tables and foreign keys that refer to a table."""
     for child in session.state.catalog.databases[database].values():
         for key in child.foreign_keys:
-            if key.parent == table.name:
+            if key.refers_to(table.name):
                 yield child, key
 
 
-def check_parent(
+def apply_on_update(
     old: Row,
+    new: Row,
     table: Table,
     database: str,
     session: SessionContext,
     connection: sqlite3.Connection,
-    changed: set[str],
-) -> None:
-    """Raise StatementError 1451 if a row's key changes while other rows refer to it."""
+    updated: tuple[str, ...] = (),
+) -> set[str]:
+    """Apply ON UPDATE to the rows that refer to a row whose key changes: error 1451, CASCADE or SET
+    NULL. A table that the statement or a cascade has updated before is not updated again.
+
+    Returns the names of the tables that changed.
+    """
+    changed_tables: set[str] = set()
     if not _checks_enabled(session):
-        return
-    low = {k.lower(): v for k, v in old.items()}
+        return changed_tables
+    low, updated = {k.lower(): v for k, v in old.items()}, (*updated, table.name)
+    later = {k.lower(): v for k, v in new.items()}
     for child, key in referencing_tables(table, database, session):
-        if not {c.lower() for c in changed} & {c.lower() for c in key.parent_columns}:
+        names = [c.lower() for c in key.parent_columns]
+        before, after = [low[n] for n in names], [later[n] for n in names]
+        if before == after or None in before:
             continue
-        values = [low[c.lower()] for c in key.parent_columns]
-        if _matching_rows(connection, database, child, key.columns, values):
-            if key.on_update in ("CASCADE", "SET NULL"):
-                raise unsupported(f"ON UPDATE {key.on_update}")
-            raise mysql_error(1451, _constraint_text(key, database, child.name))
+        target = f"{quote_identifier(database)}.{quote_identifier(child.name)}"
+        for row in _matching_rows(connection, database, child, key.columns, before):
+            if key.on_update not in ("CASCADE", "SET NULL") or child.name in updated:
+                raise mysql_error(1451, _constraint_text(key, database, child.name))
+            values = after if key.on_update == "CASCADE" else [None] * len(after)
+            columns = [c.name for n in key.columns if (c := child.column(n)) is not None]
+            inner = dict(zip([c.name for c in child.columns], row[1:], strict=True))
+            written = {**inner, **dict(zip(columns, values, strict=True))}
+            changed_tables |= apply_on_update(
+                inner, written, child, database, session, connection, updated
+            )
+            sets = ", ".join(f"{quote_identifier(c)} = ?" for c in columns)
+            connection.execute(f"UPDATE {target} SET {sets} WHERE rowid = ?", [*values, row[0]])
+            changed_tables.add(child.name)
+    return changed_tables
 
 
 def apply_on_delete(

@@ -25,6 +25,7 @@ from intercode.sql.base import (
 )
 from intercode.sql.dialect.errors import StatementError, unexpected_error, unsupported
 from intercode.sql.dialect.keywords import word_set
+from intercode.sql.dialect.modes import REWRITTEN_MODES, default_mode_text, in_own_mode
 from intercode.sql.dialect.parser import require_single_statement
 from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.catalog.catalog import quote_identifier
@@ -96,6 +97,7 @@ class EmbeddedSession(SessionContext):
         try:
             return self._run_statement(code)
         except StatementError as e:
+            e = in_own_mode(e, code, self.modes)
             return timeout_result() if e.number == 3024 else error_result(e.message)
         except sqlite3.Error as e:
             if self._pool.bounded and refused_for_size(e):
@@ -120,6 +122,8 @@ class EmbeddedSession(SessionContext):
         if cached is not None:
             self.set_session_values(FOUND_ROWS=len(cached.rows or ()), ROW_COUNT=-1)
             return cached
+        if not REWRITTEN_MODES.isdisjoint(self.modes):
+            code = default_mode_text(code, self.modes)
         if self._pool.bounded and not is_bounded(code, _BOUNDED_FUNCTIONS):
             raise UnboundedStatementError
         if self._determinism is not None and self._determinism.seed is not None:

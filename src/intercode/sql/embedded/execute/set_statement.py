@@ -15,18 +15,28 @@ from intercode.sql.dialect.errors import (
 )
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.parser import parse
+from intercode.sql.dialect.tokens import tokenize
 from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import transactions
 from intercode.sql.embedded.execute.context import SessionContext
-from intercode.sql.embedded.execute.state import DEFAULT_MODES, DEFAULT_SETTINGS
+from intercode.sql.embedded.execute.state import DEFAULT_SETTINGS
 
-_KNOWN_MODES = frozenset(DEFAULT_MODES.split(",")) | word_set("""
-    ALLOW_INVALID_DATES ANSI ANSI_QUOTES HIGH_NOT_PRECEDENCE IGNORE_SPACE NO_AUTO_VALUE_ON_ZERO
-    NO_BACKSLASH_ESCAPES NO_DIR_IN_CREATE NO_UNSIGNED_SUBTRACTION PAD_CHAR_TO_FULL_LENGTH
-    PIPES_AS_CONCAT REAL_AS_FLOAT STRICT_ALL_TABLES TIME_TRUNCATE_FRACTIONAL TRADITIONAL""")
-_UNSUPPORTED_MODES = word_set(
-    "ANSI ANSI_QUOTES NO_BACKSLASH_ESCAPES PIPES_AS_CONCAT HIGH_NOT_PRECEDENCE"
-)
+_COMBINED_MODES = {
+    "ANSI": ("REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE",
+             "ONLY_FULL_GROUP_BY"),
+    "TRADITIONAL": ("STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "NO_ZERO_IN_DATE", "NO_ZERO_DATE",
+                    "ERROR_FOR_DIVISION_BY_ZERO", "NO_ENGINE_SUBSTITUTION"),
+}  # fmt: skip
+"""Modes that turn on others."""
+_MODES = (
+    "REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE", "ONLY_FULL_GROUP_BY",
+    "NO_UNSIGNED_SUBTRACTION", "NO_DIR_IN_CREATE", "ANSI", "NO_AUTO_VALUE_ON_ZERO",
+    "NO_BACKSLASH_ESCAPES", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "NO_ZERO_IN_DATE",
+    "NO_ZERO_DATE", "ALLOW_INVALID_DATES", "ERROR_FOR_DIVISION_BY_ZERO", "TRADITIONAL",
+    "HIGH_NOT_PRECEDENCE", "NO_ENGINE_SUBSTITUTION", "PAD_CHAR_TO_FULL_LENGTH",
+    "TIME_TRUNCATE_FRACTIONAL",
+)  # fmt: skip
+"""The modes, in the order in which @@sql_mode shows them."""
 _IGNORED_SETTINGS = word_set("""
     autocommit unique_checks sql_notes sql_safe_updates time_zone character_set_client
     character_set_connection character_set_results collation_connection wait_timeout
@@ -96,17 +106,13 @@ def _set_transaction(text: str, found: re.Match[str], session: SessionContext) -
 
 
 def _split_assignments(text: str) -> list[str]:
-    parts, depth, quote, start = [], 0, "", 0
-    for i, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"`":
-            quote = char
-        elif char in "()":
-            depth += 1 if char == "(" else -1
-        elif char == "," and not depth:
-            parts.append(text[start:i])
-            start = i + 1
+    parts, depth, start = [], 0, 0
+    for token in tokenize(text):
+        if token.text in ("(", ")"):
+            depth += 1 if token.text == "(" else -1
+        elif token.text == "," and not depth:
+            parts.append(text[start : token.start])
+            start = token.end
     return [*parts, text[start:]]
 
 
@@ -165,8 +171,9 @@ def _switch(name: str, value: Any) -> Any:
 def _parse_modes(value: str) -> str:
     names = [n for n in value.upper().replace(" ", "").split(",") if n]
     for name in names:
-        if name not in _KNOWN_MODES:
+        if name not in _MODES:
             raise mysql_error(1231, "sql_mode", name)
-        if name in _UNSUPPORTED_MODES:
+        if name == "HIGH_NOT_PRECEDENCE":
             raise unsupported(f"sql_mode {name}")
-    return ",".join(dict.fromkeys(names))
+    found = {*names, *(part for n in names for part in _COMBINED_MODES.get(n, ()))}
+    return ",".join(name for name in _MODES if name in found)

@@ -9,6 +9,7 @@ import sqlite3
 
 from intercode.sql.embedded.functions import (  # noqa: F401  # registers the functions
     aggregates,
+    checks,
     datetime_formats,
     datetimes,
     internal,

@@ -106,6 +106,7 @@ class DumpLoader(DefinitionLoader):
             return
         try:
             set_statement.execute(code, session)
+            session.require_default_modes()
         except StatementError as e:
             if "sql_mode" in str(e):
                 raise

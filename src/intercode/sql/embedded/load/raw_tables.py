@@ -17,7 +17,8 @@ from urllib.parse import quote
 from intercode.core.errors import DataError
 from intercode.sql.base import SqlDeterminism, SqlLimits
 from intercode.sql.deadline import Deadline
-from intercode.sql.dialect.errors import mysql_error
+from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.dialect.modes import REWRITTEN_MODES
 from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.catalog.catalog import Catalog, Table, quote_identifier
 from intercode.sql.embedded.catalog.table_layout import store_in_key_order
@@ -94,6 +95,12 @@ class LoadingSession(SessionContext):
     def setting(self, name: str) -> Any:
         """Return a system variable. Statements that are no plain INSERT run in strict mode."""
         return DEFAULT_SETTINGS[name] if name == "sql_mode" else super().setting(name)
+
+    def require_default_modes(self) -> None:
+        """Raise StatementError if the dump has set a mode in which its text reads differently."""
+        modes = str(super().setting("sql_mode")).split(",")
+        if other := sorted(REWRITTEN_MODES.intersection(modes)):
+            raise unsupported(f"sql_mode {other[0]} in a dump")
 
     def assign(self, name: str, value: object) -> None:
         """Set a system variable."""

@@ -10,7 +10,8 @@ from intercode.core.errors import DataError
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.dump.reader import LOAD_TIME
 from intercode.sql.embedded.catalog.catalog import Column, Table
-from intercode.sql.embedded.catalog.values import INTEGER_BITS, default_value, to_stored
+from intercode.sql.embedded.catalog.nearest import default_or_implicit
+from intercode.sql.embedded.catalog.values import INTEGER_BITS, to_stored
 
 DEFAULT = object()
 """The value of the word DEFAULT."""
@@ -217,10 +218,4 @@ def codec_of(charset: str) -> str:
 def load_default(column: Column) -> Any:
     """Return the value of a column that an INSERT omits, by the rules of a dump: a column without a
     default gets zero or an empty value."""
-    if column.default is None and not column.nullable and not column.auto and not column.computed:
-        if column.type.kind == "string" and column.values and column.declared.startswith("enum"):
-            return column.values[0]
-        if column.type.moment:
-            return "00:00:00" if column.type.kind == "time" else "0000-00-00"
-        return 0 if column.type.number else ""
-    return default_value(column, LOAD_TIME)
+    return default_or_implicit(column, LOAD_TIME)

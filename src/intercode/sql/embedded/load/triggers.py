@@ -114,12 +114,7 @@ def _assignments(reader: TokenReader) -> Iterator[_Action]:
 
 def _inserted_row(reader: TokenReader) -> _Action:
     target = reader.names()
-    columns: list[str] = []
-    if reader.accept("("):
-        columns.append(reader.name())
-        while reader.accept(","):
-            columns.append(reader.name())
-        reader.expect(")")
+    columns = reader.bracketed_names()
     if not reader.accept_any("VALUES", "VALUE"):
         raise reader.error()
     reader.expect("(")
@@ -127,7 +122,7 @@ def _inserted_row(reader: TokenReader) -> _Action:
     while reader.accept(","):
         values.append(_expression(reader))
     reader.expect(")")
-    return _Action(target, tuple(columns), tuple(values))
+    return _Action(target, columns, tuple(values))
 
 
 def _expression(reader: TokenReader) -> str:

@@ -1,0 +1,45 @@
+"""Checks of values inside the expressions of a statement that writes: in a strict mode MySQL ends
+such a statement where a SELECT would only give a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_CHECKED: ContextVar[frozenset[str]] = ContextVar("checked", default=frozenset())
+
+
+@contextmanager
+def checked_values(strict: bool, modes: Collection[str]) -> Iterator[None]:
+    """Check the values of the expressions that are compiled here, if the statement is strict."""
+    checks = {"conversions"} if strict else set[str]()
+    if strict and "ERROR_FOR_DIVISION_BY_ZERO" in modes:
+        checks.add("divisions")
+    token = _CHECKED.set(frozenset(checks))
+    try:
+        yield
+    finally:
+        _CHECKED.reset(token)
+
+
+def checks_conversions() -> bool:
+    """Return whether a text that is no number, or no date, is an error."""
+    return "conversions" in _CHECKED.get()
+
+
+def whole_number(sql: str, kind: str) -> str:
+    """Return the SQL of a text that is read as a number, ``INTEGER`` or ``DOUBLE``."""
+    return f"mysql_whole_number({sql}, '{kind}')" if checks_conversions() else sql
+
+
+def whole_moment(sql: str, kind: str) -> str:
+    """Return the SQL of a text that is read as a date, a datetime or a time."""
+    return f"mysql_whole_moment({sql}, '{kind}')" if checks_conversions() else sql
+
+
+def divisor(dividend: str, sql: str) -> str:
+    """Return the SQL of a divisor."""
+    if "divisions" not in _CHECKED.get():
+        return sql
+    return f"mysql_divisor({dividend}, {sql})"

@@ -1,0 +1,211 @@
+"""Statements that write give the same rows and errors in both engines: IGNORE, modes, strict
+expressions, AUTO_INCREMENT, foreign keys, generated columns and joined tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode.core.types import DatabaseSpec
+from intercode.sql import SqlSession
+from support.sql_engines import engine_or_skip
+
+DUMP = """
+CREATE DATABASE d DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci; USE d;
+CREATE TABLE t (id int NOT NULL AUTO_INCREMENT, n tinyint, d decimal(4,1) NOT NULL DEFAULT '7.0',
+  v varchar(5), da date, e enum('low','high') NOT NULL, PRIMARY KEY (id), UNIQUE KEY n (n));
+INSERT INTO t VALUES (1,1,'1.5','Ann','2001-02-03','low'),(2,-2,'2.0','10','1999-12-31','high'),
+  (3,0,'0.0','','2024-02-29','low');
+CREATE TABLE p (a int PRIMARY KEY, b varchar(10), UNIQUE KEY (b));
+CREATE TABLE c (x int AUTO_INCREMENT PRIMARY KEY, a int, b varchar(10),
+  CONSTRAINT ca FOREIGN KEY (a) REFERENCES p (a) ON DELETE CASCADE,
+  CONSTRAINT cb FOREIGN KEY (b) REFERENCES p (b) ON DELETE SET NULL ON UPDATE CASCADE);
+INSERT INTO p VALUES (1,'one'),(2,'two'),(3,'three');
+INSERT INTO c VALUES (1,1,'one'),(2,2,'two');
+CREATE TABLE g (a int, b int, c int AS (a + b), d int AS (a * b) STORED,
+  CONSTRAINT small CHECK (a < 100));
+INSERT INTO g (a, b) VALUES (1,2),(3,4);
+"""
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("mysql", marks=pytest.mark.mysql)])
+def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A function that opens a session of one of the engines."""
+    engine = engine_or_skip(request.param)
+    path = tmp_path_factory.mktemp("writes") / "d.sql"
+    path.write_text(DUMP, "utf-8")
+    yield lambda: engine.open(DatabaseSpec("mysql-dump", Path(path), "d"))
+    engine.close()
+
+
+@pytest.fixture
+def session(opened: Callable[[], SqlSession]) -> Any:
+    """A session whose changes end with the test."""
+    found = opened()
+    yield found
+    found.close()
+
+
+def run(session: SqlSession, statements: list[str]) -> list[tuple[Any, ...]]:
+    for code in statements[:-1]:
+        result = session.run(code, 20.0)
+        assert result.ok, f"{code}: {result.output}"
+    result = session.run(statements[-1], 20.0)
+    assert result.rows is not None, result.output
+    return list(result.rows)
+
+
+N = "SELECT id, n FROM t ORDER BY id"
+CASES: dict[str, tuple[list[str], list[tuple[Any, ...]]]] = {
+    "INSERT IGNORE writes the nearest values": (
+        ["INSERT IGNORE INTO t (id, n, d, v, da, e) VALUES (9, 1000, 1e9, 'abcdefgh', 'x', 'no')",
+         "SELECT n, d, v, da, e FROM t WHERE id = 9"],
+        [(127, Decimal("999.9"), "abcde", None, "")],
+    ),
+    "INSERT IGNORE leaves out rows with a known key": (
+        ["INSERT IGNORE INTO t (id, n) VALUES (1, 50), (8, 1), (9, 5)", N],
+        [(1, 1), (2, -2), (3, 0), (9, 5)],
+    ),
+    "UPDATE IGNORE leaves out rows whose new key is known": (
+        ["UPDATE IGNORE t SET n = 50", N], [(1, 50), (2, -2), (3, 0)],
+    ),
+    "UPDATE IGNORE writes the nearest values": (
+        ["UPDATE LOW_PRIORITY IGNORE t SET d = NULL, v = 'abcdefgh' WHERE id = 1",
+         "SELECT d, v FROM t WHERE id = 1"], [(Decimal("0.0"), "abcde")],
+    ),
+    "UPDATE assigns from left to right": (
+        ["UPDATE t SET n = n + 1, d = n * 2, v = d WHERE id = 1",
+         "SELECT n, d, v FROM t WHERE id = 1"], [(2, Decimal("4.0"), "4.0")],
+    ),
+    "UPDATE of a key that a later assignment reads": (
+        ["UPDATE t SET id = id + 50, n = id WHERE id = 1", N], [(2, -2), (3, 0), (51, 51)],
+    ),
+    "DELETE names its tables with a star": (
+        ["DELETE QUICK t.*, c FROM t JOIN c ON t.id = c.x WHERE t.id = 2",
+         "SELECT t.id, c.x FROM t LEFT JOIN c ON t.id = c.x ORDER BY t.id"], [(1, 1), (3, None)],
+    ),
+    "without a strict mode": (
+        ["SET sql_mode = ''", "INSERT INTO t (id, n, v) VALUES (9, 1000, 'abcdefgh')",
+         "SELECT n, d, v, e FROM t WHERE id = 9"], [(127, Decimal("7.0"), "abcde", "low")],
+    ),
+    "NULL in several rows without a strict mode": (
+        ["SET sql_mode = ''", "INSERT INTO t (id, d) VALUES (8, NULL), (9, 'x')",
+         "SELECT id, d FROM t WHERE id > 3 ORDER BY id"],
+        [(8, Decimal("0.0")), (9, Decimal("0.0"))],
+    ),
+    "0 with NO_AUTO_VALUE_ON_ZERO": (
+        ["SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO t (id, n) VALUES (0, 9)", N],
+        [(0, 9), (1, 1), (2, -2), (3, 0)],
+    ),
+    "ANSI_QUOTES": (
+        ["SET sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES'",
+         """INSERT INTO "t" ("id", "v") VALUES (9, 'a"b')""",
+         """SELECT "id", "v" FROM "t" WHERE "v" LIKE '%"%'"""], [(9, 'a"b')],
+    ),
+    "NO_BACKSLASH_ESCAPES": (
+        ["SET sql_mode = 'NO_BACKSLASH_ESCAPES,STRICT_TRANS_TABLES'",
+         "INSERT INTO t (id, v) VALUES (9, 'a\\')", "SELECT v, 'x\\n' FROM t WHERE id = 9"],
+        [("a\\", "x\\n")],
+    ),
+    "combined modes": (
+        ["SET sql_mode = 'ANSI'", "SELECT @@sql_mode"],
+        [("REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,{groups}ANSI",)],
+    ),
+    "values of a failed INSERT are not given again": (
+        ["INSERT INTO t (n) VALUES (5)", "SELECT 1", N], [(1, 1), (2, -2), (3, 0), (4, 5)],
+    ),
+    "INSERT with SELECT reserves intervals of 1, 2 and 4": (
+        ["INSERT INTO t (v) SELECT 'x' FROM t UNION ALL SELECT 'y'",
+         "INSERT INTO t (v) VALUES ('z')", "SELECT MAX(id), LAST_INSERT_ID() FROM t"], [(11, 11)],
+    ),
+    "ON UPDATE CASCADE": (
+        ["UPDATE p SET b = 'uno' WHERE a = 1", "SELECT x, a, b FROM c ORDER BY x"],
+        [(1, 1, "uno"), (2, 2, "two")],
+    ),
+    "REPLACE in a parent": (
+        ["REPLACE INTO p VALUES (1, 'new')", "SELECT x, a, b FROM c ORDER BY x"], [(2, 2, "two")],
+    ),
+    "INSERT IGNORE without a parent": (
+        ["INSERT IGNORE INTO c (a) VALUES (99), (3)", "SELECT x, a FROM c ORDER BY x"],
+        [(1, 1), (2, 2), (3, 3)],
+    ),
+    "names of parents in another case": (
+        ["CREATE TABLE n (a int, FOREIGN KEY (a) REFERENCES P (A))", "INSERT INTO n VALUES (3)",
+         "DELETE IGNORE FROM P WHERE a = 3", "SELECT a FROM p ORDER BY a"], [(1,), (2,), (3,)],
+    ),
+    "IGNORE leaves out rows that violate a condition": (
+        ["INSERT IGNORE INTO g (a, b) VALUES (200, 1), (5, 6)", "UPDATE IGNORE g SET a = 300",
+         "SELECT * FROM g ORDER BY a"], [(1, 2, 3, 2), (3, 4, 7, 12), (5, 6, 11, 30)],
+    ),
+    "DO": (["DO 1, SLEEP(0)", "SELECT ROW_COUNT()"], [(0,)]),
+    "variables with commas and quotes": (
+        [r"SET @x = 'a\'b,c', @y = (1, 2) = (1, 2)", "SELECT @x, @y"], [("a'b,c", 1)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_writing(session: SqlSession, name: str) -> None:
+    statements, expected = CASES[name]
+    found = run(session, statements)
+    if name == "combined modes":  # MariaDB's ANSI lacks a mode of MySQL's
+        found = [(found[0][0].replace("ONLY_FULL_GROUP_BY,", ""),)]
+        expected = [(str(expected[0][0]).replace("{groups}", ""),)]
+    assert found == expected
+
+
+ERRORS = {
+    "INSERT INTO t (n) VALUES ('x' + 1)": "Truncated incorrect DOUBLE value: 'x'",
+    "INSERT INTO t (n) VALUES (5 / 0)": "Division by 0",
+    "INSERT INTO t (n) VALUES (5 DIV 0)": "Division by 0",
+    "INSERT INTO t (n) VALUES (5 MOD 0)": "Division by 0",
+    "INSERT INTO t (n) SELECT v + 0 FROM t": "Truncated incorrect DOUBLE value: 'Ann'",
+    "UPDATE t SET n = -v WHERE id = 1": "Truncated incorrect DOUBLE value: 'Ann'",
+    "UPDATE t SET n = 1 WHERE v = 5 AND id = 1": "value: 'Ann'",
+    "UPDATE t SET v = n / 0 WHERE id = 1": "Division by 0",
+    "UPDATE t SET da = DATE(v) WHERE id = 1": "Incorrect datetime value: 'Ann'",
+    "UPDATE t SET n = CAST(v AS SIGNED) WHERE id = 1": "Truncated incorrect INTEGER value: 'Ann'",
+    "CREATE TABLE z AS SELECT id, v * 1 AS a FROM t": "Truncated incorrect DOUBLE value: 'Ann'",
+    "CREATE TABLE z AS SELECT id, id / 0 AS a FROM t": "Division by 0",
+    "INSERT INTO t (d) VALUES (3), (4), ('x')": "Incorrect decimal value: 'x' for column",
+    "INSERT INTO c (a) VALUES (99)": "a foreign key constraint fails",
+    "SELECT 'x' + 1, 1 / 0": None,
+    "INSERT INTO t (id, n) VALUES (9, NULL / 0)": None,
+    "INSERT INTO t (id, n) VALUES (9, ' 5 ' + 1)": None,
+    "UPDATE t SET n = IF(1, 5, 'x' + 1) WHERE id = 1": None,
+    "INSERT IGNORE INTO t (id, n) VALUES (9, 'x' + 1)": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_strict_modes_inside_expressions(session: SqlSession, code: str) -> None:
+    """A statement that writes ends where a SELECT would give a warning."""
+    result, expected = session.run(code, 20.0), ERRORS[code]
+    if expected is None:
+        assert result.ok, result.output
+    else:
+        assert expected in result.output
+
+
+def test_a_strict_mode_can_be_left(session: SqlSession) -> None:
+    for code in ("SET sql_mode = ''", "UPDATE t SET d = v + 1, n = 7 / 0 WHERE id = 1"):
+        assert session.run(code, 20.0).ok
+    assert run(session, ["SELECT d, n FROM t WHERE id = 1"]) == [(Decimal("1.0"), None)]
+
+
+def test_failed_statements_use_up_values(session: SqlSession) -> None:
+    for code in ("INSERT INTO t (n) VALUES (60), (1)", "INSERT INTO c (a) VALUES (99)"):
+        assert not session.run(code, 20.0).ok
+    run(session, ["INSERT INTO t (n) VALUES (61)", "SELECT 1"])
+    assert run(session, [N]) == [(1, 1), (2, -2), (3, 0), (6, 61)]
+    assert run(session, ["INSERT INTO c (a) VALUES (3)", "SELECT MAX(x) FROM c"]) == [(4,)]
+
+
+def test_errors_quote_the_text_of_the_mode(session: SqlSession) -> None:
+    assert session.run("SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'", 20.0).ok
+    found = session.run("""SELECT "a" FROM t WHERE 'x\\y' = 'x\\y' AND "id" = = "id" """, 20.0)
+    assert 'near \'= "id"' in found.output
