@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -105,9 +106,94 @@ def test_tasks_without_a_verifier_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"1 tasks: one sandbox.* cannot score a bash task"):
         write_tasks(bash, tmp_path)
     flags = Dataset("own", "ctf", (Task("a", "q", flag="f"),), image="dir:/x")
-    with pytest.raises(UsageError, match=r"give a base .*--base"):
+    with pytest.raises(UsageError, match="there is no directory /x"):
         write_tasks(flags, tmp_path)
+    many = tmp_path / "Dockerfile"
+    many.write_text("FROM a AS one\nFROM one\n")
+    with pytest.raises(UsageError, match="has 2 lines FROM: leave the base out"):
+        write_tasks(replace(flags, image=f"dockerfile:{many}"), tmp_path, base="b")
+    many.unlink()
     mode = {"tests": ({"input": "1", "output": "1"},), "mode": "call"}
     with pytest.raises(UsageError, match="form 'call'"):
         write_tasks(Dataset("own", "python", (Task("a", "q", data=mode),)), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+RECIPE = """base = "host"
+setup = "setup.sh"
+workdir = "/srv/shop"
+[files]
+"/srv/shop" = "files"
+"/srv/one file" = "one file"
+[env]
+SHOP = 'a "quoted" $HOME'
+"""
+ROWS = (
+    {"query": "Count the prices.", "gold": "wc -l < prices > sum", "probe": "cat srv/shop/sum"},
+    {"query": "Sort.", "gold": "sort -n prices -o prices", "probe": "head -1 /srv/shop/prices"},
+    {"query": "Name the shop.", "gold": 'printf %s "$SHOP" > name', "probe": "cat /srv/shop/name"},
+    {"query": "Copy.", "gold": "cp '/srv/one file' two; cp /srv/made three",
+     "probe": "cat /srv/shop/two /srv/shop/three"},
+    {"query": "Go.", "gold": "touch here", "probe": "ls /srv/shop/sub", "cwd": "/srv/shop/sub"},
+)  # fmt: skip
+
+
+def _write_package(folder: Path, image: str) -> None:
+    (folder / "files" / "sub").mkdir(parents=True)
+    (folder / "files" / "prices").write_text("3\n10\n2\n")
+    (folder / "files" / "sub" / "old").write_text("old\n")
+    (folder / "one file").write_text("one\n")
+    (folder / "setup.sh").write_text("#!/bin/sh -e\necho made > /srv/made\n")
+    (folder / "tasks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    (folder / "task.toml").write_text("")
+    (folder / ("recipe.toml" if image == "recipe" else "Dockerfile")).write_text(
+        RECIPE
+        if image == "recipe"
+        else 'FROM host\nCOPY files /srv/shop\nCOPY ["one file", "/srv/one file"]\n'
+        "COPY setup.sh /srv\nRUN sh /srv/setup.sh\nENV SHOP=shop\nWORKDIR /srv/shop\n"
+    )
+
+
+@pytest.mark.sandbox
+@pytest.mark.heavy
+@pytest.mark.parametrize("image", ["recipe", "dockerfile"])
+def test_a_package_is_written_with_its_own_image(tmp_path: Path, image: str) -> None:
+    _write_package(tmp_path / "shop", image)
+    command = ["harbor", str(tmp_path / "shop"), "--out", str(tmp_path / "out"), "--base", "host"]
+    assert main(command) == 0
+    assert played(tmp_path / "out") == [(0.0, 1.0)] * len(ROWS)
+
+
+@pytest.mark.sandbox
+@pytest.mark.heavy
+def test_an_image_of_which_only_the_files_are_known_is_packed(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "bin").mkdir(parents=True)
+    (root / "bin" / "tool").write_text("tool")
+    (root / "bin" / "tool").chmod(0o751)
+    (root / "bin" / "same").hardlink_to(root / "bin" / "tool")
+    (root / "lib").symlink_to("usr/lib")
+    flags = Dataset("own", "ctf", (Task("a", "q", flag="f"),), image=f"dir:{root}")
+    write_tasks(flags, tmp_path / "out")
+    environment = tmp_path / "out" / "a" / "environment"
+    text = (environment / "Dockerfile").read_text()
+    assert text.startswith("FROM scratch\nADD image.tar.gz /\n") and "WORKDIR" not in text
+    with tarfile.open(environment / "image.tar.gz") as archive:
+        found = {m.name: (m.type, m.mode, m.uid, m.linkname) for m in archive if m.name != "bin"}
+    first, second = sorted(("bin/same", "bin/tool"))
+    assert found[first] == (tarfile.REGTYPE, 0o751, 0, "")
+    assert found[second] == (tarfile.LNKTYPE, 0o751, 0, first)
+    assert found["lib"][0::3] == (tarfile.SYMTYPE, "usr/lib")
+
+
+def test_the_image_of_a_registry_and_a_user_stay(tmp_path: Path) -> None:
+    dockerfile = tmp_path / "context" / "agent.Dockerfile"
+    dockerfile.parent.mkdir()
+    dockerfile.write_text("from --platform=linux/amd64 debian:12\nRUN useradd me\nUSER me\n")
+    task = Task("a", "q", flag="f")
+    for name, image in (("r", "registry:example.org/a:1"), ("d", f"dockerfile:{dockerfile}")):
+        write_tasks(Dataset(name, "ctf", (task,), image=image), tmp_path / name)
+    text = (tmp_path / "r" / "a" / "environment" / "Dockerfile").read_text()
+    assert text == "FROM example.org/a:1\nRUN mkdir -p /app\n"
+    text = (tmp_path / "d" / "a" / "environment" / "Dockerfile").read_text()
+    assert text.endswith("USER me\nUSER root\nRUN mkdir -p /app\nUSER me\n")

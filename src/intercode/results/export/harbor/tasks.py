@@ -18,6 +18,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets.harbor.task_directory import Files, read_files
 from intercode.results.export.base import ExportResult, safe_file_name
+from intercode.results.export.harbor.base_image import has_directory_of_image
 from intercode.results.export.harbor.image import environment_files
 from intercode.results.safe_text import encode_text
 
@@ -89,9 +90,9 @@ def task_files(
     if "folder" in task.data:
         return read_files(Path(task.data["folder"]))
     if task.probe is not None:
-        parts = _probe_files(task, expected)
+        parts = _probe_files(task, expected, _enter(dataset, task, base))
     elif dataset.environment == "ctf":
-        parts = _flag_files(task)
+        parts = _flag_files(task, _enter(dataset, task, base))
     elif dataset.environment == "python":
         parts = _python_files(task)
     else:
@@ -111,7 +112,13 @@ def task_files(
     }
 
 
-def _flag_files(task: Task) -> Files:
+def _enter(dataset: Dataset, task: Task, base: str | None) -> str:
+    """Return the line of a script that enters the directory of a task."""
+    stays = has_directory_of_image(dataset, task, base)
+    return "" if stays else f"cd {shlex.quote(task.cwd)}\n"
+
+
+def _flag_files(task: Task, enter: str) -> Files:
     flags = [f for f in (task.flag, *task.data.get("also_flags", ())) if f]
     sums = "".join(f"{hashlib.sha256(encode_text(flag)).hexdigest()}\n" for flag in flags)
     query = f"{task.query}\n\nThe files, if there are any, are in {task.cwd}. Write the flag, and "
@@ -122,9 +129,7 @@ def _flag_files(task: Task) -> Files:
         "instruction.md": _text_file(f"{query}nothing else, to {FLAG_PATH}."),
         "tests/test.sh": _text_file(_REWARD.format(test=test), _SH),
         "tests/flags.sha256": _text_file(sums),
-        "solution/solve.sh": _text_file(
-            f"cd {shlex.quote(task.cwd)}\n(\n{solution}\n) > {FLAG_PATH}", _BASH
-        ),
+        "solution/solve.sh": _text_file(f"{enter}(\n{solution}\n) > {FLAG_PATH}", _BASH),
     }
 
 
@@ -151,17 +156,17 @@ def _python_files(task: Task) -> Files:
     }
 
 
-def _probe_files(task: Task, expected: ExpectedOutput | None) -> Files:
+def _probe_files(task: Task, expected: ExpectedOutput | None, enter: str) -> Files:
     if expected is None or task.gold is None:
         raise UsageError("a task with a probe needs a gold, whose final state is probed")
-    here = 'here=$(dirname "$0")\n'
-    test = 'cmp -s <(bash "$here/look.sh" 2>&1 | sort) <(sort "$here/expected.txt")'
+    here = 'here=$(cd "$(dirname "$0")" && pwd)\n'
+    test = 'cmp -s <(cd / && bash "$here/look.sh" 2>&1 | sort) <(sort "$here/expected.txt")'
     return {
         "instruction.md": _text_file(task.query),
         "tests/test.sh": _text_file(here + _REWARD.format(test=test), _BASH),
         "tests/look.sh": _text_file(task.probe or ""),
         "tests/expected.txt": (encode_text(expected(task)), 0o644),
-        "solution/solve.sh": _text_file(f"cd {shlex.quote(task.cwd)}\n{task.solution}", _BASH),
+        "solution/solve.sh": _text_file(f"{enter}{task.solution}", _BASH),
     }
 
 

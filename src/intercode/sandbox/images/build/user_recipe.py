@@ -157,9 +157,9 @@ def _build_image(
 def _run_setup(
     recipe: UserRecipe, base: BuildBase, env: Mapping[str, str], progress: Progress
 ) -> BuildBase:
-    script = _setup_script(recipe)
+    script = setup_script(recipe)
     progress(f"setup: {recipe.setup if recipe.setup.count(chr(10)) < 1 else 'a script'}")
-    argv = _interpreter(script)
+    argv = interpreter(script)
     command = BuildCommand(
         "setup", [*argv, "/dev/shm/setup"], env, network=recipe.network, timeout=recipe.timeout,
         files={"setup": script},
@@ -173,7 +173,7 @@ def _run_setup(
     return base.with_layer(steps.cached_step(name, fill))
 
 
-def _setup_script(recipe: UserRecipe) -> str:
+def setup_script(recipe: UserRecipe) -> str:
     """Return the set-up as text: the content of the script that it names, or the text itself.
 
     Raises DataError for the name of a script that is missing or elsewhere.
@@ -190,7 +190,7 @@ def _setup_script(recipe: UserRecipe) -> str:
     return recipe.setup
 
 
-def _interpreter(script: str) -> list[str]:
+def interpreter(script: str) -> list[str]:
     """Return the interpreter of a script: that of its ``#!`` line, else bash."""
     first = script.partition("\n")[0]
     return first[2:].split(None, 1) if first.startswith("#!") else ["/bin/bash"]

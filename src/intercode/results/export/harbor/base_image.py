@@ -1,0 +1,196 @@
+"""The lines with which the Dockerfile of a Harbor task begins: the image of the dataset."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import stat
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from intercode.core.errors import UsageError
+from intercode.core.types import Dataset, Image, Task
+from intercode.datasets.harbor.task_directory import MAX_FILES_SIZE, Files, read_files
+from intercode.results.safe_text import encode_text
+from intercode.sandbox.images.archives.directory import walk_entries
+from intercode.sandbox.images.archives.set_user_id import is_program
+from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode.sandbox.images.build.user_recipe import (
+    UserRecipe,
+    interpreter,
+    read_user_recipe,
+    setup_script,
+)
+from intercode.sandbox.images.dockerfile.build import locate_dockerfile
+from intercode.sandbox.images.recipes import debian, packaged
+
+DEFAULT_BASE = "debian:bookworm"
+"""The base image of tasks that use the local machine's programs."""
+_INSTALL = (
+    "RUN apt-get update && apt-get install -y --no-install-recommends \\\n    {} \\\n"
+    "    && rm -rf /var/lib/apt/lists/*"
+)
+_FROM = re.compile(r"^([ \t]*FROM[ \t]+(?:--\S+[ \t]+)*)(\S+)", re.MULTILINE | re.IGNORECASE)
+_USER = re.compile(r"^[ \t]*USER[ \t]+(\S+)", re.MULTILINE | re.IGNORECASE)
+
+
+def image_lines(dataset: Dataset, base: str | None, files: Files) -> tuple[list[str], str]:
+    """Return the lines of a Dockerfile that make the dataset's image, and the user that they end
+    with. Adds the files that they copy to ``files``.
+
+    ``base`` replaces the image on which a recipe or Dockerfile of the dataset builds, and any other
+    image. Raises UsageError for an image that a task's directory cannot hold.
+    """
+    kind, _, reference = dataset.image.partition(":")
+    path = Path(reference)
+    if _is_user_recipe(kind, reference):
+        return _user_recipe_lines(read_user_recipe(path), base, files), "root"
+    if kind == "dockerfile":
+        return _dockerfile_lines(path, base, files)
+    if base is not None:
+        return [f"FROM {base}"], "root"
+    python = dataset.environment == "python" or "python3" in dataset.programs
+    return _base_lines(dataset.image, python, files), "root"
+
+
+def has_directory_of_image(dataset: Dataset, task: Task, base: str | None) -> bool:
+    """Return whether a task has the working directory that its image declares."""
+    kind, _, reference = dataset.image.partition(":")
+    builds = kind == "dockerfile" or _is_user_recipe(kind, reference)
+    keeps = base is None and kind not in ("host", "recipe")
+    return task.cwd == "/" and (builds or keeps)
+
+
+def _is_user_recipe(kind: str, reference: str) -> bool:
+    return kind == "recipe" and reference not in packaged.recipe_names()
+
+
+def _base_lines(spec: str, python: bool, files: Files) -> list[str]:
+    kind, _, reference = spec.partition(":")
+    if spec == "host":
+        return [f"FROM {DEFAULT_BASE}", *([_INSTALL.format("python3")] if python else [])]
+    if kind == "recipe":
+        return _packaged_recipe_lines(packaged.load_recipe(reference))
+    if kind == "registry":
+        return [f"FROM {reference}"]
+    return _packed_lines(resolve_or_build(spec), files)
+
+
+def _packaged_recipe_lines(recipe: packaged.Recipe) -> list[str]:
+    links = [f"RUN ln -sf {shlex.quote(to)} {shlex.quote(at)}" for at, to in recipe.links]
+    return [f"FROM debian:{recipe.suite}", _install(recipe.packages), *links]
+
+
+def _install(packages: tuple[str, ...]) -> str:
+    return _INSTALL.format(" \\\n    ".join(sorted(packages)))
+
+
+def _user_recipe_lines(recipe: UserRecipe, base: str | None, files: Files) -> list[str]:
+    suite = debian.parse_release(recipe.base)
+    if base is not None:
+        lines = [f"FROM {base}"]
+    elif suite is not None:
+        lines = [f"FROM debian:{suite}", *([_install(recipe.packages)] if recipe.packages else [])]
+    else:
+        lines = _base_lines(recipe.base, False, files)
+    for number, (to, name) in enumerate(recipe.files.items()):
+        copied = f"recipe{number}"
+        _add_beside(recipe.path.parent, name, copied, files)
+        lines.append(f"COPY {json.dumps([copied, to])}")
+    lines += _environment_lines(recipe.env, recipe.workdir)
+    if recipe.setup:
+        script = setup_script(recipe)
+        files["recipe.sh"] = encode_text(f"{script.rstrip()}\n"), 0o755
+        run = f"{shlex.join(interpreter(script))} /tmp/recipe.sh"
+        lines += ["COPY recipe.sh /tmp/recipe.sh", f"RUN cd / && {run} && rm /tmp/recipe.sh"]
+    return lines
+
+
+def _add_beside(folder: Path, name: str, copied: str, files: Files) -> None:
+    """Add a file or directory beside a recipe under another name."""
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder):
+        raise UsageError(f"{name!r} of {folder / 'recipe.toml'} leads out of its directory")
+    if path.is_dir():
+        files |= {f"{copied}/{inside}": file for inside, file in read_files(path).items()}
+    elif path.is_file():
+        files[copied] = path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
+    else:
+        raise UsageError(f"{folder / 'recipe.toml'}: there is no {path}")
+
+
+def _dockerfile_lines(path: Path, base: str | None, files: Files) -> tuple[list[str], str]:
+    file, context = locate_dockerfile(path)
+    text = file.read_text("utf-8").rstrip()
+    files |= read_files(context)
+    files.pop(file.name, None)
+    stages = _FROM.findall(text)
+    if base is not None:
+        if len(stages) != 1:
+            raise UsageError(f"{file} has {len(stages)} lines FROM: leave the base out")
+        text = _FROM.sub(lambda line: line[1] + base, text)
+    last = list(_FROM.finditer(text))[-1:]
+    users = _USER.findall(text, last[0].end() if last else 0)
+    user = users[-1] if users else "root"
+    return [text, *(["USER root"] if users else [])], user
+
+
+def _packed_lines(image: Image, files: Files) -> list[str]:
+    """Return lines for an image of which only the files are known."""
+    if image.root is None:
+        raise UsageError(
+            f"the image {image.name!r} cannot be named in a Dockerfile: give a base that has "
+            "what the tasks need, as with --base debian:bookworm"
+        )
+    packed = _pack_image(image.root)
+    if len(packed) > MAX_FILES_SIZE:
+        raise UsageError(
+            f"the image {image.name!r} has {len(packed) >> 20} MiB, and a task's directory at most "
+            f"{MAX_FILES_SIZE >> 20}: put it into a registry, and name it with --base"
+        )
+    files["image.tar.gz"] = packed, 0o644
+    return ["FROM scratch", "ADD image.tar.gz /", *_environment_lines(image.env, image.cwd)]
+
+
+def _environment_lines(env: Mapping[str, str], cwd: str) -> list[str]:
+    """Return lines that set variables and the directory of programs."""
+    quoted = {
+        name: re.sub(r'([\\"$])', r"\\\1", value).replace("\n", "\\\n")
+        for name, value in env.items()
+    }
+    lines = [f'ENV {name}="{value}"' for name, value in quoted.items()]
+    return [*lines, *([f"WORKDIR {cwd}"] if cwd != "/" else [])]
+
+
+def _pack_image(root: Path) -> bytes:
+    """Return a tree as a compressed tar archive, owned by root and without dates."""
+    out = io.BytesIO()
+    links: dict[tuple[int, int], str] = {}
+    with tarfile.open(fileobj=out, mode="w:gz", format=tarfile.GNU_FORMAT, compresslevel=6) as tar:
+        for name, status in walk_entries(root):
+            if not name:
+                continue
+            path = root / name
+            info = tarfile.TarInfo(name)
+            info.mode = stat.S_IMODE(status.st_mode)
+            if is_program(str(path), status):
+                info.mode |= stat.S_ISUID
+            first = links.setdefault((status.st_dev, status.st_ino), name)
+            if stat.S_ISDIR(status.st_mode):
+                info.type = tarfile.DIRTYPE
+            elif stat.S_ISLNK(status.st_mode):
+                info.type, info.linkname = tarfile.SYMTYPE, str(path.readlink())
+            elif not stat.S_ISREG(status.st_mode):
+                continue
+            elif first != name:
+                info.type, info.linkname = tarfile.LNKTYPE, first
+            else:
+                info.size = status.st_size
+                with path.open("rb") as file:
+                    tar.addfile(info, file)
+                continue
+            tar.addfile(info)
+    return out.getvalue()
