@@ -4,8 +4,10 @@
 
 It prints the statements generated, those that agree with the server, those that the embedded
 engine refuses honestly, those that a rule about MariaDB and MySQL 8 excuses, and those that are
-wrong, with the smallest example of each kind. The exit status is 1 if a statement is wrong. See
-``tests/hostile/sql/agreement.py``.
+wrong, with the smallest example of each kind, and how much was reached of what is enumerated: every
+pair of types under every operator, every function with every type, every pair of clauses. The exit
+status is 1 if a statement is wrong, or if a run of at least 60,000 statements has not reached all.
+See ``tests/hostile/sql/agreement.py`` and ``enumerated.py``.
 """
 
 from __future__ import annotations
@@ -14,22 +16,26 @@ import argparse
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from hostile.sql.agreement import RULES, Tally, run_case  # from tests/
+from hostile.sql.agreement import RULES, Tally, as_mysql, run_case  # from tests/
+from hostile.sql.enumerated import keys
 from hostile.sql.statements_grammar import Statements
 from hostile.sql.tables import DUMP
 from intercode.core.types import DatabaseSpec
 from intercode.sql import open_engine
 
 _CASES_OF_A_SESSION = 500
+COMPLETE = 60_000
+"""Statements of a run that reaches whatever is enumerated."""
 
 
-def compare(statements: int, seed: int) -> Tally:
+def compare(statements: int, grammar: Statements) -> Tally:
     """Generate and compare about so many statements."""
-    tally, grammar = Tally(), Statements(seed)
+    tally = Tally()
     with tempfile.TemporaryDirectory(prefix="sql-fuzz-") as folder:
         path = Path(folder) / "d.sql"
         path.write_text(DUMP, "utf-8")
@@ -38,6 +44,7 @@ def compare(statements: int, seed: int) -> Tally:
         try:
             while tally.generated < statements:
                 sessions = [engine.open(database) for engine in engines]
+                as_mysql(sessions[1])
                 for _ in range(_CASES_OF_A_SESSION):
                     sound = run_case(grammar.case(), sessions[0], sessions[1], tally)
                     if not sound or tally.generated >= statements:
@@ -75,6 +82,14 @@ def report(tally: Tally, examples: int) -> str:
     return "\n".join(lines)
 
 
+def coverage(grammar: Statements) -> str:
+    """Return how much of what is enumerated was reached, by the parts of the grammar."""
+    every, left = (Counter(key[0] for key in found) for found in (keys(), grammar.unreached))
+    parts = [f"{part} {count - left[part]} of {count}" for part, count in every.items()]
+    done = every.total() - left.total()
+    return f"enumerated and reached: {done} of {every.total()} ({', '.join(parts)})"
+
+
 def main() -> int:
     """Parse the command line, compare, and print. Returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -83,10 +98,13 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=40)
     options = parser.parse_args()
     start = time.monotonic()
-    tally = compare(options.statements, options.seed)
+    grammar = Statements(options.seed, enumerated=True)
+    tally = compare(options.statements, grammar)
     print(report(tally, options.examples))
-    print(f"\nseed {options.seed}, {time.monotonic() - start:.0f} s")
-    return 1 if tally.wrong else 0
+    print(f"\n{coverage(grammar)}")
+    print(f"seed {options.seed}, {time.monotonic() - start:.0f} s")
+    incomplete = grammar.unreached and options.statements >= COMPLETE
+    return 1 if tally.wrong or incomplete else 0
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ LITERALS = {
     "time": ("'10:11:12'", "TIME '01:02:03'", "'12:30'", "'-01:00:00'", "'100:00:00'", "101112",
              "'23:59:59.75'", "TIME'00:00:00.5'"),
     "bytes": ("0x41", "0x00ff", "0x3130", "CAST('Ab' AS BINARY)", "UNHEX('C3A4')"),
+    "set": ("'red'", "'blue,red'", "3", "'2'", "'pink'"),
+    "bits": ("b'101'", "b'1'", "B'0'", "b'1000001'"),
     "null": ("NULL",), "bool": ("TRUE", "FALSE"),
 }  # fmt: skip
 COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=", "<=>")
@@ -127,6 +129,18 @@ _JSON = ("'[1, 2, 3]'", '\'{"a": {"b": 1}, "c": "x"}\'', "'\"text\"'", "'7'", "'
 _JSON_PATHS = ("'$[0]'", "'$.a'", "'$.a.b'", "'$.c'", "'$'")
 
 
+def _arguments(text: str) -> list[str]:
+    """Return the arguments of a call."""
+    found, depth, quoted, start = [], 0, False, 0
+    for n, char in enumerate(text):
+        quoted ^= char == "'"
+        depth += 0 if quoted else (char == "(") - (char == ")")
+        if char == "," and not depth and not quoted:
+            found.append(text[start:n].strip())
+            start = n + 1
+    return [*found, text[start:].strip()]
+
+
 class Expressions:
     """Makes random expressions over columns, which ``columns`` gives by kind."""
 
@@ -141,7 +155,12 @@ class Expressions:
 
     def column(self, kind: str | None = None) -> str:
         """Return a column, of a kind if one is given."""
-        known = [n for k, names in self.columns.items() if kind in (None, k) for n in names]
+        known = [
+            name
+            for k, names in self.columns.items()
+            if kind == k or (kind is None and k != "json")
+            for name in names
+        ]
         return self.rng.choice(known) if known else self.literal(kind)
 
     def literal(self, kind: str | None = None) -> str:
@@ -250,6 +269,15 @@ class Expressions:
             for _ in range(self.rng.randint(1, 3) if parameter.repeated else 1):
                 args.append(self._argument(name, parameter, depth, len(args)))
         return f"{name}({', '.join(args)})"
+
+    def call_with(self, name: str, column: str) -> str:
+        """Return a call of a function with a column as its first argument, or behind the unit as
+        its last."""
+        text = self.call(0, name)
+        args = _arguments(text[len(name) + 1 : -1])
+        at = -1 if name in ("TIMESTAMPADD", "TIMESTAMPDIFF") else 0
+        args[at : (at + 1) or None] = [column]
+        return f"{name}({', '.join(args)})" if text[len(name) + 1 : -1] else text
 
     def _argument(self, name: str, parameter: Argument, depth: int, first: int) -> str:
         if name == "FORMAT" and parameter.optional:

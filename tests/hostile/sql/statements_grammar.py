@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from hostile.sql.enumerated import Enumerated, keys
 from hostile.sql.expressions_grammar import FUNCTIONS, Expressions
 from hostile.sql.tables import COLUMNS
 
@@ -26,10 +27,15 @@ _BOTH = {k: _T_COLUMNS.get(k, ()) + S_COLUMNS.get(k, ()) for k in {*_T_COLUMNS, 
 
 
 class Statements:
-    """Makes random cases. Two with equal seeds make the same ones."""
+    """Makes random cases, and in turn with them those that are ``enumerated``, until ``unreached``
+    is empty. Two with equal seeds make the same ones."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, enumerated: bool = False) -> None:
         self.rng = random.Random(seed)
+        self.enumerated = Enumerated(self.rng)
+        self.unreached = list(keys()) if enumerated else []
+        self.rng.shuffle(self.unreached)
+        self.total = len(self.unreached)
         self.of_t = Expressions(self.rng)
         self.of_both = Expressions(self.rng, dict(sorted(_BOTH.items())))
         self._makers: list[tuple[int, Callable[[], list[str]]]] = [
@@ -40,6 +46,8 @@ class Statements:
 
     def case(self) -> list[str]:
         """Return the statements of a case."""
+        if self.unreached and self._chance(0.5):
+            return self.enumerated.case(self.unreached.pop())
         (maker,) = self.rng.choices([m for _, m in self._makers], [w for w, _ in self._makers])
         return maker()
 

@@ -119,6 +119,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
         "HY000",
         "The value specified for generated column '{}' in table '{}' is not allowed.",
     ),
+    3140: ("22032", "Invalid JSON text: \"{}\" at position {} in value for column '{}'."),
     3636: (
         "HY000",
         "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to "

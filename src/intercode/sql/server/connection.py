@@ -236,7 +236,6 @@ _TEXT_TYPES = frozenset(
     {15, 249, 250, 251, 252, 253, 254}
 )  # VARCHAR, the BLOBs, VAR_STRING, STRING
 _BINARY_CHARSET = 63  # the character set of binary values
-_SET_FLAG = 1 << 11  # a column's flag
 
 
 class _PacketReader:
@@ -296,14 +295,14 @@ def convert_rows(
 
 def _column_converter(column: Any, converter: Any) -> Callable[[Any], Any]:
     """Return the converter of a column's values. ``column`` is the client's description of it."""
-    kind, flags, charset = column[1], column[7], column[8]
+    kind, charset = column[1], column[8]
     if kind in _INTEGER_TYPES:
         return int
     if kind in _FLOAT_TYPES:
         return float
     if kind in _DECIMAL_TYPES:
         return _to_decimal
-    if kind in _TEXT_TYPES and charset != _BINARY_CHARSET and not flags & _SET_FLAG:
+    if kind in _TEXT_TYPES and charset != _BINARY_CHARSET:
         return _to_text
     return partial(converter.to_python, column)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from intercode.sql.embedded.catalog.types import Type
+from intercode.sql.embedded.catalog.types import Type, type_from_json
 
 
 def quote_identifier(name: str) -> str:
@@ -174,17 +174,16 @@ def from_json(value: Mapping[str, Any]) -> Catalog:
     return Catalog(databases, value["stamp"], value["collations"])
 
 
+def _column(value: dict[str, Any]) -> Column:
+    words = tuple(value["values"])
+    kind = type_from_json(value["type"])
+    if value["declared"].startswith("set("):  # catalogs of older releases lack it
+        kind = replace(kind, members=words)
+    return Column(**{**value, "type": kind, "values": words})
+
+
 def _table(value: dict[str, Any]) -> Table:
-    columns = tuple(
-        Column(
-            **{
-                **c,
-                "type": Type(**{**c["type"], "words": tuple(c["type"]["words"])}),
-                "values": tuple(c["values"]),
-            }
-        )
-        for c in value["columns"]
-    )
+    columns = tuple(map(_column, value["columns"]))
     indexes = tuple(
         Index(
             i["name"], tuple(i["columns"]), i["unique"], tuple(i["prefixes"]), i["per_key"],

@@ -190,8 +190,8 @@ def _text(name: str, size: int, words: tuple[str, ...], collation: str) -> Decla
     declared = f"{name.lower()}({','.join(_quote_text(word) for word in words)})"
     lengths = [len(word) for word in words] or [1]
     size = max(lengths) if name == "ENUM" else sum(lengths) + len(lengths) - 1
-    listed = words if name == "ENUM" else ()
-    kind = Type("string", size, collation=family, strong=True, words=listed)
+    kind = Type("string", size, collation=family, strong=True)
+    kind = replace(kind, words=words) if name == "ENUM" else replace(kind, members=words)
     return DeclaredType(kind, declared, words, collation)
 
 

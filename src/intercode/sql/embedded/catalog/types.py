@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 TypeKind = Literal[
     "null", "int", "decimal", "float", "double", "string", "date", "datetime", "time", "year",
@@ -29,7 +30,8 @@ class Type:
     needs. ``plain`` is 1 if SQLite's NOCASE considers the same strings equal as the collation does,
     and 2 if it also orders them alike. ``words`` are the words of an ENUM, in MySQL's sort order.
     ``strong`` marks the collation of a column, which takes precedence over that of a literal.
-    ``charset`` is the character set of a string if it is not utf8mb4. ``wrapped`` marks unsigned
+    ``charset`` is the character set of a string if it is not utf8mb4. ``members`` are the words of
+    a SET. ``wrapped`` marks unsigned
     integers of which SQLite holds those above 63 bits as negative ones.
     """
 
@@ -43,6 +45,7 @@ class Type:
     nullable: bool = True
     words: tuple[str, ...] = ()
     charset: str = field(default="", repr=False)
+    members: tuple[str, ...] = field(default=(), repr=False)
     wrapped: bool = field(default=False, repr=False)
 
     @property
@@ -55,6 +58,11 @@ class Type:
         return self.kind in NUMERIC_KINDS
 
     @property
+    def ranked(self) -> bool:
+        """Whether the values are words of an ENUM or a SET, which are numbers, too."""
+        return bool(self.words or self.members)
+
+    @property
     def moment(self) -> bool:
         return self.kind in TEMPORAL_KINDS
 
@@ -65,6 +73,12 @@ class Type:
     def as_nullable(self) -> Type:
         """Return the same type with NULL among its values."""
         return self if self.nullable else replace(self, nullable=True)
+
+
+def type_from_json(value: Mapping[str, Any]) -> Type:
+    """Return a type from its fields as JSON holds them."""
+    lists = {name: tuple(value.get(name, ())) for name in ("words", "members")}
+    return Type(**{**value, **lists})
 
 
 NULL = Type("null")
@@ -112,7 +126,7 @@ def merge_types(*kinds: Type) -> Type:
 
 def _merge_kinds(known: list[Type]) -> Type:
     names = {k.kind for k in known}
-    known = [replace(k, words=()) if k.words else k for k in known]
+    known = [replace(k, words=(), members=()) if k.ranked else k for k in known]
     if len(set(known)) == 1:
         return known[0]
     if names <= {"int", "year"} and _needs_65_bits(known):

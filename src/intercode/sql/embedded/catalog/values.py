@@ -7,6 +7,7 @@ precision. A number that a REAL cannot hold exactly is rejected and never rounde
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import re
 import struct
@@ -124,6 +125,8 @@ def to_stored(value: Any, column: Column, row: int = 1) -> Any:
         return _stored_temporal(value, column, row)
     if kind.binary:
         return _stored_bytes(value, column, row)
+    if kind.kind == "json":
+        return stored_json(value, column.name)
     return _stored_text(value, column, row)
 
 
@@ -244,7 +247,7 @@ def _stored_text(value: Any, column: Column, row: int) -> str:
         shown = printable(value[e.start : e.start + 6])
         raise mysql_error(1366, "string", shown, column.name, row) from e
     if column.values:
-        return _stored_set(text, column, row)
+        return _stored_set(value if isinstance(value, (int, float, Decimal)) else text, column, row)
     if column.type.charset == "latin1":
         try:
             text.encode("cp1252")
@@ -260,9 +263,16 @@ def _stored_text(value: Any, column: Column, row: int) -> str:
     return text
 
 
-def _stored_set(text: str, column: Column, row: int) -> str:
-    """Return the words of a SET in the order of its definition."""
+def _stored_set(value: str | int | float | Decimal, column: Column, row: int) -> str:
+    """Return the words of a SET in the order of its definition. A number, or a text that is one and
+    no word, has a bit for each word."""
+    text = str(value)
     given = {word.rstrip(" ").lower() for word in text.split(",")} if text else set()
+    if not isinstance(value, str) or (text.isdigit() and given - {*map(str.lower, column.values)}):
+        number = int(Decimal(text))
+        if not 0 <= number < 1 << len(column.values):
+            raise mysql_error(1265, column.name, row)
+        return ",".join(word for n, word in enumerate(column.values) if number >> n & 1)
     if given - {word.lower() for word in column.values}:
         raise mysql_error(1265, column.name, row)
     return ",".join(word for word in column.values if word.lower() in given)
@@ -287,6 +297,26 @@ def _stored_word(value: Any, column: Column, row: int) -> str:
     if not 1 <= position <= len(column.values):
         raise mysql_error(1265, column.name, row)
     return column.values[position - 1]
+
+
+def stored_json(value: Any, name: str) -> str:
+    """Return a JSON document as MySQL normalizes it: one blank behind commas and colons, keys by
+    length. Raises StatementError 3140."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    try:
+        found = json.loads(text, object_pairs_hook=_sorted_keys, parse_constant=_no_constant)
+    except ValueError as e:
+        reason = "Invalid value." if text.strip() else "The document is empty."
+        raise mysql_error(3140, reason, getattr(e, "pos", 0), name) from e
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _sorted_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(sorted(dict(pairs).items(), key=lambda p: (len(p[0].encode()), p[0].encode())))
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
 
 
 def default_value(column: Column, now: str) -> Any:

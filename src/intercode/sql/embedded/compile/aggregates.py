@@ -59,7 +59,7 @@ def aggregate_call(
     if name in ("MIN", "MAX"):
         value = as_number(value) if value.type.wrapped else value
         clause = collate_clause(True, value.type) if value.type.kind == "string" else ""
-        kind = replace(value.type, nullable=True, words=())
+        kind = replace(value.type, nullable=True, words=(), members=())
         return Expression(f"{name}({value.sql}{clause})", kind, aggregate=True)
     number = as_number(value)
     if name in ("SUM", "AVG"):
@@ -141,9 +141,9 @@ def group_concat(node: exp.GroupConcat, scope: Scope, make: ExpressionCompiler) 
     keys, directions = [], ""
     for item in order.expressions if order is not None else ():
         (key,) = _arguments([_at_position(item.this, parts)], scope, make)
-        fold = key.type.kind == "string" and key.type.collation != "bin" and not key.type.words
+        fold = key.type.kind == "string" and key.type.collation != "bin" and not key.type.ranked
         folded = f"mysql_key({key.sql}, '{key.type.collation}')"
-        keys.append(folded if fold else enum_index(key) if key.type.words else key.sql)
+        keys.append(folded if fold else enum_index(key) if key.type.ranked else key.sql)
         directions += "d" if item.args.get("desc") else "a"
     kind = concatenation_type(*(m.type for m in texts))
     value = " || ".join(m.sql for m in texts)

@@ -102,8 +102,9 @@ def as_number(ex: Expression) -> Expression:
     if isinstance(ex.literal, str) and (is_number(ex.literal) or not checks_conversions()):
         value = leading_number(ex.literal)
         return Expression(repr(value), replace(DOUBLE, nullable=False), literal=value)
-    if kind.words:
-        return Expression(enum_index(ex), replace(INT, precision=5, nullable=kind.nullable))
+    if kind.ranked:
+        digits = 20 if kind.members else 5
+        return Expression(enum_index(ex), replace(INT, precision=digits, nullable=kind.nullable))
     if kind.kind == "string":
         text = whole_number(ex.sql, "DOUBLE")
         return Expression(f"CAST({text} AS REAL)", replace(DOUBLE, nullable=kind.nullable))
@@ -119,7 +120,7 @@ def as_integer(ex: Expression) -> Expression:
         return ex
     if isinstance(ex.literal, float):
         return value_constant(math.floor(abs(ex.literal) + 0.5) * (-1 if ex.literal < 0 else 1))
-    if kind.kind == "string" and not kind.words:
+    if kind.kind == "string" and not kind.ranked:
         text = whole_number(ex.sql, "INTEGER")
         return Expression(f"CAST({text} AS INTEGER)", replace(INT, nullable=kind.nullable))
     number = as_number(ex)
@@ -129,7 +130,10 @@ def as_integer(ex: Expression) -> Expression:
 
 
 def enum_index(ex: Expression) -> str:
-    """Return SQLite's SQL for the position of an ENUM's word: 0 for the empty word."""
+    """Return SQLite's SQL for the position of an ENUM's word, 0 for the empty word, or for the
+    number of a SET."""
+    if ex.type.members:
+        return f"mysql_set_number({ex.sql}, {quote_text(','.join(ex.type.members))})"
     tests = " ".join(f"WHEN {quote_text(w)} THEN {i}" for i, w in enumerate(ex.type.words, 1))
     return f"(CASE {ex.sql} {tests} WHEN {ex.sql} THEN 0 END)"
 
@@ -143,8 +147,9 @@ def truth_sql(ex: Expression) -> str:
 
 
 def sort_expression(ex: Expression) -> str:
-    """Return the expression to sort a value by. An ENUM is sorted by the position of its word."""
-    if ex.type.words:
+    """Return the expression to sort a value by. An ENUM is sorted by the position of its word, a
+    SET by its number."""
+    if ex.type.ranked:
         return enum_index(ex)
     return as_number(ex).sql if ex.type.wrapped else ex.sql + collate_clause(True, ex.type)
 
@@ -162,8 +167,9 @@ def as_bytes(ex: Expression) -> Expression:
 def as_text(ex: Expression) -> Expression:
     """Convert a value to a string. A byte string stays one."""
     kind = ex.type
-    if kind.words:
-        return Expression(ex.sql, replace(kind, words=()), aggregate=ex.aggregate, outer=ex.outer)
+    if kind.ranked:
+        plain = replace(kind, words=(), members=())
+        return Expression(ex.sql, plain, aggregate=ex.aggregate, outer=ex.outer)
     if kind.binary:
         return ex
     if kind.wrapped:
@@ -254,7 +260,7 @@ def convert_to(ex: Expression, kind: Type) -> Expression:
     if ex.type.kind == "null" or ex.type.kind == kind.kind:
         if ex.type.wrapped and not kind.wrapped:
             return as_number(ex)
-        return as_text(ex) if ex.type.words and not kind.words else ex
+        return as_text(ex) if ex.type.ranked and not kind.ranked else ex
     if kind.kind == "string":
         return as_text(ex)
     if kind.binary:

@@ -29,7 +29,7 @@ import sqlglot.parser
 import intercode.sql
 from intercode.core.paths import cache_root
 from intercode.sql.dialect.errors import StatementError
-from intercode.sql.embedded.catalog.types import Type
+from intercode.sql.embedded.catalog.types import Type, type_from_json
 from intercode.sql.embedded.catalog.values import result_converter
 from intercode.sql.embedded.compile.translation import Translation
 
@@ -292,7 +292,7 @@ def _from_json(record: dict[str, Any]) -> Outcome:
 
 def _type_from_json(values: list[Any]) -> Type:
     known = dict(zip(_TYPE_FIELDS, values, strict=True))
-    return Type(**{**known, "words": tuple(known["words"])})
+    return type_from_json(known)
 
 
 _: type[TranslationStore] = FileStore

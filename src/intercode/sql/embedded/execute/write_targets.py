@@ -14,7 +14,7 @@ from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifi
 from intercode.sql.embedded.catalog.collations import nocase_level
 from intercode.sql.embedded.catalog.table_layout import create_index_sql
 from intercode.sql.embedded.catalog.types import Type
-from intercode.sql.embedded.catalog.values import result_converter
+from intercode.sql.embedded.catalog.values import default_value, result_converter
 from intercode.sql.embedded.compile.conversions import as_number, sort_expression
 from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
 from intercode.sql.embedded.compile.queries import root_scope
@@ -117,7 +117,9 @@ def resolve_default(node: exp.Expr, column: Column) -> exp.Expr:
     if not is_default:
         return node
     if column.default is None:
-        return exp.Null()
+        default_value(column, "")  # an error for a column that has none
+        words = column.values if not column.nullable else ()
+        return exp.Literal.string(words[0]) if words else exp.Null()
     return exp.Literal.string(column.default)
 
 

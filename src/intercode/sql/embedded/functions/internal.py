@@ -38,6 +38,14 @@ def collation_key(value: Any, collation: str) -> Any:
     return collations.collation_key(value, collation)  # type: ignore[arg-type]
 
 
+@internal("set_number")
+def set_number(value: str, members: str) -> int:
+    """Return the number of a SET's value: the first word counts 1, each later one twice the one
+    before."""
+    given = value.split(",")
+    return sum(1 << n for n, word in enumerate(members.split(",")) if word in given)
+
+
 @internal("tuple")
 def as_tuple(*parts: Any) -> str:
     """Combine several values into one. The result is NULL if one of them is."""

@@ -1,0 +1,92 @@
+"""The kinds of the operands of a statement, by the columns and literals in it. A rule about MariaDB
+and MySQL 8 names those between which it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from hostile.sql.tables import COLUMNS
+
+_S_KINDS = {"k": "int", "i": "int", "v": "text", "e": "enum", "da": "date", "price": "decimal"}
+_KINDS = {name: kind for kind, names in COLUMNS.items() for name in names}
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.In,
+               exp.Between, exp.If, exp.Case, exp.Nullif)  # fmt: skip
+BIT_OPERATORS = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift,
+                 exp.BitwiseRightShift, exp.BitwiseNot)  # fmt: skip
+_MOMENTS = ("DATE", "TIME", "STAMP", "NOW", "CUR", "LAST_DAY", "DAYS", "SECOND", "MAKE")
+_CASTS = {
+    "CHAR": "text", "BINARY": "bytes", "DATE": "datetime", "TIME": "time", "DECIMAL": "decimal",
+    "DOUBLE": "double", "SIGNED": "int", "UNSIGNED": "int",
+}  # fmt: skip
+_TRANSPARENT = (exp.Paren, exp.Alias, exp.Any, exp.All, exp.Distinct, exp.Max, exp.Min)
+_RESULTS = {
+    "text": (exp.Concat, exp.Lower, exp.Upper, exp.Substring, exp.Trim, exp.Left, exp.Right),
+    "int": (exp.Predicate, exp.Boolean, exp.Not, exp.And, exp.Or, exp.Xor, exp.Length, exp.IntDiv),
+    "double": (exp.Div, exp.Sub, exp.Add, exp.Mul, exp.Mod, exp.Neg),
+    "bytes": (exp.HexString, exp.BitString, exp.Unhex),
+}  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def tree_of(code: str) -> exp.Expression | None:
+    """Return the tree of a statement, or None if it cannot be parsed."""
+    try:
+        return parse_one(code.replace("REPLACE INTO", "INSERT INTO", 1), dialect="mysql")
+    except SqlglotError:
+        return None
+
+
+def kind_of(node: exp.Expression | None) -> str:
+    """Return the kind of an expression, or an empty string if it is not known."""
+    while isinstance(
+        node, (exp.Paren, exp.Alias, exp.Any, exp.All, exp.Distinct, exp.Max, exp.Min)
+    ):
+        node = node.expressions[0] if isinstance(node, exp.Distinct) else node.this
+    if isinstance(node, exp.Subquery):
+        node = node.this
+    if isinstance(node, exp.Select):
+        return kind_of(node.expressions[0])
+    if isinstance(node, exp.Column):
+        return (_S_KINDS if node.table == "s" else _KINDS).get(node.name, "")
+    if isinstance(node, exp.Literal):
+        return "text" if node.is_string else "double" if "e" in node.this else "number"
+    if isinstance(node, (exp.Cast, exp.Convert)):
+        return _cast_kind(node)
+    if isinstance(node, (exp.Func, exp.Add, exp.Sub)):
+        words = node.sql("mysql").upper()
+        name = words.partition("(")[0]
+        if isinstance(node, (exp.Add, exp.Sub)) and "INTERVAL" in words:
+            return "datetime"
+        if isinstance(node, exp.Func) and any(word in name for word in _MOMENTS):
+            return "datetime"
+    return next((kind for kind, types in _RESULTS.items() if isinstance(node, types)), "")
+
+
+def _cast_kind(node: exp.Expression) -> str:
+    name = node.args["to"].sql("mysql").upper()
+    return next((kind for word, kind in _CASTS.items() if name.startswith(word)), "")
+
+
+def operands(code: str, *types: type[exp.Expression]) -> Iterator[frozenset[str]]:
+    """Yield the kinds of the operands of each operator of these types."""
+    tree = tree_of(code)
+    for node in tree.walk() if tree is not None else ():
+        if isinstance(node, types):
+            children = [node.this, node.args.get("expression"), *node.expressions]
+            children += [node.args.get(n) for n in ("low", "high", "query", "default", "true")]
+            for branch in node.args.get("ifs") or ():
+                children += [branch.this, branch.args.get("true")]
+            yield frozenset(kind_of(c) for c in children if isinstance(c, exp.Expression))
+
+
+def arguments(code: str, *names: str) -> Iterator[frozenset[str]]:
+    """Yield the kinds of the arguments of each call of these functions."""
+    tree = tree_of(code)
+    for node in tree.walk() if tree is not None else ():
+        if isinstance(node, exp.Func) and node.sql("mysql").upper().partition("(")[0] in names:
+            children = [v for v in node.args.values() if isinstance(v, exp.Expression)]
+            yield frozenset(kind_of(c) for c in [*children, *node.expressions])
