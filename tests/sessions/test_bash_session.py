@@ -51,10 +51,10 @@ def test_the_exit_status_carries_over(shell: BashSession) -> None:
 
 def test_tracing_shows_the_action_only(shell: BashSession) -> None:
     out(shell, "set -x")
-    assert re.fullmatch(r"\++ echo hi\nhi\n", out(shell, "echo hi"))
-    assert re.fullmatch(r"\++ printf hi\nhi", out(shell, "printf hi"))
+    assert re.fullmatch(r"\+ echo hi\nhi\n", out(shell, "echo hi"))
+    assert re.fullmatch(r"\+ printf hi\nhi", out(shell, "printf hi"))
     shell.run("false", 20)
-    assert re.fullmatch(r"\++ echo 1\n1\n", out(shell, "echo $?"))
+    assert re.fullmatch(r"\+ echo 1\n1\n", out(shell, "echo $?"))
 
 
 def test_the_output_of_a_debug_trap_is_not_part_of_the_state(shell: BashSession) -> None:

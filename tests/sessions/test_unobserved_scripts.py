@@ -53,6 +53,8 @@ _SAME_IN_ALL = [
     ["POSIXLY_CORRECT=1; trap 'echo D' DEBUG", "echo a", "trap - DEBUG", "echo b"],
     ["shopt -s expand_aliases extglob; trap 'echo D' DEBUG", "alias b='{ echo'", "b in; }",
      "cd /; echo /@(usr|nothing)", "trap - DEBUG", "echo c"],
+    ["set -x", "echo a", "set +x", "echo b"],
+    ["set -ex; echo a; set +ex", "set -o xtrace", "f() { echo in; }; f", "set +o xtrace", "echo b"],
     ["declare -F; alias; jobs; history", "compgen -v __", "echo a", "declare -F; compgen -v __"],
 ]  # fmt: skip
 _SAME_IN_ONE_SHELL = [
@@ -60,15 +62,22 @@ _SAME_IN_ONE_SHELL = [
      "echo $_"],
     ["trap 'echo D' DEBUG", "false | true | false", "echo ${PIPESTATUS[@]}"],
     ["set -v", "false", "echo $?", "(exit 9)", "echo $?"],
+    ["set -x", "false", "echo $?", "(exit 9)", "echo $?"],
+]  # fmt: skip
+_STACK_OF_CALLS = [
+    ["f() { caller 0 | cut -d ' ' -f 2; caller 1 >/dev/null; echo $?; }", "f", "g() { f; }; g", "echo on",
+     "caller >/dev/null; echo $?"],
+    ["f() { echo ${#FUNCNAME[@]} ${#BASH_SOURCE[@]} ${#BASH_LINENO[@]}; }; f", "f", "echo on; f",
+     "echo ${FUNCNAME[@]} ${#BASH_SOURCE[@]}"],
 ]  # fmt: skip
 
 
-def run_in_bash(actions: list[str]) -> str:
+def run_in_bash(actions: list[str], *arguments: str) -> str:
     """Return what one bash prints that reads the actions as its script, from a pipe. It ignores no
-    signal, however the tests were started."""
+    signal, however the tests were started. ``arguments``: where it finds the script."""
     script = "".join(f"{action}\n" for action in actions)
     return subprocess.run(
-        ["env", "--default-signal", "/bin/bash", "--norc", "--noprofile"], input=script,
+        ["env", "--default-signal", "/bin/bash", "--norc", "--noprofile", *arguments], input=script,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
         env={"PATH": "/usr/bin:/bin"}, check=False,
     ).stdout  # fmt: skip
@@ -99,6 +108,15 @@ def test_a_persistent_shell_keeps_the_last_status_word_and_statuses_of_a_pipelin
     sandbox: BaseSandbox, actions: list[str]
 ) -> None:
     assert outputs(BashSession(sandbox), actions) == run_in_bash(actions)
+
+
+@pytest.mark.parametrize("actions", _STACK_OF_CALLS, ids=["caller", "variables"])
+@pytest.mark.parametrize("kind", _SESSIONS)
+def test_the_stack_of_calls_is_that_of_a_script(
+    sandbox: BaseSandbox, kind: Any, actions: list[str]
+) -> None:
+    given = without_line_numbers(outputs(kind(sandbox), actions))
+    assert given == without_line_numbers(run_in_bash(actions, "/dev/stdin"))
 
 
 @pytest.mark.parametrize(

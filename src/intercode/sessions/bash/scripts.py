@@ -21,6 +21,12 @@ _LAST_COMMAND = re.compile("^declare -- BASH_COMMAND=.*$", re.MULTILINE)
 _UNSET_TRAP = re.compile(r"^trap -- - \S+\n", re.MULTILINE)  # listed in POSIX mode
 _COMMAND_TRAP = re.compile(r"' (DEBUG|ERR|RETURN|SIGRTMAX)$", re.MULTILINE)
 _OPTION_LINE = re.compile(r"^set [+-]o (\S+)$", re.MULTILINE)
+CALL_STACK = r"\bcaller\b|\b(BASH_SOURCE|FUNCNAME|BASH_LINENO|BASH_ARG[CV])\b"
+"""What shows the stack of calls, of which a sourced file is one."""
+_SHOWS_CALLS = re.compile(
+    r"^\s.*(\bcaller\b|\$\{?[#!]?(BASH_SOURCE|FUNCNAME|BASH_LINENO))", re.MULTILINE
+)
+"""In a function, of which bash indents the lines."""
 _DEBUG_TRAP_FORM = re.compile("(trap -- '.*' DEBUG\n)?", re.DOTALL)
 
 INIT_SCRIPT = "exec {code}; trap -- {stop} RTMAX; cd {cwd} 2>/dev/null || cd {root}; unset OLDPWD\n"
@@ -209,7 +215,11 @@ def split_debug_trap(state: str) -> tuple[str, str]:
 
 
 def observes_shell(state: str) -> bool:
-    """Return whether a state holds something that lists traps, or a trap that commands of ours
-    would fire."""
+    """Return whether a state holds something that lists traps or calls, or a trap that commands of
+    ours would fire."""
     others = _TRAP_BEGINNING.sub("", _LAST_COMMAND.sub("", state.replace(_STOP_TRAP_LINE, "")))
-    return bool(_COMMAND_TRAP.search(others) or re.search(r"\btrap\b", others))
+    return bool(
+        _COMMAND_TRAP.search(others)
+        or re.search(r"\btrap\b", others)
+        or _SHOWS_CALLS.search(others)
+    )

@@ -43,9 +43,13 @@ _STOP_SIGNAL = 64  # SIGRTMAX of Linux, on which the shell runs wherever this ru
 _STATE_SECONDS = 2.0  # for a shell to find its directory
 _MAX_RECORD = 16 << 20
 
-_OBSERVES = re.compile(r"\btrap\b|DEBUG|\beval\b|\bsource\b|(^|[;&|\s])\.\s")
-"""Words of code that may set or list traps, itself or in a file that it reads."""
-_OBSERVING_OPTIONS = {"verbose", "functrace"}
+_OBSERVES = re.compile(
+    r"\btrap\b|DEBUG|\beval\b|\bsource\b|(^|[;&|\s])\.\s|\bxtrace\b|\bset\s.*-\w*x"
+    rf"|{scripts.CALL_STACK}"
+)
+"""Words of code that may set or list traps, trace commands, or show the stack of calls, itself or
+in a file that it reads."""
+_OBSERVING_OPTIONS = {"verbose", "functrace", "xtrace"}
 _DIRECTORY_MARK = "/@sandbox@"
 """Stands for ``BaseSandbox.host_directory`` in a state, which another sandbox may restore."""
 
