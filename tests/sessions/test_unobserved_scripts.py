@@ -65,7 +65,7 @@ _SAME_IN_ONE_SHELL = [
     ["set -x", "false", "echo $?", "(exit 9)", "echo $?"],
 ]  # fmt: skip
 _STACK_OF_CALLS = [
-    ["f() { caller 0 | cut -d ' ' -f 2; caller 1 >/dev/null; echo $?; }", "f", "g() { f; }; g", "echo on",
+    ["f() { caller 0 | cut -d ' ' -f 2; caller 1 >/dev/null; echo $?; }", "f", "g() { f; }; g",
      "caller >/dev/null; echo $?"],
     ["f() { echo ${#FUNCNAME[@]} ${#BASH_SOURCE[@]} ${#BASH_LINENO[@]}; }; f", "f", "echo on; f",
      "echo ${FUNCNAME[@]} ${#BASH_SOURCE[@]}"],
