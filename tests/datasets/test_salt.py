@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 import intercode
+from intercode.core.config import EvalConfig
 from intercode.core.errors import ConfigError, UsageError
+from intercode.core.trajectories import TRAJECTORIES_FILE, read_trajectories
 from intercode.core.types import Task
 from intercode.datasets import load
 from intercode.datasets.families import require_fixed
 from intercode.datasets.salt import salted
+from intercode.evaluation.evaluate.run import evaluate
 
 SALT = "a-salt-of-a-run-1"
 _GUESSES = 1000
@@ -75,6 +81,27 @@ def test_a_record_names_salt_and_seed_and_plays_the_same_task() -> None:
     with intercode.make("ctf", dataset="families:ctf") as env:
         env.reset(seed=5, options={"task": 0})
         assert env.task.flag != task.flag
+
+
+@pytest.mark.sandbox
+@pytest.mark.heavy
+def test_a_run_from_a_random_salt_is_resumed_replayed_and_verified(tmp_path: Path) -> None:
+    """In processes of their own, each of which would draw another salt."""
+    out, bundle = tmp_path / "run", tmp_path / "bundle.tar.gz"
+    settings = EvalConfig("starter:ctf@salt=random", "gold", limit=2, out=out)
+    evaluate(settings, quiet=True)
+    rows = (out / TRAJECTORIES_FILE).read_text().splitlines(keepends=True)
+    (out / TRAJECTORIES_FILE).write_text(rows[0])
+    for command in (
+        ["eval", "--resume", out], ["replay", out], ["bundle", out, "--out", bundle],
+        ["verify", bundle, "--all"],
+    ):  # fmt: skip
+        program = [sys.executable, "-P", "-m", "intercode", *command]
+        done = subprocess.run(program, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "EQUAL    2 of 2 episodes" in done.stdout
+    first, second = read_trajectories(out / TRAJECTORIES_FILE)
+    assert first.run["dataset"] == second.run["dataset"] != "starter:ctf@salt=random"
 
 
 def test_bad_salts_and_datasets_with_fixed_tasks() -> None:

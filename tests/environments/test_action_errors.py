@@ -5,7 +5,10 @@ Otherwise an agent could cause exceptions to have its failed episodes played aga
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +30,9 @@ from intercode.core.errors import (
 )
 from intercode.core.types import Score, State, Task
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.harbor.env import HarborEnv
 from intercode.environments.sql.env import SqlEnv
+from support.harbor import TOML, write_steps_task, write_task
 
 OF_THE_AGENT = (
     ValueError("bad"), RecursionError("deep"), MemoryError(), KeyError("a"), OSError(5, "no"),
@@ -201,3 +206,65 @@ def test_any_text_is_a_turn_or_ends_the_episode_with_a_score(
 
     with env:
         play()
+
+
+def _harbor_task(folder: Path, kind: str) -> Path:
+    if kind == "steps":
+        return write_steps_task(folder)
+    if kind == "separate":
+        toml = TOML.replace("[verifier]", '[verifier]\nenvironment_mode = "separate"')
+        return write_task(folder, **{"task.toml": f'artifacts = ["/app/out.txt"]\n{toml}'})
+    copied = "#!/bin/bash\ncp /app/out.txt /logs/verifier/reward.{}\n"
+    return write_task(folder, **{} if kind == "shared" else {"tests__test.sh": copied.format(kind)})
+
+
+@pytest.mark.sandbox
+@pytest.mark.heavy
+@pytest.mark.parametrize("kind", ["shared", "separate", "steps"])
+def test_any_text_in_harbors_tasks_is_a_turn_or_ends_the_episode_with_a_score(
+    kind: str, tmp_path: Path
+) -> None:
+    env = HarborEnv(f"harbor:{_harbor_task(tmp_path / 'task', kind)}", timeout=5.0)
+
+    @settings(SETTINGS, max_examples=6)
+    @example(list(ODD))
+    @given(st.lists(TEXTS, min_size=1, max_size=2))
+    def play(texts: list[str]) -> None:
+        play_any_text(env, texts)
+
+    with env:
+        play()
+
+
+REWARDS = st.one_of(
+    st.binary(max_size=40),
+    st.floats().map(lambda number: str(number).encode()),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+        lambda inside: st.lists(inside, max_size=2) | st.dictionaries(st.text(max_size=6), inside),
+        max_leaves=4,
+    ).map(lambda value: json.dumps(value).encode()),
+)
+ODD_REWARDS = (b"", b"nan", b"-1e999", b"7.0", b"\xff", b"[" * 100_000, b"9" * 5_000,
+               b'{"reward": null}', b'{"a": 1, "reward": "x"}', b"1\0")  # fmt: skip
+
+
+@pytest.mark.sandbox
+@pytest.mark.heavy
+@pytest.mark.parametrize("kind", ["txt", "json"])
+def test_any_reward_that_an_agent_brings_a_verifier_to_write_is_a_score(
+    kind: str, tmp_path: Path
+) -> None:
+    """The verifier takes over a file of the agent."""
+    env = HarborEnv(f"harbor:{_harbor_task(tmp_path / 'task', kind)}")
+
+    def play(content: bytes) -> None:
+        env.reset()
+        env._workspace.sandbox.write("/app/out.txt", content)
+        score = env.score()
+        assert isfinite(score.value) and isfinite(env.finish().reward)
+
+    with env:
+        for content in ODD_REWARDS:
+            play(content)
+        settings(SETTINGS, max_examples=10)(given(REWARDS)(play))()

@@ -45,6 +45,7 @@ branch_after = 1
 id = "intercode-tasks"
 environment = "{environment}"
 dataset = "{dataset}"
+seed = 0
 prefix = {prefix}
 max_turns = {turns}
 """

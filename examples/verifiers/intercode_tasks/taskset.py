@@ -10,6 +10,7 @@ from pydantic import Field
 
 import intercode
 from intercode.datasets.load_cache import load_cached
+from intercode.datasets.salt import secret_seed
 from intercode.integrations.text_episode import MAX_TURNS, TextEpisode
 
 _INSTRUCTION = (
@@ -79,8 +80,9 @@ class InterCodeConfig(vf.TasksetConfig):
     """The environment, as in ``intercode.make``."""
     dataset: str = "starter"
     """The dataset, as in ``intercode.make``."""
-    seed: int = 0
-    """The seed of every episode; of ``families:`` without end, that of the first round of tasks."""
+    seed: int = Field(default_factory=secret_seed)
+    """The seed of every episode; of ``families:`` without end, that of the first round of tasks.
+    Unless set, one that nobody can guess: generators of tasks are public."""
     max_turns: int = MAX_TURNS
     """Answers of an episode. Then its present state is scored."""
     prefix: tuple[str, ...] = ()

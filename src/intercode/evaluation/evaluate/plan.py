@@ -23,7 +23,7 @@ from intercode.core.config import EvalConfig
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Trajectory
-from intercode.datasets import families
+from intercode.datasets import families, salt
 from intercode.datasets.load_cache import environment_for_options
 from intercode.environments import make, setting_names
 from intercode.environments.base.env import InterCodeEnv
@@ -163,6 +163,8 @@ def make_plan(
     """
     dataset = datasets.load(config.dataset, environment_for_options(config.env_options))
     families.require_fixed(dataset)
+    if config.dataset.endswith(f"{salt.MARK}{salt.RANDOM}"):
+        config = replace(config, dataset=dataset.name)  # a resumed run draws the same tasks
     task_indices = select_tasks(dataset, config.tasks, config.limit, config.sample, config.seed)
     chosen = config.agent if given_agent is None else agent_factory(given_agent)
     if program := program_of(chosen, config.agent_options):
