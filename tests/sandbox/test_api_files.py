@@ -21,6 +21,7 @@ from intercode.core.paths import cache_root
 from intercode.sandbox import Limits
 from intercode.sandbox.api import snapshots, transfer
 from intercode.sandbox.api.sandbox import find_image
+from intercode.sandbox.images.archives.tar import has_more_entries
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 from support import back_end
 from support.sandboxes import open_one
@@ -254,7 +255,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
         assert sorted(os.listdir(tmp_path)) == ["more", "saved"]
 
 
-def test_a_saved_sandbox_of_too_many_files_is_refused_while_it_is_read(
+def test_a_saved_sandbox_of_too_many_files_is_refused_before_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
@@ -270,7 +271,25 @@ def test_a_saved_sandbox_of_too_many_files_is_refused_while_it_is_read(
     monkeypatch.setattr(TreeWriter, "file", note)
     with pytest.raises(DataError, match=r"more than 100 entries: .*=Limits\(inodes=200\)"):
         Sandbox.load(tmp_path / "saved", back_end=back_end.chosen(), limits=Limits(inodes=100))
-    assert len(written) <= 100
+    assert written == []
+
+
+def test_entries_are_counted_only_where_the_headers_tell_their_sizes() -> None:
+    def archive(entries: int, **headers: str) -> bytes:
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+            for number in range(entries):
+                entry = tarfile.TarInfo(f"f{number}")
+                entry.size, entry.pax_headers = 700, headers
+                tar.addfile(entry, io.BytesIO(b"x" * 700))
+        return out.getvalue()
+
+    for headers in ({}, {"mtime": "1.5"}, {"comment": "x" * 2000}):
+        assert has_more_entries(io.BytesIO(archive(5, **headers)), 4)
+        assert not has_more_entries(io.BytesIO(archive(5, **headers)), 5)
+    for headers in ({"size": "700"}, {"GNU.sparse.major": "1"}):
+        assert not has_more_entries(io.BytesIO(archive(5, **headers)), 4)
+    assert not has_more_entries(io.BytesIO(b"\xff" * 2000), 0)
 
 
 def test_a_save_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

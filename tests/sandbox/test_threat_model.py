@@ -54,6 +54,6 @@ def test_a_run_names_what_its_tier_protects_against(tmp_path: Path) -> None:
     out = evaluate(EvalConfig("starter", "gold", limit=1, out=tmp_path / "run"), quiet=True)
     metadata = json.loads((out / "run.json").read_text(encoding="utf-8"))
     summary = protections.THREAT_MODELS[metadata["tier"]].summary
-    assert metadata["threat_model"] == f"{summary} (docs/threat-model.md)"
+    assert metadata["threat_model"] == f"{summary} (see `{protections.REMEDY}`)"
     episode = json.loads((out / "trajectories.jsonl").read_text(encoding="utf-8"))
     assert episode["run"]["tier"] == metadata["tier"] and "threat_model" not in episode["run"]

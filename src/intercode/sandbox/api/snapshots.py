@@ -22,7 +22,7 @@ from typing import IO, Any
 from intercode.core.errors import DataError, SandboxError, UsageError
 from intercode.core.types import Image
 from intercode.sandbox.contract import BaseSandbox, SandboxSnapshot
-from intercode.sandbox.images.archives.tar import StrictTarInfo
+from intercode.sandbox.images.archives.tar import StrictTarInfo, has_more_entries
 from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 from intercode.sandbox.images.archives.upper_layer_writer import unpack_upper_layer
 from intercode.sandbox.images.cache.staging import staged_upper_layer
@@ -139,6 +139,9 @@ def load(
                     entries_reason="the sandbox may have no more; load it with a larger limit, as "
                     f"in limits=Limits(inodes={2 * inodes})",
                 )  # fmt: skip
+                if has_more_entries(layer, inodes):
+                    limits.refuse_entries(str(path))
+                layer.seek(0)
                 unpack_upper_layer(layer, files, str(path), limits)
                 return open_with(files)
     except (tarfile.TarError, ValueError, OverflowError, EOFError) as e:

@@ -16,7 +16,7 @@ ASPECTS = (
 )  # fmt: skip
 """What a sandbox protects."""
 
-PAGE = "docs/threat-model.md"
+REMEDY = "intercode doctor --threat-model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def threat_model_of(tier: str) -> str:
     A remote sandbox has the tier of the machine that it runs on.
     """
     model = THREAT_MODELS.get(tier.removeprefix("remote/"))
-    return f"{model.summary} ({PAGE})" if model else f"unknown: {PAGE} has no such tier"
+    return f"{model.summary} (see `{REMEDY}`)" if model else f"unknown: `{REMEDY}` has no such tier"
 
 
 def _tier_names() -> list[str]:

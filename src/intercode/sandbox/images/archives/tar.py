@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import stat
 import tarfile
 from decimal import Decimal, InvalidOperation
@@ -26,6 +27,9 @@ _EXTENDED_TYPES = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
 )  # fmt: skip
+
+
+_WITH_CONTENT = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 
 
 class StrictTarInfo(tarfile.TarInfo):
@@ -124,6 +128,27 @@ def _mode_for_root(member: tarfile.TarInfo) -> int:
     """Return the mode of a file, without a set-user-ID bit that is not root's: root owns all files
     of an image."""
     return member.mode & ~stat.S_ISUID if member.uid else member.mode
+
+
+def has_more_entries(source: IO[bytes], most: int) -> bool:
+    """Return whether an uncompressed archive is seen to have more entries than ``most``. Reads only
+    its headers, and gives up at one that it does not know."""
+    count = 0
+    while count <= most:
+        header = source.read(tarfile.BLOCKSIZE)
+        kind, size = header[156:157], header[124:135]
+        if header[257:262] != b"ustar" or not size.isdigit():
+            return False
+        length = -(-int(size, 8) // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+        if kind in _EXTENDED_TYPES:
+            content = source.read(min(length, _MAX_EXTENDED_HEADER))
+            if b" size=" in content or b" GNU.sparse" in content:
+                return False
+        else:
+            count += 1
+            if kind in _WITH_CONTENT:
+                source.seek(length, os.SEEK_CUR)
+    return True
 
 
 def refuse_sparse_entries(path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from intercode.core.errors import ConfigError, DataError
 
@@ -54,7 +55,11 @@ class UnpackLimits:
         if self.size < 0:
             raise DataError(f"{origin} unpacks to more bytes than may be written: {self.reason}")
         if self.entries < 0:
-            raise DataError(f"{origin} holds more than {self._most} entries: {self.entries_reason}")
+            self.refuse_entries(origin)
+
+    def refuse_entries(self, origin: str) -> NoReturn:
+        """Raise the DataError for too many entries."""
+        raise DataError(f"{origin} holds more than {self._most} entries: {self.entries_reason}")
 
 
 def image_size_limit() -> int:
