@@ -260,3 +260,51 @@ def session_version(opened: Callable[[], SqlSession]) -> str:
         return str(run(session, ["SELECT VERSION()"])[0][0])
     finally:
         session.close()
+
+
+BITS: list[tuple[list[str], list[tuple[Any, ...]]]] = [
+    (["SELECT b, b + 0, HEX(b), BIN(b), b = 5, b & 4 FROM q ORDER BY id"],
+     [(5, 5, "5", "101", 1, 4), (65, 65, "41", "1000001", 0, 0), (None,) * 6]),
+    (["SELECT CONCAT(b, 'x'), LENGTH(b), IF(id, b, 'z') FROM q ORDER BY id"],
+     [(b"\x00\x05x", 2, b"\x00\x05"), (b"\x00Ax", 2, b"\x00A"), (None, None, None)]),
+    (["SELECT b'1000001', b'101' + 0, CONCAT(b'1000001')"], [(b"A", 5, b"A")]),
+    (["SELECT b FROM q UNION SELECT b + 0 FROM q WHERE id = 1 ORDER BY 1"],
+     [(None,), (b"5",), (b"65",)]),
+    (["UPDATE q SET b = b'111' WHERE id = 1",
+      "UPDATE t SET v = b'1000001', n = b'111' WHERE id = 1",
+      "SELECT q.b, t.v, t.n FROM q JOIN t ON t.id = q.id WHERE q.id = 1"], [(7, "A", 7)]),
+    (["SET @x = b'0'", "SELECT @x, @x + 1"], [(b"\x00", 1)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statements", "expected"), BITS)
+def test_a_bit_is_a_number_and_bytes(
+    session: SqlSession, statements: list[str], expected: list[tuple[Any, ...]]
+) -> None:
+    made = [
+        "CREATE TABLE q (id int PRIMARY KEY, b bit(9))",
+        "INSERT INTO q VALUES (1, 5), (2, b'1000001'), (3, NULL)",
+    ]
+    assert run(session, [*made, *statements]) == expected
+
+
+DOUBLES = [
+    ("v", "2.5e-3", "0.003"), ("v", "-1e10", "-1e10"), ("v", "5e0", "5"), ("v", "1e20", "1e20"),
+    ("da", "20200615e0", "2020-06-15"), ("n", "1e1", "10"), ("d", "1.25e0", "1.3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "literal", "expected"), DOUBLES)
+def test_a_double_in_a_column_of_another_type(
+    session: SqlSession, column: str, literal: str, expected: str
+) -> None:
+    for code in (
+        f"INSERT INTO t (id, {column}) VALUES (9, {literal})",
+        f"UPDATE t SET {column} = {literal} WHERE id = 3",
+    ):
+        changed = session.run(code, 20.0)
+        assert changed.ok, changed.output
+        where = "id IN (3, 9)" if column != "n" else "n = 10"
+        found = run(session, [f"SELECT {column} FROM t WHERE {where} ORDER BY id DESC"])
+        assert str(found[0][0]) == expected
+        session.run("DELETE FROM t WHERE id = 9", 20.0)

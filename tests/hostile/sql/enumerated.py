@@ -155,7 +155,7 @@ class Enumerated:
 
     def _changes(self, names: frozenset[str], select: str) -> list[str]:
         changes = {
-            "insert": f"INSERT IGNORE INTO s (i, k) SELECT g, n FROM ({select}) q",
+            "insert": f"INSERT IGNORE INTO s (i, k) SELECT g, n FROM ({select}) q ORDER BY 1, 2",
             "update": f"UPDATE t JOIN ({select}) q ON t.id = q.g SET t.bi = q.n",
             "delete": f"DELETE t FROM t JOIN ({select}) q ON t.id = q.g",
         }

@@ -283,7 +283,7 @@ def buffer_socket_reads(connection: Any, lost: Callable[[], Exception]) -> None:
 def convert_rows(
     rows: Sequence[tuple[Any, ...]], columns: Sequence[Any], converter: Any
 ) -> list[tuple[Any, ...]]:
-    """Convert rows of bytes to the values that the client would return."""
+    """Convert rows of bytes to the values that the client would return, and SETs to their text."""
     if not rows:
         return []
     found = []

@@ -179,6 +179,8 @@ def _column(value: dict[str, Any]) -> Column:
     kind = type_from_json(value["type"])
     if value["declared"].startswith("set("):  # catalogs of older releases lack it
         kind = replace(kind, members=words)
+    if value["declared"].startswith("bit("):
+        kind = replace(kind, bits=int(value["declared"][4:-1]))
     return Column(**{**value, "type": kind, "values": words})
 
 

@@ -157,7 +157,8 @@ def _binary_or_temporal(name: str, size: int) -> DeclaredType | None:
     if name == "YEAR":
         return DeclaredType(Type("year", 4), "year")
     if name == "BIT":
-        return DeclaredType(Type("int", 20, unsigned=True), f"bit({size or 1})")
+        bits = Type("int", 20, unsigned=True, bits=size or 1)
+        return DeclaredType(bits, f"bit({size or 1})")
     if name == "JSON":
         return DeclaredType(Type("json", collation="bin"), "json")
     if name in _BLOB_SIZES:

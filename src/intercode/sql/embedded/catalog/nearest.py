@@ -4,13 +4,14 @@ not fit."""
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import Any
 
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.dump.literals import BinaryNumber
 from intercode.sql.embedded.catalog.catalog import Column
-from intercode.sql.embedded.catalog.moments import read_moment
+from intercode.sql.embedded.catalog.moments import read_moment, read_time, time_text
 from intercode.sql.embedded.catalog.values import (
     INTEGER_BITS,
     MAX_DOUBLE,
@@ -36,8 +37,11 @@ def nearest_value(value: Any, column: Column, row: int = 1) -> Any:
         return implicit_default(column)
     if isinstance(value, (dt.date, dt.timedelta)):
         value = moment_text(value)
+        if column.type.number and column.type.kind != "year":
+            value = Decimal(re.sub(r"[-: ]", "", value))
     if column.declared.startswith("bit("):
-        return (1 << int(column.declared[4:-1])) - 1
+        below = not isinstance(value, (int, str, bytes)) and value < 0
+        return 0 if below else (1 << int(column.declared[4:-1])) - 1
     if isinstance(value, BinaryNumber) and column.type.number:
         value = int.from_bytes(value, "big")
     if column.type.number:
@@ -71,7 +75,7 @@ def _nearest_number(value: Any, column: Column) -> Any:
     kind = column.type
     number = number_prefix(value)
     if kind.kind == "year":
-        return to_stored(int(number), column) if 0 <= number <= 2155 and number > 1900 else 0
+        return to_stored(int(number), column) if 0 <= number < 100 or 1900 < number < 2156 else 0
     if kind.kind == "int":
         name = column.declared.partition("(")[0].partition(" ")[0]
         size = INTEGER_BITS.get(name, 64)
@@ -87,7 +91,10 @@ def _nearest_number(value: Any, column: Column) -> Any:
 
 def _nearest_moment(value: Any, column: Column) -> Any:
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-    if column.type.kind != "time" and (moment := read_moment(text)) is not None:
+    if column.type.kind == "time":
+        found = read_time(text)
+        return implicit_default(column) if found is None else to_stored(time_text(found[0]), column)
+    if (moment := read_moment(text)) is not None:
         try:  # what follows the date does not count
             return to_stored(moment.text, column)
         except StatementError:
@@ -103,6 +110,8 @@ def _cut(value: Any, column: Column) -> Any:
     text = value.decode("utf-8", "ignore") if isinstance(value, bytes) else str(value)
     if column.declared.startswith("enum"):
         return ""
+    if column.values and isinstance(value, (int, float, Decimal)):
+        return to_stored(int(value) & ((1 << len(column.values)) - 1), column)
     if column.values:
         known = {word.lower() for word in column.values}
         return to_stored(",".join(w for w in text.split(",") if w.lower() in known), column)

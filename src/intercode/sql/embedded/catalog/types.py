@@ -31,8 +31,8 @@ class Type:
     and 2 if it also orders them alike. ``words`` are the words of an ENUM, in MySQL's sort order.
     ``strong`` marks the collation of a column, which takes precedence over that of a literal.
     ``charset`` is the character set of a string if it is not utf8mb4. ``members`` are the words of
-    a SET. ``wrapped`` marks unsigned
-    integers of which SQLite holds those above 63 bits as negative ones.
+    a SET. ``bits`` is the number of those of a BIT, which is a number, and as a string its bytes.
+    ``wrapped`` marks unsigned integers of which SQLite holds those above 63 bits as negative ones.
     """
 
     kind: TypeKind
@@ -46,6 +46,7 @@ class Type:
     words: tuple[str, ...] = ()
     charset: str = field(default="", repr=False)
     members: tuple[str, ...] = field(default=(), repr=False)
+    bits: int = field(default=0, repr=False)
     wrapped: bool = field(default=False, repr=False)
 
     @property
@@ -129,6 +130,8 @@ def _merge_kinds(known: list[Type]) -> Type:
     known = [replace(k, words=(), members=()) if k.ranked else k for k in known]
     if len(set(known)) == 1:
         return known[0]
+    if any(k.bits for k in known):
+        return BYTES
     if names <= {"int", "year"} and _needs_65_bits(known):
         return decimal(20, 0)
     if names <= {"int", "year"}:

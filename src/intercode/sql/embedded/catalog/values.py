@@ -52,6 +52,31 @@ def leading_number(text: str) -> float:
     return float(found[1]) if found else 0.0
 
 
+def double_text(value: float) -> str:
+    """Return a double as MySQL writes it."""
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    text = repr(value)
+    if "e" not in text:
+        return text
+    mantissa, _, power = text.partition("e")
+    return f"{mantissa.removesuffix('.0')}e{int(power)}"
+
+
+def fitted_double(value: float, size: int) -> str:
+    """Return a double with as many digits as fit in so many characters (0: any number)."""
+    if not size or len(double_text(value)) <= size or not math.isfinite(value):
+        return double_text(value)
+    for digits in range(17, 0, -1):
+        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+        short = double_text(float(f"{mantissa}e{power}"))
+        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+        for text in (short, f"{mantissa}e{int(power)}"):
+            if len(text) <= size:
+                return text
+    return double_text(value)
+
+
 def number_prefix(value: Any) -> Decimal:
     """Return the number that a value is or begins with, or 0."""
     if isinstance(value, bytes):
@@ -142,6 +167,8 @@ def _to_decimal(value: Any, column: Column, row: int) -> Decimal:
         value = printable(value)
     if isinstance(value, str):
         found = _NUMBER.match(value)
+        if found is not None and column.type.unsigned and Decimal(found[1]) < 0:
+            raise mysql_error(1264, column.name, row)
         if found is None or value[found.end() :].strip():
             type_name = "integer" if column.type.kind in ("int", "year") else column.type.kind
             if (found is not None and found[1]) or column.type.kind in ("float", "double"):
@@ -180,6 +207,8 @@ def _stored_bits(value: Any, column: Column, row: int) -> int:
         number = int.from_bytes(value, "big")
     else:
         number = int(_to_decimal(value, column, row).quantize(Decimal(1), rounding=ROUND_HALF_UP))
+    if number < 0 and not isinstance(value, int):
+        raise mysql_error(1264, column.name, row)
     if not 0 <= number < 1 << int(column.declared[4:-1]):
         raise mysql_error(1406, column.name, row)
     if number >= 1 << 63:
@@ -189,8 +218,8 @@ def _stored_bits(value: Any, column: Column, row: int) -> int:
 
 def _stored_bytes(value: Any, column: Column, row: int) -> bytes:
     """Return bytes as a column holds them. BINARY fills them up with zeros."""
-    data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
     size = column.type.precision
+    data = value if isinstance(value, bytes) else _plain_text(value, size).encode(*_BYTES)
     if size and len(data) > size:
         raise mysql_error(1406, column.name, row)
     return bytes(data.ljust(size, b"\0") if column.declared.startswith("binary(") else data)
@@ -213,9 +242,10 @@ def _stored_real(value: Any, column: Column, row: int) -> float:
 
 
 def _stored_temporal(value: Any, column: Column, row: int) -> str:
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else _plain_text(value, 0)
     kind, digits = column.type.kind, column.type.scale or 0
-    error: StatementError = mysql_error(1292, kind, text, column.name, row)
+    shown = printable(value) if isinstance(value, bytes) else text
+    error: StatementError = mysql_error(1292, kind, shown, column.name, row)
     if kind == "time":
         found = parse_time_text(text)
         moment = read_moment(text) if found is None else None
@@ -242,10 +272,11 @@ def _stored_text(value: Any, column: Column, row: int) -> str:
     if column.values and column.declared.startswith("enum"):
         return _stored_word(value, column, row)
     try:
-        text = value.decode() if isinstance(value, bytes) else str(value)
+        text = value.decode() if isinstance(value, bytes) else ""
     except UnicodeDecodeError as e:
         shown = printable(value[e.start : e.start + 6])
         raise mysql_error(1366, "string", shown, column.name, row) from e
+    text = text or _plain_text(value, 0 if column.values else column.type.precision)
     if column.values:
         return _stored_set(value if isinstance(value, (int, float, Decimal)) else text, column, row)
     if column.type.charset == "latin1":
@@ -261,6 +292,16 @@ def _stored_text(value: Any, column: Column, row: int) -> str:
             raise mysql_error(1406, column.name, row)
         text = text[: column.type.precision]
     return text
+
+
+_BYTES = ("utf-8", "surrogateescape")
+
+
+def _plain_text(value: Any, size: int) -> str:
+    """Return a value as a text. Of a double there are as many digits as fit in ``size``."""
+    if isinstance(value, bytes):
+        return value.decode(*_BYTES)
+    return fitted_double(value, size) if isinstance(value, float) else str(value)
 
 
 def _stored_set(value: str | int | float | Decimal, column: Column, row: int) -> str:

@@ -73,6 +73,10 @@ def _on_this_day(value: Expression, name: str, position: int, scope: Scope) -> E
     return as_moment_text(value, scope.context.now[:10])
 
 
+_NUMBER_TEXTS = frozenset({"BIN", "OCT", "CONV"})
+"""Functions that read a number from a text."""
+
+
 def simple_call(name: str, args: list[Expression], text: str = "") -> Expression:
     """Compile a call of a registered scalar function. ``text`` is that of the call.
 
@@ -84,6 +88,8 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
         raise mysql_error(1582, name)
     if any(a.columns for a in args):
         raise mysql_error(1241, 1)
+    if name in _NUMBER_TEXTS:
+        args = [as_number(a) if a.type.bits else a for a in args]
     arguments = [_as_argument(a, p) for a, p in zip(args, parameters, strict=True)]
     result = function.returns
     if result is ARGUMENT_TEXT:

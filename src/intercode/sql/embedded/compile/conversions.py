@@ -87,6 +87,8 @@ def value_constant(value: Any) -> Expression:
 def as_number(ex: Expression) -> Expression:
     """Convert a value to a number: strings become doubles, dates integers."""
     kind = ex.type
+    if kind.bits:
+        return replace(ex, type=replace(kind, bits=0))
     if kind.wrapped:
         sql = f"mysql_unwrapped({ex.sql})"
         return Expression(sql, replace(kind, wrapped=False), aggregate=ex.aggregate)
@@ -172,6 +174,10 @@ def as_text(ex: Expression) -> Expression:
         return Expression(ex.sql, plain, aggregate=ex.aggregate, outer=ex.outer)
     if kind.binary:
         return ex
+    if kind.bits:
+        size = -(-kind.bits // 8)
+        made = replace(BYTES, precision=size, nullable=kind.nullable)
+        return Expression(f"mysql_bit_bytes({ex.sql}, {size})", made, aggregate=ex.aggregate)
     if kind.wrapped:
         return Expression(f"mysql_unsigned_text({ex.sql})", replace(STRING, precision=20, plain=2))
     if kind.kind in ("string", "json", "null") or kind.moment:

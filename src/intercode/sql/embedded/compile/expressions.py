@@ -282,7 +282,9 @@ def _cast(node: exp.Cast, scope: Scope) -> Expression:
 
 
 def _bit_literal(node: exp.BitString, scope: Scope) -> Expression:
-    return number_constant(str(int(node.this, 2)))
+    size = -(-len(node.this) // 8)
+    digits = f"{int(node.this, 2):0{2 * size}x}" if size else ""
+    return _hex_literal(exp.HexString(this=digits), scope)
 
 
 _HANDLERS: dict[type[exp.Expr], Handler] = {

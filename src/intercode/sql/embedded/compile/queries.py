@@ -116,7 +116,7 @@ def _with_types(query: CompiledQuery, kinds: tuple[Type, ...], scope: Scope) -> 
     """Return a query's SQL with its columns converted to these types."""
     sql_alias = scope.context.new_alias()
     columns = [
-        convert_to(Expression(f"{sql_alias}.c{i}", k), kinds[i]).sql
+        convert_to(Expression(f"{sql_alias}.c{i}", replace(k, bits=kinds[i].bits)), kinds[i]).sql
         for i, k in enumerate(query.types)
     ]
     if all(c == f"{sql_alias}.c{i}" for i, c in enumerate(columns)):

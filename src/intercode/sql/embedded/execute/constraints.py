@@ -174,7 +174,14 @@ def _new_value(name: str, row: Row, table: Table) -> Any:
     column: Column | None = table.column(name)
     if column is None:
         raise mysql_error(1054, name, "field list")
-    return row[column.name]
+    value = row[column.name]
+    return (
+        _Double(value) if value is not None and column.type.kind in ("float", "double") else value
+    )
+
+
+class _Double(float):
+    """A value that is no exact decimal."""
 
 
 def _literal(value: Any) -> exp.Expr:
@@ -183,7 +190,9 @@ def _literal(value: Any) -> exp.Expr:
     if isinstance(value, bytes):
         return exp.HexString(this=value.hex())
     if isinstance(value, (int, float)):
-        number = exp.Literal.number(repr(abs(value)))
+        text = float.__repr__(abs(value)) if isinstance(value, float) else repr(abs(value))
+        text += "e0" if isinstance(value, _Double) and "e" not in text else ""
+        number = exp.Literal.number(text)
         return exp.Neg(this=number) if value < 0 else number
     return exp.Literal.string(str(value))
 

@@ -144,6 +144,8 @@ def _column_from_query(name: str, kind: Type) -> Column:
             "swedish": "latin1_swedish_ci",
         }
         return Column(name, kind.as_nullable(), declared, collation=names[kind.collation])
+    if kind.bits:
+        return Column(name, kind.as_nullable(), f"bit({kind.bits})")
     if kind.kind == "null":
         kind = Type("bytes", collation="bin")
     return Column(name, kind.as_nullable(), type_names.get(kind.kind, "text"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -42,7 +43,6 @@ from intercode.sql.embedded.execute.write_targets import (
     select_target_rows,
     target_table,
 )
-from intercode.sql.embedded.functions.numeric import double_text
 
 Row = dict[str, Any]
 
@@ -225,12 +225,15 @@ def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> An
         return _DEFAULT_VALUE
     if isinstance(node, exp.Column) and node.name.upper() == "DEFAULT" and not node.table:
         return _DEFAULT_VALUE
-    if isinstance(node, exp.HexString) and column.type.number:
-        return int(node.this or "0", 16)
+    if isinstance(node, (exp.HexString, exp.BitString)) and column.type.number:
+        return int(node.this or "0", 16 if isinstance(node, exp.HexString) else 2)
+    ranked = column.values or column.type.bits or (column.type.moment and "e" in str(node.this))
+    if isinstance(node, exp.Literal) and not node.is_string and ranked:
+        return float(node.this) if "e" in node.this.lower() else Decimal(node.this)
     if isinstance(node, exp.Literal) and (node.is_string or not column.type.text):
         return node.this if node.is_string else _number_value(node.this)
     if isinstance(node, exp.Literal) and "e" in node.this.lower():
-        return double_text(float(node.this))
+        return float(node.this)
     if isinstance(node, exp.Literal):
         return _number_value(node.this)
     if isinstance(node, exp.Null):

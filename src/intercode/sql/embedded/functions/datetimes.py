@@ -16,6 +16,7 @@ from intercode.sql.embedded.catalog.moments import (
     with_fraction,
 )
 from intercode.sql.embedded.catalog.types import ASCII_STRING, DATE, DATETIME, INT, TIME, Type
+from intercode.sql.embedded.catalog.values import double_text
 from intercode.sql.embedded.functions.datetime_formats import date_format, time_format
 from intercode.sql.embedded.functions.intervals import (
     COMPOUND_UNITS,
@@ -26,7 +27,6 @@ from intercode.sql.embedded.functions.intervals import (
     round_half_away,
     unit_has_time,
 )
-from intercode.sql.embedded.functions.numeric import double_text
 from intercode.sql.embedded.functions.registry import (
     CLOCK,
     INTEGER,

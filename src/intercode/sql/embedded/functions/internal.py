@@ -38,6 +38,12 @@ def collation_key(value: Any, collation: str) -> Any:
     return collations.collation_key(value, collation)  # type: ignore[arg-type]
 
 
+@internal("bit_bytes")
+def bit_bytes(value: int, size: int) -> bytes:
+    """Return the bytes of a BIT."""
+    return int(value).to_bytes(size, "big")
+
+
 @internal("set_number")
 def set_number(value: str, members: str) -> int:
     """Return the number of a SET's value: the first word counts 1, each later one twice the one

@@ -9,7 +9,7 @@ from typing import Any
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.types import ASCII_STRING, DOUBLE, INT
-from intercode.sql.embedded.catalog.values import leading_number, quantized
+from intercode.sql.embedded.catalog.values import double_text, leading_number, quantized
 from intercode.sql.embedded.functions.registry import (
     INTEGER,
     NUMBER,
@@ -126,17 +126,6 @@ def number_text(value: Any, scale: int, is_float: int, exact: int) -> str:
     if scale >= 0:
         return f"{value:.{scale}f}"
     return double_text(float(f"{value:.6g}") if is_float else float(value))
-
-
-def double_text(value: float) -> str:
-    """Return a double as MySQL writes it."""
-    if value == int(value) and abs(value) < 1e15:
-        return str(int(value))
-    text = repr(value)
-    if "e" not in text:
-        return text
-    mantissa, _, power = text.partition("e")
-    return f"{mantissa.removesuffix('.0')}e{int(power)}"
 
 
 @internal("number")
