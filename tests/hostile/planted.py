@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,10 +18,9 @@ from intercode.core.paths import cache_root
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
-from support.sandboxes import end_waiting
+from support.sandboxes import end_waiting, eventually
 
 _KNOBS = ("core_pattern", "hostname", "modprobe", "sysrq", "domainname", "randomize_va_space")
-_GONE = 20.0  # seconds for the last process of all closed sandboxes to end
 _SERVE = (
     "import socket, sys, time\ns = socket.socket(socket.AF_UNIX)\ns.bind('\\0' + sys.argv[1])\n"
     "s.listen()\nprint('up')\nsys.stdout.flush()\ntime.sleep(9999)"
@@ -118,14 +116,11 @@ class Planted:
         """Remove everything. Raises AssertionError if processes of closed sandboxes remain."""
         self._put_away()
         end_waiting()
-        end = time.monotonic() + _GONE
-        while left := [space for space in self.spaces - self.excluded if members(space)]:
-            if time.monotonic() > end:
-                states = [line for space in left for line in _states(space)]
-                raise AssertionError(
-                    f"processes of closed sandboxes still run: {'; '.join(states)}"
-                )
-            time.sleep(0.1)
+        eventually(
+            lambda: not any(members(space) for space in self.spaces - self.excluded),
+            "the processes of closed sandboxes have ended",
+            lambda: "; ".join(line for space in self.spaces for line in _states(space)),
+        )
 
     def _put_away(self) -> None:
         self.pulse.stop()

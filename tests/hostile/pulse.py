@@ -99,32 +99,30 @@ class ProcessorWait:
         return waited + _paused() - self._paused
 
 
-class DescendantsWait:
-    """The same for all threads of this process and of its descendants, also of those that start
-    later."""
+class ProcessorTime:
+    """The processor time that this process and its descendants have used since the creation of this
+    object. It does not depend on how busy the machine is."""
 
     def __init__(self) -> None:
-        self._paused = _paused()
-        self._before = {file: _waited(file) for file in _family_files()}
+        self._before = _used_by_family()
 
     def seconds(self) -> float:
-        """Return the sum of all. A thread that has ended counts as one that did not wait."""
-        waited = sum(
-            max(0.0, _waited(file) - self._before.get(file, 0.0)) for file in _family_files()
-        )
-        return waited + _paused() - self._paused
+        """Return the sum of all, with the processes that have ended."""
+        return _used_by_family() - self._before
 
 
-def _family_files() -> list[Path]:
-    """Return the scheduler's figures of all threads of this process and of its descendants."""
-    family, files = [os.getpid()], []
+def _used_by_family() -> float:
+    """Return the processor time of this process and of its descendants. A process has that of those
+    that it has waited for (proc_pid_stat(5))."""
+    family, ticks = [os.getpid()], 0
     for pid in family:
         with suppress(OSError):  # it has ended
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
             for task in Path(f"/proc/{pid}/task").iterdir():
-                files.append(task / "schedstat")
                 with suppress(OSError):
                     family += map(int, (task / "children").read_text().split())
-    return files
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _waited(file: Path) -> float:

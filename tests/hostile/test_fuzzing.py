@@ -55,6 +55,16 @@ class _Clock:
 _CLOCK = _Clock()
 
 
+class _Work:
+    """The processor time by that clock."""
+
+    def __init__(self) -> None:
+        self._began = _CLOCK()
+
+    def seconds(self) -> float:
+        return _CLOCK() - self._began
+
+
 def _grow(case: list[int]) -> None:
     if len(case) > 7:
         bytearray(b"x" * (32 << 20))
@@ -91,6 +101,7 @@ def test_a_finding_is_shrunk_and_found_again_with_its_seed(
     fault: Callable[[list[int]], None], smallest: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "monotonic", _CLOCK)  # a busy machine finds the same
+    monkeypatch.setattr(search, "ProcessorTime", _Work)
     findings = _first_findings(_Planted(fault))
     assert [f.case for f in findings] == [repr(smallest)], findings
     _, again = search.search(_Planted(fault), findings[0].seed, _ONE_ROUND)

@@ -16,6 +16,7 @@ from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end
+from support.sandboxes import eventually
 
 _SHORT = Limits(disk=128 << 20, inodes=20_000)  # small limits are reached sooner
 _LIMITS = Limits() if LONG else _SHORT
@@ -34,7 +35,6 @@ BACK_ENDS: dict[str, Callable[[], BaseSandbox]] = {
 
 _MARGIN = 1.0  # seconds that an action may take beyond its limit
 _ENGINE_MARGIN = 2.0  # the same in containers: CI attacks both engines at once
-_GONE = 2.0  # seconds for the last process of a closed sandbox to end
 _RESTARTED = "[the shell ended;"
 _FULL = ("for all files]", f"over the limit of {_LIMITS.inodes} files]")
 T = TypeVar("T")
@@ -170,12 +170,10 @@ class Trial:
         """Check that no process of the sandbox's process namespace runs. PID 1 remains until the
         machine's PID 1 has collected the others, which is checked after all cases."""
         self.planted.spaces.add(space)
-        start, wait = time.monotonic(), ProcessorWait()
-        while left := [entry for number, entry in members(space) if number != 1]:
-            took, most = time.monotonic() - start, _GONE * self.planted.pulse.slower(start)
-            in_time = took < most or took < most + wait.seconds()
-            assert in_time, f"processes of a closed sandbox still run: {left}"
-            time.sleep(0.02)
+        eventually(
+            lambda: not [entry for number, entry in members(space) if number != 1],
+            "the processes of a closed sandbox have ended",
+        )
 
     def check_new_sandbox(self) -> None:
         """Check that a new sandbox works."""

@@ -12,6 +12,7 @@ import pytest
 
 from intercode.core.errors import DataError
 from intercode.sandbox.images.cache.trees import cached_tree, file_digest
+from support.sandboxes import eventually
 
 SPAWN = multiprocessing.get_context("fork")
 
@@ -49,10 +50,7 @@ def test_many_processes_unpack_once_and_see_the_complete_tree(tmp_path: Path) ->
 def test_a_killed_unpacking_leaves_nothing_valid(tmp_path: Path) -> None:
     process = SPAWN.Process(target=cached_tree, args=(tmp_path, "key", hang))
     process.start()
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "layers" / "started").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually((tmp_path / "layers" / "started").exists, "the unpacking has begun")
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join(10)

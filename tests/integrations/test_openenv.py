@@ -202,11 +202,11 @@ def test_a_server_that_ends_loses_the_episode() -> None:
 
 def test_a_missing_answer_ends_the_episode(bash: str) -> None:
     """With our client, a time-out of its own is an error, and the episode does not continue."""
-    with RemoteEnv(bash, timeout=5.0, margin=-2.0) as remote:
+    with RemoteEnv(bash, timeout=300.0, margin=-297.0) as remote:
         remote.reset(options={"task": 0})
         remote.step("touch /tmp/here")
         with pytest.raises(SandboxLostError, match="the episode is lost"):
-            remote.step("sleep 4")
+            remote.step("sleep 1000000")
         for again in (lambda: remote.step("ls /tmp/here"), remote.submit, remote.score):
             with pytest.raises(EnvironmentStateError, match=r"call reset\(\) first"):
                 again()
@@ -217,14 +217,13 @@ def test_a_missing_answer_ends_the_episode(bash: str) -> None:
 def test_the_server_enforces_time_outs(bash: str) -> None:
     with RemoteEnv(bash, timeout=2.0) as remote:
         remote.reset(options={"task": 0})
-        _, _, _, _, info = remote.step("sleep 4")  # less than the server's limit
+        _, _, _, _, info = remote.step("sleep 1000000")  # less than the server's limit
         assert info["timed_out"]
         assert remote.step("echo on")[0] == "on\n"
     with RemoteEnv(bash, timeout=900.0) as remote:  # more than the server's limit
         remote.reset(options={"task": 0})
-        start = time.monotonic()
-        assert remote.step("sleep 60")[4]["timed_out"]
-        assert time.monotonic() - start < 50
+        shown, _, _, _, info = remote.step("sleep 1000000")
+        assert info["timed_out"] and "over the time limit of 5 s" in shown
 
 
 def test_a_field_that_an_action_does_not_have_is_named(bash: str) -> None:

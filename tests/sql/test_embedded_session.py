@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -136,12 +135,10 @@ def test_snapshots_restore_everything(sql: SqlSession) -> None:
 
 
 def test_the_time_limit_stops_a_statement(sql: SqlSession) -> None:
-    began = time.monotonic()
     endless = "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r) SELECT COUNT(*) FROM r"
-    for code in (endless, "SELECT SLEEP(60)"):
+    for code in (endless, "SELECT SLEEP(1000000)"):
         result = sql.run(code, 0.1)
         assert (result.timed_out, result.exit_code) == (True, None), result
-    assert time.monotonic() - began < 10
     assert shown(sql, "SELECT 1") == "[(1,)]"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import re
-import time
 from decimal import Decimal
 from typing import Any
 
@@ -137,16 +136,14 @@ def test_found_rows_after_the_first_write(session: SqlSession) -> None:
 
 
 @pytest.mark.parametrize("code", [
-    "SELECT SLEEP(60)", "SELECT BENCHMARK(1000000000, MD5('a'))",
+    "SELECT SLEEP(1000000)", "SELECT BENCHMARK(1000000000, MD5('a'))",
     "SELECT COUNT(*) FROM information_schema.COLUMNS a, information_schema.COLUMNS b, "
     "information_schema.COLUMNS c",
-    "DO SLEEP(60)", "UPDATE customer SET id = SLEEP(60)",
+    "DO SLEEP(1000000)", "UPDATE customer SET id = SLEEP(1000000)",
 ])  # fmt: skip
 def test_the_time_limit_stops_a_statement(session: SqlSession, code: str) -> None:
     shown(session, "SET @x = 5")
-    began = time.monotonic()
     result = session.run(code, 0.5)
-    assert time.monotonic() - began < 30
     assert (result.timed_out, result.exit_code) == (True, None)
     assert "maximum statement execution time exceeded" in result.output
     assert shown(session, "SELECT @x") == "[(5,)]"
@@ -162,9 +159,7 @@ def test_the_watchdog_kills_what_the_server_does_not_stop(
         ServerConnection, "_limit_statement", lambda self, seconds: "SET @unlimited = 1"
     )
     shown(session, "CREATE TABLE mine (a int)")
-    began = time.monotonic()
-    result = session.run("SELECT SLEEP(60)", 0.5)
-    assert time.monotonic() - began < 30
+    result = session.run("SELECT SLEEP(1000000)", 0.5)
     assert result.timed_out
     assert shown(session, "SELECT COUNT(*) FROM mine") == "[(0,)]"
 

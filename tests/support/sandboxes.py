@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import time
@@ -18,6 +19,9 @@ from intercode.sandbox import SandboxSpec, images, open_sandbox
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from support import back_end
+
+PATIENCE = 120.0
+"""Seconds after which a test fails that waits for what must happen."""
 
 SLEEPS = "until [ $(cat /proc/$!/comm) = sleep ]; do :; done"
 """Shell code that waits until the last job is `sleep`; until then it is a copy of the shell."""
@@ -89,9 +93,29 @@ def layer_of(root: Path) -> Layer:
     return images.resolve_layer(LayerSpec("dir", root))
 
 
-def eventually(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
-    """Wait until a condition holds; fail with ``what`` if it does not hold in time."""
+def eventually(
+    condition: Callable[[], object],
+    what: str,
+    seconds: float = PATIENCE,
+    details: Callable[[], str] = str,
+) -> None:
+    """Wait until a condition holds; fail with ``what`` and the details if it does not in time.
+
+    The time is only a bound for a test that fails: what a machine can take is less.
+    """
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds:g} s: {what} {details()}")
         time.sleep(0.02)
+
+
+async def eventually_async(
+    condition: Callable[[], object], what: str, seconds: float = PATIENCE
+) -> None:
+    """Wait as ``eventually`` does while other asyncio tasks go on."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds:g} s: {what}")
+        await asyncio.sleep(0.02)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -166,19 +165,16 @@ def test_two_groups_that_do_not_fit_take_turns() -> None:
 
 @pytest.mark.parametrize("way", ["timeout", "cancel", "close"])
 def test_a_step_that_exceeds_its_time_ends_at_once(way: str) -> None:
-    async def work() -> float:
-        async with Pool("bash", size=1, timeout=60.0) as pool:
+    async def work() -> None:
+        async with Pool("bash", size=1, timeout=1e6) as pool:
             episode = await pool.begin(0)
-            start = time.monotonic()
-            await _ended(episode, "sleep 50", way, SandboxLostError)
+            await _ended(episode, "sleep 1000000", way, SandboxLostError)
             again = await pool.begin(1)
-            took = time.monotonic() - start
             assert (await again.step("echo on")).observation == "on\n"
             with pytest.raises(EnvironmentStateError, match="over"):
                 await episode.step("pwd")
-            return took
 
-    assert run(work()) < 30  # instead of the 50 s of the action
+    run(work())
 
 
 async def _ended(episode: Episode, action: str, way: str, lost: type[Exception]) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from intercode.core.errors import EnvironmentStateError, SandboxLostError, Usage
 from intercode.core.types import StepResult
 from intercode.evaluation.ray import RayPool
 from support.raylets import Raylets, left_of
+from support.sandboxes import eventually_async
 from support.snippets import Reader, read_snippets
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -64,24 +64,22 @@ def test_the_pool_of_the_page_runs(raylets: Raylets, tmp_path: Path) -> None:
 
 def test_groups_time_outs_and_cancelling(raylets: Raylets) -> None:
     async def work() -> None:
-        async with RayPool("bash", 3, address=raylets.address, timeout=60.0) as pool:
+        async with RayPool("bash", 3, address=raylets.address, timeout=1e6) as pool:
             async with pool.group(3, 3, seed=5, prefix=["cd /tmp; x=7; echo made > f"]) as group:
                 seen = await asyncio.gather(*(e.step("pwd; echo $x; cat f") for e in group))
                 assert [t.observation for t in seen] == ["/tmp\n7\nmade\n"] * 3
                 await group[0].step("echo mine > f")
                 assert (await group[1].step("cat f")).observation == "made\n"
                 assert (await group[2].score()).value < 1
-                begun = time.monotonic()
                 with pytest.raises(TimeoutError):
-                    await group[0].step("sleep 50", timeout=0.5)
+                    await group[0].step("sleep 1000000", timeout=0.5)
                 with pytest.raises(EnvironmentStateError, match="took longer"):
                     await group[0].step("true")
-                waiting = asyncio.create_task(group[1].step("sleep 50"))
+                waiting = asyncio.create_task(group[1].step("sleep 1000000"))
                 await asyncio.sleep(0.3)
                 waiting.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await waiting
-                assert time.monotonic() - begun < 40
             async with pool.episode(task=0) as episode:  # all slots are free again
                 assert (await episode.step("echo on")).observation == "on\n"
             with pytest.raises(UsageError, match="a group of 4 in a pool of 3"):
@@ -112,10 +110,8 @@ def test_a_lost_node_costs_its_episodes_only(raylets: Raylets) -> None:
 
     async def work() -> None:
         async with RayPool("bash", 4, address=raylets.address) as pool:
-            end = time.monotonic() + 150
-            while len(pool.manager.episodes_by_node()) < 2:  # until both nodes are ready
-                assert time.monotonic() < end
-                await asyncio.sleep(0.1)
+            nodes = pool.manager.episodes_by_node
+            await eventually_async(lambda: len(nodes()) == 2, "both nodes are ready", 300)
             episodes = [await pool.begin(i) for i in range(4)]
             assert sorted(pool.manager.episodes_by_node().values()) == [2, 2]
             families = raylets.families()

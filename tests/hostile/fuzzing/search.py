@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase
 from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 
-from hostile.pulse import DescendantsWait
+from hostile.pulse import ProcessorTime
 
 ROUND = 100  # cases of a round
 _SHRINK_SECONDS = 60.0
@@ -113,14 +113,13 @@ def _round(target: Target, seed: int) -> tuple[int, tuple[Exception, Any] | None
 
 
 def attempt(target: Target, case: Any) -> None:
-    """Give a case to a target. Raise its exception, or AssertionError if it takes too long or too
-    much memory."""
+    """Give a case to a target. Raise its exception, or AssertionError if it takes too much
+    processor time or memory."""
     before = _reset_peak()
-    start, wait = monotonic(), DescendantsWait()
+    work = ProcessorTime()
     target.attack(case)
-    took, grown = monotonic() - start, _peak() - before
-    most = target.limit + wait.seconds()
-    assert took <= most, f"it took {took:.1f} s, over {most:.1f} s"
+    took, grown = work.seconds(), _peak() - before
+    assert took <= target.limit, f"it took {took:.1f} s, over {target.limit:g} s"
     assert grown <= target.memory, f"it took {grown >> 20} MiB, over {target.memory >> 20} MiB"
 
 
